@@ -1,0 +1,147 @@
+"""The contract of a mask: one frozen object, one Ibis expression.
+
+Everything else about a mask follows from that expression. Which values it treats alike is found
+by evaluating it on the distinct values of a column; how it looks in SQL is what Ibis compiles;
+what it does to a table is what the engine computes. So a mask cannot mean two things.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from aegis.errors import PolicyError
+
+if TYPE_CHECKING:
+    import ibis.expr.datatypes as dt
+    import ibis.expr.types as ir
+
+SUPPRESSED = "*"
+"""The one value that a suppressed attribute shows."""
+
+
+class Kind(StrEnum):
+    """What a column holds, as far as masks care."""
+
+    INTEGER = "integer"
+    NUMBER = "number"
+    TEXT = "text"
+    DATE = "date"
+    BOOLEAN = "boolean"
+
+    @classmethod
+    def of(cls, dtype: dt.DataType) -> Kind | None:
+        """Return the kind of an Ibis data type, or None where no mask can work on it."""
+        if dtype.is_integer():
+            return cls.INTEGER
+        if dtype.is_floating() or dtype.is_decimal():
+            return cls.NUMBER
+        if dtype.is_string() or dtype.is_uuid():
+            return cls.TEXT
+        if dtype.is_date() or dtype.is_timestamp():
+            return cls.DATE
+        return cls.BOOLEAN if dtype.is_boolean() else None
+
+    @property
+    def numeric(self) -> bool:
+        """Whether arithmetic makes sense on values of this kind."""
+        return self in (Kind.INTEGER, Kind.NUMBER)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether values of this kind have an order of their own."""
+        return self.numeric or self is Kind.DATE
+
+
+@dataclass(frozen=True)
+class ValueCounts:
+    """The distinct values of a column and how many rows hold each; what data-driven masks fit to.
+
+    Attributes
+    ----------
+    kind
+        What the column holds.
+    values
+        Distinct values, shape (V,), in ascending order with null last where there is one.
+    counts
+        Rows per value, shape (V,), int64.
+    """
+
+    kind: Kind
+    values: pa.Array
+    counts: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Mask(ABC):
+    """A masking function: a frozen object with its parameters as fields.
+
+    Two masks with equal parameters are equal and hash alike, so whatever is computed for a mask
+    can be remembered under it. Null stays null unless a mask says otherwise; NaN is a value of
+    its own.
+    """
+
+    name: ClassVar[str]
+    """The name under which policies call the mask."""
+    summary: ClassVar[str]
+    """One sentence for `aegis masks` and the reference."""
+    fits: ClassVar[frozenset[Kind]]
+    """Kinds of column that the mask can work on."""
+    deterministic: ClassVar[bool] = True
+    """Whether equal values are always masked alike."""
+
+    @abstractmethod
+    def expression(self, column: ir.Column) -> ir.Value:
+        """Return the Ibis expression of the masked `column`.
+
+        Raises
+        ------
+        InternalError
+            The mask has parameters that must be fitted to the data first.
+        """
+
+    @property
+    def fitted(self) -> bool:
+        """Whether all parameters are known, so that the mask means the same on any table."""
+        return True
+
+    def fit(self, data: ValueCounts) -> Mask:  # noqa: ARG002 - most masks have nothing to learn
+        """Return the mask with its data-driven parameters filled in from `data`.
+
+        A configuration stores the fitted mask, so that tomorrow's rows are masked by the same
+        cuts as today's.
+        """
+        return self
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters as a policy writes them, defaults left out."""
+        shown = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value != field.default:
+                shown[field.name] = list(value) if isinstance(value, tuple) else value
+        return shown
+
+    def spec(self) -> str | dict[str, Any]:
+        """Return the mask as a policy writes it: its name, or `{name: parameters}`."""
+        parameters = self.parameters()
+        return {self.name: parameters} if parameters else self.name
+
+    def __str__(self) -> str:
+        inside = ", ".join(f"{key}={value}" for key, value in self.parameters().items())
+        return f"{self.name}({inside})" if inside else self.name
+
+    def check(self, kind: Kind, attribute: str) -> None:
+        """Raise `PolicyError` when the mask does not fit a column of `kind`."""
+        if kind not in self.fits:
+            allowed = ", ".join(sorted(self.fits))
+            raise PolicyError(
+                f"Mask {str(self)!r} of attribute {attribute!r} does not fit a column of {kind}.",
+                hint=f"It works on: {allowed}.",
+            )

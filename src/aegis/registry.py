@@ -1,0 +1,73 @@
+"""Registries of masks, measures and privacy models: by name, documented, open to plug-ins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from typing import Generic, Protocol, TypeVar
+
+from aegis.errors import InternalError, PolicyError
+
+
+class Named(Protocol):
+    """Anything with a name that users write."""
+
+    @property
+    def name(self) -> str:
+        """The name under which the entry is registered."""
+
+
+T = TypeVar("T", bound=Named)
+
+
+class Registry(Generic[T]):
+    """Entries of one kind, found by name.
+
+    A third-party package adds entries through the entry-point group `aegis.<kind>s`: each entry
+    point names an object of the registry's type, or a callable without arguments that returns
+    one. They are loaded when a name is first not found, or when the registry is listed, so that
+    starting Aegis costs no scan of installed packages.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._entries: dict[str, T] = {}
+        self._scanned = False
+
+    def register(self, entry: T) -> T:
+        """Add `entry`; raise `InternalError` when its name is taken."""
+        if entry.name in self._entries:
+            raise InternalError(f"{self.kind} {entry.name!r} is registered twice.")
+        self._entries[entry.name] = entry
+        return entry
+
+    def get(self, name: str) -> T:
+        """Return the entry called `name`; raise `PolicyError` that lists all names otherwise."""
+        if name not in self._entries:
+            self._scan()
+        try:
+            return self._entries[name]
+        except KeyError:
+            raise PolicyError.unknown(self.kind, name, self._entries) from None
+
+    def names(self) -> tuple[str, ...]:
+        """Return all registered names, in the order of registration."""
+        self._scan()
+        return tuple(self._entries)
+
+    def __iter__(self) -> Iterator[T]:
+        self._scan()
+        return iter(self._entries.values())
+
+    def __contains__(self, name: object) -> bool:
+        if name not in self._entries:
+            self._scan()
+        return name in self._entries
+
+    def _scan(self) -> None:
+        if self._scanned:
+            return
+        self._scanned = True
+        for point in entry_points(group=f"aegis.{self.kind.replace(' ', '_')}s"):
+            loaded = point.load()
+            self.register(loaded() if not hasattr(loaded, "name") else loaded)

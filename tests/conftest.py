@@ -1,0 +1,28 @@
+"""Shared test settings: reproducible, bounded Hypothesis runs and the place of the real data."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "aegis",
+    max_examples=int(os.environ.get("AEGIS_EXAMPLES", "30")),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("aegis")
+
+DATA = Path(os.environ.get("AEGIS_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real data beside the checkout; tests that need it skip where it is absent."""
+    if not DATA.is_dir():
+        pytest.skip(f"real data not found at {DATA}; set AEGIS_DATA to its folder")
+    return DATA
