@@ -1,1 +1,52 @@
-"""measures"""
+"""Association measures: pure functions of count arrays, registered with their properties."""
+
+from __future__ import annotations
+
+from aegis.measures.association import chi_square, corrected_cramers_v, cramers_v, phi_square
+from aegis.measures.catalog import DEFAULT_MEASURE
+from aegis.measures.chance import expected_mutual_information
+from aegis.measures.cmim import CmimPath, attribute_information, cmim_path, pair_information
+from aegis.measures.contingency import Contingency
+from aegis.measures.cooccurrence import Cooccurrence
+from aegis.measures.dependency import g1, g2, g3, held_out_error
+from aegis.measures.information import (
+    corrected_mutual_information,
+    label_entropy,
+    miller_madow_information,
+    mutual_information,
+    reliable_information,
+)
+from aegis.measures.pillai import PillaiFit, fit_pillai, pillai_trace
+from aegis.measures.record import MEASURES, Direction, Measure, Scope, get
+
+__all__ = [
+    "DEFAULT_MEASURE",
+    "MEASURES",
+    "CmimPath",
+    "Contingency",
+    "Cooccurrence",
+    "Direction",
+    "Measure",
+    "PillaiFit",
+    "Scope",
+    "attribute_information",
+    "chi_square",
+    "cmim_path",
+    "corrected_cramers_v",
+    "corrected_mutual_information",
+    "cramers_v",
+    "expected_mutual_information",
+    "fit_pillai",
+    "g1",
+    "g2",
+    "g3",
+    "get",
+    "held_out_error",
+    "label_entropy",
+    "miller_madow_information",
+    "mutual_information",
+    "pair_information",
+    "phi_square",
+    "pillai_trace",
+    "reliable_information",
+]

@@ -1,0 +1,63 @@
+"""Chi-square, phi-square and Cramer's V between one attribute and the label."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from aegis.measures.contingency import Contingency
+
+
+def phi_square(table: Contingency) -> float:
+    """Return chi-square / N = sum (p_xy - p_x p_y)^2 / (p_x p_y), the mean square contingency.
+
+    From 0 to min(K_x, K_y) - 1; symmetric; 0 for a constant attribute, a label of one class or
+    an empty table. Monotone: it is Pillai's trace of a single attribute, and an f-divergence
+    from independence, which no deterministic mask can increase.
+    """
+    if table.trivial:
+        return 0.0
+    expected = np.outer(table.row_totals, table.column_totals / table.n)
+    terms = ((table.table - expected) ** 2 / expected).sum(axis=1)
+    return float(table.multiplicity @ terms) / table.n
+
+
+def chi_square(table: Contingency) -> float:
+    """Return Pearson's chi-square sum (O - E)^2 / E, without continuity correction.
+
+    From 0 to N (min(K_x, K_y) - 1); otherwise as `phi_square`. Reference: Pearson, On the
+    criterion that a given system of deviations ... , Philosophical Magazine 50, 1900.
+    """
+    return phi_square(table) * table.n
+
+
+def cramers_v(table: Contingency) -> float:
+    """Return Cramer's V = sqrt(phi2 / min(K_x - 1, K_y - 1)).
+
+    From 0 to 1, 0 for a constant attribute, a label of one class or an empty table. Not
+    monotone: a mask may shrink the divisor. Reference: Cramer, Mathematical Methods of
+    Statistics, 1946, section 21.9.
+    """
+    if table.trivial:
+        return 0.0
+    return math.sqrt(phi_square(table) / min(table.rows - 1, table.columns - 1))
+
+
+def corrected_cramers_v(table: Contingency) -> float:
+    """Return Cramer's V with Bergsma's correction of its bias.
+
+    With r = K_x and c = K_y: phi2~ = max(0, phi2 - (r - 1)(c - 1)/(N - 1)),
+    r~ = r - (r - 1)^2/(N - 1), c~ likewise, V~ = sqrt(phi2~ / min(r~ - 1, c~ - 1)). From 0 to 1;
+    not monotone under masks. 0 for a constant attribute, a label of one class or an empty table,
+    and 0 where every row of data has a value of its own, when r~ = 1 and nothing can be said.
+    Reference: Bergsma, A bias-correction for Cramer's V and Tschuprow's T, Journal of the Korean
+    Statistical Society 42, 2013.
+    """
+    if table.trivial:
+        return 0.0
+    r, c, freedom = table.rows - 1, table.columns - 1, table.n - 1
+    corrected = max(0.0, phi_square(table) - r * c / freedom)
+    # r~ - 1 written as (r - 1)(N - r)/(N - 1), which is exactly 0 for a key.
+    limit = min(r * (freedom - r), c * (freedom - c)) / freedom
+    return math.sqrt(corrected / limit) if limit > 0 else 0.0

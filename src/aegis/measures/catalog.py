@@ -1,0 +1,295 @@
+"""The measures that Aegis ships, with everything that a reader needs to choose among them."""
+
+from __future__ import annotations
+
+from aegis.measures import association, cmim, dependency, information, pillai
+from aegis.measures.record import MEASURES, Direction, Measure, Scope
+
+DEFAULT_MEASURE = "pillai"
+"""The measure of a policy that names none."""
+
+_KIVINEN = (
+    "Kivinen, Mannila, Approximate inference of functional dependencies from relations,"
+    " Theoretical Computer Science 149, 1995, section 2"
+)
+
+_CONFIGURATION = (
+    Measure(
+        name="pillai",
+        title="Pillai's trace, adjusted",
+        description=(
+            "How much of the label all masked attributes explain together, redundancy counted"
+            " once and chance taken off. The default."
+        ),
+        formula="V - (1 - V/(C-1)) d (C-1)/(N-d-1), V as pillai-plain, d the rank of S_zz",
+        reference=(
+            "Pillai, Some new test criteria in multivariate analysis, Annals of Mathematical"
+            " Statistics 26, 1955; adjusted as R^2 in Ezekiel, Methods of Correlation Analysis, 1930"
+        ),
+        range="at most C - 1; about 0 under independence",
+        unit="1",
+        direction=Direction.HIGHER,
+        monotone=False,
+        scope=Scope.CONFIGURATION,
+        cost="O(d^3) in the number of masked levels d",
+        compute=pillai.pillai,
+    ),
+    Measure(
+        name="pillai-plain",
+        title="Pillai's trace, plug-in",
+        description=(
+            "The sum of squared canonical correlations between the masked attributes and the"
+            " label, the chi-square of many attributes at once. Bounds a search."
+        ),
+        formula="V = trace(S_zz^+ S_zu S_uu^+ S_uz)",
+        reference=(
+            "Pillai, Some new test criteria in multivariate analysis, Annals of Mathematical"
+            " Statistics 26, 1955"
+        ),
+        range="0 .. C - 1",
+        unit="1",
+        direction=Direction.HIGHER,
+        monotone=True,
+        scope=Scope.CONFIGURATION,
+        cost="O(d^3) in the number of masked levels d",
+        compute=pillai.pillai_plain,
+    ),
+    Measure(
+        name="cmim",
+        title="Conditional mutual information total",
+        description=(
+            "Adds up what each attribute says about the label beyond any one attribute chosen"
+            " before it, every term corrected for its bias."
+        ),
+        formula="sum of gains max_A min_(B chosen) (I(A,B;Y) - I(B;Y)), each I as mi-corrected",
+        reference=(
+            "Fleuret, Fast binary feature selection with conditional mutual information,"
+            " Journal of Machine Learning Research 5, 2004"
+        ),
+        range="0 or more",
+        unit="bits",
+        direction=Direction.HIGHER,
+        monotone=False,
+        scope=Scope.CONFIGURATION,
+        cost="O(cells of the pair tables looked at)",
+        compute=cmim.cmim,
+    ),
+)
+
+_INFORMATION = (
+    Measure(
+        name="mi",
+        title="Mutual information, plug-in",
+        description=(
+            "How many bits the attribute says about the label in this very table. Rewards"
+            " attributes with many values; kept for reproduction."
+        ),
+        formula="sum p_xy log2(p_xy / (p_x p_y))",
+        reference="Cover, Thomas, Elements of Information Theory, 2006, equation 2.28",
+        range="0 .. min(H(X), H(Y))",
+        unit="bits",
+        direction=Direction.HIGHER,
+        monotone=True,
+        scope=Scope.ATTRIBUTE,
+        cost="O(K_x K_y)",
+        compute=information.mutual_information,
+    ),
+    Measure(
+        name="mi-corrected",
+        title="Mutual information, bias-corrected",
+        description=(
+            "Mutual information less what chance alone shows on average, to first order. The"
+            " measure of choice where attributes are judged one by one."
+        ),
+        formula="max(0, MI - (K_x - 1)(K_y - 1) / (2 N ln 2))",
+        reference=(
+            "Roulston, Estimating the errors on measured entropy and mutual information,"
+            " Physica D 125, 1999"
+        ),
+        range="0 .. min(H(X), H(Y))",
+        unit="bits",
+        direction=Direction.HIGHER,
+        monotone=False,
+        scope=Scope.ATTRIBUTE,
+        cost="O(K_x K_y)",
+        compute=information.corrected_mutual_information,
+    ),
+    Measure(
+        name="mi-miller-madow",
+        title="Mutual information, Miller-Madow",
+        description=(
+            "Mutual information with the Miller-Madow correction of each entropy. Corrects too"
+            " little where most cells are empty."
+        ),
+        formula="MI + (K_x + K_y - K_xy - 1) / (2 N ln 2)",
+        reference="Miller, Note on the bias of information estimates, 1955",
+        range="any; about 0 under independence",
+        unit="bits",
+        direction=Direction.HIGHER,
+        monotone=False,
+        scope=Scope.ATTRIBUTE,
+        cost="O(K_x K_y)",
+        compute=information.miller_madow_information,
+    ),
+    Measure(
+        name="rfi",
+        title="Reliable fraction of information",
+        description=(
+            "The share of the label's entropy that the attribute explains beyond the exact mean"
+            " under random permutation of the label."
+        ),
+        formula="(MI - E0[MI]) / H(Y)",
+        reference=(
+            "Mandros, Boley, Vreeken, Discovering reliable approximate functional dependencies,"
+            " KDD 2017"
+        ),
+        range="at most 1; about 0 under independence",
+        unit="1",
+        direction=Direction.HIGHER,
+        monotone=False,
+        scope=Scope.ATTRIBUTE,
+        cost="O(distinct row totals x K_y)",
+        compute=information.reliable_information,
+    ),
+)
+
+_CHI_SQUARE = (
+    Measure(
+        name="chi2",
+        title="Pearson's chi-square",
+        description=(
+            "Squared deviation from independence, in units of what is expected. Grows with N and"
+            " with the number of values; kept for reproduction."
+        ),
+        formula="sum (O - E)^2 / E, E = n_x n_y / N",
+        reference="Pearson, Philosophical Magazine 50, 1900, page 157",
+        range="0 .. N (min(K_x, K_y) - 1)",
+        unit="1",
+        direction=Direction.HIGHER,
+        monotone=True,
+        scope=Scope.ATTRIBUTE,
+        cost="O(K_x K_y)",
+        compute=association.chi_square,
+    ),
+    Measure(
+        name="phi2",
+        title="Mean square contingency",
+        description="Chi-square per row: comparable between tables of different size.",
+        formula="chi-square / N",
+        reference="Cramer, Mathematical Methods of Statistics, 1946, section 21.9",
+        range="0 .. min(K_x, K_y) - 1",
+        unit="1",
+        direction=Direction.HIGHER,
+        monotone=True,
+        scope=Scope.ATTRIBUTE,
+        cost="O(K_x K_y)",
+        compute=association.phi_square,
+    ),
+    Measure(
+        name="cramers-v",
+        title="Cramer's V, bias-corrected",
+        description=(
+            "Strength of association on a scale from 0 to 1, with Bergsma's correction of its bias."
+        ),
+        formula=(
+            "sqrt(phi2~ / min(r~ - 1, c~ - 1)), phi2~ = max(0, phi2 - (r-1)(c-1)/(N-1)),"
+            " r~ = r - (r-1)^2/(N-1), c~ = c - (c-1)^2/(N-1), r = K_x, c = K_y"
+        ),
+        reference=(
+            "Bergsma, A bias-correction for Cramer's V and Tschuprow's T, Journal of the Korean"
+            " Statistical Society 42, 2013"
+        ),
+        range="0 .. 1",
+        unit="1",
+        direction=Direction.HIGHER,
+        monotone=False,
+        scope=Scope.ATTRIBUTE,
+        cost="O(K_x K_y)",
+        compute=association.corrected_cramers_v,
+    ),
+    Measure(
+        name="cramers-v-plain",
+        title="Cramer's V",
+        description="Strength of association on a scale from 0 to 1, without correction.",
+        formula="sqrt(phi2 / min(K_x - 1, K_y - 1))",
+        reference="Cramer, Mathematical Methods of Statistics, 1946, section 21.9",
+        range="0 .. 1",
+        unit="1",
+        direction=Direction.HIGHER,
+        monotone=False,
+        scope=Scope.ATTRIBUTE,
+        cost="O(K_x K_y)",
+        compute=association.cramers_v,
+    ),
+)
+
+_DEPENDENCY = (
+    Measure(
+        name="g1",
+        title="Error g1 of the functional dependency",
+        description="The share of row pairs that agree on the attribute but not on the label.",
+        formula="(sum n_x^2 - sum n_xy^2) / N^2",
+        reference=_KIVINEN,
+        range="0 .. 1 - 1/K_y",
+        unit="share of row pairs",
+        direction=Direction.LOWER,
+        monotone=True,
+        scope=Scope.ATTRIBUTE,
+        cost="O(K_x K_y)",
+        compute=dependency.g1,
+    ),
+    Measure(
+        name="g2",
+        title="Error g2 of the functional dependency",
+        description="The share of rows whose attribute value occurs with more than one class.",
+        formula="sum over x with more than one class of n_x / N",
+        reference=_KIVINEN,
+        range="0 .. 1",
+        unit="share of rows",
+        direction=Direction.LOWER,
+        monotone=True,
+        scope=Scope.ATTRIBUTE,
+        cost="O(K_x K_y)",
+        compute=dependency.g2,
+    ),
+    Measure(
+        name="g3",
+        title="Error g3 of the functional dependency",
+        description=(
+            "The error of predicting the majority class of each value, on the rows that the"
+            " majorities were taken from: a key attribute has 0."
+        ),
+        formula="1 - sum_x max_y n_xy / N",
+        reference=_KIVINEN,
+        range="0 .. 1 - 1/K_y",
+        unit="share of rows",
+        direction=Direction.LOWER,
+        monotone=True,
+        scope=Scope.ATTRIBUTE,
+        cost="O(K_x K_y)",
+        compute=dependency.g3,
+    ),
+    Measure(
+        name="g3-held-out",
+        title="Error g3, leave-one-out",
+        description=(
+            "The error of predicting each row by the majority class of the other rows with its"
+            " value, the overall majority where there is none: a key attribute gains nothing."
+        ),
+        formula="share of rows whose class is not the majority among the other N - 1 rows",
+        reference=(
+            "Stone, Cross-validatory choice and assessment of statistical predictions, Journal"
+            " of the Royal Statistical Society B 36, 1974; the majority rule is that of g3"
+        ),
+        range="0 .. 1",
+        unit="share of rows",
+        direction=Direction.LOWER,
+        monotone=False,
+        scope=Scope.ATTRIBUTE,
+        cost="O(K_x K_y)",
+        compute=dependency.held_out_error,
+    ),
+)
+
+for _measure in (*_CONFIGURATION, *_INFORMATION, *_CHI_SQUARE, *_DEPENDENCY):
+    MEASURES.register(_measure)

@@ -1,0 +1,142 @@
+"""Mean of plug-in mutual information when the label is permuted at random, exact for any N."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.measures.contingency import Contingency
+
+Floats = npt.NDArray[np.float64]
+
+_NEGLECTED = 1e-17
+"""Largest probability left outside of the window of summation."""
+_STRIDE_FROM = 8.0
+"""Standard deviation from which the sum visits every h-th count only (see the docstring below)."""
+_CHUNK = 1 << 18
+"""Counts visited at once, which bounds memory."""
+_SMALL = 32
+_SMALL_REMAINDER = np.array(
+    [math.lgamma(o + 1) - (o * math.log(o) - o if o else 0.0) for o in range(_SMALL)]
+)
+
+
+def expected_mutual_information(table: Contingency) -> float:
+    """Return E0[MI] in bits: the mean of plug-in MI over all permutations of the label.
+
+    With row totals a and column totals b fixed, a cell is hypergeometric with mean e = a b / N
+    and E0[MI] = sum over cells of E[o log2(o / e)] / N (Vinh, Epps and Bailey, Information
+    theoretic measures for clusterings comparison, JMLR 11, 2010, section 4). Since E[o] = e this
+    equals the sum of E[o ln(o / e) - o + e] / (N ln 2), whose terms are all of the size of their
+    sum, so nothing cancels at large N.
+
+    Work depends on the number of distinct row and column totals only. The sum runs over a window
+    around the mean; a hypergeometric count is a sum of independent indicators, so Bernstein's
+    inequality bounds the neglected probability (below 1e-16). Where the standard deviation s is
+    8 or more the sum visits every h-th count with h = floor(s / 2.5): by Poisson summation the
+    error is governed by the characteristic function at 2 pi / h, which for a sum of independent
+    indicators is at most exp(-s^2 (1 - cos(2 pi / h))) < exp(-50). N = 1e9 costs no more than
+    N = 1e4.
+
+    From 0 up; 0 for a constant attribute, a label of one class or an empty table.
+    """
+    if table.trivial:
+        return 0.0
+    a, row_weight = _distinct(table.row_totals, table.multiplicity)
+    b, column_weight = _distinct(table.column_totals, np.ones(table.columns, dtype=np.int64))
+    binary = table.columns == 2
+    if binary:
+        # The second class is the complement of the first, and its deviance comes along.
+        b, column_weight = table.column_totals[:1], np.ones(1, dtype=np.int64)
+    pairs_a, pairs_b = np.repeat(a, len(b)), np.tile(b, len(a))
+    weight = np.outer(row_weight, column_weight).ravel()
+    deviance = _expected_deviance(pairs_a, pairs_b, table.n, complement=binary)
+    return float(weight @ deviance) / (table.n * math.log(2))
+
+
+def _distinct(
+    totals: npt.NDArray[np.int64], weights: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    values, inverse = np.unique(totals, return_inverse=True)
+    summed = np.zeros(len(values), dtype=np.int64)
+    np.add.at(summed, inverse, weights)
+    return values, summed
+
+
+def _expected_deviance(
+    a: npt.NDArray[np.int64], b: npt.NDArray[np.int64], n: int, *, complement: bool
+) -> Floats:
+    """Return E[o ln(o / e) - o + e] for each pair of totals; with the other class's if asked."""
+    low, stride, points = _windows(a, b, n)
+    result = np.empty(len(a))
+    chunk = np.cumsum(points) // _CHUNK
+    for part in np.split(np.arange(len(a)), np.flatnonzero(np.diff(chunk)) + 1):
+        window = (low[part], stride[part], points[part])
+        result[part] = _sum_windows(a[part], b[part], n, window, complement=complement)
+    return result
+
+
+def _windows(
+    a: npt.NDArray[np.int64], b: npt.NDArray[np.int64], n: int
+) -> tuple[npt.NDArray[np.int64], ...]:
+    """Return first count, stride and number of counts to visit for each pair of totals."""
+    share = b / n
+    mean = a * share
+    variance = mean * (1 - share) * (n - a) / (n - 1)
+    exponent = math.log(2 / _NEGLECTED)
+    reach = exponent / 3 + np.sqrt((exponent / 3) ** 2 + 2 * exponent * variance)
+    low = np.maximum(np.maximum(0, a + b - n), np.floor(mean - reach).astype(np.int64))
+    high = np.minimum(np.minimum(a, b), np.ceil(mean + reach).astype(np.int64))
+    deviation = np.sqrt(variance)
+    stride = np.where(deviation >= _STRIDE_FROM, np.floor(deviation / 2.5), 1).astype(np.int64)
+    return low, stride, (high - low) // stride + 1
+
+
+def _sum_windows(
+    a: npt.NDArray[np.int64],
+    b: npt.NDArray[np.int64],
+    n: int,
+    window: tuple[npt.NDArray[np.int64], ...],
+    *,
+    complement: bool,
+) -> Floats:
+    low, stride, points = window
+    start = np.cumsum(points) - points
+    within = np.arange(int(points.sum())) - np.repeat(start, points)
+    count = np.repeat(low, points) + np.repeat(stride, points) * within
+    # The four cells of value or not against class or not, and their expectations.
+    observed = np.array([count, np.repeat(a, points), np.repeat(b, points), count], dtype=float)
+    observed[1:3] -= observed[0]
+    observed[3] += n - np.repeat(a + b, points)
+    share = b / n
+    expected = np.array([a * share, a * (1 - share), (n - a) * share, (n - a) * (1 - share)])
+    deviance = _deviance(observed, np.repeat(expected, points, axis=1))
+    # ln P(o) = constant - sum of ln o! over the cells; written as deviances it keeps its digits.
+    exponent = -(deviance + _factorial_remainder(observed)).sum(axis=0)
+    exponent -= np.repeat(np.maximum.reduceat(exponent, start), points)
+    mass = np.exp(exponent)
+    gain = deviance[:2].sum(axis=0) if complement else deviance[0]
+    result: Floats = np.add.reduceat(mass * gain, start) / np.add.reduceat(mass, start)
+    return result
+
+
+def _deviance(observed: Floats, expected: Floats) -> Floats:
+    """Return o ln(o / e) - o + e, which is e where o is 0."""
+    difference = observed - expected
+    ratio = np.where(observed > 0, difference / expected, 0.0)
+    result: Floats = observed * np.log1p(ratio) - difference
+    return result
+
+
+def _factorial_remainder(observed: Floats) -> Floats:
+    """Return ln o! - o ln o + o: tabulated for small o, else by Stirling's series."""
+    large = np.maximum(observed, _SMALL)
+    inverse = 1 / large
+    square = inverse * inverse
+    series = inverse * (1 / 12 - square * (1 / 360 - square / 1260))
+    stirling = 0.5 * np.log(2 * math.pi * large) + series
+    small: Any = np.minimum(observed, _SMALL - 1).astype(np.int64)
+    return np.where(observed < _SMALL, _SMALL_REMAINDER[small], stirling)

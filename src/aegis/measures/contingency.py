@@ -1,0 +1,173 @@
+"""The contingency table of one attribute against the label: what attribute measures read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.errors import DataError
+
+Counts = npt.NDArray[np.int64]
+
+_MERGE_FROM = 256
+"""Rows from which merging equal rows is tried; below, sorting costs more than it saves."""
+_MERGE_GAIN = 0.75
+"""Merged rows are kept when at most this share of the rows remains."""
+
+
+@dataclass(frozen=True, eq=False)
+class Contingency:
+    """A contingency table of an attribute (rows) against the label (columns).
+
+    Build it with `Contingency.of`, which checks the counts. All measures of one attribute are
+    symmetric in the rows, so rows with equal counts are stored once with a multiplicity: a
+    near-key column of a million values takes a few hundred rows. Row order carries no meaning;
+    column order is that of the label and only breaks ties (see `held_out_error`).
+
+    Attributes
+    ----------
+    table
+        Counts, shape (r, C), int64, no all-zero row and no all-zero column.
+    multiplicity
+        Shape (r,), int64, at least 1: how many rows of the full table share this count vector.
+    """
+
+    table: Counts
+    multiplicity: Counts
+
+    @classmethod
+    def of(cls, counts: npt.ArrayLike) -> Contingency:
+        """Return the table of `counts`, shape (R, C), one row per value and one column per class.
+
+        Empty rows and columns are dropped. Nulls are the caller's: a null is a value, with a row
+        of its own. A table without any count is allowed; every measure of it is 0.
+
+        Raises
+        ------
+        DataError
+            `counts` is not two-dimensional, or holds anything but whole numbers from 0 up.
+        """
+        table = _whole_counts(counts)
+        table = table[table.any(axis=1)]
+        table = table[:, table.any(axis=0)]
+        merged, multiplicity = _merge_equal_rows(table)
+        return cls(merged, multiplicity)
+
+    @classmethod
+    def grouped(cls, counts: npt.ArrayLike, groups: npt.ArrayLike) -> Contingency:
+        """Return the table after a deterministic mask: rows of `counts` added up by group.
+
+        Parameters
+        ----------
+        counts
+            Shape (R, C), one row per atom.
+        groups
+            Shape (R,), integers from 0 up: the group that the mask puts each atom in.
+
+        Raises
+        ------
+        DataError
+            As `of`; or `groups` does not name one group, numbered from 0 up, for each row.
+        """
+        fine = _whole_counts(counts)
+        index = np.asarray(groups)
+        if index.shape != fine.shape[:1] or index.dtype.kind not in "iu" or (index < 0).any():
+            raise DataError(
+                f"Groups of shape {index.shape} and type {index.dtype} for a table of"
+                f" {fine.shape[0]} rows.",
+                hint="Give one group number, 0 or above, for each row of the table.",
+            )
+        size = int(index.max()) + 1 if index.size else 0
+        coarse = np.zeros((size, fine.shape[1]), dtype=np.int64)
+        np.add.at(coarse, index, fine)
+        return cls.of(coarse)
+
+    @cached_property
+    def n(self) -> int:
+        """Rows of data behind the table, N."""
+        return int(self.row_totals @ self.multiplicity)
+
+    @cached_property
+    def row_totals(self) -> Counts:
+        """n_x of each stored row, shape (r,)."""
+        totals: Counts = self.table.sum(axis=1)
+        return totals
+
+    @cached_property
+    def column_totals(self) -> Counts:
+        """n_y, shape (C,)."""
+        totals: Counts = self.multiplicity @ self.table
+        return totals
+
+    @cached_property
+    def rows(self) -> int:
+        """K_x, the number of non-empty rows of the full table."""
+        return int(self.multiplicity.sum())
+
+    @property
+    def columns(self) -> int:
+        """K_y, the number of non-empty columns."""
+        return int(self.table.shape[1])
+
+    @cached_property
+    def cells(self) -> int:
+        """K_xy, the number of non-empty cells of the full table."""
+        return int(np.count_nonzero(self.table, axis=1) @ self.multiplicity)
+
+    @property
+    def trivial(self) -> bool:
+        """Whether attribute or label is constant, so that neither can tell about the other."""
+        return self.rows < 2 or self.columns < 2
+
+
+def _whole_counts(counts: npt.ArrayLike) -> Counts:
+    given = np.asarray(counts)
+    if given.ndim != 2:
+        raise DataError(
+            f"A contingency table was given with {given.ndim} dimensions.",
+            hint="Give a table of two: one row per value, one column per class.",
+        )
+    if given.dtype.kind not in "biuf":
+        raise DataError(
+            f"A contingency table was given with entries of type {given.dtype}.",
+            hint="Give counts: whole numbers from 0 up.",
+        )
+    bad = given < 0
+    if given.dtype.kind == "f":
+        bad |= ~np.isfinite(given) | (given != np.floor(given))
+    if bad.any():
+        raise DataError(
+            f"A contingency table holds {given[bad][0]!s}, which is no count.",
+            hint="Give counts: whole numbers from 0 up.",
+        )
+    return np.ascontiguousarray(given, dtype=np.int64)
+
+
+def _merge_equal_rows(table: Counts) -> tuple[Counts, Counts]:
+    once = np.ones(len(table), dtype=np.int64)
+    if len(table) < _MERGE_FROM:
+        return table, once
+    order, first = _sorted_runs(table)
+    if len(first) > _MERGE_GAIN * len(table):
+        return table, once
+    return table[order[first]], np.diff(np.append(first, len(table)))
+
+
+def _sorted_runs(table: Counts) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Return an order that puts equal rows side by side, and where in it each run starts."""
+    base = [int(limit) + 1 for limit in table.max(axis=0)]
+    key = np.zeros(len(table), dtype=np.int64)
+    capacity = 1
+    for column, size in enumerate(base):
+        capacity *= size
+        if capacity >= 2**62:
+            # One integer no longer holds a row, so the columns are sorted one after the other.
+            order = np.lexsort(table.T)
+            changed = (np.diff(table[order], axis=0) != 0).any(axis=1)
+            return order, np.flatnonzero(np.append(True, changed))
+        key = key * size + table[:, column]
+    order = np.argsort(key, kind="stable")
+    return order, np.flatnonzero(np.append(True, np.diff(key[order]) != 0))

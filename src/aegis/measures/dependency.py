@@ -1,0 +1,82 @@
+"""Errors of the approximate functional dependency attribute -> label.
+
+Reference for g1, g2 and g3: Kivinen and Mannila, Approximate inference of functional dependencies
+from relations, Theoretical Computer Science 149, 1995, section 2.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from aegis.measures.contingency import Contingency
+
+
+def g1(table: Contingency) -> float:
+    """Return the share of ordered row pairs that agree on the attribute but not on the label.
+
+    (sum n_x^2 - sum n_xy^2) / N^2, from 0 (the attribute determines the label) to 1 - 1/K_y.
+    Lower is better; monotone: no coarser deterministic mask can lower it. A constant attribute
+    has the error of the label alone; a label of one class or an empty table has 0.
+    """
+    if not table.n:
+        return 0.0
+    shares = table.table / table.n
+    within = (table.row_totals / table.n) ** 2 - (shares**2).sum(axis=1)
+    return max(0.0, float(table.multiplicity @ within))
+
+
+def g2(table: Contingency) -> float:
+    """Return the share of rows whose value of the attribute occurs with more than one class.
+
+    From 0 to 1, lower is better; monotone: no coarser deterministic mask can lower it. 0 for a
+    label of one class or an empty table.
+    """
+    if not table.n:
+        return 0.0
+    mixed = np.count_nonzero(table.table, axis=1) > 1
+    return float((table.multiplicity * table.row_totals)[mixed].sum() / table.n)
+
+
+def g3(table: Contingency) -> float:
+    """Return the least share of rows to remove so that the attribute determines the label.
+
+    1 - sum_x max_y n_xy / N, from 0 to 1 - 1/K_y, lower is better; monotone: no coarser
+    deterministic mask can lower it. It is the error of the majority rule on the rows it was made
+    from, so a key has 0. A constant attribute has the error of the majority class; a label of
+    one class or an empty table has 0.
+    """
+    if not table.n:
+        return 0.0
+    right = int(table.multiplicity @ table.table.max(axis=1))
+    return (table.n - right) / table.n
+
+
+def held_out_error(table: Contingency) -> float:
+    """Return the leave-one-out error of the majority rule, exactly.
+
+    For each row of data the rule is made from the other N - 1 rows: predict the most frequent
+    class among those with the same value of the attribute; a tie goes to the class that is more
+    frequent among all N - 1 rows, and a tie there to the class that stands first in the table.
+    A value that no other row has is such a tie at zero, so it is predicted by the overall
+    majority. From 0 to 1 (it may exceed the majority error, and reach 1 on a balanced label by
+    the well-known pessimism of leave-one-out), lower is better, not monotone. A constant
+    attribute has the leave-one-out error of the majority class; a label of one class or an empty
+    table has 0.
+    """
+    if table.columns < 2:
+        return 0.0
+    # With columns in order of frequency, the first maximum of a row is its winner under the
+    # tie rule, and leaving out a row of another class cannot dethrone it.
+    order = np.argsort(-table.column_totals, kind="stable")
+    counts, totals = table.table[:, order], table.column_totals[order]
+    row = np.arange(len(counts))
+    first = counts.argmax(axis=1)
+    others = counts.copy()
+    others[row, first] = -1
+    second = others.argmax(axis=1)
+    ahead = counts[row, first] - 1 - counts[row, second]
+    overall = totals[first] - 1 - totals[second]
+    stands_first = order[first] < order[second]
+    holds = (ahead > 0) | (ahead == 0) & ((overall > 0) | (overall == 0) & stands_first)
+    right = int(table.multiplicity @ np.where(holds, counts[row, first], 0))
+    return (table.n - right) / table.n

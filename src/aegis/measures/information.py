@@ -1,0 +1,94 @@
+"""Mutual information between one attribute and the label, plug-in and corrected, in bits."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.measures.chance import expected_mutual_information
+from aegis.measures.contingency import Contingency
+
+
+def n_log_n(counts: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return n ln n for each count, 0 for an empty cell."""
+    numbers = np.asarray(counts, dtype=np.float64)
+    result: npt.NDArray[np.float64] = numbers * np.log(np.where(numbers > 0, numbers, 1.0))
+    return result
+
+
+def first_order_bias(rows: float, columns: float, n: float) -> float:
+    """Return (K_x - 1)(K_y - 1) / (2 N ln 2), the leading term of the bias of plug-in MI, in bits.
+
+    It is what plug-in MI shows on average, to first order in 1/N, when attribute and label are
+    independent: N * 2 ln 2 * MI is then about chi-square with (K_x - 1)(K_y - 1) degrees of
+    freedom. Reference: Miller, Note on the bias of information estimates, 1955; Roulston,
+    Estimating the errors on measured entropy and mutual information, Physica D 125, 1999.
+    """
+    return (rows - 1) * (columns - 1) / (2 * n * math.log(2)) if n else 0.0
+
+
+def mutual_information(table: Contingency) -> float:
+    """Return the plug-in mutual information sum p_xy log2(p_xy / (p_x p_y)), in bits.
+
+    Symmetric in attribute and label; from 0 to min(H(X), H(Y)); 0 for a constant attribute, a
+    label of one class or an empty table. Monotone: no deterministic mask can increase it (data
+    processing inequality, Cover and Thomas, Elements of Information Theory, theorem 2.8.1).
+    """
+    if table.trivial:
+        return 0.0
+    n = float(table.n)
+    inside = table.multiplicity @ (n_log_n(table.table).sum(axis=1) - n_log_n(table.row_totals))
+    nats = (inside - n_log_n(table.column_totals).sum()) / n + math.log(n)
+    return max(0.0, float(nats) / math.log(2))
+
+
+def corrected_mutual_information(table: Contingency) -> float:
+    """Return max(0, MI - (K_x - 1)(K_y - 1) / (2 N ln 2)), in bits.
+
+    Plug-in MI less its first-order bias under independence (`first_order_bias`), so that a
+    column of many values does not shine by chance. Not monotone under masks. 0 for a constant
+    attribute, a label of one class or an empty table.
+    """
+    bias = first_order_bias(table.rows, table.columns, table.n)
+    return max(0.0, mutual_information(table) - bias)
+
+
+def miller_madow_information(table: Contingency) -> float:
+    """Return MI + (K_x + K_y - K_xy - 1) / (2 N ln 2), in bits.
+
+    The Miller-Madow correction of each of the three entropies of H(X) + H(Y) - H(X, Y), over
+    non-empty cells. It corrects less than `corrected_mutual_information` where most cells are
+    empty, and may be negative. Not monotone under masks. 0 for a constant attribute, a label of
+    one class or an empty table. Reference: Miller, Note on the bias of information estimates,
+    1955.
+    """
+    if table.trivial:
+        return 0.0
+    terms = table.rows + table.columns - table.cells - 1
+    return mutual_information(table) + terms / (2 * table.n * math.log(2))
+
+
+def label_entropy(table: Contingency) -> float:
+    """Return the plug-in entropy H(Y) of the label in bits, 0 for one class or no rows."""
+    if table.columns < 2:
+        return 0.0
+    n = float(table.n)
+    return (math.log(n) - float(n_log_n(table.column_totals).sum()) / n) / math.log(2)
+
+
+def reliable_information(table: Contingency) -> float:
+    """Return the reliable fraction of information (MI - E0[MI]) / H(Y).
+
+    E0 is the exact mean of plug-in MI over all permutations of the label
+    (`expected_mutual_information`). At most 1; 0 on average when attribute and label are
+    independent, so it may be slightly negative; not monotone under masks. 0 for a constant
+    attribute, a label of one class or an empty table. Reference: Mandros, Boley and Vreeken,
+    Discovering reliable approximate functional dependencies, KDD 2017.
+    """
+    if table.trivial:
+        return 0.0
+    excess = mutual_information(table) - expected_mutual_information(table)
+    return excess / label_entropy(table)

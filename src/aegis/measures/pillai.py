@@ -1,0 +1,144 @@
+"""Pillai's trace between all masked attributes of a configuration and the label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.errors import InternalError
+from aegis.measures.cooccurrence import Cooccurrence, Numbers
+
+Floats = npt.NDArray[np.float64]
+
+_NOISE = 128 * float(np.finfo(np.float64).eps)
+"""Rounding noise of a pivot per level, generously; real pivots are of order 1/N or more."""
+
+
+@dataclass(frozen=True)
+class PillaiFit:
+    """Pillai's trace of one configuration.
+
+    Attributes
+    ----------
+    trace
+        The plug-in trace V, from 0 to min(rank, C - 1).
+    adjusted
+        V - (1 - V/(C - 1)) d (C - 1)/(N - d - 1), d the rank: at most V, about 0 when features
+        and label are independent, so it may be slightly negative. 0 for one class, for constant
+        attributes, and where N - d - 1 <= 0, when no degree of freedom is left and V says nothing.
+    rank
+        d, the number of linearly independent indicators of masked values.
+    """
+
+    trace: float
+    adjusted: float
+    rank: int
+
+
+def pillai_trace(
+    total: Numbers, joint: Numbers, n: float, offsets: npt.NDArray[np.int64]
+) -> PillaiFit:
+    """Return Pillai's trace, its adjusted form and the rank of the indicators.
+
+    With Z the one-hot indicators of the masked values, U the one-hot label and S their covariance
+    matrices, V = trace(S_zz^+ S_zu S_uu^+ S_uz), the sum of squared canonical correlations
+    (Pillai, Some new test criteria in multivariate analysis, Annals of Mathematical Statistics
+    26, 1955). For one attribute V = chi-square / N; for two classes V is the R^2 of least
+    squares, and the adjusted form its adjusted R^2. V is monotone under masks, the adjusted form
+    is not.
+
+    One level per attribute is dropped, the most frequent one: the indicators that remain have a
+    mean of at most 1/2, so that centring them costs no digits. The rest is factorised by
+    Cholesky with complete pivoting on the correlation scale (LAPACK dpstrf; Higham, Analysis of
+    the Cholesky decomposition of a semi-definite matrix, 1990), which stops at the numerical
+    rank: levels that others determine add nothing, exactly. A pivot is the share of an
+    indicator's variance that the chosen ones leave unexplained; one below 128 d eps counts as 0.
+    S_uu needs no factor: trace(S_uu^+ W) with singular S_uu is the sum over classes of W_cc over
+    the class count, for any W in its range.
+
+    Parameters
+    ----------
+    total, joint, n, offsets
+        As in `Cooccurrence`: shapes (d, d), (d, C), rows, (m + 1,). Levels and classes without
+        rows are skipped. `total` and `joint` must count the same n rows.
+
+    Raises
+    ------
+    InternalError
+        LAPACK reports an illegal argument, as for NaN in the counts.
+    """
+    if len(offsets) < 2 or n <= 0:
+        return PillaiFit(0.0, 0.0, 0)
+    joint = np.asarray(joint, dtype=np.float64)
+    class_counts = joint[: offsets[1]].sum(axis=0)
+    classes = int(np.count_nonzero(class_counts))
+    levels = joint.sum(axis=1)
+    kept = _kept_levels(levels, n, offsets)
+    if not kept.size:
+        return PillaiFit(0.0, 0.0, 0)
+    count = levels[kept]
+    scale = 1 / np.sqrt(count * (1 - count / n))
+    correlation: Floats = total[np.ix_(kept, kept)] - np.outer(count / n, count)
+    correlation *= np.outer(scale, scale)
+    # The last class follows from the others, its covariance being minus their sum.
+    seen = np.flatnonzero(class_counts)
+    free, last = seen[:-1], seen[-1:]
+    label = (joint[np.ix_(kept, free)] - np.outer(count, class_counts[free] / n)) * scale[:, None]
+    rank, solved = _whiten(correlation, label)
+    trace = float(((solved**2).sum(axis=0) / class_counts[free]).sum())
+    trace += float((solved.sum(axis=1) ** 2).sum() / class_counts[last].sum())
+    return PillaiFit(trace, _adjusted(trace, rank, classes, n), rank)
+
+
+def _kept_levels(levels: Floats, n: float, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+    keep = (levels > 0) & (levels < n)
+    # One argmax per attribute: the loop is over attributes, of which there are few.
+    for start, stop in pairwise(offsets.tolist()):
+        keep[start + int(levels[start:stop].argmax())] = False
+    return np.flatnonzero(keep)
+
+
+def _whiten(correlation: Floats, label: Floats) -> tuple[int, Floats]:
+    """Return the rank r of `correlation` and L^-1 P `label`, shape (r, columns of label)."""
+    # SciPy's LAPACK takes longer to import than most of what a command does without it.
+    from scipy.linalg.lapack import dpstrf, dtrtrs
+
+    # A symmetric matrix is its own transpose, which LAPACK reads without a copy.
+    factor, pivots, rank, info = dpstrf(
+        correlation.T, tol=_NOISE * len(correlation), lower=1, overwrite_a=1
+    )
+    if info < 0:
+        raise InternalError(f"LAPACK dpstrf refused argument {-info}.")
+    right = label[pivots[:rank] - 1]
+    if not right.shape[1] or not rank:
+        return int(rank), right
+    solved, info = dtrtrs(factor[:rank, :rank], right, lower=1, overwrite_b=1)
+    if info:
+        raise InternalError(f"LAPACK dtrtrs failed with code {info} at rank {rank}.")
+    return int(rank), solved
+
+
+def _adjusted(trace: float, rank: int, classes: int, n: float) -> float:
+    freedom = n - rank - 1
+    if classes < 2 or freedom <= 0:
+        return 0.0
+    limit = classes - 1
+    return trace - (1 - trace / limit) * rank * limit / freedom
+
+
+def fit_pillai(counts: Cooccurrence) -> PillaiFit:
+    """Return `pillai_trace` of the counts of a configuration."""
+    return pillai_trace(counts.total, counts.joint, counts.n, counts.offsets)
+
+
+def pillai(counts: Cooccurrence) -> float:
+    """Return the adjusted Pillai's trace of a configuration; see `PillaiFit` for its edges."""
+    return fit_pillai(counts).adjusted
+
+
+def pillai_plain(counts: Cooccurrence) -> float:
+    """Return the plug-in Pillai's trace V of a configuration."""
+    return fit_pillai(counts).trace

@@ -1,0 +1,127 @@
+"""What the registry knows about a measure: how to compute it, and how to read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any, cast
+
+from aegis.errors import InternalError
+from aegis.measures.contingency import Contingency
+from aegis.measures.cooccurrence import Cooccurrence
+from aegis.registry import Registry
+
+
+class Scope(StrEnum):
+    """What a measure is computed on."""
+
+    ATTRIBUTE = "attribute"
+    """One attribute against the label, from a `Contingency`."""
+    CONFIGURATION = "configuration"
+    """All attributes of a configuration together, from a `Cooccurrence`."""
+
+    @property
+    def counts(self) -> type[Contingency] | type[Cooccurrence]:
+        """The type of counts that measures of this scope take."""
+        return Contingency if self is Scope.ATTRIBUTE else Cooccurrence
+
+
+class Direction(StrEnum):
+    """Which values of a measure mean more predictive value."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+
+    @property
+    def sign(self) -> int:
+        """1 where higher is better and -1 where lower is: `sign * value` is to be maximised."""
+        return 1 if self is Direction.HIGHER else -1
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure of association between masked attributes and the label.
+
+    Attributes
+    ----------
+    name
+        As policies and the command line write it.
+    title
+        The field's term for it.
+    description
+        One or two sentences: what it says, and when to use it.
+    formula
+        The definition in plain text; counts n_xy, shares p_xy, K non-empty rows, columns, cells.
+    reference
+        Where it is defined.
+    range
+        The values that it can take.
+    unit
+        "bits", "share of rows", or "1" for a pure number.
+    direction
+        Which values are better.
+    monotone
+        Whether no coarser deterministic mask can improve it, so that it bounds a search.
+    scope
+        What it is computed on.
+    cost
+        Order of its running time.
+    compute
+        The measure itself: a pure function of the counts of its scope.
+
+    Raises
+    ------
+    InternalError
+        A property is empty or of the wrong type: an incomplete measure is not registered.
+    """
+
+    name: str
+    title: str
+    description: str
+    formula: str
+    reference: str
+    range: str
+    unit: str
+    direction: Direction
+    monotone: bool
+    scope: Scope
+    cost: str
+    compute: Callable[[Contingency], float] | Callable[[Cooccurrence], float]
+
+    def __post_init__(self) -> None:
+        kinds = {"direction": Direction, "monotone": bool, "scope": Scope}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name == "compute":
+                sound = callable(value)
+            elif field.name in kinds:
+                sound = isinstance(value, kinds[field.name])
+            else:
+                sound = isinstance(value, str) and bool(value.strip())
+            if not sound:
+                raise InternalError(f"Measure {self.name!r} lacks its {field.name}: {value!r}.")
+
+    def __call__(self, counts: Contingency | Cooccurrence) -> float:
+        """Return the value for `counts`, of the type that the scope names.
+
+        Raises
+        ------
+        InternalError
+            The counts are those of the other scope.
+        """
+        if not isinstance(counts, self.scope.counts):
+            raise InternalError(
+                f"Measure {self.name!r} takes a {self.scope.counts.__name__},"
+                f" not a {type(counts).__name__}."
+            )
+        return cast(Callable[[Any], float], self.compute)(counts)
+
+
+MEASURES: Registry[Measure] = Registry("measure")
+"""All measures by name; third parties add theirs through the entry points `aegis.measures`."""
+
+
+def get(name: str) -> Measure:
+    """Return the measure called `name`; raise `PolicyError` that lists all names otherwise."""
+    return MEASURES.get(name)
