@@ -1,0 +1,276 @@
+"""Policies and configurations from YAML, and back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from aegis.errors import PolicyError, choices
+from aegis.masks import Hierarchy, Identity, Mask, Suppress, parse_mask
+from aegis.measures import MEASURES
+from aegis.policy.lines import Located, read_yaml
+from aegis.policy.model import Attribute, Configuration, Label, Policy, Role, Unseen
+from aegis.policy.schema import AttributeShape, LabelShape, PolicyShape
+from aegis.privacy import PrivacyRule
+
+VERSION = 1
+
+
+def load_policy(source: str | Path | Mapping[str, Any]) -> Policy:
+    """Read a policy.
+
+    Parameters
+    ----------
+    source
+        Path of a YAML file, or the same content as a mapping.
+
+    Raises
+    ------
+    PolicyError
+        The file is missing or not YAML; a key, role, mask, measure or privacy model is unknown; a
+        parameter has the wrong type or range; a hierarchy cannot be read. The message names the
+        line.
+    """
+    if isinstance(source, Mapping):
+        text = yaml.safe_dump(_plain(source), sort_keys=False, allow_unicode=True)
+        return _Loader(read_yaml(text, "policy"), Path()).load()
+    path = Path(source)
+    return _Loader(read_yaml(_read(path, "policy"), str(path)), path.parent).load()
+
+
+def load_configurations(path: str | Path, policy: Policy) -> dict[str, Configuration]:
+    """Read explicit configurations for `policy`: `configurations: {name: {attribute: mask}}`.
+
+    A file that holds one bare `{attribute: mask}` mapping is one configuration named after it.
+    """
+    file = Path(path)
+    located = read_yaml(_read(file, "configuration"), str(file))
+    data = located.data
+    if not isinstance(data, dict):
+        raise PolicyError(
+            f"{file} is not a mapping.", hint="Write `configurations: {NAME: {ATTRIBUTE: MASK}}`."
+        )
+    if "configurations" not in data:
+        return {file.stem: _configuration(file.stem, data, policy.attributes, located, ())}
+    found = data["configurations"]
+    if not isinstance(found, dict) or not found:
+        raise PolicyError(f"{located.where('configurations')}: no configurations.", hint="Give at least one.")
+    return {
+        str(name): _configuration(
+            str(name), masks, policy.attributes, located, ("configurations", str(name))
+        )
+        for name, masks in found.items()
+    }
+
+
+def dump_policy(policy: Policy) -> str:
+    """Return the policy as YAML that `load_policy` reads back to an equal policy."""
+    return yaml.safe_dump(policy_mapping(policy), sort_keys=False, allow_unicode=True)
+
+
+def dump_configurations(configurations: Mapping[str, Configuration]) -> str:
+    """Return configurations as YAML that `load_configurations` reads back."""
+    data = {"configurations": {name: c.spec() for name, c in configurations.items()}}
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+
+
+def policy_mapping(policy: Policy) -> dict[str, Any]:
+    """Return the policy as the mapping that its YAML holds."""
+    label = policy.label
+    data: dict[str, Any] = {
+        "version": VERSION,
+        "label": {"column": label.column, "bins": label.bins} if label.bins else label.column,
+        "measure": policy.measure,
+        "privacy": policy.privacy.to_mapping(),
+        "unseen": str(policy.unseen),
+        "attributes": {},
+    }
+    for attribute in policy.attributes.values():
+        entry: dict[str, Any] = {"role": str(attribute.role)}
+        if attribute.hierarchy_source is not None:
+            entry["hierarchy"] = attribute.hierarchy_source
+        if attribute.masks:
+            entry["masks"] = [mask.spec() for mask in attribute.masks]
+        if attribute.weight != 1.0:
+            entry["weight"] = attribute.weight
+        data["attributes"][attribute.name] = entry
+    if policy.configurations:
+        data["configurations"] = {n: c.spec() for n, c in policy.configurations.items()}
+    return data
+
+
+def policy_digest(policy: Policy) -> str:
+    """Return the SHA-256 of what the policy declares, hierarchies' content included."""
+    data = policy_mapping(policy)
+    for attribute in policy.attributes.values():
+        if attribute.hierarchy is not None:
+            data["attributes"][attribute.name]["hierarchy"] = attribute.hierarchy.digest
+    return hashlib.sha256(json.dumps(data, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _read(path: Path, what: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise PolicyError(
+            f"Cannot read {what} file {path}: {error.strerror}.", hint="Check the path."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise PolicyError(f"{what.capitalize()} file {path} is not UTF-8 text.", hint="Save it as UTF-8.") from error
+
+
+def _plain(value: Any) -> Any:
+    """Return nested mappings and sequences as plain dicts and lists, which YAML can write."""
+    if isinstance(value, Mapping):
+        return {key: _plain(v) for key, v in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(v) for v in value]
+    return value
+
+
+@contextmanager
+def _at(located: Located, *path: str | int) -> Iterator[None]:
+    """Put "file, line n: " before the message of a `PolicyError`."""
+    try:
+        yield
+    except PolicyError as error:
+        raise PolicyError(f"{located.where(*path)}: {error.message}", hint=error.hint) from error
+
+
+class _Loader:
+    """Turns a located YAML document into a `Policy`."""
+
+    def __init__(self, located: Located, folder: Path) -> None:
+        self.located = located
+        self.folder = folder
+
+    def load(self) -> Policy:
+        shape = self._shape()
+        with _at(self.located, "measure"):
+            MEASURES.get(shape.measure)
+        with _at(self.located, "privacy"):
+            privacy = PrivacyRule.parse(shape.privacy)
+        attributes = {name: self._attribute(name, entry) for name, entry in shape.attributes.items()}
+        configurations = {
+            name: _configuration(name, masks, attributes, self.located, ("configurations", name))
+            for name, masks in shape.configurations.items()
+        }
+        with _at(self.located, "attributes"):
+            return Policy(
+                label=Label(shape.label.column, shape.label.bins),
+                attributes=attributes,
+                privacy=privacy,
+                measure=shape.measure,
+                configurations=configurations,
+                unseen=Unseen(shape.unseen),
+            )
+
+    def _shape(self) -> PolicyShape:
+        data = self.located.data
+        if not isinstance(data, dict):
+            raise PolicyError(
+                f"{self.located.origin} is not a mapping.", hint="A policy starts with `version: 1`."
+            )
+        for key in ("attributes", "configurations"):
+            if isinstance(data.get(key), dict):
+                data = {**data, key: {str(name): entry for name, entry in data[key].items()}}
+        try:
+            return PolicyShape.model_validate(data)
+        except ValidationError as error:
+            raise self._shape_error(error) from error
+
+    def _shape_error(self, error: ValidationError) -> PolicyError:
+        """Return the first shape error with its line, and the nearest key for an unknown one."""
+        first = error.errors()[0]
+        path = tuple(p for p in first["loc"] if p not in ("str", "dict[str,any]"))
+        name = ".".join(map(str, path))
+        where = self.located.where(*path)
+        if first["type"] == "extra_forbidden":
+            shape = AttributeShape if path[0] == "attributes" else PolicyShape
+            shape = LabelShape if path[0] == "label" else shape
+            return PolicyError(
+                f"{where}: unknown key {path[-1]!r}.", hint=choices(str(path[-1]), shape.model_fields)
+            )
+        if first["type"] == "missing":
+            return PolicyError(f"{where}: {name!r} is missing.", hint="Add it.")
+        given = first.get("input")
+        return PolicyError(f"{where}: {name} is {given!r}.", hint=f"{first['msg']}.")
+
+    def _attribute(self, name: str, entry: AttributeShape) -> Attribute:
+        role = Role(entry.role)
+        path = ("attributes", name)
+        hierarchy = None
+        if entry.hierarchy is not None:
+            with _at(self.located, *path, "hierarchy"):
+                hierarchy = self._hierarchy(name, entry.hierarchy)
+        masks = []
+        for index, spec in enumerate(entry.masks or ()):
+            with _at(self.located, *path, "masks", index):
+                mask = parse_mask(spec, hierarchy=hierarchy, where=f"attribute {name!r}")
+                if mask not in masks:
+                    masks.append(mask)
+        if entry.masks is None:
+            masks = _default_masks(role, hierarchy)
+        return Attribute(name, role, tuple(masks), hierarchy, entry.weight, entry.hierarchy)
+
+    def _hierarchy(self, name: str, source: str | dict[Any, Any]) -> Hierarchy:
+        if isinstance(source, str):
+            return Hierarchy.from_csv(self.folder / source)
+        return Hierarchy.from_tree(source, name=name)
+
+
+def _default_masks(role: Role, hierarchy: Hierarchy | None) -> list[Mask]:
+    """Return the candidates of an attribute that lists none."""
+    if hierarchy is not None:
+        levels: list[Mask] = [parse_mask({"level": n}, hierarchy=hierarchy) for n in range(1, hierarchy.height)]
+        return [Identity(), *levels]
+    if role is Role.QUASI_IDENTIFIER:
+        return [Identity(), Suppress()]
+    return [Identity()] if role in (Role.SENSITIVE, Role.FEATURE) else []
+
+
+def _configuration(
+    name: str,
+    masks: Any,
+    attributes: Mapping[str, Attribute],
+    located: Located,
+    path: tuple[str | int, ...],
+) -> Configuration:
+    """Return one configuration; attributes that it leaves out keep their default mask."""
+    if not isinstance(masks, dict):
+        raise PolicyError(
+            f"{located.where(*path)}: configuration {name!r} is {masks!r}.", hint="Write {ATTRIBUTE: MASK}."
+        )
+    found: dict[str, Mask] = {}
+    scored = {n: a for n, a in attributes.items() if a.scored}
+    for given, spec in masks.items():
+        with _at(located, *path, str(given)):
+            if str(given) not in scored:
+                raise PolicyError.unknown(f"attribute in configuration {name!r}:", given, scored)
+            attribute = scored[str(given)]
+            where = f"attribute {attribute.name!r}"
+            found[attribute.name] = parse_mask(spec, hierarchy=attribute.hierarchy, where=where)
+    for attribute in scored.values():
+        if attribute.name not in found:
+            with _at(located, *path):
+                found[attribute.name] = _unstated(name, attribute)
+    return Configuration(name, {n: found[n] for n in scored})
+
+
+def _unstated(configuration: str, attribute: Attribute) -> Mask:
+    """Return the mask of an attribute that a configuration leaves out."""
+    if len(attribute.masks) == 1:
+        return attribute.masks[0]
+    if Identity() in attribute.masks:
+        return Identity()
+    raise PolicyError(
+        f"Configuration {configuration!r} does not say how to mask {attribute.name!r}.",
+        hint="It may be left out only where it has one candidate or `identity` among them.",
+    )

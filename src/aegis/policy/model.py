@@ -1,0 +1,184 @@
+"""What a user declares: roles, candidate masks, the privacy rule, the measure.
+
+All classes are frozen; `aegis.policy.load` makes them from YAML and writes them back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from aegis.errors import PolicyError
+from aegis.masks import Hierarchy, Mask
+from aegis.privacy import PrivacyRule
+
+
+class Role(StrEnum):
+    """What an attribute is to privacy; every role but the first and last is scored and released."""
+
+    IDENTIFIER = "identifier"
+    """Names a person: never released as it is; dropped, or replaced by a keyed token."""
+    QUASI_IDENTIFIER = "quasi-identifier"
+    """Known to others, identifying in combination: forms the equivalence classes."""
+    SENSITIVE = "sensitive"
+    """What must not be learned about a person."""
+    FEATURE = "feature"
+    """Neither: released, scored, and no part of the classes."""
+    IGNORE = "ignore"
+    """Left out: neither scored nor released."""
+
+
+class Unseen(StrEnum):
+    """What happens at apply time to a value that a mask does not know."""
+
+    ERROR = "error"
+    SUPPRESS = "suppress"
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One column and what may become of it.
+
+    Attributes
+    ----------
+    name
+        The column's name.
+    role
+        What the attribute is to privacy.
+    masks
+        Candidate masks, in the order in which they were declared; data-driven ones not yet fitted.
+    hierarchy
+        The generalisation hierarchy behind `level` masks, if there is one.
+    weight
+        How much the attribute counts in additive measures; 1 unless stated.
+    hierarchy_source
+        How the policy file names the hierarchy: a path or an inline tree.
+    """
+
+    name: str
+    role: Role
+    masks: tuple[Mask, ...]
+    hierarchy: Hierarchy | None = None
+    weight: float = 1.0
+    hierarchy_source: Any = None
+
+    @property
+    def scored(self) -> bool:
+        """Whether the attribute has a part in scores and in the release."""
+        return self.role not in (Role.IDENTIFIER, Role.IGNORE)
+
+
+@dataclass(frozen=True)
+class Label:
+    """The class label: its column, and for a numeric one the number of quantile bins."""
+
+    column: str
+    bins: int | None = None
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One mask for each attribute that it names.
+
+    Attributes
+    ----------
+    name
+        How the ranking calls it.
+    masks
+        Attribute name to mask. Attributes left out keep their only candidate, or `identity`.
+    """
+
+    name: str
+    masks: Mapping[str, Mask]
+
+    def spec(self) -> dict[str, Any]:
+        """Return `{attribute: mask}` as a policy writes it."""
+        return {attribute: mask.spec() for attribute, mask in self.masks.items()}
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Everything that a user declares about one table.
+
+    Attributes
+    ----------
+    label
+        The class label.
+    attributes
+        By name, in the order of the file; columns not named are neither scored nor released. The
+        label may stand among them, with a role and candidate masks of its own.
+    privacy
+        The rule that a release must meet.
+    measure
+        Name of the measure that ranks configurations.
+    configurations
+        Explicit configurations, by name.
+    unseen
+        What happens at apply time to values that a mask does not know.
+    """
+
+    label: Label
+    attributes: Mapping[str, Attribute]
+    privacy: PrivacyRule
+    measure: str = "pillai"
+    configurations: Mapping[str, Configuration] = field(default_factory=dict)
+    unseen: Unseen = Unseen.ERROR
+
+    def __post_init__(self) -> None:
+        if not self.features:
+            raise PolicyError(
+                "The policy names no attribute that can be scored.",
+                hint="Give at least one attribute besides the label the role quasi-identifier, sensitive or feature.",
+            )
+        self._check_sensitive()
+
+    def _check_sensitive(self) -> None:
+        for name in self.privacy.sensitive:
+            attribute = self.attributes.get(name)
+            if attribute is None and name != self.label.column:
+                raise PolicyError.unknown(
+                    "attribute in the privacy rule", name, [*self.attributes, self.label.column]
+                )
+            if attribute is not None and attribute.role is not Role.SENSITIVE:
+                if name == self.label.column and attribute.role is not Role.QUASI_IDENTIFIER:
+                    continue
+                raise PolicyError(
+                    f"The privacy rule protects {name!r}, whose role is {attribute.role}.",
+                    hint="Give it the role sensitive.",
+                )
+
+    def with_role(self, *roles: Role) -> tuple[Attribute, ...]:
+        """Return the attributes that have one of these roles, in order."""
+        return tuple(a for a in self.attributes.values() if a.role in roles)
+
+    @property
+    def features(self) -> tuple[Attribute, ...]:
+        """The scored attributes, the label left out."""
+        return tuple(
+            a for a in self.attributes.values() if a.scored and a.name != self.label.column
+        )
+
+    @property
+    def label_attribute(self) -> Attribute | None:
+        """The label's own entry among the attributes, where it has one."""
+        return self.attributes.get(self.label.column)
+
+    @property
+    def quasi_identifiers(self) -> tuple[Attribute, ...]:
+        """The attributes that form the equivalence classes."""
+        return self.with_role(Role.QUASI_IDENTIFIER)
+
+    @property
+    def sensitive(self) -> tuple[str, ...]:
+        """Columns with a sensitive role or protected by the rule (the label may be one)."""
+        declared = [a.name for a in self.with_role(Role.SENSITIVE)]
+        return tuple(dict.fromkeys([*declared, *self.privacy.sensitive]))
+
+    def released(self) -> Iterator[Attribute]:
+        """Yield the attributes of the release, identifiers with a token among them."""
+        for attribute in self.attributes.values():
+            tokenised = attribute.role is Role.IDENTIFIER and attribute.masks
+            if attribute.scored or tokenised:
+                yield attribute

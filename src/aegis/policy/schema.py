@@ -1,0 +1,61 @@
+"""The shape of a policy file, before names are looked up."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+MaskSpec = str | dict[str, Any]
+
+
+def _label(value: Any) -> Any:
+    """Accept a bare column name for `{column: NAME}`."""
+    return {"column": value} if isinstance(value, str) else value
+
+
+class Shape(BaseModel):
+    """A mapping without keys of its own invention."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class LabelShape(Shape):
+    """`label: income`, or `label: {column: price, bins: 5}`."""
+
+    column: str
+    """Name of the label column."""
+    bins: int | None = Field(default=None, ge=2, le=100)
+    """Number of quantile bins of a numeric label."""
+
+
+class AttributeShape(Shape):
+    """One entry of `attributes`."""
+
+    role: Literal["identifier", "quasi-identifier", "sensitive", "feature", "ignore"]
+    """What the attribute is to privacy."""
+    masks: list[MaskSpec] | None = Field(default=None, min_length=1)
+    """Candidate masks; by default every level of the hierarchy, else what the role suggests."""
+    hierarchy: str | dict[Any, Any] | None = None
+    """A CSV file in ARX format, relative to the policy, or an inline tree."""
+    weight: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    """How much the attribute counts in additive measures."""
+
+
+class PolicyShape(Shape):
+    """A policy file."""
+
+    version: Literal[1]
+    """Version of the format."""
+    label: Annotated[LabelShape, BeforeValidator(_label)]
+    """The class label."""
+    measure: str = "pillai"
+    """The measure that ranks configurations."""
+    privacy: dict[str, Any] = Field(default_factory=dict)
+    """The privacy rule."""
+    unseen: Literal["error", "suppress"] = "error"
+    """What happens at apply time to a value that a mask does not know."""
+    attributes: dict[str, AttributeShape]
+    """What may become of each column."""
+    configurations: dict[str, dict[str, MaskSpec]] = Field(default_factory=dict)
+    """Explicit configurations, by name."""

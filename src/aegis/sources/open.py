@@ -1,0 +1,228 @@
+"""Open a path, a glob or an object in memory as a `Source`."""
+
+from __future__ import annotations
+
+import csv
+import glob
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import ibis
+import ibis.expr.types as ir
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+
+from aegis.errors import DataError, EngineError
+from aegis.sources.source import Source, embedded, engine_errors
+
+_PARQUET = {".parquet", ".pq"}
+_ARROW = {".arrow", ".feather", ".ipc"}
+_CSV = {".csv", ".tsv", ".txt"}
+_JSON = {".jsonl", ".ndjson"}
+FORMATS = "CSV (.csv .tsv .txt, also .gz), Parquet (.parquet .pq), Arrow (.arrow .feather .ipc), JSON lines (.jsonl .ndjson)"
+
+
+def open_table(table: Any) -> Source:
+    """Open anything tabular.
+
+    Parameters
+    ----------
+    table
+        A path, a glob or a folder of CSV, Parquet, Arrow/Feather or JSON-lines files; a pandas or
+        Polars DataFrame, a Polars LazyFrame, a PyArrow table, a DuckDB relation, an Ibis table;
+        or a `Source`, which is returned as it is.
+
+    Raises
+    ------
+    DataError
+        The file is missing, unreadable or of an unknown format; the object is not a table; two
+        columns share a name; or the table has no columns.
+    """
+    if isinstance(table, Source):
+        return table
+    if isinstance(table, str | Path):
+        source = _open_path(str(table))
+    elif isinstance(table, ir.Table):
+        source = Source(table, "Ibis table")
+    else:
+        arrow, origin = _to_arrow(table)
+        _refuse_duplicates(arrow.column_names, origin)
+        source = Source(_register(arrow), origin)
+    if not source.table.columns:
+        raise DataError(f"{source.origin} has no columns.", hint="Give a table with a header.")
+    return source
+
+
+def _to_arrow(table: Any) -> tuple[pa.Table, str]:
+    """Return an in-memory table as Arrow; libraries are recognised without importing them."""
+    library = type(table).__module__.split(".")[0]
+    kind = type(table).__name__
+    if isinstance(table, pa.Table):
+        return table, "PyArrow table"
+    if library == "pandas" and kind == "DataFrame":
+        duplicates = table.columns[table.columns.duplicated()]
+        _refuse_duplicates([str(c) for c in table.columns], "pandas DataFrame")
+        if len(duplicates) == 0:
+            return _from_pandas(table), "pandas DataFrame"
+    if library == "polars" and kind in ("DataFrame", "LazyFrame"):
+        frame = table.collect() if kind == "LazyFrame" else table
+        return frame.to_arrow(), f"Polars {kind}"
+    if library in ("duckdb", "_duckdb") and hasattr(table, "to_arrow_table"):
+        return table.to_arrow_table(), "DuckDB relation"
+    raise DataError(
+        f"Cannot read a table from an object of type {type(table).__qualname__!r}.",
+        hint="Pass a path, a pandas or Polars frame, a PyArrow table, a DuckDB relation or an Ibis table.",
+    )
+
+
+def _from_pandas(frame: Any) -> pa.Table:
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, TypeError) as error:
+        raise DataError(
+            f"A column of the pandas DataFrame mixes types: {str(error).splitlines()[0]}",
+            hint="Convert it to one type first, for example with astype(str).",
+        ) from error
+
+
+def _register(arrow: pa.Table) -> ir.Table:
+    """Hand an Arrow table to the embedded engine, dictionary columns decoded."""
+    fields = [
+        pa.field(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type)
+        for f in arrow.schema
+    ]
+    return ibis.memtable(arrow.cast(pa.schema(fields)))
+
+
+def _open_path(given: str) -> Source:
+    files = _files(given)
+    suffixes = {_suffix(file) for file in files}
+    if len(suffixes) > 1:
+        raise DataError(
+            f"{given} mixes formats: {', '.join(sorted(suffixes))}.", hint="Give files of one format."
+        )
+    suffix = suffixes.pop()
+    names = [str(file) for file in files]
+    try:
+        if suffix in _PARQUET:
+            return _open_parquet(given, files)
+        if suffix in _ARROW:
+            arrow = pa.concat_tables(pa.feather.read_table(n, memory_map=True) for n in names)
+            _refuse_duplicates(arrow.column_names, given)
+            return Source(_register(arrow), given, files)
+        with engine_errors(given):
+            if suffix in _JSON:
+                return Source(_materialise(embedded().read_json(names)), given, files)
+            return Source(_read_csv(given, files), given, files)
+    except (EngineError, pa.ArrowException, OSError) as error:
+        reason = getattr(error, "message", str(error)).splitlines()[0]
+        raise DataError(
+            f"Cannot read {given}: {reason}",
+            hint="Check that the file is complete, is of the format that its name says, and is encoded in UTF-8.",
+        ) from error
+
+
+def _files(given: str) -> tuple[Path, ...]:
+    """Return the existing files that a path, folder or glob stands for."""
+    path = Path(given).expanduser()
+    if path.is_dir():
+        found = sorted(p for p in path.rglob("*") if p.is_file() and _suffix(p) in _PARQUET)
+        if not found:
+            raise DataError(f"Folder {given} holds no Parquet files.", hint="Give a file or a glob.")
+        return tuple(found)
+    if path.is_file():
+        found = [path]
+    else:
+        found = sorted(Path(p) for p in glob.glob(str(path), recursive=True) if Path(p).is_file())
+    if not found:
+        raise DataError(f"No such file: {given}.", hint="Check the path; a glob must match at least one file.")
+    if _suffix(found[0]) not in _PARQUET | _ARROW | _CSV | _JSON:
+        raise DataError(f"Unknown file format: {given}.", hint=f"Allowed: {FORMATS}.")
+    empty = [str(file) for file in found if file.stat().st_size == 0]
+    if empty:
+        raise DataError(f"{empty[0]} is empty (0 bytes).", hint="Give a file with a header and rows.")
+    return tuple(found)
+
+
+def _suffix(path: Path) -> str:
+    """Return the lower-case extension that names the format, `.gz` looked through."""
+    suffixes = [s.lower() for s in path.suffixes]
+    if suffixes and suffixes[-1] == ".gz":
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
+def _open_parquet(given: str, files: tuple[Path, ...]) -> Source:
+    schemas = {file: pa.parquet.read_schema(file) for file in files}
+    first = schemas[files[0]]
+    _refuse_duplicates(first.names, given)
+    for file, schema in schemas.items():
+        if not schema.equals(first, check_metadata=False):
+            raise DataError(
+                f"{file} and {files[0]} have different columns or types.",
+                hint="Files of one glob must share one schema.",
+            )
+    names = [str(file) for file in files]
+    connection = embedded()
+    with engine_errors(given):
+        table = connection.read_parquet(names, hive_partitioning=True)
+        numbered = connection.read_parquet(names, hive_partitioning=True, file_row_number=True)
+    return Source(table, given, files, numbered)
+
+
+def _materialise(view: ir.Table) -> ir.Table:
+    """Parse a text file once: a view would parse it again in every query."""
+    return embedded().create_table(ibis.util.gen_name("aegis"), view, temp=True)
+
+
+def _read_csv(given: str, files: tuple[Path, ...]) -> ir.Table:
+    _refuse_duplicates(_header(files[0]), given)
+    names = [str(file) for file in files]
+    codes = _columns_with_leading_zeros(names)
+    types = {"types": dict.fromkeys(codes, "VARCHAR")} if codes else {}
+    return _materialise(embedded().read_csv(names, header=True, **types))
+
+
+def _columns_with_leading_zeros(names: list[str], rows: int = 100_000) -> list[str]:
+    """Return the columns that look like numbers but hold codes such as 01234.
+
+    A type sniffer would read them as integers and lose the zeros, and with them the prefix that
+    a mask keeps.
+    """
+    connection = embedded()
+    guessed = connection.read_csv(names, header=True).schema()
+    integers = [column for column, dtype in guessed.items() if dtype.is_integer()]
+    if not integers:
+        return []
+    text = connection.read_csv(names, header=True, all_varchar=True).limit(rows)
+    found = text.aggregate(
+        **{str(i): text[c].re_search(r"^-?0[0-9]").any() for i, c in enumerate(integers)}
+    )
+    row = connection.to_pyarrow(found).to_pylist()[0]
+    return [column for i, column in enumerate(integers) if row[str(i)]]
+
+
+def _header(file: Path) -> list[str]:
+    """Return the column names of a CSV file as written (the engine would rename duplicates)."""
+    import gzip
+
+    opener = gzip.open if file.suffix.lower() == ".gz" else open
+    with opener(file, "rt", encoding="utf-8-sig", newline="", errors="replace") as handle:
+        line = handle.readline()
+    counts = Counter({d: line.count(d) for d in ",;\t|"})
+    delimiter = counts.most_common(1)[0][0]
+    return next(csv.reader([line], delimiter=delimiter), [])
+
+
+def _refuse_duplicates(names: list[str], origin: str) -> None:
+    """Raise when two columns share a name, also when they differ only in case."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if name.lower() in seen:
+            raise DataError(
+                f"{origin} has two columns named {seen[name.lower()]!r} and {name!r}.",
+                hint="Names must differ, and not only in case: rename one.",
+            )
+        seen[name.lower()] = name

@@ -1,0 +1,142 @@
+"""An opened table: what it is, where it came from, how to draw a reproducible sample of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import ibis
+import ibis.expr.types as ir
+import pyarrow as pa
+from ibis.common.exceptions import IbisError
+
+from aegis.errors import DataError, EngineError
+
+_BUCKETS = 1 << 30
+
+
+@cache
+def embedded() -> Any:
+    """Return the embedded engine of this process: DuckDB in memory, opened on first use."""
+    return ibis.duckdb.connect()
+
+
+@ibis.udf.scalar.builtin(name="hash")
+def _hash(value: int) -> ibis.dtype("uint64"):  # type: ignore[empty-body,valid-type]
+    """DuckDB's hash function with its own result type (Ibis casts it, slowly, to int64)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A table opened for reading.
+
+    Attributes
+    ----------
+    table
+        The table as an Ibis expression.
+    origin
+        What the user passed, for messages and reports.
+    files
+        The files behind the table, in reading order; empty for tables in memory or in a database.
+    numbered
+        The same table with a column `file_row_number`, where the engine knows row numbers without
+        counting (Parquet); used for sampling.
+    """
+
+    table: ir.Table
+    origin: str
+    files: tuple[Path, ...] = ()
+    numbered: ir.Table | None = None
+
+    @cached_property
+    def backend(self) -> Any:
+        """The Ibis backend that runs this table's queries."""
+        try:
+            return self.table.get_backend()
+        except IbisError:  # an unbound memtable belongs to no engine yet
+            return embedded()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Column names, in order."""
+        return tuple(self.table.columns)
+
+    def require(self, column: str, *, where: str = "") -> ir.Column:
+        """Return a column; raise `DataError` with the nearest name when the table lacks it."""
+        if column not in self.table.columns:
+            raise DataError.unknown_column(column, self.table.columns, where=where)
+        return self.table[column]
+
+    def select(self, columns: tuple[str, ...]) -> Source:
+        """Return the source with only these columns."""
+        return replace(self, table=self.table.select(*columns))
+
+    @cached_property
+    def rows(self) -> int:
+        """Number of rows (counted once)."""
+        return int(self.collect(self.table.aggregate(n=self.table.count()))["n"][0].as_py())
+
+    def collect(self, expression: ir.Table) -> pa.Table:
+        """Run a query and return its result; engine failures become `EngineError`."""
+        with engine_errors(self.origin):
+            return self.backend.to_pyarrow(expression)
+
+    def batches(self, expression: ir.Table, *, rows: int = 1 << 18) -> Iterator[pa.RecordBatch]:
+        """Run a query and stream its result in batches of about `rows` rows."""
+        with engine_errors(self.origin):
+            yield from self.backend.to_pyarrow_batches(expression, chunk_size=rows)
+
+    def sample(self, rows: int, *, seed: int) -> ir.Table:
+        """Return about `rows` rows drawn uniformly: the same rows for the same seed.
+
+        A row is in the sample when the hash of its number and the seed falls below a threshold
+        (Bernoulli sampling), which no thread count or reading order can change.
+        """
+        if rows >= self.rows:
+            return self.table
+        threshold = int(_BUCKETS * rows / self.rows)
+        offset = ibis.literal(seed % (1 << 31), type="int64") * (1 << 31)
+        if self.numbered is not None:
+            numbered, number = self.numbered, self.numbered["file_row_number"]
+        else:
+            numbered = self.table.mutate(file_row_number=ibis.row_number())
+            number = numbered["file_row_number"]
+        chosen = (_hash(number + offset) % _BUCKETS).cast("int64") < threshold
+        return numbered.filter(chosen).select(*self.columns)
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the bytes of the files, or of the table's Arrow form."""
+        sha = hashlib.sha256()
+        if self.files:
+            for path in self.files:
+                with path.open("rb") as file:
+                    while chunk := file.read(1 << 20):
+                        sha.update(chunk)
+            return sha.hexdigest()
+        sha.update(str(self.table.schema()).encode())
+        for batch in self.batches(self.table):
+            for column in batch.columns:
+                sha.update(_column_bytes(column))
+        return sha.hexdigest()
+
+
+def _column_bytes(column: pa.Array) -> bytes:
+    """Return bytes that depend on the values of a column alone, not on its buffers' offsets."""
+    batch = pa.record_batch([pa.concat_arrays([column])], names=["c"])
+    return bytes(batch.serialize())
+
+
+@contextmanager
+def engine_errors(origin: str) -> Iterator[None]:
+    """Turn an engine's own exceptions into one clear `EngineError`."""
+    try:
+        yield
+    except (duckdb.Error, IbisError, pa.ArrowException) as error:
+        first = str(error).strip().splitlines()[0]
+        raise EngineError(f"The engine failed on {origin}: {first}") from error

@@ -1,0 +1,46 @@
+"""Values as integer codes: null, NaN and every other value once, in one fixed order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from aegis.errors import InternalError
+
+
+def sorted_values(values: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+    """Sort distinct values ascending, NaN before null and null last; return them and the order."""
+    order = pc.array_sort_indices(values, null_placement="at_end")
+    return values.take(order), order.to_numpy().astype(np.int64)
+
+
+def encode(values: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
+    """Return the code of each value and the distinct values, sorted as `sorted_values` does."""
+    encoded = values.dictionary_encode(null_encoding="encode")
+    distinct, order = sorted_values(encoded.dictionary)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[encoded.indices.to_numpy(zero_copy_only=False)], distinct
+
+
+def code_values(column: pa.Array, values: pa.Array) -> npt.NDArray[np.int64]:
+    """Return the index in `values` of each entry of `column`.
+
+    Raises
+    ------
+    InternalError
+        An entry is not among the values: the table changed while it was read.
+    """
+    found = pc.index_in(column, value_set=values)
+    if found.null_count:
+        raise InternalError("A value was read that was not there when values were counted.")
+    return found.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def show(value: Any) -> str:
+    """Return a value as text for people: null as "null", the rest as Python writes it."""
+    return "null" if value is None else str(value)

@@ -1,0 +1,106 @@
+"""Count the cells of the frequency table in the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import ibis
+import ibis.expr.types as ir
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from aegis.masks import Mask, refines
+from aegis.sources import Source, embedded
+from aegis.summary.codes import code_values
+from aegis.summary.frequency import FrequencyTable
+from aegis.summary.model import AttributeSummary
+
+MAX_CELLS = 50_000_000
+"""Most cells of a frequency table that is held in memory."""
+
+
+def count_classes(
+    source: Source,
+    quasi: tuple[str, ...],
+    others: tuple[str, ...],
+    attributes: Mapping[str, AttributeSummary],
+    label: str,
+    label_class: Callable[[ir.Table], ir.Value],
+    classes: pa.Array,
+    *,
+    max_cells: int = MAX_CELLS,
+) -> FrequencyTable | None:
+    """Count rows per combination of quasi-identifiers, sensitive attributes and label.
+
+    An attribute is counted by its values, or by its finest candidate mask where that mask
+    refines all the others: coarser keys make fewer cells, and no candidate sees the difference.
+
+    Parameters
+    ----------
+    source
+        The table.
+    quasi, others
+        Names of the quasi-identifiers, and of the other columns to count by.
+    attributes
+        The summaries of the attributes among them.
+    label
+        Name of the label column.
+    label_class
+        The class of each row of a table.
+    classes
+        The classes, in order.
+    max_cells
+        Above this many cells the table is not built: None is returned.
+    """
+    table = source.table
+    keys: dict[str, ir.Value] = {}
+    sets: dict[str, pa.Array] = {}
+    representatives: dict[str, npt.NDArray[np.int32]] = {}
+    for i, name in enumerate((*quasi, *others)):
+        if name == label:
+            keys[f"k{i}"] = label_class(table)
+            sets[name] = pa.concat_arrays([classes, pa.nulls(1, classes.type)])
+            representatives[name] = np.arange(len(classes) + 1, dtype=np.int32)
+        else:
+            keys[f"k{i}"], sets[name], representatives[name] = _key(table, attributes[name])
+    counted = table.group_by(**keys).aggregate(n=table.count())
+    codes: dict[str, list[npt.NDArray[np.int32]]] = {name: [] for name in sets}
+    counts = []
+    cells = 0
+    for batch in source.batches(counted, rows=1 << 20):
+        cells += len(batch)
+        if cells > max_cells:
+            return None
+        for i, name in enumerate(sets):
+            codes[name].append(code_values(batch.column(f"k{i}"), sets[name]).astype(np.int32))
+        counts.append(batch.column("n").to_numpy().astype(np.int64))
+    return FrequencyTable(
+        quasi,
+        others,
+        {name: np.concatenate(parts) for name, parts in codes.items()},
+        np.concatenate(counts),
+        representatives,
+    )
+
+
+def _key(
+    table: ir.Table, attribute: AttributeSummary
+) -> tuple[ir.Value, pa.Array, npt.NDArray[np.int32]]:
+    """Return what to count an attribute by, the values that this takes, and one value for each."""
+    column = table[attribute.name]
+    finest = max(attribute.candidates, key=lambda c: c.size, default=attribute.unmasked)
+    coarser = finest.size < len(attribute.values)
+    if not coarser or not all(refines(finest.groups, c.groups) for c in attribute.candidates):
+        return column, attribute.values, np.arange(len(attribute.values), dtype=np.int32)
+    masked = _masked(finest.mask, attribute.values)
+    first = np.unique(finest.groups, return_index=True)[1].astype(np.int32)
+    return finest.mask.expression(column), masked.take(pa.array(first)), first
+
+
+def _masked(mask: Mask, values: pa.Array) -> pa.Array:
+    """Return the masked form of distinct values, in their order."""
+    indexed = pa.table({"i": pa.array(np.arange(len(values))), "v": values})
+    memory = ibis.memtable(indexed)
+    found = embedded().to_pyarrow(memory.select("i", m=mask.expression(memory["v"])))
+    return found.sort_by("i")["m"].combine_chunks()

@@ -1,0 +1,104 @@
+"""One frequency table of the quasi-identifiers, rolled up to the classes of any configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.privacy import ClassTable
+
+Codes = npt.NDArray[np.int32]
+Counts = npt.NDArray[np.int64]
+_LARGEST_KEY = 1 << 62
+
+
+@dataclass(frozen=True, eq=False)
+class FrequencyTable:
+    """Rows per combination of quasi-identifiers, sensitive attributes and label.
+
+    Attributes
+    ----------
+    quasi
+        Names of the quasi-identifiers, in order.
+    others
+        Names of the sensitive attributes and the label, those that are quasi-identifiers left out.
+    codes
+        Per column the code of each cell, shape (cells,).
+    counts
+        Rows per cell, shape (cells,).
+    representatives
+        Per column the index of one value that has each code, shape (codes,): a candidate's groups
+        at these indices say which codes it treats alike.
+    """
+
+    quasi: tuple[str, ...]
+    others: tuple[str, ...]
+    codes: Mapping[str, Codes]
+    counts: Counts
+    representatives: Mapping[str, Codes]
+
+    @property
+    def cells(self) -> int:
+        """Number of non-empty cells."""
+        return len(self.counts)
+
+    @cached_property
+    def rows(self) -> int:
+        """Number of rows behind the table."""
+        return int(self.counts.sum())
+
+    def class_ids(self, groups: Mapping[str, npt.NDArray[np.integer]]) -> Counts:
+        """Return the equivalence class of each cell when values are grouped by `groups`.
+
+        Parameters
+        ----------
+        groups
+            Per quasi-identifier the group of each distinct value, shape (V,).
+        """
+        columns = (groups[q][self.representatives[q]][self.codes[q]] for q in self.quasi)
+        return combine(columns, self.cells)
+
+    def roll_up(
+        self,
+        groups: Mapping[str, npt.NDArray[np.integer]],
+        sensitive: Mapping[str, tuple[npt.NDArray[np.integer], tuple[str, ...]]] | None = None,
+    ) -> ClassTable:
+        """Return the classes of a configuration, with their sensitive values.
+
+        Parameters
+        ----------
+        groups
+            Per quasi-identifier the group of each distinct value.
+        sensitive
+            Per sensitive attribute the group of each distinct value and what each group shows.
+        """
+        ids = self.class_ids(groups)
+        cells = {
+            name: (grouping[self.representatives[name]][self.codes[name]], labels)
+            for name, (grouping, labels) in (sensitive or {}).items()
+        }
+        return ClassTable.from_cells(ids, self.counts, cells)
+
+
+def combine(columns: Iterable[npt.NDArray[np.integer]], rows: int) -> Counts:
+    """Return one id per row, equal where all code columns are equal.
+
+    Ids are mixed-radix numbers, made dense again whenever the radix product would overflow, so
+    that any number of columns fits.
+    """
+    key = np.zeros(rows, dtype=np.int64)
+    space = 1
+    for column in columns:
+        size = int(column.max(initial=0)) + 1
+        if size == 1:
+            continue
+        if space * size >= _LARGEST_KEY:
+            key = np.unique(key, return_inverse=True)[1].astype(np.int64)
+            space = int(key.max(initial=0)) + 1
+        key = key * size + column
+        space *= size
+    return key

@@ -1,0 +1,245 @@
+"""The sufficient statistic: everything that estimators see of a table (theory.md, section 2).
+
+A `Summary` is frozen and holds aggregates only: per attribute its distinct values with their
+class counts and each candidate mask's grouping of them, co-occurrence counts of all attribute
+pairs by class, and one frequency table of the quasi-identifiers. Nothing to the right of this
+room needs a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from aegis.errors import InternalError, PolicyError
+from aegis.masks import Kind, Mask
+from aegis.policy import Role
+from aegis.summary.cooccurrence import PairCounts
+from aegis.summary.frequency import FrequencyTable
+
+Ints = npt.NDArray[np.int32]
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """One candidate mask of an attribute and what it does to the attribute's values.
+
+    Attributes
+    ----------
+    mask
+        The mask, fitted to the data.
+    declared
+        The mask as the policy wrote it.
+    groups
+        Group of each distinct value, shape (V,).
+    labels
+        What each group shows, in group order.
+    levels
+        Level of each atom, shape (A,): the groups as multi-attribute measures see them, the
+        rarest pooled where there are more than the summary's `max_levels`.
+    """
+
+    mask: Mask
+    declared: Mask
+    groups: Ints
+    labels: tuple[str, ...]
+    levels: Ints
+
+    @property
+    def size(self) -> int:
+        """Number of groups."""
+        return len(self.labels)
+
+    @cached_property
+    def n_levels(self) -> int:
+        """Number of levels."""
+        return int(self.levels.max(initial=-1)) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class AttributeSummary:
+    """What is known of one attribute.
+
+    Attributes
+    ----------
+    name, role, kind, weight
+        As the policy and the table's schema say.
+    values
+        Distinct values, shape (V,), ascending, NaN before null and null last.
+    joint
+        Rows per value and class, shape (V, C); rows without a label are not in it.
+    atoms
+        Atom of each value, shape (V,): values with one atom are on one level under every mask.
+    candidates
+        The candidate masks, in the order of the policy.
+    unmasked
+        The identity mask as a candidate, whether or not the policy allows it: the baseline.
+    nulls
+        Rows where the attribute is null.
+    """
+
+    name: str
+    role: Role
+    kind: Kind
+    weight: float
+    values: pa.Array
+    joint: Counts
+    atoms: Ints
+    candidates: tuple[Candidate, ...]
+    unmasked: Candidate
+    nulls: int
+
+    @property
+    def n_atoms(self) -> int:
+        """Number of atoms."""
+        return len(self.unmasked.levels)
+
+    def candidate(self, mask: Mask) -> Candidate:
+        """Return the candidate for `mask`, given as declared or as fitted.
+
+        Raises
+        ------
+        PolicyError
+            The mask is not among the candidates that were summarised.
+        """
+        for candidate in self.candidates:
+            if mask in (candidate.mask, candidate.declared):
+                return candidate
+        names = ", ".join(str(c.declared) for c in self.candidates)
+        raise PolicyError(
+            f"Mask {mask} of attribute {self.name!r} is not among the summarised candidates.",
+            hint=f"Candidates: {names}. Add it to the policy and summarise again.",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LabelSummary:
+    """The class label.
+
+    Attributes
+    ----------
+    column
+        Name of the label column.
+    classes
+        What each class shows, in class order.
+    counts
+        Rows per class, shape (C,).
+    unlabelled
+        Rows whose label is null; they are in no joint count.
+    mask
+        The quantile mask that cut a numeric label into classes, or None.
+    """
+
+    column: str
+    classes: tuple[str, ...]
+    counts: Counts
+    unlabelled: int
+    mask: Mask | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """Aggregates of one table, sufficient for advice on every combination of candidate masks.
+
+    Attributes
+    ----------
+    rows
+        Rows of the table.
+    label
+        The class label and its counts.
+    attributes
+        Scored attributes by name, the label left out.
+    label_attribute
+        The label's own candidate masks, where the policy gives it a role; its values are the
+        classes.
+    pairs
+        Co-occurrence counts by class of all pairs of attributes.
+    frequency
+        The frequency table of quasi-identifiers, sensitive attributes and label; None when the
+        policy has no quasi-identifiers or the table would exceed its limit of cells.
+    max_levels
+        Most levels of one attribute in multi-attribute measures.
+    seed
+        Seed of the sample behind `pairs`.
+    unnamed
+        Columns of the table that the policy does not name: neither scored nor released.
+    digests
+        SHA-256 of what the summary was made from, by name (`policy`, and `input` when asked for).
+    timings
+        Seconds per step.
+    """
+
+    rows: int
+    label: LabelSummary
+    attributes: Mapping[str, AttributeSummary]
+    label_attribute: AttributeSummary | None
+    pairs: PairCounts
+    frequency: FrequencyTable | None
+    max_levels: int
+    seed: int
+    unnamed: tuple[str, ...] = ()
+    digests: Mapping[str, str] = field(default_factory=dict)
+    timings: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.pairs.names != tuple(self.attributes):
+            raise InternalError("Co-occurrence counts and attributes of a summary differ.")
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the co-occurrence counts come from a sample of the rows."""
+        return self.pairs.rows < self.rows - self.label.unlabelled
+
+    def attribute(self, name: str) -> AttributeSummary:
+        """Return an attribute, the label's own entry included."""
+        if self.label_attribute is not None and name == self.label.column:
+            return self.label_attribute
+        if name not in self.attributes:
+            raise PolicyError.unknown("attribute", name, self.attributes)
+        return self.attributes[name]
+
+    @property
+    def all_attributes(self) -> tuple[AttributeSummary, ...]:
+        """The scored attributes and, where it has candidates of its own, the label."""
+        own = (self.label_attribute,) if self.label_attribute is not None else ()
+        return (*self.attributes.values(), *own)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures that a report shows, as plain JSON values."""
+        return {
+            "rows": self.rows,
+            "label": self.label.column,
+            "classes": dict(zip(self.label.classes, self.label.counts.tolist(), strict=True)),
+            "unlabelled_rows": self.label.unlabelled,
+            "attributes": {
+                a.name: {
+                    "role": str(a.role),
+                    "kind": str(a.kind),
+                    "values": len(a.values),
+                    "nulls": a.nulls,
+                    "candidates": [str(c.mask) for c in a.candidates],
+                }
+                for a in self.all_attributes
+            },
+            "cooccurrence_rows": self.pairs.rows,
+            "sampled": self.sampled,
+            "quasi_identifier_classes": None if self.frequency is None else self.frequency.cells,
+            "not_in_policy": list(self.unnamed),
+            "seed": self.seed,
+            "digests": dict(self.digests),
+        }
+
+    def __repr__(self) -> str:
+        kind = "sampled" if self.sampled else "exact"
+        return (
+            f"Summary({self.rows:,} rows, label {self.label.column!r} with "
+            f"{len(self.label.classes)} classes, {len(self.attributes)} attributes, "
+            f"{kind} co-occurrence of {self.pairs.rows:,} rows)"
+        )
