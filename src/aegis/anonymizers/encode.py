@@ -1,0 +1,298 @@
+"""From an Arrow table and the roles of its columns to encoded records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from aegis.anonymizers.records import (
+    Attribute,
+    AttributeKind,
+    Codes,
+    Floats,
+    Hierarchy,
+    Records,
+    SensitiveAttribute,
+)
+from aegis.errors import DataError, PolicyError
+
+ROLES = ("quasi-identifier", "sensitive", "identifier", "label", "insensitive")
+HierarchyRows = Sequence[Sequence[Any]]
+"""One row per value: the value, then its group on each level up."""
+
+
+def encode(
+    table: pa.Table,
+    roles: Mapping[str, str],
+    *,
+    kinds: Mapping[str, str] | None = None,
+    orders: Mapping[str, Sequence[Any]] | None = None,
+    hierarchies: Mapping[str, HierarchyRows] | None = None,
+) -> Records:
+    """Encode `table` for the record-level methods.
+
+    Parameters
+    ----------
+    table
+        Any Arrow table. Null and NaN mean missing, which is a value of its own.
+    roles
+        The role of every column, one of `ROLES`.
+    kinds
+        The kind of a quasi-identifier where it is not the natural one (numbers are numeric, the
+        rest categorical).
+    orders
+        Ordinal attributes: all values in ascending order.
+    hierarchies
+        Per attribute the rows (value, group on level 1, ..., group on the top level). A top level
+        of one group is added where the rows lack one. A missing value without a row of its own
+        is generalised straight to the top.
+
+    Raises
+    ------
+    PolicyError
+        A column without role, an unknown role or kind, an order that lacks a value.
+    DataError
+        An unknown column, a quasi-identifier that is all null or constant, text in a numeric
+        attribute, a hierarchy that does not cover a value.
+    """
+    _check_roles(table, roles)
+    kinds, orders, hierarchies = kinds or {}, orders or {}, hierarchies or {}
+    quasi = [name for name in table.column_names if roles[name] == "quasi-identifier"]
+    for given, what in ((kinds, "kinds"), (orders, "orders"), (hierarchies, "hierarchies")):
+        for name in given:
+            if name not in table.column_names:
+                raise DataError.unknown_column(name, quasi, where=what)
+    attributes = tuple(
+        _attribute(
+            name,
+            table.column(name),
+            _kind(name, table.column(name), kinds, orders),
+            orders.get(name),
+            hierarchies.get(name),
+        )
+        for name in quasi
+    )
+    sensitive = tuple(
+        _sensitive(name, table.column(name)) for name in table.column_names if roles[name] == "sensitive"
+    )
+    identifiers = tuple(name for name in table.column_names if roles[name] == "identifier")
+    return Records(attributes, sensitive, identifiers)
+
+
+def _check_roles(table: pa.Table, roles: Mapping[str, str]) -> None:
+    for name, role in roles.items():
+        if name not in table.column_names:
+            raise DataError.unknown_column(name, table.column_names, where="roles")
+        if role not in ROLES:
+            raise PolicyError.unknown(f"role of column {name!r}:", role, ROLES)
+    lacking = [name for name in table.column_names if name not in roles]
+    if lacking:
+        raise PolicyError(
+            f"No role is given for column {lacking[0]!r}"
+            + (f" and {len(lacking) - 1} more." if len(lacking) > 1 else "."),
+            hint=f"Give every column one of: {', '.join(ROLES)}.",
+        )
+
+
+def _kind(
+    name: str,
+    column: pa.ChunkedArray,
+    kinds: Mapping[str, str],
+    orders: Mapping[str, Sequence[Any]],
+) -> AttributeKind:
+    given = kinds.get(name)
+    if given is None:
+        if name in orders:
+            return AttributeKind.ORDINAL
+        return AttributeKind.NUMERIC if _is_number(column.type) else AttributeKind.CATEGORICAL
+    if given not in list(AttributeKind):
+        raise PolicyError.unknown(f"kind of attribute {name!r}:", given, list(AttributeKind))
+    if given == AttributeKind.ORDINAL and name not in orders and not _is_number(column.type):
+        raise PolicyError(
+            f"Ordinal attribute {name!r} holds text, whose order is not known.",
+            hint="Give its values in ascending order.",
+        )
+    return AttributeKind(given)
+
+
+def _is_number(dtype: pa.DataType) -> bool:
+    return bool(pt.is_integer(dtype) or pt.is_floating(dtype) or pt.is_decimal(dtype))
+
+
+def _encoded(name: str, column: pa.ChunkedArray) -> tuple[Codes, list[Any]]:
+    """Return codes with -1 for missing, and the distinct present values."""
+    if pt.is_floating(column.type):
+        column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    if pt.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pt.is_nested(column.type):
+        raise DataError(
+            f"Column {name!r} holds {column.type} values, which have no order and no distance.",
+            hint="Flatten the column, or give it the role 'identifier' to leave it out.",
+        )
+    array = column.combine_chunks().dictionary_encode()
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    codes = pc.fill_null(array.indices, -1).to_numpy(zero_copy_only=False).astype(np.int32)
+    return codes, array.dictionary.to_pylist()
+
+
+def _reordered(codes: Codes, order: Sequence[int]) -> Codes:
+    """Renumber codes so that value order[i] becomes i; missing becomes the last code."""
+    place = np.empty(len(order) + 1, dtype=np.int32)
+    place[list(order)] = np.arange(len(order))
+    place[-1] = len(order)
+    return place[codes]
+
+
+def _attribute(
+    name: str,
+    column: pa.ChunkedArray,
+    kind: AttributeKind,
+    order: Sequence[Any] | None,
+    rows: HierarchyRows | None,
+) -> Attribute:
+    if kind is AttributeKind.NUMERIC and not _is_number(column.type):
+        raise DataError(
+            f"Numeric attribute {name!r} holds {column.type} values.",
+            hint="Convert the column to numbers, or declare it ordinal or categorical.",
+        )
+    codes, values = _encoded(name, column)
+    if not values:
+        raise DataError(
+            f"Quasi-identifier {name!r} is null in every row.",
+            hint="Drop the column, or give it another role.",
+        )
+    if len(values) == 1 and not (codes < 0).any():
+        raise DataError(
+            f"Quasi-identifier {name!r} holds one value only, {values[0]!r}.",
+            hint="It tells no record from another: give it the role 'insensitive' or drop it.",
+        )
+    table = None if rows is None else _rows_by_value(name, values, rows)
+    domain = _ordered(name, values, kind, order, table)
+    index = {value: i for i, value in enumerate(values)}
+    codes = _reordered(codes, [index[value] for value in domain])
+    if (codes == len(domain)).any():
+        domain = [*domain, None]
+    hierarchy = None if table is None else _hierarchy(name, domain, table)
+    numbers = _numbers(domain) if kind is AttributeKind.NUMERIC else np.empty(0)
+    if np.isinf(numbers).any():
+        raise DataError(
+            f"Numeric attribute {name!r} holds infinite values, which have no mean.",
+            hint="Make them null or cap them before grouping records.",
+        )
+    centre, spread = _scale(codes, numbers)
+    return Attribute(
+        name, kind, codes, tuple(domain), hierarchy, numbers, centre, spread, _resolution(numbers)
+    )
+
+
+def _ordered(
+    name: str,
+    values: list[Any],
+    kind: AttributeKind,
+    order: Sequence[Any] | None,
+    rows: dict[Any, tuple[str, ...]] | None,
+) -> list[Any]:
+    if kind is AttributeKind.ORDINAL and order is not None:
+        ranks = {value: rank for rank, value in enumerate(order)}
+        unknown = [value for value in values if value not in ranks]
+        if unknown:
+            raise PolicyError(
+                f"The order of ordinal attribute {name!r} lacks the value {unknown[0]!r}.",
+                hint="List every value that the column holds.",
+            )
+        return sorted(values, key=lambda value: ranks[value])
+    if kind is AttributeKind.CATEGORICAL and rows is not None:
+        return sorted(values, key=lambda value: (rows[value][::-1], str(value)))
+    return sorted(values, key=str) if kind is AttributeKind.CATEGORICAL else sorted(values)
+
+
+def _rows_by_value(
+    name: str, values: list[Any], rows: HierarchyRows
+) -> dict[Any, tuple[str, ...]]:
+    widths = {len(row) for row in rows}
+    if len(widths) != 1 or min(widths) < 2:
+        raise DataError(
+            f"The hierarchy of {name!r} has rows of {sorted(widths)} levels.",
+            hint="Give every value the same number of levels, at least two: itself and a group.",
+        )
+    by_text: dict[str, tuple[str, ...]] = {}
+    for row in rows:
+        texts = tuple(str(cell) for cell in row)
+        if by_text.setdefault(texts[0], texts) != texts:
+            raise DataError(
+                f"The hierarchy of {name!r} gives value {texts[0]!r} twice, with different groups.",
+                hint="Keep one of the two rows.",
+            )
+    lacking = [value for value in values if str(value) not in by_text]
+    if lacking:
+        raise DataError(
+            f"The hierarchy of {name!r} does not cover the value {lacking[0]!r}"
+            + (f" and {len(lacking) - 1} more." if len(lacking) > 1 else "."),
+            hint="Add a row for every value that the column holds.",
+        )
+    chosen = {value: by_text[str(value)] for value in values}
+    if len({texts[-1] for texts in by_text.values()}) > 1:
+        chosen = {value: (*texts, "*") for value, texts in chosen.items()}
+    return chosen
+
+
+def _hierarchy(name: str, domain: list[Any], rows: dict[Any, tuple[str, ...]]) -> Hierarchy:
+    height = len(next(iter(rows.values())))
+    top = next(iter(rows.values()))[-1]
+    # A missing value has a chain of its own up to the root, told apart by None from any text.
+    chains = [
+        rows[value] if value is not None else (*([None] * (height - 1)), top) for value in domain
+    ]
+    levels = np.empty((len(domain), height), dtype=np.int32)
+    labels: list[tuple[str, ...]] = []
+    for level in range(height):
+        numbers: dict[str | None, int] = {}
+        for code, chain in enumerate(chains):
+            levels[code, level] = numbers.setdefault(chain[level], len(numbers))
+        labels.append(tuple("*" if text is None else text for text in numbers))
+    try:
+        return Hierarchy(levels, tuple(labels))
+    except DataError as error:
+        raise DataError(f"Hierarchy of {name!r}: {error.message}", hint=error.hint) from None
+
+
+def _numbers(domain: list[Any]) -> Floats:
+    return np.array([np.nan if v is None else float(v) for v in domain], dtype=np.float64)
+
+
+def _scale(codes: Codes, numbers: Floats) -> tuple[float, float]:
+    if not len(numbers):
+        return 0.0, 1.0
+    counts = np.bincount(codes, minlength=len(numbers))
+    present = ~np.isnan(numbers)
+    weights, values = counts[present], numbers[present]
+    centre = float(np.average(values, weights=weights))
+    spread = float(np.sqrt(np.average((values - centre) ** 2, weights=weights)))
+    return centre, spread if spread > 0 else 1.0
+
+
+def _resolution(numbers: Floats) -> float:
+    """Return the largest power of ten on which all numbers lie, from 1 down to 1e-6; else 0."""
+    present = numbers[~np.isnan(numbers)]
+    for digits in range(7):
+        step = 10.0**-digits
+        if len(present) and np.allclose(present, np.round(present / step) * step, rtol=0, atol=1e-9):
+            return step
+    return 0.0
+
+
+def _sensitive(name: str, column: pa.ChunkedArray) -> SensitiveAttribute:
+    codes, values = _encoded(name, column)
+    order = sorted(range(len(values)), key=lambda i: str(values[i]))
+    domain: list[Any] = [values[i] for i in order]
+    codes = _reordered(codes, order)
+    if (codes == len(domain)).any():
+        domain.append(None)
+    return SensitiveAttribute(name, codes, tuple(domain))

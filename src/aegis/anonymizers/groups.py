@@ -1,0 +1,215 @@
+"""Groups of records, and what stands for a group: its centroid or its generalisation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from aegis.anonymizers.records import (
+    Attribute,
+    AttributeKind,
+    Codes,
+    Floats,
+    Integers,
+    Records,
+)
+
+SUPPRESSED = -1
+"""Group number of a record that is left out of the release."""
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """A partition of records into groups 0..G-1.
+
+    Attributes
+    ----------
+    of
+        Shape (N,), int64: the group of each record, or `SUPPRESSED`. Groups are numbered in the
+        order of their first record, so equal partitions are equal arrays.
+    """
+
+    of: Integers
+
+    @classmethod
+    def number(cls, labels: Integers) -> Grouping:
+        """Return the grouping of arbitrary labels; negative labels are suppressed records."""
+        kept = np.flatnonzero(labels >= 0)
+        of = np.full(len(labels), SUPPRESSED, dtype=np.int64)
+        _, first, inverse = np.unique(labels[kept], return_index=True, return_inverse=True)
+        rank = np.empty(len(first), dtype=np.int64)
+        rank[np.argsort(first, kind="stable")] = np.arange(len(first))
+        of[kept] = rank[inverse]
+        return cls(of)
+
+    @cached_property
+    def sizes(self) -> Integers:
+        """Records per group, shape (G,)."""
+        return np.bincount(self.of[self.of >= 0]).astype(np.int64)
+
+    @property
+    def suppressed(self) -> int:
+        """Number of records in no group."""
+        return int(np.count_nonzero(self.of < 0))
+
+    @cached_property
+    def order(self) -> Integers:
+        """Grouped records, group after group, ascending within each, shape (N - suppressed,)."""
+        order = np.argsort(self.of, kind="stable")
+        return order[self.suppressed :].astype(np.int64)
+
+    @cached_property
+    def starts(self) -> Integers:
+        """Where each group starts in `order`, shape (G,)."""
+        return (np.cumsum(self.sizes) - self.sizes).astype(np.int64)
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+
+Rounding = Callable[[Attribute], float]
+
+
+@dataclass(frozen=True, eq=False)
+class Centroid:
+    """What stands for each group in a centroid release.
+
+    Attributes
+    ----------
+    numbers
+        Numeric attributes: mean of the present values per group, shape (G,); NaN where most
+        values of the group are missing.
+    codes
+        Other attributes: median (ordinal) or mode (categorical) per group, shape (G,). Ties go to
+        the lower code. Empty for numeric attributes.
+    """
+
+    numbers: Floats
+    codes: Codes
+
+
+def centroid(attribute: Attribute, groups: Grouping, *, rounded: bool = False) -> Centroid:
+    """Return mean, median or mode of each group.
+
+    A group is missing where more than half of its values are; `rounded` puts means on the
+    attribute's resolution, where it has one.
+    """
+    if attribute.kind is AttributeKind.NUMERIC:
+        return Centroid(_means(attribute, groups, rounded=rounded), np.empty(0, dtype=np.int32))
+    if attribute.kind is AttributeKind.ORDINAL:
+        return Centroid(np.empty(0), _medians(attribute, groups))
+    return Centroid(np.empty(0), _modes(attribute, groups))
+
+
+def _means(attribute: Attribute, groups: Grouping, *, rounded: bool) -> Floats:
+    of = groups.of[groups.order]
+    # Offsets from the overall mean keep the digits of attributes that sit far from zero.
+    offsets = attribute.numbers[attribute.codes[groups.order]] - attribute.centre
+    present = ~np.isnan(offsets)
+    counts = np.bincount(of[present], minlength=len(groups))
+    sums = np.bincount(of[present], weights=offsets[present], minlength=len(groups))
+    with np.errstate(invalid="ignore"):
+        means = attribute.centre + sums / counts
+    if rounded and attribute.resolution:
+        means = np.round(means / attribute.resolution) * attribute.resolution
+    means[2 * counts < groups.sizes] = np.nan
+    return means
+
+
+def _medians(attribute: Attribute, groups: Grouping) -> Codes:
+    """Lower median of the present ranks of each group, missing where most are."""
+    of = groups.of[groups.order]
+    codes = attribute.codes[groups.order]
+    present = codes != attribute.missing
+    counts = np.bincount(of[present], minlength=len(groups))
+    key = np.sort(of * attribute.size + codes)
+    # Missing is the last code, so the present ranks come first in each sorted group.
+    place = groups.starts + np.maximum(counts - 1, 0) // 2
+    medians = (key[place] % attribute.size).astype(np.int32)
+    medians[2 * counts < groups.sizes] = attribute.missing
+    return medians
+
+
+def _modes(attribute: Attribute, groups: Grouping) -> Codes:
+    key = groups.of[groups.order] * attribute.size + attribute.codes[groups.order]
+    pairs, counts = np.unique(key, return_counts=True)
+    group, code = pairs // attribute.size, pairs % attribute.size
+    best = np.lexsort((code, -counts, group))
+    _, first = np.unique(group[best], return_index=True)
+    return code[best][first].astype(np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Extent:
+    """The values that each group covers, per attribute.
+
+    Attributes
+    ----------
+    low, high
+        Lowest and highest code in each group, shape (G,).
+    height
+        Height of the lowest common ancestor in the attribute's tree, shape (G,).
+    """
+
+    low: Codes
+    high: Codes
+    height: Codes
+
+
+def extent(attribute: Attribute, groups: Grouping) -> Extent:
+    """Return the range and the lowest common ancestor of each group."""
+    codes = attribute.codes[groups.order]
+    low = np.minimum.reduceat(codes, groups.starts)
+    high = np.maximum.reduceat(codes, groups.starts)
+    height = np.zeros(len(groups), dtype=np.int32)
+    for level in range(attribute.tree.height):
+        at = attribute.tree.levels[codes, level]
+        split = np.minimum.reduceat(at, groups.starts) != np.maximum.reduceat(at, groups.starts)
+        height[split] = level + 1
+    return Extent(low, high, height)
+
+
+def distinct_values(attribute: Attribute, groups: Grouping) -> tuple[Integers, Codes]:
+    """Return the distinct (group, code) pairs, ascending, each of shape (P,)."""
+    key = np.unique(groups.of[groups.order] * attribute.size + attribute.codes[groups.order])
+    return key // attribute.size, (key % attribute.size).astype(np.int32)
+
+
+def squared_distances(
+    attribute: Attribute, codes: Codes, numbers: Floats, standing: Codes, *, scaled: bool
+) -> Floats:
+    """Squared distance of each value to what stands for it, shape (N,).
+
+    Numbers by z-score (or, not `scaled`, as they are), ordinal values by rank over V - 1,
+    categories 0 or 1. A missing value stands at the mean (ordinal: the middle of the scale) and
+    one unit aside, a standard deviation when not scaled.
+
+    Parameters
+    ----------
+    codes
+        The values, shape (N,).
+    numbers, standing
+        What stands for each: numbers (numeric attributes) or codes (others), shape (N,).
+    """
+    if attribute.kind is AttributeKind.CATEGORICAL:
+        return (codes != standing).astype(np.float64)
+    if attribute.kind is AttributeKind.NUMERIC:
+        own = (attribute.numbers[codes] - attribute.centre) / attribute.spread
+        other = (numbers - attribute.centre) / attribute.spread
+        unit = 1.0 if scaled else attribute.spread**2
+    else:
+        ranks = np.linspace(-0.5, 0.5, attribute.present) if attribute.present > 1 else np.zeros(1)
+        if attribute.missing >= 0:
+            ranks = np.append(ranks[: attribute.present], np.nan)
+        own, other, unit = ranks[codes], ranks[standing], 1.0
+    aside = np.isnan(own) != np.isnan(other)
+    squared: Floats = (np.nan_to_num(own) - np.nan_to_num(other)) ** 2 + aside
+    return squared * unit
+
+
+def total_groups(records: Records) -> Grouping:
+    """Return the grouping of all records in one group."""
+    return Grouping(np.zeros(len(records), dtype=np.int64))

@@ -1,0 +1,263 @@
+"""Microaggregation by maximum distance to the average: MDAV and V-MDAV."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from aegis.anonymizers.base import (
+    ANONYMIZERS,
+    Anonymizer,
+    Options,
+    Outcome,
+    Style,
+    at_least,
+)
+from aegis.anonymizers.records import Codes, Floats, Integers, Records
+from aegis.anonymizers.space import Space
+from aegis.progress import Progress, Step
+
+COMPACT_AT = 8
+"""Assigned records are dropped from the arrays once they are more than one in so many."""
+
+
+@dataclass(frozen=True)
+class VariableOptions(Options):
+    """Options of V-MDAV.
+
+    Attributes
+    ----------
+    gamma
+        A record joins a full cluster while its distance to the cluster is below gamma times its
+        distance to the nearest other unassigned record. 0 keeps clusters at k; 0.2 suits
+        scattered, 1.1 clustered data (Solanas and Martinez-Balleste 2006).
+    """
+
+    gamma: float = 0.2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least("gamma", self.gamma, 0)
+
+
+class _Unassigned:
+    """The records that are in no cluster yet, kept in ascending order.
+
+    Rows of assigned records stay in the arrays, marked dead, until enough of them have gathered
+    to make copying worth while.
+    """
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.rows: Integers = np.arange(len(space), dtype=np.int64)
+        self._dead = np.zeros(len(space), dtype=bool)
+        self._gone = 0
+
+    def __len__(self) -> int:
+        return len(self.rows) - self._gone
+
+    def compact(self) -> None:
+        """Drop dead rows; positions found before are no longer valid."""
+        if self._gone:
+            alive = np.flatnonzero(~self._dead)
+            self.space, self.rows = self.space.take(alive), self.rows[alive]
+            self._dead, self._gone = np.zeros(len(alive), dtype=bool), 0
+
+    def centre(self) -> tuple[Floats, Codes]:
+        """Return the average of the unassigned records."""
+        if not self._gone:
+            return self.space.centre()
+        return self.space.take(np.flatnonzero(~self._dead)).centre()
+
+    def masked(self, distances: Floats) -> Floats:
+        """Return a copy of `distances` in which assigned records are infinitely far."""
+        return np.where(self._dead, np.inf, distances)
+
+    def compact_when_worth(self) -> None:
+        """Drop dead rows when there are enough of them."""
+        if COMPACT_AT * self._gone > len(self.rows):
+            self.compact()
+
+    def remove(self, positions: Integers) -> None:
+        """Mark the rows at `positions` as assigned."""
+        self._dead[positions] = True
+        self._gone += len(positions)
+
+    def farthest(self, distances: Floats) -> int:
+        """Return the position of the farthest record, the first of equals."""
+        return int(np.argmax(np.where(self._dead, -1.0, distances)))
+
+    def nearest(self, distances: Floats, count: int, own: int) -> Integers:
+        """Return `own` and the positions of the nearest records, `count` in all."""
+        reach = self.masked(distances)
+        reach[own] = -1.0
+        return smallest(reach, count)
+
+
+def smallest(values: Floats, count: int) -> Integers:
+    """Return the positions of the `count` smallest values, ascending; ties to the lower one."""
+    bound = np.partition(values, count - 1)[count - 1]
+    below = np.flatnonzero(values < bound)
+    equal = np.flatnonzero(values == bound)[: count - len(below)]
+    return np.sort(np.concatenate([below, equal]))
+
+
+def mdav(space: Space, k: int, step: Step | None = None) -> Integers:
+    """Cluster by MDAV-generic (Domingo-Ferrer and Torra 2005, algorithm 4.1).
+
+    While at least 3k records remain: r is the farthest from the average record, s the farthest
+    from r; each takes its k - 1 nearest. From 2k to 3k - 1 remaining, one cluster forms around
+    the record farthest from the average and the rest is the last one; fewer than 2k are one
+    cluster. Ties go to the record that comes first.
+
+    Parameters
+    ----------
+    space
+        Coordinates of N records, N >= k.
+    k
+        Least size of a cluster; sizes lie in k..2k-1.
+
+    Returns
+    -------
+    labels
+        Shape (N,), int64. Cost O(N^2 / k) time, O(N) memory.
+    """
+    labels = np.zeros(len(space), dtype=np.int64)
+    pool = _Unassigned(space)
+    cluster = 0
+    while len(pool) >= 3 * k:
+        pool.compact_when_worth()
+        from_r = _around_farthest(pool, k, labels, cluster)
+        # s was chosen among all records; r's own cluster may have absorbed it, then again.
+        s = pool.farthest(from_r)
+        near = pool.nearest(pool.space.distances(pool.space.at(s)), k, s)
+        labels[pool.rows[near]] = cluster + 1
+        pool.remove(near)
+        cluster += 2
+        if step is not None:
+            step.advance(2 * k)
+    pool.compact()
+    if len(pool) >= 2 * k:
+        _around_farthest(pool, k, labels, cluster)
+        cluster += 1
+        pool.compact()
+    labels[pool.rows] = cluster
+    return labels
+
+
+def _around_farthest(pool: _Unassigned, k: int, labels: Integers, cluster: int) -> Floats:
+    """Cluster the record farthest from the average with its nearest; return distances to it."""
+    r = pool.farthest(pool.space.distances(pool.centre()))
+    from_r = pool.space.distances(pool.space.at(r))
+    near = pool.nearest(from_r, k, r)
+    labels[pool.rows[near]] = cluster
+    pool.remove(near)
+    return from_r
+
+
+def v_mdav(space: Space, k: int, gamma: float, step: Step | None = None) -> Integers:
+    """Cluster by V-MDAV (Solanas and Martinez-Balleste 2006).
+
+    While at least k records remain: the record farthest from the centre of the whole table takes
+    its k - 1 nearest, and the cluster grows up to 2k - 1 by the nearest unassigned record while
+    the distance of that record to the cluster (to its nearest member) is below gamma times its
+    distance to the nearest other unassigned record. Fewer than k remaining records join, each,
+    the cluster with the nearest centre. Distances are Euclidean, not squared.
+
+    Parameters and result as in `mdav`; sizes may exceed 2k - 1 by the remaining records.
+    """
+    labels = np.full(len(space), -1, dtype=np.int64)
+    pool = _Unassigned(space)
+    from_centre = space.distances(space.centre())
+    cluster = 0
+    while len(pool) >= k:
+        pool.compact_when_worth()
+        seed = pool.farthest(from_centre[pool.rows])
+        members = pool.nearest(pool.space.distances(pool.space.at(seed)), k, seed)
+        pool.remove(members)
+        labels[pool.rows[members]] = cluster
+        _extend(pool, members, k, gamma, labels, cluster)
+        cluster += 1
+        if step is not None:
+            step.advance(k)
+    pool.compact()
+    _join_nearest(space, pool.rows, labels, cluster)
+    return labels
+
+
+def _extend(
+    pool: _Unassigned, members: Integers, k: int, gamma: float, labels: Integers, cluster: int
+) -> None:
+    if gamma == 0:
+        return
+    reach = np.min([pool.space.distances(pool.space.at(int(m))) for m in members], axis=0)
+    for _ in range(k - 1):
+        # The last record has no other to be compared with: it joins by centre, as leftovers do.
+        if len(pool) < 2:
+            return
+        nearest = int(np.argmin(pool.masked(reach)))
+        outward = pool.space.distances(pool.space.at(nearest))
+        others = pool.masked(outward)
+        others[nearest] = np.inf
+        if not np.sqrt(reach[nearest]) < gamma * np.sqrt(others.min()):
+            return
+        pool.remove(np.array([nearest]))
+        labels[pool.rows[nearest]] = cluster
+        reach = np.minimum(reach, outward)
+
+
+def _join_nearest(space: Space, rows: Integers, labels: Integers, clusters: int) -> None:
+    """Add each of `rows` to the cluster whose centre is nearest."""
+    if not len(rows):
+        return
+    centres = [space.take(np.flatnonzero(labels == c)).centre() for c in range(clusters)]
+    places = Space(
+        np.array([c[0] for c in centres]).T.copy(),
+        space.ranked,
+        np.array([c[1] for c in centres], dtype=np.int32).T.copy(),
+        space.sizes,
+    )
+    labels[rows] = [int(np.argmin(places.distances(space.at(int(row))))) for row in rows]
+
+
+def _run_mdav(
+    records: Records, options: Options, random: np.random.Generator, progress: Progress
+) -> Outcome:
+    with progress.step("mdav", len(records)) as step:
+        return Outcome(mdav(Space.of(records), options.k, step))
+
+
+def _run_v_mdav(
+    records: Records, options: VariableOptions, random: np.random.Generator, progress: Progress
+) -> Outcome:
+    with progress.step("v-mdav", len(records)) as step:
+        return Outcome(v_mdav(Space.of(records), options.k, options.gamma, step))
+
+
+MDAV = ANONYMIZERS.register(
+    Anonymizer(
+        "mdav",
+        "Fixed-size microaggregation around the records farthest from the average.",
+        "Domingo-Ferrer and Torra 2005, MDAV-generic",
+        Options,
+        Style.CENTROID,
+        "N^2 / k",
+        False,
+        _run_mdav,
+        quadratic=True,
+    )
+)
+V_MDAV = ANONYMIZERS.register(
+    Anonymizer(
+        "v-mdav",
+        "Variable-size microaggregation: clusters grow where a neighbour is close.",
+        "Solanas and Martinez-Balleste 2006",
+        VariableOptions,
+        Style.CENTROID,
+        "N^2",
+        False,
+        _run_v_mdav,
+        quadratic=True,
+    )
+)

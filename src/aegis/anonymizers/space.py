@@ -1,0 +1,116 @@
+"""The coordinates in which microaggregation measures distance.
+
+Squared distance is the sum over attributes of: the squared difference of z-scores (numeric), of
+ranks over V - 1 (ordinal), or 0/1 (categorical). A missing number or rank stands at the mean (the
+middle of the scale), one unit aside of the present ones. This is the metric of `losses`, so what
+the methods minimise is what is reported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from aegis.anonymizers.records import AttributeKind, Codes, Floats, Integers, Records
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """Records as coordinates, one contiguous row per coordinate.
+
+    Attributes
+    ----------
+    points
+        Coordinates, shape (P, N).
+    ranked
+        Which rows of `points` are ordinal, so that their centre is a median; shape (P,), bool.
+    nominal
+        Codes of the categorical attributes, shape (Q, N).
+    sizes
+        Number of values of each, shape (Q,).
+    """
+
+    points: Floats
+    ranked: tuple[bool, ...]
+    nominal: Codes
+    sizes: tuple[int, ...]
+
+    @classmethod
+    def of(cls, records: Records) -> Space:
+        """Return the coordinates of `records`."""
+        points: list[Floats] = []
+        ranked: list[bool] = []
+        nominal: list[Codes] = []
+        sizes: list[int] = []
+        for attribute in records.attributes:
+            if attribute.kind is AttributeKind.CATEGORICAL:
+                nominal.append(attribute.codes)
+                sizes.append(attribute.size)
+                continue
+            numeric = attribute.kind is AttributeKind.NUMERIC
+            places = np.zeros(attribute.size)
+            if numeric:
+                places = (attribute.numbers - attribute.centre) / attribute.spread
+            elif attribute.present > 1:
+                places[: attribute.present] = np.linspace(-0.5, 0.5, attribute.present)
+            missing = attribute.missing
+            if missing >= 0:
+                places[missing] = 0.0
+            points.append(places[attribute.codes])
+            ranked.append(not numeric)
+            if missing >= 0 and np.any(attribute.codes == missing):
+                points.append((attribute.codes == missing).astype(np.float64))
+                ranked.append(True)
+        return cls(
+            np.array(points).reshape(len(points), len(records)),
+            tuple(ranked),
+            np.array(nominal, dtype=np.int32).reshape(len(nominal), len(records)),
+            tuple(sizes),
+        )
+
+    def __len__(self) -> int:
+        return int(self.points.shape[1] if len(self.points) else self.nominal.shape[1])
+
+    def take(self, rows: Integers) -> Space:
+        """Return the space of the records `rows`."""
+        return Space(
+            np.ascontiguousarray(self.points[:, rows]),
+            self.ranked,
+            np.ascontiguousarray(self.nominal[:, rows]),
+            self.sizes,
+        )
+
+    def centre(self) -> tuple[Floats, Codes]:
+        """Return the average record: means, lower medians of ranks, modes (lowest code)."""
+        middle = (len(self) - 1) // 2
+        place = np.array(
+            [
+                np.partition(row, middle)[middle] if ranked else row.mean()
+                for row, ranked in zip(self.points, self.ranked, strict=True)
+            ]
+        )
+        modes = np.array(
+            [
+                np.argmax(np.bincount(codes, minlength=size))
+                for codes, size in zip(self.nominal, self.sizes, strict=True)
+            ],
+            dtype=np.int32,
+        )
+        return place, modes
+
+    def at(self, row: int) -> tuple[Floats, Codes]:
+        """Return the coordinates of one record."""
+        return self.points[:, row], self.nominal[:, row]
+
+    def distances(self, place: tuple[Floats, Codes]) -> Floats:
+        """Return the squared distance of every record to `place`, shape (N,)."""
+        total = np.zeros(len(self))
+        difference = np.empty(len(self))
+        for row, value in zip(self.points, place[0], strict=True):
+            np.subtract(row, value, out=difference)
+            np.multiply(difference, difference, out=difference)
+            total += difference
+        for codes, code in zip(self.nominal, place[1], strict=True):
+            total += codes != code
+        return total
