@@ -1,1 +1,64 @@
-"""reconstruction"""
+"""Reconstruction of the joint of an attribute and the label, from whatever is known of it."""
+
+from aegis.reconstruction.channels import (
+    absolute_uniform_channel,
+    check_channel,
+    deterministic_channel,
+    expected_joint,
+    geometric_channel,
+    laplace_channel,
+    pram_channel,
+    privacy_level,
+    randomised_response_channel,
+    relative_uniform_channel,
+    shuffle_channel,
+)
+from aegis.reconstruction.closed import closed_form
+from aegis.reconstruction.combine import all_evidence
+from aegis.reconstruction.evidence import Evidence, MaskedJoint, NoisyJoint
+from aegis.reconstruction.families import Family, Groups, Margin
+from aegis.reconstruction.ipf import ipf
+from aegis.reconstruction.methods import METHODS, Method, Settings, reconstruct
+from aegis.reconstruction.result import Reconstruction, total_variation
+from aegis.reconstruction.rounding import controlled_rounding, randomised_rounding
+from aegis.reconstruction.sample import sampling
+from aegis.reconstruction.smooth import SmoothFit, composite_link, smooth
+from aegis.reconstruction.unfold import Unfolding, channel_em, unfold
+
+__all__ = [
+    "METHODS",
+    "Evidence",
+    "Family",
+    "Groups",
+    "Margin",
+    "MaskedJoint",
+    "Method",
+    "NoisyJoint",
+    "Reconstruction",
+    "Settings",
+    "SmoothFit",
+    "Unfolding",
+    "absolute_uniform_channel",
+    "all_evidence",
+    "channel_em",
+    "check_channel",
+    "closed_form",
+    "composite_link",
+    "controlled_rounding",
+    "deterministic_channel",
+    "expected_joint",
+    "geometric_channel",
+    "ipf",
+    "laplace_channel",
+    "pram_channel",
+    "privacy_level",
+    "randomised_response_channel",
+    "randomised_rounding",
+    "reconstruct",
+    "relative_uniform_channel",
+    "sampling",
+    "shuffle_channel",
+    "smooth",
+    "total_variation",
+    "unfold",
+]

@@ -1,0 +1,138 @@
+"""What every reconstruction returns, and how far it is from the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from html import escape
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.errors import DataError
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reconstruction:
+    """An estimated table of counts and how it was reached.
+
+    Attributes
+    ----------
+    table
+        Estimated counts, shape (V, C) for V atoms and C labels (or the shape of the seed for
+        `ipf`), float64, read-only, in rows; not negative.
+    method
+        Name of the method, as registered.
+    converged
+        Whether the stopping rule of the method was met. Closed forms and draws always converge.
+    iterations
+        Sweeps or iterations used; 0 where the answer needed none.
+    residual
+        Largest absolute deviation of the table from a constraint that it was fitted to, in rows.
+        For noise masks: from the reported counts, where sampling noise alone makes it positive.
+    total_variation
+        Total variation distance from the truth, 0..1; None while no truth was given.
+    details
+        Figures of the method's own, such as the chosen smoothing parameter.
+    notes
+        What the reader must know: Theorem 1, evidence left unused, a fit that did not converge.
+    """
+
+    table: FloatArray
+    method: str
+    converged: bool = True
+    iterations: int = 0
+    residual: float = 0.0
+    total_variation: float | None = None
+    details: Mapping[str, float | tuple[float, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        table = np.array(self.table, dtype=np.float64)
+        table.flags.writeable = False
+        object.__setattr__(self, "table", table)
+        object.__setattr__(self, "details", MappingProxyType(dict(self.details)))
+
+    def against(self, truth: npt.ArrayLike) -> Reconstruction:
+        """Return the same result with its total variation distance from `truth` filled in.
+
+        `truth` has the shape of `table`; raises `DataError` where it has not, or is empty.
+        """
+        return replace(self, total_variation=total_variation(self.table, truth))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain values, ready for JSON."""
+        return {
+            "method": self.method,
+            "converged": self.converged,
+            "iterations": self.iterations,
+            "residual": self.residual,
+            "total_variation": self.total_variation,
+            "details": {
+                key: list(value) if isinstance(value, tuple) else value
+                for key, value in self.details.items()
+            },
+            "notes": list(self.notes),
+            "table": self.table.tolist(),
+        }
+
+    def __repr__(self) -> str:
+        return f"Reconstruction({', '.join(f'{key}={value}' for key, value in self._facts())})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{escape(key)}</th><td>{escape(value)}</td></tr>"
+            for key, value in [*self._facts(), *(("note", note) for note in self.notes)]
+        )
+        return f"<table>{rows}</table>"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        facts = [
+            ("method", self.method),
+            ("shape", " x ".join(map(str, self.table.shape))),
+            ("rows", f"{self.table.sum():.10g}"),
+            ("converged", str(self.converged)),
+            ("iterations", str(self.iterations)),
+            ("residual", f"{self.residual:.3g}"),
+        ]
+        if self.total_variation is not None:
+            facts.append(("total variation", f"{self.total_variation:.6f}"))
+        return facts
+
+
+def total_variation(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
+    """Return the total variation distance 0.5 sum |P - Q| of two tables of counts.
+
+    Parameters
+    ----------
+    first, second
+        Counts or probabilities of any one shape, not negative; each is divided by its own total,
+        so tables of different N compare as distributions.
+
+    Returns
+    -------
+    float
+        0 (equal distributions) to 1 (disjoint supports). Symmetric.
+
+    Raises
+    ------
+    DataError
+        The shapes differ, a value is negative or not finite, or a table is empty.
+    """
+    one, two = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if one.shape != two.shape:
+        raise DataError(
+            f"Total variation needs two tables of one shape; given {one.shape} and {two.shape}."
+        )
+    for table in (one, two):
+        if not np.isfinite(table).all() or (table < 0).any() or table.sum() <= 0:
+            raise DataError(
+                "Total variation needs finite counts of at least 0 with a positive total.",
+                hint="Check that the table has rows and no missing cells.",
+            )
+    return float(0.5 * np.abs(one / one.sum() - two / two.sum()).sum())
