@@ -1,1 +1,30 @@
-"""privacy"""
+"""Privacy models and disclosure risk: pure functions of a class-frequency table."""
+
+from __future__ import annotations
+
+from aegis.privacy.classes import ClassTable, SensitiveCounts
+from aegis.privacy.dp import PrivacyAccount, PrivacyLoss
+from aegis.privacy.model import Criterion, Direction, Need, Parameter, PrivacyModel
+from aegis.privacy.models import MODELS
+from aegis.privacy.report import PrivacyReport, Risk, SizeBin, report
+from aegis.privacy.rule import PrivacyRule, Verdict, suppressed_rows_k
+
+__all__ = [
+    "MODELS",
+    "ClassTable",
+    "Criterion",
+    "Direction",
+    "Need",
+    "Parameter",
+    "PrivacyAccount",
+    "PrivacyLoss",
+    "PrivacyModel",
+    "PrivacyReport",
+    "PrivacyRule",
+    "Risk",
+    "SensitiveCounts",
+    "SizeBin",
+    "Verdict",
+    "report",
+    "suppressed_rows_k",
+]

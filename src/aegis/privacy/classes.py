@@ -1,0 +1,382 @@
+"""The class-frequency table: all that privacy models and disclosure risk need to know.
+
+Rows that agree on every quasi-identifier form an *equivalence class*. How many rows each class
+has, and how often each value of a sensitive attribute occurs in it, decides every model of this
+package; the rows themselves are not needed. A null quasi-identifier or sensitive value is a value
+like any other: whoever builds the table gives it a code of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.errors import DataError, InternalError
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+Number = TypeVar("Number", np.int64, np.float64)
+
+_DENSE = 16
+"""Keys are counted in a plain array while it has at most this many places per cell."""
+
+
+@dataclass(frozen=True, eq=False)
+class SensitiveCounts:
+    """Contingency table of equivalence classes and values of one sensitive attribute, sparse.
+
+    Only non-empty cells are stored, in ascending order of class and, within a class, of value.
+    Every class has at least one cell.
+
+    Attributes
+    ----------
+    classes
+        Class of each cell, 0..n_classes-1, shape (nnz,), int64.
+    values
+        Code of each cell's sensitive value, 0..V-1, shape (nnz,), int64.
+    counts
+        Rows of each cell, at least 1, shape (nnz,), int64.
+    labels
+        Display of the V values; their order is the order that ordered distances use. Null is a
+        value with a label of its own. Values that no row holds are allowed: no figure counts them.
+    levels
+        Optional hierarchy of the values, shape (V, L): the code of each value's group at height
+        0 (the value itself), 1, ... L-1; groups are nested. Needed by hierarchical distances.
+
+    Raises
+    ------
+    InternalError
+        The arrays disagree in length, are not sorted, or hold codes or counts out of range.
+    DataError
+        The hierarchy has another number of values, or its groups are not nested.
+    """
+
+    classes: IntArray
+    values: IntArray
+    counts: IntArray
+    labels: tuple[str, ...]
+    levels: IntArray | None = None
+
+    def __post_init__(self) -> None:
+        self._check_cells()
+        if self.levels is not None:
+            check_levels(self.levels, len(self.labels))
+
+    def _check_cells(self) -> None:
+        cells = len(self.classes)
+        if len(self.values) != cells or len(self.counts) != cells:
+            raise InternalError(
+                "classes, values and counts of a sensitive attribute differ in length."
+            )
+        if not cells:
+            return
+        if self.values.min() < 0 or self.values.max() >= len(self.labels):
+            raise InternalError(
+                f"Codes of a sensitive attribute must lie in 0..{len(self.labels) - 1}; "
+                f"given {self.values.min()}..{self.values.max()}."
+            )
+        if self.counts.min() < 1:
+            raise InternalError("Cells of a sensitive attribute hold at least one row each.")
+        steps = np.diff(self.classes)
+        ordered = (steps == 1) | ((steps == 0) & (np.diff(self.values) > 0))
+        if self.classes[0] != 0 or not ordered.all():
+            raise InternalError("Cells of a sensitive attribute must be sorted, without gaps.")
+
+    @cached_property
+    def starts(self) -> IntArray:
+        """Position of the first cell of each class, shape (n_classes,)."""
+        return np.flatnonzero(np.diff(self.classes, prepend=-1)).astype(np.int64, copy=False)
+
+    @cached_property
+    def lengths(self) -> IntArray:
+        """Distinct values in each class, shape (n_classes,)."""
+        return np.diff(self.starts, append=len(self.classes)).astype(np.int64, copy=False)
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """Rows of each class, shape (n_classes,)."""
+        return self.sum_by_class(self.counts)
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """Share q of each cell's value within its class, in (0, 1], shape (nnz,)."""
+        shares: FloatArray = self.counts / np.repeat(self.sizes, self.lengths)
+        return shares
+
+    @cached_property
+    def totals(self) -> IntArray:
+        """Rows of each value in the whole table, shape (V,)."""
+        sums = np.bincount(self.values, weights=self.counts, minlength=len(self.labels))
+        return sums.astype(np.int64)
+
+    @cached_property
+    def reference(self) -> FloatArray:
+        """Share p of each value in the whole table, shape (V,); zeros where there are no rows."""
+        reference: FloatArray = self.totals / max(int(self.totals.sum()), 1)
+        return reference
+
+    @cached_property
+    def descending(self) -> IntArray:
+        """The counts, sorted from largest to smallest within each class, shape (nnz,)."""
+        if not len(self.counts):
+            return self.counts
+        base = int(self.counts.max()) + 1
+        # One sort of plain integers is several times quicker than an indirect sort of pairs.
+        keys = np.sort(self.classes * base + (base - 1 - self.counts))
+        return base - 1 - (keys - self.classes * base)
+
+    def sum_by_class(self, figures: npt.NDArray[Number]) -> npt.NDArray[Number]:
+        """Return the sum over each class's cells of `figures` (nnz,), shape (n_classes,)."""
+        if not len(self.starts):
+            return figures[:0]
+        sums: npt.NDArray[Number] = np.add.reduceat(figures, self.starts)
+        return sums
+
+    def max_by_class(self, figures: FloatArray) -> FloatArray:
+        """Return the largest of each class's cells of `figures` (nnz,), shape (n_classes,)."""
+        if not len(self.starts):
+            return figures[:0]
+        largest: FloatArray = np.maximum.reduceat(figures, self.starts)
+        return largest
+
+    def keep(self, mask: BoolArray) -> SensitiveCounts:
+        """Return the cells of the classes that `mask` (n_classes,) selects, renumbered."""
+        cells = np.repeat(mask, self.lengths)
+        numbers = np.cumsum(mask) - 1
+        return SensitiveCounts(
+            numbers[self.classes[cells]],
+            self.values[cells],
+            self.counts[cells],
+            self.labels,
+            self.levels,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ClassTable:
+    """How many rows each equivalence class of the quasi-identifiers has.
+
+    Attributes
+    ----------
+    sizes
+        Rows per class, at least 1, shape (n_classes,), int64.
+    sensitive
+        Per sensitive attribute its contingency table with the classes.
+    population
+        Optional rows per class in the population that the table is a sample of, shape
+        (n_classes,), int64, never below `sizes`. Journalist risk, k-map and delta-presence
+        need it.
+    absent
+        Rows of the population in classes of which the table holds no row; 0 without a population.
+    ids
+        The identifier that `from_cells` was given for each class, shape (n_classes,), ascending;
+        None where the classes are simply numbered.
+
+    Raises
+    ------
+    InternalError
+        A class without rows, or a sensitive attribute whose counts do not add up to `sizes`.
+    DataError
+        A population that is smaller than the table in some class.
+    """
+
+    sizes: IntArray
+    sensitive: Mapping[str, SensitiveCounts] = field(default_factory=lambda: MappingProxyType({}))
+    population: IntArray | None = None
+    absent: int = 0
+    ids: IntArray | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.sizes) and self.sizes.min() < 1:
+            raise InternalError("An equivalence class has at least one row.")
+        for name, counts in self.sensitive.items():
+            if not np.array_equal(counts.sizes, self.sizes):
+                raise InternalError(f"Counts of {name!r} do not add up to the class sizes.")
+        if self.population is not None:
+            _check_population(self.population, self.sizes)
+
+    @cached_property
+    def rows(self) -> int:
+        """Rows of the table."""
+        return int(self.sizes.sum())
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @classmethod
+    def from_cells(
+        cls,
+        class_ids: npt.ArrayLike,
+        counts: npt.ArrayLike,
+        sensitive: Mapping[str, tuple[npt.ArrayLike, tuple[str, ...]]] | None = None,
+        *,
+        population: npt.ArrayLike | None = None,
+        hierarchies: Mapping[str, npt.ArrayLike] | None = None,
+    ) -> ClassTable:
+        """Return the table of classes of which the given cells are parts.
+
+        Parameters
+        ----------
+        class_ids
+            Class of each cell: any integers, in any order, repeated at will; shape (n,). Classes
+            are numbered in ascending order of them.
+        counts
+            Rows of each cell, shape (n,). Cells without rows are left out.
+        sensitive
+            Per sensitive attribute the code of each cell's value, shape (n,), and the labels of
+            the codes, in the order that ordered distances use.
+        population
+            Rows of the population in each cell, shape (n,); they add up within a class.
+        hierarchies
+            Per sensitive attribute the levels of its values: see `SensitiveCounts.levels`.
+
+        Raises
+        ------
+        DataError
+            Arrays of different lengths, a negative count, or a population below the table.
+        """
+        ids = np.asarray(class_ids, dtype=np.int64)
+        rows = np.asarray(counts, dtype=np.int64)
+        people = None if population is None else np.asarray(population, dtype=np.int64)
+        codes = {
+            name: np.asarray(given[0], dtype=np.int64) for name, given in (sensitive or {}).items()
+        }
+        _check_cells(ids, rows, people, codes)
+        absent = 0
+        if len(rows) and not rows.all():
+            full = np.isin(ids, ids[rows > 0]) if people is not None else rows > 0
+            absent = 0 if people is None else int(people[~full].sum())
+            ids, rows = ids[full], rows[full]
+            people = None if people is None else people[full]
+            codes = {name: given[full] for name, given in codes.items()}
+        unique, index = number(ids)
+        sizes = _add_up(index, rows, len(unique))
+        tables = {
+            name: _count(index, given, rows, tuple((sensitive or {})[name][1]), name, hierarchies)
+            for name, given in codes.items()
+        }
+        grouped = None if people is None else _add_up(index, people, len(unique))
+        return cls(sizes, MappingProxyType(tables), grouped, absent, unique)
+
+    def keep(self, mask: npt.ArrayLike) -> ClassTable:
+        """Return the table of only the classes that `mask` (n_classes,) selects, renumbered.
+
+        The population of a class that is left out counts as absent.
+        """
+        chosen = np.asarray(mask, dtype=np.bool_)
+        if len(chosen) != len(self.sizes):
+            raise InternalError(
+                f"A mask of {len(chosen)} classes for a table of {len(self.sizes)}."
+            )
+        if chosen.all():
+            return self
+        tables = {name: counts.keep(chosen) for name, counts in self.sensitive.items()}
+        people = self.population
+        return replace(
+            self,
+            sizes=self.sizes[chosen],
+            sensitive=MappingProxyType(tables),
+            population=None if people is None else people[chosen],
+            absent=self.absent + (0 if people is None else int(people[~chosen].sum())),
+            ids=None if self.ids is None else self.ids[chosen],
+        )
+
+
+def number(keys: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the distinct `keys` (n,), ascending, and the position of each key among them (n,)."""
+    if not len(keys):
+        return keys, keys
+    low, high = int(keys.min()), int(keys.max())
+    span = high - low + 1
+    if span <= _DENSE * len(keys) + 1024:
+        offset = keys - low if low else keys
+        present = np.zeros(span, dtype=np.bool_)
+        present[offset] = True
+        unique = np.flatnonzero(present).astype(np.int64, copy=False)
+        if len(unique) == span:
+            return unique + low, offset
+        places = np.cumsum(present) - 1
+        return unique + low, places[offset]
+    order = np.argsort(keys)
+    ordered = keys[order]
+    first = np.empty(len(keys), dtype=np.bool_)
+    first[0] = True
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    index = np.empty(len(keys), dtype=np.int64)
+    index[order] = np.cumsum(first) - 1
+    return ordered[first], index
+
+
+def check_levels(levels: npt.NDArray[np.generic], values: int) -> None:
+    """Raise `DataError` unless `levels` is a (values, L) matrix of nested groups."""
+    if levels.ndim != 2 or levels.shape[0] != values or not levels.shape[1]:
+        raise DataError(
+            f"A hierarchy of shape {levels.shape} does not fit {values} sensitive values.",
+            hint=f"Give one row per value and one column per level: ({values}, L).",
+        )
+    for height in range(1, levels.shape[1]):
+        pairs = np.unique(levels[:, height - 1 : height + 1], axis=0)
+        if len(pairs) != len(np.unique(pairs[:, 0])):
+            raise DataError(
+                f"The hierarchy is no tree: a group of level {height - 1} lies in two groups of "
+                f"level {height}.",
+                hint="Give values that share a group the same groups on all levels above.",
+            )
+
+
+def _add_up(index: IntArray, rows: IntArray, groups: int) -> IntArray:
+    # bincount adds in float64, which is exact below 2**53 rows.
+    return np.bincount(index, weights=rows, minlength=groups).astype(np.int64)
+
+
+def _count(
+    index: IntArray,
+    codes: IntArray,
+    rows: IntArray,
+    labels: tuple[str, ...],
+    name: str,
+    hierarchies: Mapping[str, npt.ArrayLike] | None,
+) -> SensitiveCounts:
+    if len(codes) and (codes.min() < 0 or codes.max() >= len(labels)):
+        raise DataError(
+            f"Codes of {name!r} must lie in 0..{len(labels) - 1}, one per label; "
+            f"given {codes.min()}..{codes.max()}."
+        )
+    width = max(len(labels), 1)
+    unique, cells = number(index * width + codes)
+    classes = unique // width
+    given = (hierarchies or {}).get(name)
+    levels = None if given is None else np.asarray(given, dtype=np.int64)
+    counts = _add_up(cells, rows, len(unique))
+    return SensitiveCounts(classes, unique - classes * width, counts, labels, levels)
+
+
+def _check_cells(
+    ids: IntArray, rows: IntArray, people: IntArray | None, codes: Mapping[str, IntArray]
+) -> None:
+    lengths = {"counts": len(rows)} | {name: len(given) for name, given in codes.items()}
+    if people is not None:
+        lengths["population"] = len(people)
+    for name, length in lengths.items():
+        if length != len(ids):
+            raise DataError(f"{len(ids)} class identifiers, but {length} entries of {name!r}.")
+    if len(rows) and rows.min() < 0:
+        raise DataError(f"A cell has {rows.min()} rows; counts are 0 or more.")
+
+
+def _check_population(population: IntArray, sizes: IntArray) -> None:
+    if len(population) != len(sizes):
+        raise DataError(f"{len(population)} population sizes for {len(sizes)} classes.")
+    short = int((population < sizes).sum())
+    if short:
+        raise DataError(
+            f"The population is smaller than the table in {short:,} of {len(sizes):,} classes.",
+            hint="The table must be a sample of the population, masked in the same way.",
+        )

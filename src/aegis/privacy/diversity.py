@@ -1,0 +1,83 @@
+"""How diverse the sensitive values of each equivalence class are.
+
+All functions are pure functions of a `SensitiveCounts` and return one figure per class, shape
+(n_classes,). They look at each class alone: no figure depends on any other class.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from aegis.privacy.classes import BoolArray, FloatArray, IntArray, SensitiveCounts
+
+
+def distinct_values(counts: SensitiveCounts) -> IntArray:
+    """Return the number of distinct sensitive values per class, from 1.
+
+    Distinct l-diversity (Li et al. 2007, section 2); null counts as a value.
+    """
+    return counts.lengths
+
+
+def entropy(counts: SensitiveCounts) -> FloatArray:
+    """Return the entropy of the sensitive values per class, in nats, 0..ln V.
+
+    H = ln n - (1/n) sum_v n_v ln n_v. A class is entropy l-diverse when H >= ln l
+    (Machanavajjhala et al. 2007, Definition 4.1).
+    """
+    weighted = counts.sum_by_class(counts.counts * np.log(counts.counts))
+    result: FloatArray = np.maximum(np.log(counts.sizes) - weighted / counts.sizes, 0.0)
+    return result
+
+
+def effective_values(counts: SensitiveCounts) -> FloatArray:
+    """Return exp(entropy) per class: the largest real l of entropy l-diversity, 1..V.
+
+    A figure within 1e-9 of a whole number is that number, so that a class of l equally frequent
+    values has exactly l.
+    """
+    figures = np.exp(entropy(counts))
+    whole = np.rint(figures)
+    return np.where(np.abs(figures - whole) < 1e-9, whole, figures)
+
+
+def largest_share(counts: SensitiveCounts) -> FloatArray:
+    """Return the share of the most frequent sensitive value per class, in (0, 1].
+
+    The alpha of (alpha, k)-anonymity for every value (Wong et al. 2006).
+    """
+    return counts.max_by_class(counts.shares)
+
+
+def recursive_ratio(counts: SensitiveCounts, l: int) -> FloatArray:  # noqa: E741 - the field's term
+    """Return r_1 / (r_l + ... + r_m) per class; infinite where a class has fewer than l values.
+
+    r_1 >= r_2 >= ... are the frequencies of the sensitive values in the class. A class is
+    recursive (c, l)-diverse when the ratio is below c (Machanavajjhala et al. 2007,
+    Definition 4.2; r_1 is the *most* frequent value).
+
+    Parameters
+    ----------
+    counts
+        The contingency table.
+    l
+        From 1; for l = 1 the ratio is the largest share.
+    """
+    ordered = counts.descending
+    top = np.zeros(len(counts.starts), dtype=np.int64)
+    for place in range(l - 1):
+        inside = counts.lengths > place
+        top[inside] += ordered[counts.starts[inside] + place]
+    rest = counts.sizes - top
+    ratio = np.full(len(top), np.inf)
+    np.divide(ordered[counts.starts], rest, out=ratio, where=rest > 0)
+    return ratio
+
+
+def homogeneous(counts: SensitiveCounts) -> BoolArray:
+    """Return which classes have one constant sensitive value; classes of one row are among them.
+
+    The rows of such a class are open to the homogeneity attack (Machanavajjhala et al. 2007,
+    section 2.1).
+    """
+    return np.asarray(counts.lengths == 1)

@@ -1,0 +1,110 @@
+"""Differential privacy accounting: what the stated epsilons of noise masks add up to.
+
+The guarantee of a whole release is only as wide as what was noised: attributes that are released
+without noise are named, and `covers_release` is False while there are any.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from aegis.errors import PolicyError
+
+
+@dataclass(frozen=True)
+class PrivacyLoss:
+    """The stated guarantee of one noise mask on one attribute.
+
+    Attributes
+    ----------
+    attribute
+        The column that the mask works on.
+    epsilon
+        Above 0, finite.
+    delta
+        From 0 up to but below 1; 0 is pure differential privacy.
+    mechanism
+        What adds the noise, for example "laplace".
+    sensitivity
+        How much one person can change the attribute; above 0. None where the mechanism has none,
+        as randomised response.
+    """
+
+    attribute: str
+    epsilon: float
+    delta: float = 0.0
+    mechanism: str = ""
+    sensitivity: float | None = None
+
+    def __post_init__(self) -> None:
+        _check(
+            self, "epsilon", self.epsilon, 0 < self.epsilon < math.inf, "a finite number above 0"
+        )
+        _check(self, "delta", self.delta, 0 <= self.delta < 1, "a number from 0, below 1")
+        if self.sensitivity is not None:
+            fine = 0 < self.sensitivity < math.inf
+            _check(self, "sensitivity", self.sensitivity, fine, "a finite number above 0")
+
+
+@dataclass(frozen=True)
+class PrivacyAccount:
+    """Sequential composition of the losses of all noised attributes.
+
+    Epsilons and deltas add up, because each attribute of a person's row is released once by a
+    mechanism of its own (Dwork and Roth 2014, Theorem 3.16). This is a worst case over
+    attributes that depend on each other in any way.
+
+    Attributes
+    ----------
+    losses
+        One per noised attribute; an attribute that is noised twice appears twice.
+    exact
+        Released attributes without noise, whatever their masks: no differential privacy holds
+        for them, nor for the rows as a whole.
+    """
+
+    losses: tuple[PrivacyLoss, ...]
+    exact: tuple[str, ...] = ()
+
+    @property
+    def epsilon(self) -> float:
+        """Sum of the epsilons; 0 when nothing is noised."""
+        return math.fsum(loss.epsilon for loss in self.losses)
+
+    @property
+    def delta(self) -> float:
+        """Sum of the deltas, at most 1."""
+        return min(math.fsum(loss.delta for loss in self.losses), 1.0)
+
+    @property
+    def covers_release(self) -> bool:
+        """Whether the guarantee holds for the whole release: everything released is noised."""
+        return bool(self.losses) and not self.exact
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the account as JSON-able values."""
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "covers_release": self.covers_release,
+            "attributes": [
+                {
+                    "attribute": loss.attribute,
+                    "epsilon": loss.epsilon,
+                    "delta": loss.delta,
+                    "mechanism": loss.mechanism,
+                    "sensitivity": loss.sensitivity,
+                }
+                for loss in self.losses
+            ],
+            "exact": list(self.exact),
+        }
+
+
+def _check(loss: PrivacyLoss, name: str, given: float, fine: bool, allowed: str) -> None:
+    if not fine:
+        raise PolicyError(
+            f"{name} of the noise on {loss.attribute!r} is {given!r}.", hint=f"Give {allowed}."
+        )

@@ -1,0 +1,283 @@
+"""What a privacy model is: a record with its properties, and a criterion that asks for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.errors import InternalError, PolicyError
+from aegis.privacy.classes import BoolArray, ClassTable, SensitiveCounts
+from aegis.privacy.closeness import TOLERANCE
+from aegis.registry import Registry
+
+Figures = npt.NDArray[np.int64] | npt.NDArray[np.float64]
+
+
+class Need(StrEnum):
+    """What a model looks at beside the sizes of the classes."""
+
+    SENSITIVE = "sensitive attribute"
+    REFERENCE = "distribution in the whole table"
+    POPULATION = "population class sizes"
+    HIERARCHY = "hierarchy of the sensitive attribute"
+
+
+class Direction(StrEnum):
+    """How a class's figure compares with the limit when the class is safe."""
+
+    AT_LEAST = "at least"
+    AT_MOST = "at most"
+    BELOW = "below"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A number that a model's user chooses.
+
+    Attributes
+    ----------
+    name
+        The key in the policy.
+    description
+        What it means, in one phrase.
+    low, high
+        Smallest and largest value that is allowed.
+    above
+        Whether `low` itself is excluded.
+    whole
+        Whether only whole numbers are allowed.
+    default
+        Value when it is not given; None: it must be given.
+    """
+
+    name: str
+    description: str
+    low: float = 0.0
+    high: float = math.inf
+    above: bool = False
+    whole: bool = False
+    default: float | None = None
+
+    @property
+    def range(self) -> str:
+        """The allowed values, in words."""
+        kind = "a whole number" if self.whole else "a number"
+        start = f"above {self.low:g}" if self.above else f"from {self.low:g}"
+        return f"{kind} {start}" + ("" if math.isinf(self.high) else f" up to {self.high:g}")
+
+    def check(self, given: object, where: str) -> float:
+        """Return `given` as a number; raise `PolicyError` when it is not allowed."""
+        if isinstance(given, int | float) and not isinstance(given, bool) and self._inside(given):
+            return int(given) if self.whole else float(given)
+        raise PolicyError(
+            f"{self.name!r} of {where} is {given!r}.",
+            hint=f"Give {self.range}: {self.description}.",
+        )
+
+    def _inside(self, given: float) -> bool:
+        if math.isnan(given) or math.isinf(given) or (self.whole and given != int(given)):
+            return False
+        return (given > self.low if self.above else given >= self.low) and given <= self.high
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """One demand of a privacy rule: a model, its parameters and the attribute it protects.
+
+    Attributes
+    ----------
+    model
+        The registered record.
+    parameters
+        Values of all its parameters, in their order, as (name, value).
+    attribute
+        The sensitive attribute; None for models of identity disclosure.
+    """
+
+    model: PrivacyModel
+    parameters: tuple[tuple[str, float], ...] = ()
+    attribute: str | None = None
+
+    def __getitem__(self, name: str) -> float:
+        for key, value in self.parameters:
+            if key == name:
+                return value
+        raise InternalError(f"{self.model.name!r} has no parameter {name!r}.")
+
+    def __str__(self) -> str:
+        of = f" of {self.attribute}" if self.attribute else ""
+        chosen = ", ".join(f"{name} = {value:g}" for name, value in self.parameters)
+        return f"{self.model.title}{of} ({chosen})"
+
+    def counts(self, table: ClassTable) -> SensitiveCounts:
+        """Return the contingency table of the attribute that the criterion protects."""
+        return table.sensitive[self.attribute or ""]
+
+    def figures(self, table: ClassTable) -> Figures:
+        """Return the model's figure per class, shape (n_classes,)."""
+        return self.model.figures(table, self)
+
+    def failing(self, table: ClassTable) -> BoolArray:
+        """Return which classes of `table` fail the criterion, shape (n_classes,)."""
+        if self.model.fails is not None:
+            return self.model.fails(table, self)
+        figures = self.model.figures(table, self)
+        limit = self[self.model.limit]
+        if self.model.direction is Direction.AT_LEAST:
+            return np.asarray(figures < limit - TOLERANCE)
+        if self.model.direction is Direction.AT_MOST:
+            return np.asarray(figures > limit + TOLERANCE)
+        return np.asarray(figures >= limit * (1 - TOLERANCE))
+
+    def require(self, table: ClassTable) -> None:
+        """Raise `PolicyError` when `table` lacks what the criterion needs."""
+        needs = self.model.needs
+        if Need.SENSITIVE in needs and self.attribute not in table.sensitive:
+            raise PolicyError(
+                f"{self} needs the counts of sensitive attribute {self.attribute!r}, which the "
+                "frequency table lacks.",
+                hint=f"It has: {', '.join(table.sensitive) or 'no sensitive attribute'}.",
+            )
+        if Need.POPULATION in needs and table.population is None:
+            raise PolicyError(
+                f"{self} needs the class sizes of the population.",
+                hint="Give them, or ask for k or a prosecutor risk, which take the table for the "
+                "whole population.",
+            )
+        if Need.HIERARCHY in needs and self.counts(table).levels is None:
+            raise PolicyError(
+                f"{self} needs a hierarchy of {self.attribute!r}.",
+                hint="Give the attribute a hierarchy, or use distance: equal or ordered.",
+            )
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return the criterion as a policy writes it, every parameter stated."""
+        written: dict[str, Any] = {}
+        if self.attribute is not None:
+            written["attribute"] = self.attribute
+        if self.model.variant is not None:
+            written[self.model.variant[0]] = self.model.variant[1]
+        return written | dict(self.parameters)
+
+
+@dataclass(frozen=True, eq=False)
+class PrivacyModel:
+    """A registered privacy model: what it asks of each equivalence class, and its properties.
+
+    Attributes
+    ----------
+    name
+        Unique name: the key in the policy, with `.variant` where the key has several.
+    title
+        What people call it.
+    description
+        What it protects against, in one or two sentences.
+    formula
+        The demand on a class E.
+    reference
+        Where it is defined.
+    direction
+        How a class's figure compares with the limit when the class is safe.
+    limit
+        Name of the parameter that is the limit.
+    parameters
+        All parameters.
+    needs
+        What it looks at beside class sizes.
+    monotone
+        When every class of a table is safe, every class of a coarser table (classes merged) is.
+    monotone_with_suppression
+        A merged class fails only when all its parts fail, so the rows in failing classes cannot
+        grow when classes merge. This holds for a conjunction of such models too.
+    argument
+        Why the two properties hold, or a counterexample in words.
+    figures
+        The figure per class, shape (n_classes,).
+    shortfall
+        How a failing class is described; parameters in braces.
+    variant
+        The parameter and value that choose this record among those of one key.
+    fails
+        Which classes fail, where that is more than comparing the figure with the limit.
+    """
+
+    name: str
+    title: str
+    description: str
+    formula: str
+    reference: str
+    direction: Direction
+    limit: str
+    parameters: tuple[Parameter, ...]
+    monotone: bool
+    monotone_with_suppression: bool
+    argument: str
+    figures: Callable[[ClassTable, Criterion], Figures]
+    shortfall: str
+    needs: frozenset[Need] = frozenset()
+    variant: tuple[str, str] | None = None
+    fails: Callable[[ClassTable, Criterion], BoolArray] | None = None
+
+    def __reduce__(self) -> tuple[Callable[[str], PrivacyModel], tuple[str]]:
+        # A copy, also one in another process, is the registered record itself.
+        return _registered, (self.name,)
+
+    @property
+    def key(self) -> str:
+        """The key of the policy's `privacy:` mapping."""
+        return self.name.partition(".")[0]
+
+    @property
+    def local(self) -> bool:
+        """Whether a class's verdict depends on that class alone."""
+        return Need.REFERENCE not in self.needs
+
+    def criterion(self, given: Mapping[str, object]) -> Criterion:
+        """Return the criterion for the parameters of a policy; raise `PolicyError` on bad ones.
+
+        Parameters
+        ----------
+        given
+            Parameters and, where the model needs it, `attribute`; the variant left out.
+        """
+        allowed = [parameter.name for parameter in self.parameters]
+        if Need.SENSITIVE in self.needs:
+            allowed.insert(0, "attribute")
+        for key in given:
+            if key not in allowed:
+                raise PolicyError.unknown(f"parameter of {self.title}", key, allowed)
+        values = tuple((one.name, self._value(one, given)) for one in self.parameters)
+        return Criterion(self, values, self._attribute(given))
+
+    def _value(self, parameter: Parameter, given: Mapping[str, object]) -> float:
+        value = given.get(parameter.name, parameter.default)
+        if value is None:
+            raise PolicyError(
+                f"{self.title} lacks {parameter.name!r}.",
+                hint=f"Give {parameter.range}: {parameter.description}.",
+            )
+        return parameter.check(value, self.title)
+
+    def _attribute(self, given: Mapping[str, object]) -> str | None:
+        if Need.SENSITIVE not in self.needs:
+            return None
+        attribute = given.get("attribute")
+        if not isinstance(attribute, str) or not attribute:
+            raise PolicyError(
+                f"{self.title} lacks the sensitive attribute that it protects (given: {attribute!r}).",
+                hint="Write attribute: and the name of a column.",
+            )
+        return attribute
+
+
+MODELS: Registry[PrivacyModel] = Registry("privacy model")
+
+
+def _registered(name: str) -> PrivacyModel:
+    return MODELS.get(name)

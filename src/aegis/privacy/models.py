@@ -1,0 +1,423 @@
+"""The registry of privacy models, and the built-in ones.
+
+Two properties decide where a search over coarser and coarser tables may prune; each record
+carries the argument. Convexity is behind most of them: the distribution of a merged class is a
+mixture of those of its parts, so a demand that holds on a convex set of distributions survives
+merging when *all* parts meet it. With suppression a failing part may be merged with a safe one,
+and then a convex set promises nothing: the safe rows can be pulled out of it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from aegis.errors import InternalError
+from aegis.privacy.classes import BoolArray, ClassTable, FloatArray, IntArray
+from aegis.privacy.closeness import (
+    TOLERANCE,
+    enhanced_gain,
+    equal_distance,
+    hierarchical_distance,
+    log_ratio,
+    ordered_distance,
+    relative_gain,
+)
+from aegis.privacy.diversity import (
+    distinct_values,
+    effective_values,
+    largest_share,
+    recursive_ratio,
+)
+from aegis.privacy.model import MODELS, Criterion, Direction, Need, Parameter, PrivacyModel
+
+__all__ = ["MODELS", "crowd"]
+
+_K = Parameter("k", "rows that a class has at least", low=1, whole=True)
+_L = Parameter("l", "well-represented sensitive values of a class", low=1, whole=True)
+_T = Parameter("t", "largest distance to the table's distribution", high=1)
+_BETA = Parameter("beta", "largest relative gain of belief in a value", above=True)
+_DELTA = Parameter("delta", "bound on |ln(q/p)|, itself excluded", above=True)
+_RISK = Parameter("threshold", "largest risk of re-identification", high=1, above=True)
+
+_UNION = (
+    "A merged class is the union of its parts, so it fails only when every part fails; rows in "
+    "failing classes cannot grow."
+)
+_MIXTURE = (
+    "The demand holds on a convex set of distributions, so a merger of safe classes is safe. "
+    "Merging a safe class with a large failing one can make the safe rows fail."
+)
+_MOVING = f"{_MIXTURE} Moreover the distribution of the kept rows changes with what is removed."
+_SENSITIVE = frozenset({Need.SENSITIVE})
+_COMPARED = frozenset({Need.SENSITIVE, Need.REFERENCE})
+_LI = "Li, Li, Venkatasubramanian: t-Closeness (ICDE 2007), section 5"
+_MACHANAVAJJHALA = "Machanavajjhala et al.: l-Diversity (ACM TKDD 1, 2007)"
+_CAO = "Cao, Karras: Publishing Microdata with a Robust Privacy Guarantee (PVLDB 5, 2012)"
+_BRICKELL = "Brickell, Shmatikov: The Cost of Privacy (KDD 2008)"
+_RISKS = "El Emam: Guide to the De-Identification of Personal Health Information (2013)"
+_NERGIZ = "Nergiz, Atzori, Clifton: Hiding the Presence of Individuals from Shared Databases (SIGMOD 2007)"
+
+
+def crowd(table: ClassTable) -> IntArray:
+    """Return per class how many people an adversary cannot tell apart, shape (n_classes,).
+
+    The class's size in the population where it is known, else its size in the table.
+    """
+    return table.sizes if table.population is None else table.population
+
+
+def _too_lonely(table: ClassTable, criterion: Criterion) -> BoolArray:
+    """Return the classes to remove so that the mean risk of the kept rows meets the threshold.
+
+    The fewest crowds go: all classes in crowds below m, for the smallest m that suffices.
+    """
+    people = crowd(table)
+    order = np.argsort(-people, kind="stable")
+    ordered = people[order]
+    mean = np.cumsum(table.sizes[order] / ordered) / np.cumsum(table.sizes[order])
+    last_of_size = np.append(ordered[1:] != ordered[:-1], True)[: len(ordered)]
+    enough = np.flatnonzero(last_of_size & (mean <= criterion["threshold"] + TOLERANCE))
+    smallest = ordered[enough[-1]] if len(enough) else math.inf
+    return np.asarray(people < smallest)
+
+
+def _presence_outside(table: ClassTable, criterion: Criterion) -> BoolArray:
+    share = table.sizes / crowd(table)
+    fails = (share > criterion["maximum"] + TOLERANCE) | (share < criterion["minimum"] - TOLERANCE)
+    if criterion["minimum"] > 0 and table.absent:
+        fails = np.ones_like(fails)
+    return np.asarray(fails)
+
+
+def _alpha_k_fails(table: ClassTable, criterion: Criterion) -> BoolArray:
+    shares = largest_share(criterion.counts(table))
+    return (shares > criterion["alpha"] + TOLERANCE) | (table.sizes < criterion["k"])
+
+
+def _by_tree(table: ClassTable, criterion: Criterion) -> FloatArray:
+    counts = criterion.counts(table)
+    if counts.levels is None:
+        raise InternalError(f"{criterion} was not checked to have a hierarchy.")
+    return hierarchical_distance(counts, counts.levels)
+
+
+MODELS.register(
+    PrivacyModel(
+        name="k",
+        title="k-anonymity",
+        description="No row can be told from fewer than k - 1 others by its quasi-identifiers.",
+        formula="|E| >= k",
+        reference="Sweeney: k-Anonymity (IJUFKS 10, 2002)",
+        direction=Direction.AT_LEAST,
+        limit="k",
+        parameters=(_K,),
+        monotone=True,
+        monotone_with_suppression=True,
+        argument=_UNION,
+        figures=lambda table, _: table.sizes,
+        shortfall="smaller than {k}",
+    )
+)
+MODELS.register(
+    PrivacyModel(
+        name="k_map",
+        title="k-map",
+        description="Every released row matches at least k people of the population.",
+        formula="population of E >= k",
+        reference="Sweeney: Computational Disclosure Control (PhD thesis, MIT 2001)",
+        direction=Direction.AT_LEAST,
+        limit="k",
+        parameters=(_K,),
+        monotone=True,
+        monotone_with_suppression=True,
+        argument=_UNION,
+        figures=lambda table, _: crowd(table),
+        shortfall="that match fewer than {k} people of the population",
+        needs=frozenset({Need.POPULATION}),
+    )
+)
+MODELS.register(
+    PrivacyModel(
+        name="alpha_k",
+        title="(alpha,k)-anonymity",
+        description="No sensitive value makes up more than the share alpha of a class of k or more.",
+        formula="max_v q_v <= alpha and |E| >= k",
+        reference="Wong, Li, Fu, Wang: (alpha,k)-Anonymity (KDD 2006)",
+        direction=Direction.AT_MOST,
+        limit="alpha",
+        parameters=(
+            Parameter("alpha", "largest share of one value in a class", high=1, above=True),
+            Parameter("k", "rows that a class has at least", low=1, whole=True, default=1),
+        ),
+        monotone=True,
+        monotone_with_suppression=False,
+        argument=_MIXTURE,
+        figures=lambda table, criterion: largest_share(criterion.counts(table)),
+        fails=_alpha_k_fails,
+        shortfall="smaller than {k} or with one value in more than {alpha} of the rows",
+        needs=_SENSITIVE,
+    )
+)
+MODELS.register(
+    PrivacyModel(
+        name="l_diversity.distinct",
+        title="distinct l-diversity",
+        description="Every class has at least l different sensitive values.",
+        formula="|{v : q_v > 0}| >= l",
+        reference="Li, Li, Venkatasubramanian: t-Closeness (ICDE 2007), section 2",
+        direction=Direction.AT_LEAST,
+        limit="l",
+        parameters=(_L,),
+        monotone=True,
+        monotone_with_suppression=True,
+        argument=_UNION,
+        figures=lambda table, criterion: distinct_values(criterion.counts(table)),
+        shortfall="with fewer than {l} distinct values",
+        needs=_SENSITIVE,
+        variant=("kind", "distinct"),
+    )
+)
+MODELS.register(
+    PrivacyModel(
+        name="l_diversity.entropy",
+        title="entropy l-diversity",
+        description="The sensitive values of every class are as uncertain as l equally likely ones.",
+        formula="-sum_v q_v ln q_v >= ln l",
+        reference=f"{_MACHANAVAJJHALA}, Definition 4.1",
+        direction=Direction.AT_LEAST,
+        limit="l",
+        parameters=(Parameter("l", "values, equally likely, that a class is worth", low=1),),
+        monotone=True,
+        monotone_with_suppression=False,
+        argument=f"Entropy is concave. {_MIXTURE}",
+        figures=lambda table, criterion: effective_values(criterion.counts(table)),
+        shortfall="with an entropy below ln {l}",
+        needs=_SENSITIVE,
+        variant=("kind", "entropy"),
+    )
+)
+MODELS.register(
+    PrivacyModel(
+        name="l_diversity.recursive",
+        title="recursive (c,l)-diversity",
+        description="The most frequent value is not too frequent beside the rarer ones.",
+        formula="r_1 < c (r_l + ... + r_m), r_1 >= r_2 >= ... the value frequencies of E",
+        reference=f"{_MACHANAVAJJHALA}, Definition 4.2",
+        direction=Direction.BELOW,
+        limit="c",
+        parameters=(_L, Parameter("c", "bound on r_1 / (r_l + ... + r_m)", above=True)),
+        monotone=True,
+        monotone_with_suppression=False,
+        argument=(
+            "The largest count of a merger is at most the sum of the largest counts, and so are "
+            "the l - 1 largest together: r_1 is subadditive, the tail superadditive, so a merger "
+            "of safe classes is safe. Merged with a failing one, a safe class can fail."
+        ),
+        figures=lambda table, criterion: recursive_ratio(
+            criterion.counts(table), int(criterion["l"])
+        ),
+        shortfall="whose most frequent value is not below {c} times the tail from rank {l} on",
+        needs=_SENSITIVE,
+        variant=("kind", "recursive"),
+    )
+)
+for _distance, _formula, _figures in (
+    (
+        "equal",
+        "0.5 sum_v |q_v - p_v| <= t",
+        lambda table, criterion: equal_distance(criterion.counts(table)),
+    ),
+    (
+        "ordered",
+        "sum_i |sum_{j<=i} (q_j - p_j)| / (m - 1) <= t",
+        lambda table, criterion: ordered_distance(criterion.counts(table)),
+    ),
+    ("hierarchical", "sum_N height(N)/H min(pos_extra(N), neg_extra(N)) <= t", _by_tree),
+):
+    MODELS.register(
+        PrivacyModel(
+            name=f"t_closeness.{_distance}",
+            title=f"t-closeness ({_distance} distance)",
+            description=(
+                "In every class the sensitive values are distributed almost as in the whole release."
+            ),
+            formula=_formula,
+            reference=_LI,
+            direction=Direction.AT_MOST,
+            limit="t",
+            parameters=(_T,),
+            monotone=True,
+            monotone_with_suppression=False,
+            argument=f"The earth mover's distance is convex. {_MOVING}",
+            figures=_figures,
+            shortfall="farther than {t} from the distribution of the kept rows",
+            needs=_COMPARED | ({Need.HIERARCHY} if _distance == "hierarchical" else set()),
+            variant=("distance", _distance),
+        )
+    )
+for _kind, _formula, _figures in (
+    (
+        "basic",
+        "(q_v - p_v) / p_v <= beta for every v",
+        lambda table, criterion: relative_gain(criterion.counts(table)),
+    ),
+    (
+        "enhanced",
+        "(q_v - p_v) / p_v <= min(beta, -ln p_v) for every v",
+        lambda table, criterion: enhanced_gain(criterion.counts(table)),
+    ),
+):
+    MODELS.register(
+        PrivacyModel(
+            name=f"beta_likeness.{_kind}",
+            title=f"{_kind} beta-likeness",
+            description="Belief in any sensitive value grows by at most the factor 1 + beta.",
+            formula=_formula,
+            reference=_CAO,
+            direction=Direction.AT_MOST,
+            limit="beta",
+            parameters=(_BETA,),
+            monotone=True,
+            monotone_with_suppression=False,
+            argument=_MOVING,
+            figures=_figures,
+            shortfall="where a value gains more than beta = {beta} allows",
+            needs=_COMPARED,
+            variant=("kind", _kind),
+        )
+    )
+MODELS.register(
+    PrivacyModel(
+        name="delta_disclosure.all",
+        title="delta-disclosure privacy",
+        description="Seeing the class changes the odds of no sensitive value by e^delta or more.",
+        formula="|ln(q_v / p_v)| < delta for every v of the table",
+        reference=_BRICKELL,
+        direction=Direction.BELOW,
+        limit="delta",
+        parameters=(_DELTA,),
+        monotone=True,
+        monotone_with_suppression=False,
+        argument=_MOVING,
+        figures=lambda table, criterion: log_ratio(criterion.counts(table)),
+        shortfall="where |ln(q/p)| of a value is not below {delta}",
+        needs=_COMPARED,
+        variant=("values", "all"),
+    )
+)
+MODELS.register(
+    PrivacyModel(
+        name="delta_disclosure.present",
+        title="delta-disclosure privacy of present values",
+        description=(
+            "delta-disclosure privacy that overlooks values absent from a class, as several tools do."
+        ),
+        formula="|ln(q_v / p_v)| < delta for every v with q_v > 0",
+        reference=f"{_BRICKELL}, without the values absent from a class",
+        direction=Direction.BELOW,
+        limit="delta",
+        parameters=(_DELTA,),
+        monotone=False,
+        monotone_with_suppression=False,
+        argument=(
+            "The allowed set is not convex: a value absent from one safe class and at its lower "
+            "bound in another falls below the bound when they merge."
+        ),
+        figures=lambda table, criterion: log_ratio(criterion.counts(table), absent=False),
+        shortfall="where |ln(q/p)| of a present value is not below {delta}",
+        needs=_COMPARED,
+        variant=("values", "present"),
+    )
+)
+MODELS.register(
+    PrivacyModel(
+        name="delta_presence",
+        title="delta-presence",
+        description=(
+            "Nobody can tell whether a person of the population is in the release with a "
+            "probability outside the interval. A person in a class without released rows is "
+            "known to be absent, so a minimum above 0 admits no such class."
+        ),
+        formula="minimum <= |E| / population of E <= maximum",
+        reference=_NERGIZ,
+        direction=Direction.AT_MOST,
+        limit="maximum",
+        parameters=(
+            Parameter("maximum", "largest probability of presence", high=1, above=True),
+            Parameter("minimum", "smallest probability of presence", high=1, default=0),
+        ),
+        monotone=True,
+        monotone_with_suppression=False,
+        argument="The share of a merger lies between the shares of its parts. " + _MIXTURE,
+        figures=lambda table, _: table.sizes / crowd(table),
+        fails=_presence_outside,
+        shortfall="whose share of the population lies outside {minimum}..{maximum}",
+        needs=frozenset({Need.POPULATION, Need.REFERENCE}),
+    )
+)
+MODELS.register(
+    PrivacyModel(
+        name="max_risk.prosecutor",
+        title="prosecutor risk",
+        description="Chance to find a person who is known to be in the table, at worst.",
+        formula="1 / |E| <= threshold",
+        reference=_RISKS,
+        direction=Direction.AT_MOST,
+        limit="threshold",
+        parameters=(_RISK,),
+        monotone=True,
+        monotone_with_suppression=True,
+        argument=_UNION,
+        figures=lambda table, _: 1.0 / table.sizes,
+        shortfall="with a risk above {threshold}",
+        variant=("kind", "prosecutor"),
+    )
+)
+MODELS.register(
+    PrivacyModel(
+        name="max_risk.journalist",
+        title="journalist risk",
+        description="Chance to find any one person of the population, at worst.",
+        formula="1 / population of E <= threshold",
+        reference=_RISKS,
+        direction=Direction.AT_MOST,
+        limit="threshold",
+        parameters=(_RISK,),
+        monotone=True,
+        monotone_with_suppression=True,
+        argument=_UNION,
+        figures=lambda table, _: 1.0 / crowd(table),
+        shortfall="with a risk above {threshold}",
+        needs=frozenset({Need.POPULATION}),
+        variant=("kind", "journalist"),
+    )
+)
+MODELS.register(
+    PrivacyModel(
+        name="max_risk.marketer",
+        title="marketer risk",
+        description=(
+            "Expected share of rows that a match of the whole release with a register gets right; "
+            "the table stands for the population where that is unknown. The classes in the "
+            "smallest crowds are removed until the mean meets the threshold."
+        ),
+        formula="sum_E |E| / population of E <= threshold * rows",
+        reference=_RISKS,
+        direction=Direction.AT_MOST,
+        limit="threshold",
+        parameters=(_RISK,),
+        monotone=True,
+        monotone_with_suppression=False,
+        argument=(
+            "Merging never raises the mean: (a + b) / (A + B) <= a/A + b/B. But the rows to remove "
+            "can grow: many classes of one row, merged in pairs, tie with a kept class of two."
+        ),
+        figures=lambda table, _: 1.0 / crowd(table),
+        fails=_too_lonely,
+        shortfall="in the smallest crowds that have to go for a mean risk of {threshold}",
+        needs=frozenset({Need.REFERENCE}),
+        variant=("kind", "marketer"),
+    )
+)

@@ -1,0 +1,410 @@
+"""Everything that an audit shows about a table, measured from its class-frequency table.
+
+Figures that are infinite or undefined are null (None), never NaN: each field says when.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from html import escape
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.errors import DataError
+from aegis.privacy.classes import ClassTable, IntArray, SensitiveCounts
+from aegis.privacy.closeness import (
+    enhanced_gain,
+    equal_distance,
+    hierarchical_distance,
+    log_ratio,
+    ordered_distance,
+    relative_gain,
+)
+from aegis.privacy.diversity import effective_values, homogeneous, largest_share, recursive_ratio
+from aegis.privacy.models import crowd
+
+AT_RISK = (0.05, 0.075, 0.1, 0.2)
+"""Thresholds tau of the records at risk."""
+
+BINS = ((1, 1), (2, 2), (3, 4), (5, 9), (10, 19), (20, 49), (50, 99), (100, None))
+"""Class sizes, from and to, of the class-size histogram."""
+
+RECURSIVE_L = (2, 3, 4, 5)
+"""The l for which the audit states the c of recursive (c,l)-diversity."""
+
+
+@dataclass(frozen=True)
+class Risk:
+    """Re-identification risk under one kind of attack, each in [0, 1]; null for an empty table.
+
+    Attributes
+    ----------
+    maximum
+        Risk of the row that is worst off.
+    average
+        Mean over the rows: the expected share of rows that are re-identified.
+    """
+
+    maximum: float | None
+    average: float | None
+
+
+@dataclass(frozen=True)
+class SizeBin:
+    """Classes whose size lies in one range, and the rows in them."""
+
+    size: str
+    classes: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """The figures of one sensitive attribute; all null for an empty table.
+
+    Attributes
+    ----------
+    homogeneous_rows
+        Rows in classes with one constant value; classes of one row are among them.
+    alpha
+        Largest share of one value in a class: the alpha of (alpha,k)-anonymity, k the table's.
+    distinct
+        Fewest distinct values in a class: the l of distinct l-diversity.
+    entropy
+        Smallest exp(entropy) of a class: the largest real l of entropy l-diversity.
+    recursive_c
+        By l as text: the table is recursive (c,l)-diverse for every c *above* this figure; null
+        where a class has fewer than l values, so that no c will do.
+    equal, ordered, hierarchical
+        Largest distance of a class from the table: the t of t-closeness, by distance.
+        Hierarchical is null without a hierarchy.
+    beta_basic
+        Largest relative gain of a value: the beta of basic beta-likeness.
+    beta_enhanced
+        Smallest beta of enhanced beta-likeness; null when a value gains more than -ln p, so that
+        no beta will do.
+    beta_enhanced_limit
+        min(beta_basic, -ln p of the rarest value): the largest gain that enhanced beta-likeness
+        with the basic beta allows any value. Some tools state this figure as the enhanced beta.
+    delta
+        The table has delta-disclosure privacy for every delta *above* this figure; null when a
+        class lacks a value that the table has, so that no delta will do.
+    delta_present
+        The same over the values that each class has: what tools state that overlook absent ones.
+    """
+
+    homogeneous_rows: int
+    alpha: float | None
+    distinct: int | None
+    entropy: float | None
+    recursive_c: Mapping[str, float | None]
+    equal: float | None
+    ordered: float | None
+    hierarchical: float | None
+    beta_basic: float | None
+    beta_enhanced: float | None
+    beta_enhanced_limit: float | None
+    delta: float | None
+    delta_present: float | None
+
+
+@dataclass(frozen=True, repr=False)
+class PrivacyReport:
+    """The privacy figures of one table.
+
+    Attributes
+    ----------
+    rows, classes
+        Size of the table; equivalence classes of its quasi-identifiers.
+    k
+        Rows of the smallest class; 0 for an empty table.
+    uniques
+        Rows that are alone in their class.
+    mean_class_size
+        Rows per class; null for an empty table.
+    at_risk
+        By threshold tau as text: rows with 1/|E| > tau, strictly.
+    prosecutor
+        Attack on a person known to be in the table: 1/|E|.
+    journalist
+        Attack on any person of the population: 1/population of E. Without population class sizes
+        it equals the prosecutor's, and `notes` says so.
+    marketer
+        Attack on all rows at once: the expected share re-identified, the journalist's average.
+    homogeneous_rows_any
+        Rows in classes where *any* sensitive attribute is constant; null without one.
+    attributes
+        The figures of each sensitive attribute.
+    class_size_histogram
+        Classes and rows by class size.
+    notes
+        What a reader should know about how figures came about, in sentences.
+    """
+
+    rows: int
+    classes: int
+    k: int
+    uniques: int
+    mean_class_size: float | None
+    at_risk: Mapping[str, int]
+    prosecutor: Risk
+    journalist: Risk
+    marketer: float | None
+    homogeneous_rows_any: int | None
+    attributes: Mapping[str, Attribute]
+    class_size_histogram: tuple[SizeBin, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def homogeneous_rows(self) -> dict[str, int]:
+        """Per sensitive attribute the rows in classes where it is constant."""
+        return {name: one.homogeneous_rows for name, one in self.attributes.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON-able values; what is infinite or undefined is None."""
+        each = self.attributes.items()
+        return {
+            "rows": self.rows,
+            "classes": self.classes,
+            "k": self.k,
+            "uniques": self.uniques,
+            "mean_class_size": self.mean_class_size,
+            "at_risk": dict(self.at_risk),
+            "risk": {
+                "prosecutor": asdict(self.prosecutor),
+                "journalist": asdict(self.journalist),
+                "marketer": {"average": self.marketer},
+            },
+            "homogeneous_rows": self.homogeneous_rows,
+            "homogeneous_rows_any": self.homogeneous_rows_any,
+            "alpha_k": {name: {"alpha": one.alpha, "k": self.k} for name, one in each},
+            "l_diversity": {
+                name: {
+                    "distinct": one.distinct,
+                    "entropy": one.entropy,
+                    "recursive_c": dict(one.recursive_c),
+                }
+                for name, one in each
+            },
+            "t_closeness": {
+                name: {
+                    "equal": one.equal,
+                    "ordered": one.ordered,
+                    "hierarchical": one.hierarchical,
+                }
+                for name, one in each
+            },
+            "beta_likeness": {
+                name: {
+                    "basic": one.beta_basic,
+                    "enhanced": one.beta_enhanced,
+                    "enhanced_limit": one.beta_enhanced_limit,
+                }
+                for name, one in each
+            },
+            "delta_disclosure": {
+                name: {"all": one.delta, "present": one.delta_present} for name, one in each
+            },
+            "class_size_histogram": [asdict(one) for one in self.class_size_histogram],
+            "notes": list(self.notes),
+        }
+
+    def _table(self) -> list[tuple[str, str]]:
+        lines = [
+            ("rows", f"{self.rows:,}"),
+            ("equivalence classes", f"{self.classes:,}"),
+            ("k (smallest class)", f"{self.k:,}"),
+            ("unique rows", f"{self.uniques:,}"),
+            ("mean class size", _text(self.mean_class_size)),
+        ]
+        lines += [(f"rows at risk above {tau}", f"{n:,}") for tau, n in self.at_risk.items()]
+        for title, risk in (("prosecutor", self.prosecutor), ("journalist", self.journalist)):
+            lines.append(
+                (
+                    f"{title} risk",
+                    f"{_text(risk.maximum)} at most, {_text(risk.average)} on average",
+                )
+            )
+        lines.append(("marketer risk", _text(self.marketer)))
+        if len(self.attributes) > 1:
+            lines.append(("homogeneous rows, any attribute", f"{self.homogeneous_rows_any:,}"))
+        for name, one in self.attributes.items():
+            lines += _attribute_lines(name, one)
+        return lines
+
+    def __repr__(self) -> str:
+        lines = self._table()
+        width = max(len(title) for title, _ in lines)
+        text = [f"{title:<{width}}  {figure}" for title, figure in lines]
+        return "\n".join(["PrivacyReport", *text, *(f"Note: {note}" for note in self.notes)])
+
+    def _repr_html_(self) -> str:
+        lines = "".join(
+            f"<tr><th scope='row' style='text-align:left'>{escape(title)}</th>"
+            f"<td style='text-align:right'>{escape(figure)}</td></tr>"
+            for title, figure in self._table()
+        )
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        return f"<table><caption>Privacy of the table</caption>{lines}</table>{notes}"
+
+
+def report(
+    table: ClassTable,
+    *,
+    population: npt.ArrayLike | None = None,
+    hierarchies: Mapping[str, npt.ArrayLike] | None = None,
+) -> PrivacyReport:
+    """Return every privacy figure of `table`.
+
+    Parameters
+    ----------
+    table
+        Classes with the counts of the sensitive attributes; nulls are values.
+    population
+        Rows of the population in each class, shape (n_classes,); replaces the table's own.
+    hierarchies
+        Per sensitive attribute the levels of its values, shape (V, L); see `SensitiveCounts`.
+
+    Raises
+    ------
+    DataError
+        A population that is smaller than the table in some class, or a hierarchy of an attribute
+        that the table lacks or that does not fit its values.
+    """
+    table = _completed(table, population, hierarchies or {})
+    sizes, rows = table.sizes, table.rows
+    risks = 1.0 / crowd(table)
+    mean = float((sizes * risks).sum()) / rows if rows else None
+    constant = [homogeneous(counts) for counts in table.sensitive.values()]
+    return PrivacyReport(
+        rows=rows,
+        classes=len(sizes),
+        k=int(sizes.min()) if rows else 0,
+        uniques=int((sizes == 1).sum()),
+        mean_class_size=rows / len(sizes) if rows else None,
+        at_risk=MappingProxyType({f"{tau:g}": rows_at_risk(sizes, tau) for tau in AT_RISK}),
+        prosecutor=Risk(1.0 / int(sizes.min()), len(sizes) / rows) if rows else Risk(None, None),
+        journalist=Risk(float(risks.max()), mean) if rows else Risk(None, None),
+        marketer=mean,
+        homogeneous_rows_any=int(sizes[np.logical_or.reduce(constant)].sum()) if constant else None,
+        attributes=MappingProxyType({name: _measure(one) for name, one in table.sensitive.items()}),
+        class_size_histogram=histogram(sizes),
+        notes=_notes(table),
+    )
+
+
+def rows_at_risk(sizes: IntArray, threshold: float) -> int:
+    """Return how many rows have a re-identification risk 1/|E| > threshold, strictly.
+
+    sizes (n_classes,); the comparison is 1 > threshold * |E|, with 1e-9 slack for rounding, so
+    that a class of 20 is not at risk above 0.05.
+    """
+    return int(sizes[threshold * sizes < 1 - 1e-9].sum())
+
+
+def histogram(sizes: IntArray) -> tuple[SizeBin, ...]:
+    """Return classes and rows by class size, in the ranges of `BINS`; sizes (n_classes,)."""
+    starts = np.array([low for low, _ in BINS])
+    place = np.searchsorted(starts, sizes, side="right") - 1
+    classes = np.bincount(place, minlength=len(BINS))
+    rows = np.bincount(place, weights=sizes, minlength=len(BINS))
+    return tuple(
+        SizeBin(_range(low, high), int(classes[i]), int(rows[i]))
+        for i, (low, high) in enumerate(BINS)
+    )
+
+
+def _range(low: int, high: int | None) -> str:
+    if high is None:
+        return f"{low}+"
+    return str(low) if low == high else f"{low}-{high}"
+
+
+def _completed(
+    table: ClassTable, population: npt.ArrayLike | None, hierarchies: Mapping[str, npt.ArrayLike]
+) -> ClassTable:
+    if population is not None:
+        table = replace(table, population=np.asarray(population, dtype=np.int64))
+    for name, levels in hierarchies.items():
+        if name not in table.sensitive:
+            raise DataError(
+                f"A hierarchy is given for {name!r}, which is no sensitive attribute of the table.",
+                hint=f"Sensitive attributes: {', '.join(table.sensitive) or 'none'}.",
+            )
+        counts = replace(table.sensitive[name], levels=np.asarray(levels, dtype=np.int64))
+        table = replace(table, sensitive=MappingProxyType({**table.sensitive, name: counts}))
+    return table
+
+
+def _measure(counts: SensitiveCounts) -> Attribute:
+    if not len(counts.starts):
+        return Attribute(
+            0, None, None, None, {str(values): None for values in RECURSIVE_L}, *[None] * 8
+        )
+    rarest = float(counts.reference[counts.totals > 0].min())
+    basic = float(relative_gain(counts).max())
+    tree = counts.levels
+    return Attribute(
+        homogeneous_rows=int(counts.sizes[homogeneous(counts)].sum()),
+        alpha=float(largest_share(counts).max()),
+        distinct=int(counts.lengths.min()),
+        entropy=float(effective_values(counts).min()),
+        recursive_c=MappingProxyType(
+            {str(values): _finite(recursive_ratio(counts, values).max()) for values in RECURSIVE_L}
+        ),
+        equal=float(equal_distance(counts).max()),
+        ordered=float(ordered_distance(counts).max()),
+        hierarchical=None if tree is None else float(hierarchical_distance(counts, tree).max()),
+        beta_basic=basic,
+        beta_enhanced=_finite(enhanced_gain(counts).max()),
+        beta_enhanced_limit=min(basic, -math.log(rarest)),
+        delta=_finite(log_ratio(counts).max()),
+        delta_present=float(log_ratio(counts, absent=False).max()),
+    )
+
+
+def _finite(figure: float) -> float | None:
+    return float(figure) if math.isfinite(figure) else None
+
+
+def _notes(table: ClassTable) -> tuple[str, ...]:
+    notes = []
+    if table.population is None:
+        notes.append(
+            "No population is given, so the table stands for it: journalist risk equals "
+            "prosecutor risk."
+        )
+    if not table.sensitive:
+        notes.append("No sensitive attribute is given, so only identity disclosure is measured.")
+    return tuple(notes)
+
+
+def _text(figure: float | None) -> str:
+    return "-" if figure is None else f"{figure:.4g}"
+
+
+def _attribute_lines(name: str, one: Attribute) -> list[tuple[str, str]]:
+    recursive = ", ".join(f"c = {_text(c)} (l = {values})" for values, c in one.recursive_c.items())
+    closeness = f"{_text(one.equal)} equal, {_text(one.ordered)} ordered"
+    if one.hierarchical is not None:
+        closeness += f", {_text(one.hierarchical)} hierarchical"
+    return [
+        (f"{name}: homogeneous rows", f"{one.homogeneous_rows:,}"),
+        (f"{name}: alpha", _text(one.alpha)),
+        (f"{name}: l-diversity", f"{_text(one.distinct)} distinct, {_text(one.entropy)} entropy"),
+        (f"{name}: recursive (c,l)-diversity", recursive),
+        (f"{name}: t-closeness", closeness),
+        (
+            f"{name}: beta-likeness",
+            f"{_text(one.beta_basic)} basic, {_text(one.beta_enhanced)} enhanced",
+        ),
+        (
+            f"{name}: delta-disclosure",
+            f"{_text(one.delta)}, {_text(one.delta_present)} over present values",
+        ),
+    ]

@@ -1,0 +1,357 @@
+"""The privacy rule of a policy, and whether a table meets it.
+
+Suppression. Rows of classes that fail any criterion are removed from the release. The release is
+admissible when no more than floor(suppression * N + 1e-9) rows are removed and at least one class
+remains. Models that compare a class with the whole table (t-closeness, beta-likeness,
+delta-disclosure, marketer risk, delta-presence) refer to the rows that are *kept*: failing classes
+are dropped, the reference is computed anew, and so on until nothing changes. The kept set only
+shrinks, so this ends; and whoever audits the released rows alone finds the figures that we claim.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from aegis.errors import PolicyError
+from aegis.privacy.classes import BoolArray, ClassTable, IntArray
+from aegis.privacy.model import MODELS, Criterion, Need, PrivacyModel
+from aegis.privacy.safe_harbor import PRESETS
+
+_BARE = frozenset({"k", "k_map"})
+"""Models whose one parameter may stand for the whole mapping: `k: 5`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """What a rule says about a table.
+
+    Attributes
+    ----------
+    admissible
+        Whether the release, after suppression, meets the rule.
+    suppressed_rows, suppressed_classes
+        What has to be removed so that every class that is left meets every criterion.
+    allowed_rows
+        How many rows may be removed.
+    smallest_class
+        Rows of the smallest class that is kept; 0 when nothing is.
+    smallest_before
+        Rows of the smallest class before suppression; 0 for an empty table.
+    violations
+        What falls short and by how much, one plain sentence each; empty when admissible.
+    kept
+        Which classes are kept, shape (n_classes,).
+    """
+
+    admissible: bool
+    suppressed_rows: int
+    suppressed_classes: int
+    allowed_rows: int
+    smallest_class: int
+    smallest_before: int
+    violations: tuple[str, ...]
+    kept: BoolArray = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all but the mask of kept classes as JSON-able values."""
+        return {
+            "admissible": self.admissible,
+            "suppressed_rows": self.suppressed_rows,
+            "suppressed_classes": self.suppressed_classes,
+            "allowed_rows": self.allowed_rows,
+            "smallest_class": self.smallest_class,
+            "smallest_before": self.smallest_before,
+            "violations": list(self.violations),
+        }
+
+
+@dataclass(frozen=True)
+class PrivacyRule:
+    """What a release must meet: every criterion, with a limited share of rows suppressed.
+
+    Attributes
+    ----------
+    criteria
+        The demands; all must hold. Without any, every table with rows is admissible.
+    suppression
+        Share of the rows that may be removed, in [0, 1).
+    """
+
+    criteria: tuple[Criterion, ...] = ()
+    suppression: float = 0.0
+
+    def __post_init__(self) -> None:
+        given = self.suppression
+        number = isinstance(given, int | float) and not isinstance(given, bool)
+        if not number or not 0 <= given < 1:
+            raise PolicyError(
+                f"'suppression' of the privacy rule is {given!r}.",
+                hint="Give the share of rows that may be removed, from 0 up to but below 1.",
+            )
+
+    @classmethod
+    def parse(cls, mapping: Mapping[str, object]) -> PrivacyRule:
+        """Return the rule that a policy's `privacy:` mapping asks for.
+
+        Keys are `suppression`, `preset` and the models of the registry; a value is the model's
+        parameters, or a list of them for several sensitive attributes. `k: 5` is short for
+        `k: {k: 5}`. A preset adds its criteria; of several demands for k the largest counts.
+
+        Raises
+        ------
+        PolicyError
+            An unknown key, preset, kind or parameter (with the nearest name), a value that is
+            out of range, or no criterion at all.
+        """
+        if not isinstance(mapping, Mapping):
+            raise PolicyError(
+                f"The privacy rule is {mapping!r}.", hint="Write a mapping, for example {k: 5}."
+            )
+        criteria: list[Criterion] = []
+        for key, value in mapping.items():
+            if key == "preset":
+                criteria.extend(_preset(value))
+            elif key != "suppression":
+                criteria.extend(_criteria(key, value))
+        if not criteria:
+            raise PolicyError(
+                "The privacy rule asks for nothing.",
+                hint=f"Name a model, for example {{k: 5}}. Models: {', '.join(_keys())}.",
+            )
+        return cls(_strictest(criteria), mapping.get("suppression", 0.0))  # type: ignore[arg-type]
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return the rule as a policy writes it; `parse` gives the same rule back."""
+        written: dict[str, Any] = {}
+        for criterion in self.criteria:
+            key = criterion.model.key
+            value = criterion["k"] if key in _BARE else criterion.to_mapping()
+            if key not in written:
+                written[key] = value
+            elif isinstance(written[key], list):
+                written[key].append(value)
+            else:
+                written[key] = [written[key], value]
+        if self.suppression:
+            written["suppression"] = self.suppression
+        return written
+
+    def __str__(self) -> str:
+        demands = "; ".join(map(str, self.criteria)) or "no demand"
+        return f"{demands}; at most {100 * self.suppression:g} % of the rows suppressed"
+
+    @cached_property
+    def sensitive(self) -> tuple[str, ...]:
+        """Names of the sensitive attributes whose counts the rule needs, without repetition."""
+        names = (one.attribute for one in self.criteria if one.attribute is not None)
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def needs_population(self) -> bool:
+        """Whether a criterion needs class sizes of the population."""
+        return any(Need.POPULATION in one.model.needs for one in self.criteria)
+
+    @cached_property
+    def monotone(self) -> bool:
+        """Whether every table coarser than an admissible one is admissible.
+
+        Without suppression this needs `PrivacyModel.monotone` of every criterion, with it
+        `monotone_with_suppression`: a merged class then fails only when all its parts fail the
+        same criterion, so the rows to remove cannot grow.
+        """
+        return all(map(self._keeps_order, self.criteria))
+
+    @cached_property
+    def monotone_part(self) -> PrivacyRule | None:
+        """The rule of the criteria that are monotone under this suppression limit; None if none.
+
+        It is necessary for the whole rule: a table that fails it fails the rule, and so does
+        every finer table. It is the rule itself where that is monotone.
+        """
+        if self.monotone:
+            return self
+        part = tuple(filter(self._keeps_order, self.criteria))
+        return replace(self, criteria=part) if part else None
+
+    def _keeps_order(self, criterion: Criterion) -> bool:
+        model = criterion.model
+        return model.monotone_with_suppression if self.suppression else model.monotone
+
+    @cached_property
+    def minimum_size(self) -> int:
+        """The smallest class size that the criteria on sizes alone allow, from 1."""
+        sizes = [1]
+        for criterion in self.criteria:
+            if criterion.model.name == "k":
+                sizes.append(int(criterion["k"]))
+            elif criterion.model.name == "max_risk.prosecutor":
+                sizes.append(math.ceil(1 / (criterion["threshold"] + 1e-9)))
+        return max(sizes)
+
+    @cached_property
+    def _sizes_only(self) -> bool:
+        return all(one.model.name in ("k", "max_risk.prosecutor") for one in self.criteria)
+
+    def allowed_rows(self, rows: int) -> int:
+        """Return how many of `rows` may be removed: floor(suppression * rows + 1e-9)."""
+        return math.floor(self.suppression * rows + 1e-9)
+
+    def check(self, table: ClassTable) -> Verdict:
+        """Return whether `table` meets the rule after suppression, and what falls short.
+
+        The module's docstring says how suppression works. With criteria on class sizes alone the
+        cost is a few passes over the sizes.
+
+        Raises
+        ------
+        PolicyError
+            The table lacks a sensitive attribute, hierarchy or population that a criterion needs.
+        """
+        if self._sizes_only:
+            return self._verdict(table, table.sizes >= self.minimum_size, None)
+        for criterion in self.criteria:
+            criterion.require(table)
+        failed = [np.zeros(len(table), dtype=np.bool_) for _ in self.criteria]
+        kept = np.ones(len(table), dtype=np.bool_)
+        for criterion, fails in zip(self.criteria, failed, strict=True):
+            if criterion.model.local:
+                fails |= criterion.failing(table)
+                kept &= ~fails
+        self._settle(table, kept, failed)
+        return self._verdict(table, kept, failed)
+
+    def _settle(self, table: ClassTable, kept: BoolArray, failed: list[BoolArray]) -> None:
+        """Drop classes that differ too much from the kept rows, until none does; in place."""
+        compared = [
+            (one, fails)
+            for one, fails in zip(self.criteria, failed, strict=True)
+            if not one.model.local
+        ]
+        while compared and kept.any():
+            places = np.flatnonzero(kept)
+            rest = table.keep(kept)
+            for criterion, fails in compared:
+                dropped = places[criterion.failing(rest)]
+                fails[dropped] = True
+                kept[dropped] = False
+            if len(places) == np.count_nonzero(kept):
+                return
+
+    def _verdict(
+        self, table: ClassTable, kept: BoolArray, failed: list[BoolArray] | None
+    ) -> Verdict:
+        sizes = table.sizes
+        remaining = sizes[kept]
+        removed = table.rows - int(remaining.sum())
+        allowed = self.allowed_rows(table.rows)
+        some = len(remaining) > 0
+        admissible = some and removed <= allowed
+        return Verdict(
+            admissible=admissible,
+            suppressed_rows=removed,
+            suppressed_classes=len(sizes) - len(remaining),
+            allowed_rows=allowed,
+            smallest_class=int(remaining.min()) if some else 0,
+            smallest_before=int(sizes.min()) if len(sizes) else 0,
+            violations=() if admissible else self._violations(table, kept, failed, allowed),
+            kept=kept,
+        )
+
+    def _violations(
+        self, table: ClassTable, kept: BoolArray, failed: list[BoolArray] | None, allowed: int
+    ) -> tuple[str, ...]:
+        if not table.rows:
+            return ("The table has no rows.",)
+        masks = failed or [one.failing(table) for one in self.criteria]
+        rows = [int(table.sizes[mask].sum()) for mask in masks]
+        removed = int(table.sizes[~kept].sum())
+        worst = [
+            _sentence(one, count, allowed)
+            for one, count in zip(self.criteria, rows, strict=True)
+            if count > allowed
+        ]
+        if removed > max([allowed, *rows]):
+            worst.append(
+                f"together: {_rows(removed)} in classes that fail a criterion; "
+                f"{allowed:,} may be suppressed"
+            )
+        return tuple(worst) or ("no class meets all criteria, so nothing would be released",)
+
+
+def suppressed_rows_k(sizes: IntArray, k: int) -> int:
+    """Return how many rows lie in classes smaller than `k`; sizes (n_classes,)."""
+    return int(sizes[sizes < k].sum())
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row" + ("" if count == 1 else "s")
+
+
+def _sentence(criterion: Criterion, rows: int, allowed: int) -> str:
+    of = f" of {criterion.attribute}" if criterion.attribute else ""
+    chosen = {name: f"{value:g}" for name, value in criterion.parameters}
+    where = criterion.model.shortfall.format(**chosen)
+    return (
+        f"{criterion.model.title}{of}: {_rows(rows)} in classes {where}; "
+        f"{allowed:,} may be suppressed"
+    )
+
+
+def _keys() -> list[str]:
+    return list(dict.fromkeys(model.key for model in MODELS))
+
+
+def _variants(key: str) -> list[PrivacyModel]:
+    found = [model for model in MODELS if model.key == key]
+    if not found:
+        raise PolicyError.unknown(
+            "key of the privacy rule", key, [*_keys(), "suppression", "preset"]
+        )
+    return found
+
+
+def _criteria(key: str, value: object) -> list[Criterion]:
+    variants = _variants(key)
+    entries = value if isinstance(value, list | tuple) else [value]
+    if not entries:
+        raise PolicyError(f"{key!r} of the privacy rule is an empty list.", hint="Remove the key.")
+    return [_criterion(key, variants, entry) for entry in entries]
+
+
+def _criterion(key: str, variants: list[PrivacyModel], entry: object) -> Criterion:
+    if key in _BARE and not isinstance(entry, Mapping):
+        entry = {"k": entry}
+    if not isinstance(entry, Mapping):
+        names = ", ".join(parameter.name for parameter in variants[0].parameters)
+        raise PolicyError(
+            f"{key!r} of the privacy rule is {entry!r}.",
+            hint=f"Write a mapping of its parameters ({names}), or a list of such mappings.",
+        )
+    given = dict(entry)
+    chosen = variants[0]
+    if chosen.variant is not None:
+        option = chosen.variant[0]
+        kinds = {model.variant[1]: model for model in variants if model.variant is not None}
+        name = given.pop(option, chosen.variant[1])
+        if name not in kinds:
+            raise PolicyError.unknown(f"{option} of {key}", name, kinds)
+        chosen = kinds[str(name)]
+    return chosen.criterion(given)
+
+
+def _preset(name: object) -> list[Criterion]:
+    if name not in PRESETS:
+        raise PolicyError.unknown("privacy preset", name, PRESETS)
+    return [MODELS.get("k").criterion({"k": PRESETS[str(name)].minimum_class})]
+
+
+def _strictest(criteria: list[Criterion]) -> tuple[Criterion, ...]:
+    """Drop repetitions, and of several demands for k all but the largest."""
+    k = max((int(one["k"]) for one in criteria if one.model.name == "k"), default=0)
+    return tuple(one for one in dict.fromkeys(criteria) if one.model.name != "k" or one["k"] == k)
