@@ -14,6 +14,9 @@ from aegis.measures.information import first_order_bias, n_log_n
 
 Floats = npt.NDArray[np.float64]
 
+_NO_GAIN = 1e-12
+"""Gains up to this many bits are rounding: an attribute that another determines adds nothing."""
+
 
 @dataclass(frozen=True)
 class CmimPath:
@@ -88,7 +91,8 @@ def cmim_path(counts: Cooccurrence) -> CmimPath:
     All terms are corrected for their first-order bias. Fleuret, Fast binary feature selection
     with conditional mutual information, JMLR 5, 2004, the fast implementation: the minimum only
     falls as attributes are chosen, so an attribute's partial minimum bounds it and most pairs
-    are never looked at. Nulls are values; empty levels are skipped.
+    are never looked at. Nulls are values; empty levels are skipped. A gain of at most 1e-12 bits
+    is rounding and counts as none.
     """
     alone = attribute_information(counts)
     lazy = _LazyMinimum(counts, alone)
@@ -112,7 +116,7 @@ class _LazyMinimum:
         self.pairs = 0
 
     def best(self) -> int | None:
-        """Return the attribute with the largest minimum, the lowest on ties; None if none is > 0."""
+        """Return the attribute with the largest minimum, the lowest on ties; None if none gains."""
         best: int | None = None
         for index in sorted(self.left, key=lambda i: (-self.score[i], i)):
             while self._leads(index, best) and self.seen[index] < len(self.chosen):
@@ -127,7 +131,7 @@ class _LazyMinimum:
 
     def _leads(self, index: int, best: int | None) -> bool:
         if best is None:
-            return bool(self.score[index] > 0)
+            return bool(self.score[index] > _NO_GAIN)
         return bool((self.score[index], -index) > (self.score[best], -best))
 
     def _look(self, index: int, other: int) -> None:

@@ -1,0 +1,93 @@
+"""The registry: every measure is complete, says how to read it, and refuses the wrong counts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from aegis.errors import InternalError, PolicyError
+from aegis.measures import (
+    DEFAULT_MEASURE,
+    MEASURES,
+    Contingency,
+    Cooccurrence,
+    Direction,
+    Measure,
+    Scope,
+    get,
+)
+
+EXPECTED = {
+    Scope.ATTRIBUTE: {
+        *("mi", "mi-corrected", "mi-miller-madow", "rfi", "chi2", "phi2"),
+        *("cramers-v", "cramers-v-plain", "g1", "g2", "g3", "g3-held-out"),
+    },
+    Scope.CONFIGURATION: {"pillai", "pillai-plain", "cmim"},
+}
+MONOTONE = {"mi", "chi2", "phi2", "g1", "g2", "g3", "pillai-plain"}
+LOWER = {"g1", "g2", "g3", "g3-held-out"}
+
+
+def test_names_scopes_directions_and_monotony():
+    for scope, names in EXPECTED.items():
+        assert {measure.name for measure in MEASURES if measure.scope is scope} == names
+    assert {measure.name for measure in MEASURES if measure.monotone} == MONOTONE
+    assert {measure.name for measure in MEASURES if measure.direction is Direction.LOWER} == LOWER
+    assert get(DEFAULT_MEASURE).name == "pillai"
+
+
+@pytest.mark.parametrize("measure", list(MEASURES), ids=lambda measure: measure.name)
+def test_registered_measures_are_complete(measure):
+    for field in fields(Measure):
+        value = getattr(measure, field.name)
+        assert value is not None
+        if isinstance(value, str):
+            assert value == value.strip() != ""
+    assert measure.description.endswith(".")
+    assert measure.compute.__doc__
+
+
+@pytest.mark.parametrize("field", [field.name for field in fields(Measure)])
+@pytest.mark.parametrize("value", ["", " ", None])
+def test_an_incomplete_measure_cannot_be_made(field, value):
+    with pytest.raises(InternalError, match=f"lacks its {field}"):
+        replace(get("mi"), **{field: value})
+
+
+def test_a_name_is_registered_once():
+    with pytest.raises(InternalError, match="registered twice"):
+        MEASURES.register(get("mi"))
+
+
+def test_an_unknown_measure_is_answered_with_the_nearest():
+    with pytest.raises(PolicyError, match=r"Unknown measure 'pilai'.*Did you mean 'pillai'"):
+        get("pilai")
+
+
+@pytest.mark.parametrize("measure", list(MEASURES), ids=lambda measure: measure.name)
+def test_counts_of_the_other_scope_are_refused(measure):
+    attribute = Contingency.of([[1, 2], [3, 4]])
+    configuration = Cooccurrence.of(np.array([np.diag([1, 3]), np.diag([2, 4])]), [0, 2])
+    fits = measure.scope is Scope.ATTRIBUTE
+    right, wrong = (attribute, configuration) if fits else (configuration, attribute)
+    assert isinstance(measure(right), float)
+    with pytest.raises(InternalError, match="takes a"):
+        measure(wrong)
+
+
+def test_direction_signs():
+    assert Direction.HIGHER.sign == 1
+    assert Direction.LOWER.sign == -1
+
+
+def test_importing_measures_stays_light():
+    code = (
+        "import sys, aegis.measures; "
+        "print([m for m in ('pandas', 'sklearn', 'altair', 'ibis', 'scipy') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
