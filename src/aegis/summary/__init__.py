@@ -1,1 +1,21 @@
-"""summary"""
+"""Aggregation near the data: the sufficient statistic, and the bundle that holds it on disk."""
+
+from aegis.summary.build import summarize
+from aegis.summary.classes import CountedClasses, count_classes
+from aegis.summary.cooccurrence import PairCounts
+from aegis.summary.count_cells import count_in_engine
+from aegis.summary.frequency import FrequencyTable
+from aegis.summary.model import AttributeSummary, Candidate, LabelSummary, Summary
+
+__all__ = [
+    "AttributeSummary",
+    "Candidate",
+    "CountedClasses",
+    "FrequencyTable",
+    "LabelSummary",
+    "PairCounts",
+    "Summary",
+    "count_classes",
+    "count_in_engine",
+    "summarize",
+]

@@ -19,7 +19,7 @@ from aegis.progress import SILENT, Progress
 from aegis.sources import Source, open_table
 from aegis.summary.codes import code_values, encode, show, sorted_values
 from aegis.summary.cooccurrence import PairCounts, count_pairs
-from aegis.summary.count_classes import count_classes
+from aegis.summary.count_cells import count_cells
 from aegis.summary.frequency import FrequencyTable
 from aegis.summary.levels import atomise, pool
 from aegis.summary.model import AttributeSummary, Candidate, LabelSummary, Summary
@@ -284,19 +284,19 @@ class _Builder:
         label_attribute: AttributeSummary | None,
         classes: pa.Array,
     ) -> FrequencyTable | None:
-        quasi = tuple(a.name for a in self.policy.quasi_identifiers)
-        if not quasi:
-            return None
         known = dict(attributes)
         label = self.policy.label.column
         if label_attribute is not None:
             known[label] = label_attribute
-        others = tuple(
-            dict.fromkeys(n for n in (*self.policy.sensitive, label) if n not in quasi)
-        )
         with self.progress.step("Counting equivalence classes", self.rows):
-            return count_classes(
-                self.source, quasi, others, known, label, self._class, classes
+            return count_cells(
+                self.source,
+                tuple(a.name for a in self.policy.quasi_identifiers),
+                self.policy.sensitive,
+                known,
+                label,
+                self._class,
+                classes,
             )
 
 

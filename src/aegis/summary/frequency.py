@@ -24,8 +24,10 @@ class FrequencyTable:
     ----------
     quasi
         Names of the quasi-identifiers, in order.
-    others
-        Names of the sensitive attributes and the label, those that are quasi-identifiers left out.
+    sensitive
+        Names of the sensitive attributes (the label may be one, or a quasi-identifier).
+    label
+        Name of the label, always counted by.
     codes
         Per column the code of each cell, shape (cells,).
     counts
@@ -36,7 +38,8 @@ class FrequencyTable:
     """
 
     quasi: tuple[str, ...]
-    others: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    label: str
     codes: Mapping[str, Codes]
     counts: Counts
     representatives: Mapping[str, Codes]

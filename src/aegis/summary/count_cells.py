@@ -11,7 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from aegis.masks import Mask, refines
+from aegis.privacy import ClassTable
 from aegis.sources import Source, embedded
+from aegis.summary.classes import count_classes
 from aegis.summary.codes import code_values
 from aegis.summary.frequency import FrequencyTable
 from aegis.summary.model import AttributeSummary
@@ -20,10 +22,10 @@ MAX_CELLS = 50_000_000
 """Most cells of a frequency table that is held in memory."""
 
 
-def count_classes(
+def count_cells(
     source: Source,
     quasi: tuple[str, ...],
-    others: tuple[str, ...],
+    sensitive: tuple[str, ...],
     attributes: Mapping[str, AttributeSummary],
     label: str,
     label_class: Callable[[ir.Table], ir.Value],
@@ -40,8 +42,8 @@ def count_classes(
     ----------
     source
         The table.
-    quasi, others
-        Names of the quasi-identifiers, and of the other columns to count by.
+    quasi, sensitive
+        Names of the quasi-identifiers and of the sensitive attributes.
     attributes
         The summaries of the attributes among them.
     label
@@ -57,7 +59,7 @@ def count_classes(
     keys: dict[str, ir.Value] = {}
     sets: dict[str, pa.Array] = {}
     representatives: dict[str, npt.NDArray[np.int32]] = {}
-    for i, name in enumerate((*quasi, *others)):
+    for i, name in enumerate(dict.fromkeys((*quasi, *sensitive, label))):
         if name == label:
             keys[f"k{i}"] = label_class(table)
             sets[name] = pa.concat_arrays([classes, pa.nulls(1, classes.type)])
@@ -77,7 +79,8 @@ def count_classes(
         counts.append(batch.column("n").to_numpy().astype(np.int64))
     return FrequencyTable(
         quasi,
-        others,
+        sensitive,
+        label,
         {name: np.concatenate(parts) for name, parts in codes.items()},
         np.concatenate(counts),
         representatives,
@@ -104,3 +107,22 @@ def _masked(mask: Mask, values: pa.Array) -> pa.Array:
     memory = ibis.memtable(indexed)
     found = embedded().to_pyarrow(memory.select("i", m=mask.expression(memory["v"])))
     return found.sort_by("i")["m"].combine_chunks()
+
+
+def count_in_engine(
+    source: Source, quasi: tuple[str, ...], sensitive: tuple[str, ...]
+) -> Callable[[Mapping[str, Mask]], ClassTable]:
+    """Return a function that counts the classes of a configuration in the engine.
+
+    For tables whose frequency table does not fit in memory: one query per configuration.
+    """
+
+    def classes(masks: Mapping[str, Mask]) -> ClassTable:
+        names = dict.fromkeys((*quasi, *sensitive))
+        columns = {
+            name: masks[name].expression(source.table[name]) if name in masks else source.table[name]
+            for name in names
+        }
+        return count_classes(source, quasi, sensitive, table=source.table.select(**columns)).table
+
+    return classes

@@ -1,0 +1,214 @@
+"""What advice is: a ranking with its reasons, as frozen results that render themselves."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from aegis.advisor.scoring import AttributeScore
+from aegis.errors import NoAdmissibleConfiguration
+from aegis.policy import Configuration
+
+if TYPE_CHECKING:
+    import polars
+
+SCHEMA_VERSION = 1
+"""Version of the JSON form of `Advice`; it changes when a field changes its meaning."""
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """One configuration with its score and whether it meets the rule.
+
+    Attributes
+    ----------
+    configuration
+        The masks, fitted to the data.
+    score
+        The measure of the configuration.
+    kept
+        Percent of the unmasked utility that is kept; None where there was none.
+    pud
+        Mean over attributes of |unmasked - masked|.
+    admissible
+        Whether its release meets the privacy rule.
+    smallest_class
+        Rows of the smallest equivalence class, after suppression; 0 where nothing is left.
+    suppressed_rows
+        Rows that the release leaves out.
+    violations
+        What falls short, in plain sentences; empty when admissible.
+    attributes
+        The measure of each attribute alone, masked and unmasked.
+    """
+
+    configuration: Configuration
+    score: float
+    kept: float | None
+    pud: float
+    admissible: bool
+    smallest_class: int
+    suppressed_rows: int
+    violations: tuple[str, ...]
+    attributes: Mapping[str, AttributeScore]
+
+    @property
+    def name(self) -> str:
+        """The configuration's name."""
+        return self.configuration.name
+
+    @property
+    def masks(self) -> dict[str, Any]:
+        """Attribute to mask, as a policy writes it."""
+        return self.configuration.spec()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entry of `ranking` in the JSON of advice."""
+        return {
+            "name": self.name,
+            "score": self.score,
+            "kept": self.kept,
+            "pud": self.pud,
+            "admissible": self.admissible,
+            "smallest_class": self.smallest_class,
+            "suppressed_rows": self.suppressed_rows,
+            "violations": list(self.violations),
+            "masks": self.masks,
+            "attributes": {
+                name: {"score": a.score, "unmasked": a.unmasked, "change": a.change}
+                for name, a in self.attributes.items()
+            },
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Advice:
+    """The ranking of configurations, best first and admissible ones before all others.
+
+    Attributes
+    ----------
+    measure
+        Name of the measure that ranks.
+    ranking
+        All configurations that were scored.
+    unmasked
+        The measure of the table as it is.
+    optimal
+        Whether the best configuration is proven best among all combinations of the candidates.
+    combinations
+        How many combinations the candidates make.
+    summary
+        Figures of the summary behind the advice.
+    policy
+        The policy, as its YAML holds it.
+    warnings
+        What a reader should know before relying on the advice.
+    timings
+        Seconds per step.
+    """
+
+    measure: str
+    ranking: tuple[Ranked, ...]
+    unmasked: float
+    optimal: bool
+    combinations: int
+    summary: Mapping[str, Any]
+    policy: Mapping[str, Any]
+    warnings: tuple[str, ...] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def best(self) -> Ranked | None:
+        """The best admissible configuration, or None where none meets the rule."""
+        first = self.ranking[0] if self.ranking else None
+        return first if first is not None and first.admissible else None
+
+    def require_best(self) -> Ranked:
+        """Return the best admissible configuration.
+
+        Raises
+        ------
+        NoAdmissibleConfiguration
+            None meets the rule; the message says which came closest and what would admit it.
+        """
+        if self.best is not None:
+            return self.best
+        closest = min(self.ranking, key=lambda r: (r.suppressed_rows, -r.smallest_class))
+        rows = self.summary["rows"]
+        share = closest.suppressed_rows / rows
+        raise NoAdmissibleConfiguration(
+            f"None of the {len(self.ranking)} configurations meets the privacy rule. "
+            f"{closest.name!r} came closest: {'; '.join(closest.violations)}.",
+            hint=f"It would pass with a suppression limit of {_ceil(share)} "
+            f"({closest.suppressed_rows:,} of {rows:,} rows). Or allow coarser masks, or a weaker rule.",
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the documented JSON form (docs/reference/json.md)."""
+        return {
+            "schema": SCHEMA_VERSION,
+            "best": self.best.name if self.best else None,
+            "optimal": self.optimal,
+            "measure": self.measure,
+            "unmasked": self.unmasked,
+            "combinations": self.combinations,
+            "ranking": [ranked.to_dict() for ranked in self.ranking],
+            "summary": dict(self.summary),
+            "policy": dict(self.policy),
+            "warnings": list(self.warnings),
+            "timings": dict(self.timings),
+        }
+
+    def rows(self, top: int | None = None) -> list[dict[str, Any]]:
+        """Return the ranking as flat rows: one per configuration, one column per mask."""
+        shown: Sequence[Ranked] = self.ranking[:top]
+        return [
+            {
+                "rank": i + 1,
+                "name": r.name,
+                "score": r.score,
+                "kept": r.kept,
+                "pud": r.pud,
+                "admissible": r.admissible,
+                "smallest_class": r.smallest_class,
+                "suppressed_rows": r.suppressed_rows,
+                "violations": "; ".join(r.violations),
+            }
+            | {name: str(mask) for name, mask in r.configuration.masks.items()}
+            for i, r in enumerate(shown)
+        ]
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return `rows()` as a Polars frame (Polars must be installed)."""
+        import polars
+
+        return polars.DataFrame(self.rows())
+
+    def __repr__(self) -> str:
+        best = self.best
+        head = f"Advice({len(self.ranking)} configurations by {self.measure}"
+        if best is None:
+            return f"{head}, none admissible)"
+        kept = "" if best.kept is None else f", {best.kept:.1f} % kept"
+        return f"{head}, best {best.name!r}: {best.score:.6g}{kept})"
+
+    def _repr_html_(self) -> str:
+        rows = self.rows(10)
+        columns = list(rows[0]) if rows else []
+        head = "".join(f"<th>{html.escape(column)}</th>" for column in columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(_cell(v))}</td>" for v in row.values()) + "</tr>"
+            for row in rows
+        )
+        return f"<p>{html.escape(repr(self))}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(value: object) -> str:
+    return f"{value:.5g}" if isinstance(value, float) else str(value)
+
+
+def _ceil(share: float) -> str:
+    """Return a share rounded up to four decimals, so that it suffices."""
+    return f"{-(-share * 10_000 // 1) / 10_000:g}"

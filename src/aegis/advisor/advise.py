@@ -1,0 +1,167 @@
+"""Rank configurations by the predictive value that they keep, under a privacy rule."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aegis.advisor.advice import Advice, Ranked
+from aegis.advisor.generate import combinations, generate
+from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.scoring import Scorer
+from aegis.errors import PolicyError
+from aegis.measures import MEASURES
+from aegis.policy import Configuration, Policy, policy_mapping
+from aegis.progress import SILENT, Progress
+from aegis.sources import open_table
+from aegis.summary import Summary, count_in_engine, summarize
+
+DEFAULT_COUNT = 50
+"""Configurations that are generated when neither the caller nor the policy names any."""
+
+
+def advise(
+    table: Any,
+    policy: Policy,
+    *,
+    configurations: Mapping[str, Configuration] | Sequence[Configuration] | None = None,
+    generate_count: int | None = None,
+    measure: str | None = None,
+    seed: int = 0,
+    progress: Progress = SILENT,
+) -> Advice:
+    """Rank masking configurations, admissible ones first and the best first among them.
+
+    Parameters
+    ----------
+    table
+        A `Summary`, or anything that `summarize` takes.
+    policy
+        Roles, candidate masks, the privacy rule and the measure.
+    configurations
+        The configurations to rank; by default those of the policy, else 50 generated ones.
+    generate_count
+        Rank this many generated configurations instead.
+    measure
+        Name of a registered measure; by default the policy's.
+    seed
+        Seed of the generator and of the summary's sample.
+    progress
+        Receives one step per stage.
+
+    Returns
+    -------
+    Advice
+        Ordered by admissibility, then by the measure in its direction, then by name.
+
+    Raises
+    ------
+    PolicyError
+        A measure or a mask is unknown, or the rule does not fit the table.
+    DataError
+        The table cannot be summarised.
+    """
+    started = time.perf_counter()
+    chosen = MEASURES.get(measure or policy.measure)
+    summary, plan = prepare(table, policy, seed=seed, progress=progress)
+    ready = time.perf_counter()
+    listed = _listed(summary, policy, configurations, generate_count, seed)
+    scorer = Scorer(summary)
+    ranking = []
+    with progress.step("Scoring configurations", len(listed)) as step:
+        for configuration in listed:
+            choice = scorer.choose(configuration)
+            verdict = plan.check(choice)
+            score = scorer.score(choice, chosen)
+            fitted = {name: candidate.mask for name, candidate in choice.items()}
+            ranking.append(
+                Ranked(
+                    configuration=Configuration(configuration.name, fitted),
+                    score=score.score,
+                    kept=score.kept,
+                    pud=score.pud,
+                    admissible=verdict.admissible,
+                    smallest_class=verdict.smallest_class,
+                    suppressed_rows=verdict.suppressed_rows,
+                    violations=verdict.violations,
+                    attributes=score.attributes,
+                )
+            )
+            step.advance()
+    sign = chosen.direction.sign
+    ranking.sort(key=lambda r: (not r.admissible, -sign * r.score, r.name))
+    possible = combinations(summary)
+    now = time.perf_counter()
+    return Advice(
+        measure=chosen.name,
+        ranking=tuple(ranking),
+        unmasked=scorer.value(scorer.unmasked, chosen),
+        optimal=len({tuple(map(str, r.masks.items())) for r in ranking}) >= possible,
+        combinations=possible,
+        summary=summary.to_dict(),
+        policy=policy_mapping(policy),
+        warnings=_warnings(summary, plan),
+        timings={**summary.timings, "scoring": now - ready, "total": now - started},
+    )
+
+
+def prepare(
+    table: Any, policy: Policy, *, seed: int = 0, progress: Progress = SILENT
+) -> tuple[Summary, PrivacyPlan]:
+    """Return the summary of a table (or the one given) and the plan that checks its rule."""
+    if isinstance(table, Summary):
+        return table, PrivacyPlan(table, policy.privacy)
+    source = open_table(table)
+    summary = summarize(source, policy, seed=seed, progress=progress)
+    if summary.frequency is not None:
+        return summary, PrivacyPlan(summary, policy.privacy)
+    quasi = tuple(a.name for a in policy.quasi_identifiers)
+    counter = count_in_engine(source, quasi, policy.privacy.sensitive)
+    return summary, PrivacyPlan(summary, policy.privacy, counter=counter)
+
+
+def _listed(
+    summary: Summary,
+    policy: Policy,
+    configurations: Mapping[str, Configuration] | Sequence[Configuration] | None,
+    count: int | None,
+    seed: int,
+) -> list[Configuration]:
+    """Return the configurations to rank, from the first of: caller, generator, policy."""
+    if configurations is not None and count is not None:
+        raise PolicyError(
+            "Both explicit configurations and a number to generate were given.",
+            hint="Give one of them.",
+        )
+    if configurations is not None:
+        explicit = configurations.values() if isinstance(configurations, Mapping) else configurations
+        if not explicit:
+            raise PolicyError("No configurations were given.", hint="Give at least one.")
+        return list(explicit)
+    if count is None and policy.configurations:
+        return list(policy.configurations.values())
+    return generate(summary, count or DEFAULT_COUNT, seed=seed)
+
+
+def _warnings(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
+    """Return what a reader should know: samples, left-out rows and columns, unchecked privacy."""
+    found = []
+    if summary.unnamed:
+        found.append(
+            f"{len(summary.unnamed)} columns are not in the policy, so neither scored nor released: "
+            + ", ".join(summary.unnamed)
+        )
+    if summary.label.unlabelled:
+        found.append(
+            f"{summary.label.unlabelled:,} rows without a label count for privacy but not for scores"
+        )
+    if summary.sampled:
+        found.append(
+            f"multi-attribute scores come from a seeded sample of {summary.pairs.rows:,} rows"
+        )
+    if plan.in_engine:
+        found.append("classes were counted in the engine: the frequency table is too large for memory")
+    if not plan.rule.criteria:
+        found.append("the policy has no privacy criterion: every configuration is admissible")
+    return tuple(found)

@@ -1,0 +1,89 @@
+"""Privacy on the plan: whether a configuration meets the rule, from the frequency table alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.advisor.scoring import Choice
+from aegis.errors import DataError, InternalError, PolicyError
+from aegis.masks import Mask
+from aegis.privacy import ClassTable, PrivacyRule, Verdict
+from aegis.summary import Summary
+
+Counter = Callable[[Mapping[str, Mask]], ClassTable]
+"""Counts the classes of a configuration in the engine."""
+
+Groups = npt.NDArray[np.integer]
+
+
+class PrivacyPlan:
+    """Checks configurations against a privacy rule.
+
+    Parameters
+    ----------
+    summary
+        Holds the frequency table of the quasi-identifiers.
+    rule
+        What a release must meet.
+    counter
+        Counts classes where the summary has no frequency table; None where only the summary is
+        at hand.
+
+    Raises
+    ------
+    DataError
+        There is neither a frequency table nor another way to count classes.
+    PolicyError
+        The rule asks for more rows in a class than the table has, or protects an attribute that
+        the summary does not hold.
+    """
+
+    def __init__(
+        self, summary: Summary, rule: PrivacyRule, *, counter: Counter | None = None
+    ) -> None:
+        self.summary = summary
+        self.rule = rule
+        if summary.frequency is None and counter is None:
+            raise DataError(
+                "The summary holds no frequency table of the quasi-identifiers.",
+                hint="Give the table itself, so that classes can be counted where the data is.",
+            )
+        self.in_engine = summary.frequency is None
+        self._counter = counter
+        self._check_rule()
+
+    def _check_rule(self) -> None:
+        if self.rule.k is not None and self.rule.k > self.summary.rows:
+            raise PolicyError(
+                f"k is {self.rule.k:,}, but the table has {self.summary.rows:,} rows.",
+                hint="No class can be that large: choose a smaller k.",
+            )
+        known = self.summary.frequency.sensitive if self.summary.frequency else None
+        for name in self.rule.sensitive:
+            if known is not None and name not in known:
+                raise PolicyError.unknown("sensitive attribute of the summary", name, known)
+
+    def check(self, choice: Choice) -> Verdict:
+        """Return whether the release of a configuration would meet the rule."""
+        return self.rule.check(self.classes(choice))
+
+    def classes(self, choice: Choice) -> ClassTable:
+        """Return the equivalence classes that a configuration makes."""
+        frequency = self.summary.frequency
+        if frequency is None:
+            if self._counter is None:
+                raise InternalError("A plan without frequency table has no way to count classes.")
+            return self._counter({name: candidate.mask for name, candidate in choice.items()})
+        groups = {name: choice[name].groups for name in frequency.quasi}
+        needed = {name: self._sensitive(name, choice) for name in self.rule.sensitive}
+        return frequency.roll_up(groups, needed)
+
+    def _sensitive(self, name: str, choice: Choice) -> tuple[Groups, tuple[str, ...]]:
+        """Return how a choice groups the values of a sensitive attribute, and what it shows."""
+        if name in choice:
+            return choice[name].groups, choice[name].labels
+        classes = self.summary.label.classes
+        return np.arange(len(classes) + 1), (*classes, "null")

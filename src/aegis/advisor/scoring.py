@@ -1,0 +1,294 @@
+"""Score configurations from a summary, remembering what they share.
+
+Nothing here depends on the number of rows: every score is a function of grouped counts
+(theory.md, section 2). What recurs is computed once: the contingency table of an attribute under
+a mask, its measures, and the information of a pair of attributes under a pair of masks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from aegis.errors import PolicyError
+from aegis.measures import (
+    Contingency,
+    Cooccurrence,
+    Direction,
+    Measure,
+    Scope,
+    pair_information,
+)
+from aegis.policy import Configuration
+from aegis.summary import AttributeSummary, Candidate, Summary
+
+Choice = Mapping[str, Candidate]
+"""One candidate per scored attribute, and one for the label where it has candidates."""
+
+
+@dataclass(frozen=True)
+class AttributeScore:
+    """What a mask does to one attribute's measure.
+
+    Attributes
+    ----------
+    score
+        The measure of the masked attribute.
+    unmasked
+        The measure of the attribute as it is.
+    """
+
+    score: float
+    unmasked: float
+
+    @property
+    def change(self) -> float:
+        """Masked minus unmasked, with its sign."""
+        return self.score - self.unmasked
+
+
+@dataclass(frozen=True)
+class ConfigurationScore:
+    """The score of one configuration under one measure.
+
+    Attributes
+    ----------
+    score
+        The measure of the configuration; for an attribute measure the weighted mean over
+        attributes.
+    kept
+        Percent of the unmasked utility that is kept, or None where there was none to keep. The
+        utility of a measure that is better when lower (g1, g2, g3) is one minus it.
+    pud
+        Predictive utility deviation: the mean over attributes of |unmasked - masked| (AEGIS,
+        equation 1).
+    attributes
+        The measure of each attribute alone.
+    """
+
+    score: float
+    kept: float | None
+    pud: float
+    attributes: Mapping[str, AttributeScore]
+
+
+class Scorer:
+    """Scores configurations of one summary.
+
+    Parameters
+    ----------
+    summary
+        The aggregates to score from.
+    """
+
+    def __init__(self, summary: Summary) -> None:
+        self.summary = summary
+        self._names = summary.pairs.names
+        self._contingencies: dict[Any, Contingency] = {}
+        self._values: dict[Any, float] = {}
+        self._pair_values: dict[Any, float] = {}
+
+    @cached_property
+    def unmasked(self) -> Choice:
+        """Every attribute, and the label, as it is."""
+        return {a.name: a.unmasked for a in self.summary.all_attributes}
+
+    def choose(self, configuration: Configuration) -> Choice:
+        """Return the candidates that a configuration names.
+
+        Raises
+        ------
+        PolicyError
+            A mask was not summarised, or an attribute is left out.
+        """
+        choice = {}
+        for attribute in self.summary.all_attributes:
+            mask = configuration.masks.get(attribute.name)
+            if mask is None:
+                raise PolicyError(
+                    f"Configuration {configuration.name!r} does not mask {attribute.name!r}.",
+                    hint="Name every scored attribute.",
+                )
+            choice[attribute.name] = attribute.candidate(mask)
+        return choice
+
+    def score(self, choice: Choice, measure: Measure) -> ConfigurationScore:
+        """Score one configuration."""
+        label = self._label(choice)
+        attributes = {
+            a.name: AttributeScore(
+                self.attribute(a, choice[a.name], measure, label),
+                self.attribute(a, a.unmasked, measure, None),
+            )
+            for a in self.summary.attributes.values()
+        }
+        value = self.value(choice, measure)
+        kept = _kept(value, self.value(self.unmasked, measure), measure.direction)
+        pud = float(np.mean([abs(a.change) for a in attributes.values()]))
+        return ConfigurationScore(value, kept, pud, attributes)
+
+    def value(self, choice: Choice, measure: Measure) -> float:
+        """Return the measure of a whole configuration; additive for attribute measures."""
+        label = self._label(choice)
+        if measure.scope is Scope.ATTRIBUTE:
+            attributes = self.summary.attributes.values()
+            weights = [a.weight for a in attributes]
+            values = [self.attribute(a, choice[a.name], measure, label) for a in attributes]
+            return float(np.average(values, weights=weights))
+        key = (measure.name, label, *(choice[name] for name in self._names))
+        if key not in self._values:
+            self._values[key] = measure(self.cooccurrence(choice))
+        return self._values[key]
+
+    def attribute(
+        self,
+        attribute: AttributeSummary,
+        candidate: Candidate,
+        measure: Measure,
+        label: Candidate | None = None,
+    ) -> float:
+        """Return the measure of one masked attribute against the (masked) label."""
+        key = (measure.name, attribute.name, candidate, label)
+        if key not in self._values:
+            if measure.scope is Scope.ATTRIBUTE:
+                self._values[key] = measure(self.contingency(attribute, candidate, label))
+            else:
+                self._values[key] = measure(self._alone(attribute, candidate, label))
+        return self._values[key]
+
+    def contingency(
+        self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None = None
+    ) -> Contingency:
+        """Return the contingency table of a masked attribute and the (masked) label."""
+        key = (attribute.name, candidate, label)
+        if key not in self._contingencies:
+            joint = group_rows(attribute.joint, candidate.groups, candidate.size)
+            self._contingencies[key] = Contingency.of(_group_classes(joint, label))
+        return self._contingencies[key]
+
+    def cooccurrence(self, choice: Choice) -> Cooccurrence:
+        """Return the second-order counts of a configuration (S' G_y S of theory.md)."""
+        pairs = self.summary.pairs
+        label = self._label(choice)
+        candidates = [choice[name] for name in self._names]
+        offsets = np.concatenate([[0], np.cumsum([c.n_levels for c in candidates])])
+        stacked = np.concatenate(
+            [c.levels + start for c, start in zip(candidates, offsets, strict=False)]
+        )
+        grouping = sparse.csr_array(
+            (np.ones(len(stacked)), stacked, np.arange(len(stacked) + 1)),
+            shape=(len(stacked), int(offsets[-1])),
+        )
+        half = grouping.T @ pairs.total
+        joint = np.concatenate(
+            [
+                group_rows(counts, c.levels, c.n_levels)
+                for counts, c in zip(pairs.joints, candidates, strict=True)
+            ]
+        )
+        return Cooccurrence(
+            n=float(pairs.rows),
+            joint=_group_classes(joint, label),
+            total=half @ grouping,
+            offsets=offsets.astype(np.int64),
+            blocks=self._blocks(candidates, label),
+            pair_information=self._remembered(candidates, label),
+        )
+
+    def _alone(
+        self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
+    ) -> Cooccurrence:
+        """Return the counts of a configuration of one attribute."""
+        position = self._names.index(attribute.name)
+        counts = self.summary.pairs.joints[position]
+        joint = _group_classes(group_rows(counts, candidate.levels, candidate.n_levels), label)
+        return Cooccurrence(
+            n=float(self.summary.pairs.rows),
+            joint=joint,
+            total=np.diag(joint.sum(axis=1).astype(np.float64)),
+            offsets=np.array([0, len(joint)]),
+            blocks=self._blocks([candidate], label),
+        )
+
+    def _blocks(
+        self, candidates: list[Candidate], label: Candidate | None
+    ) -> Callable[[int, int], npt.NDArray[Any]]:
+        pairs = self.summary.pairs
+        classes = pairs.classes if label is None else label.size
+
+        def blocks(i: int, j: int) -> npt.NDArray[Any]:
+            a, b, y, n = pairs.cells(i, j)
+            rows, columns = candidates[i].n_levels, candidates[j].n_levels
+            target = y if label is None else label.groups[y]
+            key = (target * rows + candidates[i].levels[a]) * columns + candidates[j].levels[b]
+            counts = np.bincount(key, weights=n, minlength=classes * rows * columns)
+            return counts.reshape(classes, rows, columns)
+
+        return blocks
+
+    def _remembered(
+        self, candidates: list[Candidate], label: Candidate | None
+    ) -> Callable[[int, int], float]:
+        blocks = self._blocks(candidates, label)
+
+        def information(i: int, j: int) -> float:
+            i, j = min(i, j), max(i, j)
+            key = (i, j, candidates[i], candidates[j], label)
+            if key not in self._pair_values:
+                self._pair_values[key] = pair_information(blocks(i, j))
+            return self._pair_values[key]
+
+        return information
+
+    def _label(self, choice: Choice) -> Candidate | None:
+        """Return the label's candidate where it groups classes, else None."""
+        candidate = choice.get(self.summary.label.column)
+        if candidate is None or candidate.size == len(candidate.groups):
+            return None
+        return candidate
+
+
+def group_rows(
+    counts: npt.NDArray[np.integer], groups: npt.NDArray[np.integer], size: int
+) -> npt.NDArray[np.int64]:
+    """Add up the rows of `counts`, shape (V, C), by group; float sums are exact below 2**53."""
+    columns = [np.bincount(groups, weights=column, minlength=size) for column in counts.T]
+    return np.stack(columns, axis=1).astype(np.int64)
+
+
+def _group_classes(
+    joint: npt.NDArray[np.int64], label: Candidate | None
+) -> npt.NDArray[np.int64]:
+    if label is None:
+        return joint
+    return group_rows(joint.T, label.groups[: joint.shape[1]], label.size).T
+
+
+def _kept(score: float, unmasked: float, direction: Direction) -> float | None:
+    if direction is Direction.LOWER:
+        score, unmasked = 1.0 - score, 1.0 - unmasked
+    return 100.0 * score / unmasked if unmasked > 0 else None
+
+
+def sensitive_groups(
+    summary: Summary, choice: Choice
+) -> dict[str, tuple[npt.NDArray[np.integer], tuple[str, ...]]]:
+    """Return how the sensitive attributes of a frequency table are grouped under a choice."""
+    frequency = summary.frequency
+    found: dict[str, tuple[npt.NDArray[np.integer], tuple[str, ...]]] = {}
+    if frequency is None:
+        return found
+    label = summary.label
+    for name in frequency.sensitive:
+        if name in choice:
+            candidate = choice[name]
+            found[name] = (candidate.groups, candidate.labels)
+        else:
+            found[name] = (np.arange(len(label.classes) + 1), (*label.classes, "null"))
+    return found

@@ -1,0 +1,103 @@
+"""Equivalence classes of a table as it stands, counted in the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import ibis.expr.types as ir
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from aegis.errors import DataError
+from aegis.privacy import ClassTable
+from aegis.sources import Source
+from aegis.summary.codes import encode, show
+from aegis.summary.frequency import combine
+
+
+@dataclass(frozen=True, eq=False)
+class CountedClasses:
+    """The classes of a table and the values that form them.
+
+    Attributes
+    ----------
+    cells
+        One row per combination of class and sensitive values: columns `k0`, `k1`, ... in the order
+        of the quasi-identifiers, then of the sensitive attributes, and the count `n`.
+    quasi, sensitive
+        The columns that form the classes, and those counted within them.
+    """
+
+    cells: pa.Table
+    quasi: tuple[str, ...]
+    sensitive: tuple[str, ...]
+
+    @cached_property
+    def _codes(self) -> dict[str, tuple[npt.NDArray[np.int64], pa.Array]]:
+        names = dict.fromkeys((*self.quasi, *self.sensitive))
+        return {name: encode(self.cells[f"k{i}"].combine_chunks()) for i, name in enumerate(names)}
+
+    @cached_property
+    def _ids(self) -> npt.NDArray[np.int64]:
+        """The class of each cell."""
+        if not self.sensitive and self.quasi:
+            return np.arange(self.cells.num_rows)
+        return combine((self._codes[name][0] for name in self.quasi), self.cells.num_rows)
+
+    @cached_property
+    def table(self) -> ClassTable:
+        """The classes without the values that form them."""
+        sensitive = {
+            name: (self._codes[name][0], tuple(show(v) for v in self._codes[name][1].to_pylist()))
+            for name in self.sensitive
+        }
+        counts = self.cells["n"].to_numpy().astype(np.int64)
+        return ClassTable.from_cells(self._ids, counts, sensitive)
+
+    def members(self, classes: npt.NDArray[np.bool_]) -> pa.Table:
+        """Return the quasi-identifier values, one row per class that `classes` selects."""
+        _, first = np.unique(self._ids, return_index=True)
+        keys = self.cells.select([f"k{i}" for i in range(len(self.quasi))])
+        return keys.take(pa.array(first[classes]))
+
+
+def count_classes(
+    source: Source,
+    quasi: Sequence[str],
+    sensitive: Sequence[str] = (),
+    *,
+    table: ir.Table | None = None,
+) -> CountedClasses:
+    """Count the equivalence classes of a table as it stands.
+
+    Parameters
+    ----------
+    source
+        The table, and the engine that runs the query.
+    quasi
+        Columns that form the classes; null and NaN are values. Without any, all rows are one
+        class.
+    sensitive
+        Columns whose values are counted within each class.
+    table
+        Another table of the same engine to count instead, such as the masked one.
+
+    Raises
+    ------
+    DataError
+        A column is missing, or the table has no rows.
+    """
+    rows = source.table if table is None else table
+    names = tuple(dict.fromkeys((*quasi, *sensitive)))
+    for name in names:
+        if name not in rows.columns:
+            raise DataError.unknown_column(name, rows.columns)
+    keys = {f"k{i}": rows[name] for i, name in enumerate(names)}
+    counted = rows.group_by(**keys) if keys else rows
+    found = source.collect(counted.aggregate(n=rows.count()))
+    if found.num_rows == 0 or not found["n"][0].as_py():
+        raise DataError(f"{source.origin} has no rows.", hint="Give a table with rows.")
+    return CountedClasses(found, tuple(quasi), tuple(sensitive))
