@@ -129,9 +129,9 @@ class Scorer:
             for a in self.summary.attributes.values()
         }
         value = self.value(choice, measure)
-        kept = _kept(value, self.value(self.unmasked, measure), measure.direction)
+        percent = kept(value, self.value(self.unmasked, measure), measure.direction)
         pud = float(np.mean([abs(a.change) for a in attributes.values()]))
-        return ConfigurationScore(value, kept, pud, attributes)
+        return ConfigurationScore(value, percent, pud, attributes)
 
     def value(self, choice: Choice, measure: Measure) -> float:
         """Return the measure of a whole configuration; additive for attribute measures."""
@@ -270,7 +270,8 @@ def _group_classes(
     return group_rows(joint.T, label.groups[: joint.shape[1]], label.size).T
 
 
-def _kept(score: float, unmasked: float, direction: Direction) -> float | None:
+def kept(score: float, unmasked: float, direction: Direction) -> float | None:
+    """Return the percent of the unmasked utility that is kept, None where there was none."""
     if direction is Direction.LOWER:
         score, unmasked = 1.0 - score, 1.0 - unmasked
     return 100.0 * score / unmasked if unmasked > 0 else None

@@ -1,0 +1,118 @@
+"""Audit any table: which privacy models it meets and who is at risk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aegis.errors import PolicyError
+from aegis.policy import Policy
+from aegis.privacy import PrivacyReport, PrivacyRule, report
+from aegis.progress import SILENT, Progress
+from aegis.sources import open_table
+from aegis.summary import count_classes
+
+AUDIT_VERSION = 1
+"""Version of the JSON form of `Audit`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """The privacy figures of a table and, where there is a rule, whether it meets it.
+
+    Attributes
+    ----------
+    report
+        Every privacy figure.
+    quasi_identifiers, sensitive
+        The columns that were taken as such.
+    rule
+        The rule that the table was held against, or None.
+    violations
+        What falls short of the rule without any further suppression; empty when it is met.
+    """
+
+    report: PrivacyReport
+    quasi_identifiers: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    rule: PrivacyRule | None = None
+    violations: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether the table meets the rule; None without a rule."""
+        return None if self.rule is None else not self.violations
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the documented JSON form (docs/reference/json.md)."""
+        return {
+            "schema": AUDIT_VERSION,
+            "quasi_identifiers": list(self.quasi_identifiers),
+            "sensitive": list(self.sensitive),
+            **self.report.to_dict(),
+            "rule": None if self.rule is None else self.rule.to_mapping(),
+            "passed": self.passed,
+            "violations": list(self.violations),
+        }
+
+    def __repr__(self) -> str:
+        verdict = {None: "no rule given", True: "meets the rule", False: "fails the rule"}[self.passed]
+        return f"Audit({verdict})\n{self.report!r}"
+
+    def _repr_html_(self) -> str:
+        return self.report._repr_html_()
+
+
+def audit(
+    table: Any,
+    *,
+    quasi_identifiers: Sequence[str] | None = None,
+    sensitive: Sequence[str] | None = None,
+    policy: Policy | None = None,
+    rule: PrivacyRule | None = None,
+    progress: Progress = SILENT,
+) -> Audit:
+    """Measure the privacy of a table as it stands, also one that Aegis did not make.
+
+    Parameters
+    ----------
+    table
+        Anything that `aegis.sources.open_table` opens.
+    quasi_identifiers, sensitive
+        Column names; by default those of the policy that the table has.
+    policy
+        Supplies roles and rule where they are not given.
+    rule
+        The rule to hold the table against; by default the policy's. Nothing is suppressed here:
+        an audited table must meet the rule as it is.
+    progress
+        Receives one step.
+
+    Raises
+    ------
+    PolicyError
+        Neither quasi-identifiers nor a policy are given.
+    DataError
+        A column is missing, or the table has no rows.
+    """
+    source = open_table(table)
+    if policy is not None:
+        rule = policy.privacy if rule is None else rule
+        if quasi_identifiers is None:
+            quasi_identifiers = [a.name for a in policy.quasi_identifiers if a.name in source.columns]
+        if sensitive is None:
+            sensitive = [name for name in policy.sensitive if name in source.columns]
+    if quasi_identifiers is None:
+        raise PolicyError(
+            "An audit needs quasi-identifiers.",
+            hint="Name the columns that others may know, or give a policy.",
+        )
+    protected = rule.sensitive if rule is not None else ()
+    sensitive = tuple(dict.fromkeys((*(sensitive or ()), *protected)))
+    with progress.step("Counting equivalence classes"):
+        classes = count_classes(source, quasi_identifiers, sensitive).table
+    violations: tuple[str, ...] = ()
+    if rule is not None:
+        violations = PrivacyRule(rule.criteria).check(classes).violations
+    return Audit(report(classes), tuple(quasi_identifiers), sensitive, rule, violations)
