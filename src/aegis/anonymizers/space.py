@@ -37,8 +37,8 @@ class Space:
     sizes: tuple[int, ...]
 
     @classmethod
-    def of(cls, records: Records) -> Space:
-        """Return the coordinates of `records`."""
+    def of(cls, records: Records, *, scaled: bool = True) -> Space:
+        """Return the coordinates of `records`; not `scaled`, numbers keep their unit."""
         points: list[Floats] = []
         ranked: list[bool] = []
         nominal: list[Codes] = []
@@ -54,13 +54,14 @@ class Space:
                 places = (attribute.numbers - attribute.centre) / attribute.spread
             elif attribute.present > 1:
                 places[: attribute.present] = np.linspace(-0.5, 0.5, attribute.present)
+            unit = attribute.spread if numeric and not scaled else 1.0
             missing = attribute.missing
             if missing >= 0:
                 places[missing] = 0.0
-            points.append(places[attribute.codes])
+            points.append(unit * places[attribute.codes])
             ranked.append(not numeric)
             if missing >= 0 and np.any(attribute.codes == missing):
-                points.append((attribute.codes == missing).astype(np.float64))
+                points.append(unit * (attribute.codes == missing))
                 ranked.append(True)
         return cls(
             np.array(points).reshape(len(points), len(records)),

@@ -1,0 +1,241 @@
+"""MO-OBAM: clusters that trade information loss against diversity of sensitive attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from aegis.anonymizers.base import (
+    ANONYMIZERS,
+    Anonymizer,
+    Grouped,
+    Options,
+    Outcome,
+    Style,
+    at_least,
+)
+from aegis.anonymizers.groups import Grouping
+from aegis.anonymizers.losses import information_loss
+from aegis.anonymizers.obam_search import Solution, optimise
+from aegis.anonymizers.obam_state import Instance
+from aegis.anonymizers.records import Records
+from aegis.errors import PolicyError
+from aegis.progress import SILENT, Progress
+
+WEIGHTS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+"""The weights (lambda) of the paper's grid."""
+
+
+@dataclass(frozen=True)
+class ObamOptions(Options):
+    """Options of MO-OBAM.
+
+    Attributes
+    ----------
+    clusters
+        Number of clusters n_C; None takes as many as leave 2k records to each, 100 at most.
+    weight
+        Lambda, the weight of diversity against information loss, 0 or more; the paper's grid is
+        1e-4 to 1.
+    scaled
+        Whether numbers count by z-score in the information loss that is minimised. On unscaled
+        numbers, as the published figures have it, the widest attribute dominates.
+    starts
+        Number of random starts.
+    rounds
+        Most alternations between raising entropies and lowering loss, per start.
+    """
+
+    clusters: int | None = None
+    weight: float = 0.01
+    scaled: bool = True
+    starts: int = 3
+    rounds: int = 5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.clusters is not None:
+            at_least("clusters", self.clusters, 1)
+        at_least("weight", self.weight, 0)
+        at_least("starts", self.starts, 1)
+        at_least("rounds", self.rounds, 1)
+
+    def check(self, records: Records) -> None:
+        """Raise as `Options.check`, and `PolicyError` where n_C times k is above N."""
+        super().check(records)
+        if self.clusters is not None and self.clusters * self.k > len(records):
+            raise PolicyError(
+                f"{self.clusters} clusters of at least {self.k} need {self.clusters * self.k} "
+                f"records; the table has {len(records)}.",
+                hint=f"With k = {self.k}, give at most {len(records) // self.k} clusters.",
+            )
+
+    def number_of_clusters(self, size: int) -> int:
+        """Return n_C for `size` records."""
+        if self.clusters is not None:
+            return self.clusters
+        return max(1, min(100, size // (2 * self.k)))
+
+
+def _run(
+    records: Records, options: ObamOptions, random: np.random.Generator, progress: Progress
+) -> Outcome:
+    solution = _solve(records, options, [options.weight], random, progress)[0]
+    return Outcome(solution.of, _notes(records, options, solution), _details(records, solution))
+
+
+def _solve(
+    records: Records,
+    options: ObamOptions,
+    weights: Sequence[float],
+    random: np.random.Generator,
+    progress: Progress,
+) -> list[Solution]:
+    instance = Instance.build(records, scaled=options.scaled)
+    with progress.step("mo-obam", options.starts * (1 + len(weights))) as step:
+        return optimise(
+            instance,
+            options.number_of_clusters(len(records)),
+            options.k,
+            weights,
+            starts=options.starts,
+            rounds=options.rounds,
+            random=random,
+            step=step,
+        )
+
+
+def _notes(records: Records, options: ObamOptions, solution: Solution) -> tuple[str, ...]:
+    notes = []
+    if not records.sensitive and options.weight > 0:
+        notes.append("No attribute is sensitive: only information loss was minimised.")
+    if not solution.converged:
+        notes.append(
+            "The search stopped at its limit while it was still improving; more rounds may help."
+        )
+    return tuple(notes)
+
+
+def _details(records: Records, solution: Solution) -> dict[str, object]:
+    return {
+        "information_loss": solution.information_loss,
+        "least_information_loss": solution.least,
+        "least_entropy": dict(
+            zip([a.name for a in records.sensitive], solution.diversity, strict=True)
+        ),
+        "objective": solution.value,
+        "converged": solution.converged,
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class FrontPoint:
+    """One setting of the grid over n_C and lambda.
+
+    Attributes
+    ----------
+    clusters, weight
+        The setting.
+    information_loss
+        IL in the scale that was minimised.
+    entropies
+        Least entropy over clusters of each sensitive attribute, bits.
+    efficient
+        Whether no other point has as little loss and as much entropy, one of them strictly.
+    grouped
+        The groups themselves.
+    """
+
+    clusters: int
+    weight: float
+    information_loss: float
+    entropies: tuple[float, ...]
+    efficient: bool
+    grouped: Grouped
+
+    @property
+    def entropy(self) -> float:
+        """Sum of the least entropies."""
+        return float(sum(self.entropies))
+
+
+def front(
+    records: Records,
+    options: ObamOptions,
+    clusters: Sequence[int],
+    weights: Sequence[float] = WEIGHTS,
+    *,
+    seed: int = 0,
+    progress: Progress = SILENT,
+) -> tuple[FrontPoint, ...]:
+    """Search every n_C with every lambda and mark the Pareto front of IL against entropy.
+
+    Starts are shared by the weights of one n_C. The seconds of a point are an equal share of the
+    time for its n_C.
+
+    Raises
+    ------
+    PolicyError, DataError
+        A setting that the records do not allow.
+    """
+    points: list[FrontPoint] = []
+    for count in clusters:
+        chosen = replace(options, clusters=count)
+        chosen.check(records)
+        random = np.random.default_rng([seed, count])
+        for weight, solution in zip(
+            weights, _solve(records, chosen, weights, random, progress), strict=True
+        ):
+            setting = replace(chosen, weight=weight)
+            points.append(_point(records, setting, seed, solution))
+    return tuple(replace(point, efficient=_efficient(point, points)) for point in points)
+
+
+def _point(records: Records, options: ObamOptions, seed: int, solution: Solution) -> FrontPoint:
+    groups = Grouping.number(solution.of)
+    grouped = Grouped(
+        "mo-obam",
+        options,
+        seed,
+        Style.CENTROID,
+        groups,
+        information_loss(records, groups, options.k, rounded=options.rounded),
+        float("nan"),
+        _notes(records, options, solution),
+        _details(records, solution),
+    )
+    return FrontPoint(
+        len(groups),
+        options.weight,
+        solution.information_loss,
+        solution.diversity,
+        True,
+        grouped,
+    )
+
+
+def _efficient(point: FrontPoint, points: Sequence[FrontPoint]) -> bool:
+    return not any(
+        other.information_loss <= point.information_loss
+        and other.entropy >= point.entropy
+        and (
+            other.information_loss < point.information_loss or other.entropy > point.entropy
+        )
+        for other in points
+    )
+
+
+OBAM = ANONYMIZERS.register(
+    Anonymizer(
+        "mo-obam",
+        "Clusters by local search on information loss and diversity of sensitive attributes.",
+        "Wei et al., Multi-objective optimization-based anonymization",
+        ObamOptions,
+        Style.CENTROID,
+        "D n_C per sweep, D distinct combinations",
+        False,
+        _run,
+    )
+)

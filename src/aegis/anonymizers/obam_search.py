@@ -1,0 +1,433 @@
+"""Local search for MO-OBAM: a constrained start, then moves and swaps that improve exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from aegis.anonymizers.obam_state import BLOCK, Instance, State, entropy
+from aegis.anonymizers.records import Floats, Integers
+from aegis.progress import Step
+
+LLOYD_ROUNDS = 25
+SWEEPS = 60
+ALL_PAIRS = 1_500
+"""Up to so many records, every pair is tried as a swap."""
+SWAP_TRIES = 1_000
+"""On larger tables, so many records are tried per sweep, against their best target cluster."""
+MEMBER_KINDS = 24
+POOL = 1_500
+"""Kinds of records around the least diverse cluster that are tried as partners."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The weighted sum of Wei et al., to be minimised.
+
+    (1 - MIN(IL) / IL) - weight * sum over sensitive attributes of (least entropy over clusters) /
+    MAX, where MAX is log2 of the attribute's number of values. Where MIN(IL) is 0 the first term
+    would be 1 for any loss; it is then IL itself.
+
+    Attributes
+    ----------
+    total
+        Loss of one cluster that holds everything: what turns a loss into IL.
+    least
+        MIN(IL), the lowest IL known for this number of clusters and k.
+    weight
+        Lambda.
+    ceilings
+        MAX of each sensitive attribute, in bits.
+    """
+
+    total: float
+    least: float
+    weight: float
+    ceilings: tuple[float, ...]
+
+    def infidelity(self, loss: Floats | float) -> Floats:
+        """First term, of a loss or an array of losses."""
+        information_loss = np.asarray(loss) / self.total if self.total > 0 else np.zeros(1)
+        if self.least <= 0:
+            return information_loss
+        return 1.0 - self.least / np.maximum(information_loss, 1e-300)
+
+    def value(self, loss: float, diversity: Sequence[float]) -> float:
+        """Objective of a state of this loss and these least entropies."""
+        spread = sum(d / c for d, c in zip(diversity, self.ceilings, strict=True))
+        return float(self.infidelity(loss).item()) - self.weight * spread
+
+    @property
+    def looks_at_diversity(self) -> bool:
+        """Whether the second term can change anything."""
+        return self.weight > 0 and bool(self.ceilings)
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A move (`other` is None) or a swap, with its exact change of loss."""
+
+    record: int
+    target: int
+    other: int | None
+    change: float
+
+    def carry_out(self, state: State) -> None:
+        """Apply to `state`."""
+        if self.other is None:
+            state.move(self.record, self.target, self.change)
+        else:
+            state.swap(self.record, self.other, self.change)
+
+    def diversity(self, state: State) -> list[float]:
+        """Least entropies after the exchange."""
+        joined = [] if self.other is None else [self.other]
+        source = int(state.of[self.record])
+        return state.diversity_after(
+            {source: ([self.record], joined), self.target: (joined, [self.record])}
+        )
+
+
+def improves(state: State, objective: Objective, exchange: Exchange) -> bool:
+    """Whether the exchange lowers the objective by more than rounding."""
+    margin = 1e-10 * max(objective.total, 1e-300)
+    if not objective.looks_at_diversity:
+        return exchange.change < -margin
+    now = objective.value(state.loss, state.diversity())
+    then = objective.value(max(state.loss + exchange.change, 0.0), exchange.diversity(state))
+    return then < now - 1e-10
+
+
+def start(instance: Instance, clusters: int, k: int, random: np.random.Generator) -> State:
+    """Return clusters of at least k records: seeds by distance, alternating assignment, repair."""
+    seeds = _seeds(instance, clusters, random)
+    of = _nearest(_around(instance, seeds), instance)
+    state = State(instance, of, clusters)
+    for _ in range(LLOYD_ROUNDS):
+        _fill(state, 1)
+        of = _nearest(state, instance)
+        if np.array_equal(of, state.of):
+            break
+        state = State(instance, of, clusters)
+    _fill(state, k)
+    return state.copy()
+
+
+def _around(instance: Instance, seeds: Integers) -> State:
+    """Return a state whose clusters are the single records `seeds`, for distances only."""
+    part = Instance(
+        instance.points[seeds],
+        instance.nominal[seeds],
+        instance.nominal_sizes,
+        instance.sensitive[seeds],
+        instance.sensitive_sizes,
+        np.arange(len(seeds)),
+        np.arange(len(seeds)),
+    )
+    state = State(part, np.arange(len(seeds)), len(seeds))
+    state.instance = instance
+    return state
+
+
+def _seeds(instance: Instance, clusters: int, random: np.random.Generator) -> Integers:
+    """Pick records with chances by squared distance to those picked (k-means++)."""
+    rows = instance.first
+    weights = np.bincount(instance.of).astype(np.float64)
+    picked = [int(random.choice(len(rows), p=weights / weights.sum()))]
+    reach = np.full(len(rows), np.inf)
+    while len(picked) < clusters:
+        row = rows[picked[-1]]
+        distance = np.sum((instance.points[rows] - instance.points[row]) ** 2, axis=1)
+        distance += np.sum(instance.nominal[rows] != instance.nominal[row], axis=1)
+        reach = np.minimum(reach, distance)
+        chances = reach * weights
+        total = chances.sum()
+        # Once every combination is a seed, more clusters can only share combinations.
+        shares = chances / total if total > 0 else weights / weights.sum()
+        picked.append(int(random.choice(len(rows), p=shares)))
+    return rows[picked]
+
+
+def _nearest(state: State, instance: Instance) -> Integers:
+    """Assign each combination to the nearest centroid."""
+    count = len(instance.first)
+    nearest = np.empty(count, dtype=np.int64)
+    step = max(BLOCK // state.clusters, 1)
+    for begin in range(0, count, step):
+        block = np.arange(begin, min(begin + step, count))
+        nearest[block] = np.argmin(state.distances(block), axis=1)
+    return nearest[instance.of]
+
+
+def _fill(state: State, k: int) -> None:
+    """Bring every cluster to k records, each time with those that cost least.
+
+    Possible whenever N >= C k: what clusters lack is then no more than what others have above k.
+    """
+    for cluster in np.argsort(state.sizes, kind="stable"):
+        while state.sizes[cluster] < k:
+            movable = np.flatnonzero(state.sizes[state.of] > k)
+            cost = -state.gains_of_removing(movable)
+            if state.sizes[cluster]:
+                cost = cost + state.costs_of_joining(int(cluster), movable)
+                lacking = int(k - state.sizes[cluster])
+            else:
+                lacking = 1
+            for record in movable[np.argsort(cost, kind="stable")[:lacking]]:
+                if state.sizes[state.of[record]] > k:
+                    change = state.move_change(int(record), int(cluster))
+                    state.move(int(record), int(cluster), change)
+
+
+def descend(state: State, k: int, objective: Objective) -> bool:
+    """Apply improving moves and swaps until none is found; False where the limit came first."""
+    for _ in range(SWEEPS):
+        if _moves(state, k, objective) + _swaps(state, k, objective) == 0:
+            return True
+    return False
+
+
+def _moves(state: State, k: int, objective: Objective) -> int:
+    records, targets, changes = state.best_moves(state.sizes > k)
+    margin = 1e-10 * objective.total
+    done = 0
+    for number in np.argsort(changes, kind="stable"):
+        if changes[number] >= -margin:
+            break
+        record, target = int(records[number]), int(targets[number])
+        if state.sizes[state.of[record]] <= k or state.of[record] == target:
+            continue
+        exchange = Exchange(record, target, None, state.move_change(record, target))
+        if improves(state, objective, exchange):
+            exchange.carry_out(state)
+            done += 1
+    return done
+
+
+def _swaps(state: State, k: int, objective: Objective) -> int:
+    if state.clusters < 2:
+        return 0
+    if len(state.instance) <= ALL_PAIRS:
+        return sum(
+            _best_swap(state, record, np.flatnonzero(state.of != state.of[record]), objective)
+            for record in range(len(state.instance))
+        )
+    records, targets, changes = state.best_moves(state.sizes > 0)
+    # Records that would gain by leaving a cluster that must keep them come first, then those
+    # with the least to lose.
+    order = np.argsort(changes, kind="stable")[:SWAP_TRIES]
+    done = 0
+    for number in order:
+        record, target = int(records[number]), int(targets[number])
+        if state.of[record] != target:
+            done += _best_swap(state, record, np.flatnonzero(state.of == target), objective)
+    return done
+
+
+def _best_swap(state: State, record: int, others: Integers, objective: Objective) -> int:
+    if not len(others):
+        return 0
+    changes = state.swap_changes(record, others)
+    best = int(np.argmin(changes))
+    if changes[best] >= -1e-10 * objective.total:
+        return 0
+    other = int(others[best])
+    exchange = Exchange(record, int(state.of[other]), other, float(changes[best]))
+    if not improves(state, objective, exchange):
+        return 0
+    exchange.carry_out(state)
+    return 1
+
+
+def diversify(state: State, k: int, objective: Objective, steps: int) -> bool:
+    """Raise the least entropies while that lowers the objective; False where steps ran out."""
+    if not objective.looks_at_diversity or state.clusters < 2:
+        return True
+    for _ in range(steps):
+        if not any(_raise(state, k, objective, number) for number in range(len(state.held))):
+            return True
+    return False
+
+
+def _raise(state: State, k: int, objective: Objective, number: int) -> bool:
+    """Improve the cluster of least entropy in sensitive attribute `number`, if possible."""
+    weakest = int(np.argmin(state.entropies[number]))
+    pool = _pool(state, weakest)
+    proposals: list[tuple[float, Exchange]] = []
+    for record in _kinds(state, np.flatnonzero(state.of == weakest))[:MEMBER_KINDS]:
+        changes = state.swap_changes(int(record), pool)
+        scores = _scores(state, objective, weakest, int(record), pool, changes)
+        for best in np.argsort(scores, kind="stable")[:3]:
+            other = int(pool[best])
+            swap = Exchange(int(record), int(state.of[other]), other, float(changes[best]))
+            proposals.append((float(scores[best]), swap))
+    donors = pool[state.sizes[state.of[pool]] > k]
+    changes = state.costs_of_joining(weakest, donors) - state.gains_of_removing(donors)
+    scores = _scores(state, objective, weakest, None, donors, changes)
+    for best in np.argsort(scores, kind="stable")[:3]:
+        move = Exchange(int(donors[best]), weakest, None, float(changes[best]))
+        proposals.append((float(scores[best]), move))
+    now = objective.value(state.loss, state.diversity())
+    for score, exchange in sorted(proposals, key=lambda proposal: proposal[0]):
+        if score >= now:
+            return False
+        if improves(state, objective, exchange):
+            exchange.carry_out(state)
+            return True
+    return False
+
+
+def _pool(state: State, cluster: int) -> Integers:
+    """Return one record of each kind in the clusters around `cluster`, nearest clusters first."""
+    centres = state.centres()
+    distance = np.sum((centres - centres[cluster]) ** 2, axis=1)
+    for counts in state.counts:
+        modes = np.argmax(counts, axis=1)
+        distance += modes != modes[cluster]
+    order = np.argsort(distance, kind="stable")
+    order = order[order != cluster]
+    near = order[: int(np.searchsorted(np.cumsum(state.sizes[order]), 4 * POOL)) + 1]
+    flags = np.zeros(state.clusters, dtype=bool)
+    flags[near] = True
+    return _kinds(state, np.flatnonzero(flags[state.of]))
+
+
+def _kinds(state: State, records: Integers) -> Integers:
+    """Return the first record of each kind: cluster, combination and sensitive values alike."""
+    columns = [state.of[records], state.instance.of[records], *state.instance.sensitive[records].T]
+    label = np.zeros(len(records), dtype=np.int64)
+    for column in columns:
+        _, label = np.unique(label * (int(column.max()) + 1) + column, return_inverse=True)
+    _, first = np.unique(label, return_index=True)
+    return records[np.sort(first)]
+
+
+def _scores(
+    state: State,
+    objective: Objective,
+    cluster: int,
+    leaving: int | None,
+    joining: Integers,
+    changes: Floats,
+) -> Floats:
+    """Objective after each exchange as far as `cluster` and the loss go, shape (M,).
+
+    What the other cluster loses in entropy is left out: a lower bound, checked exactly before
+    anything is applied.
+    """
+    scores = objective.infidelity(np.maximum(state.loss + changes, 0.0))
+    for number, held in enumerate(state.held):
+        rest = np.delete(state.entropies[number], cluster)
+        counts = held[cluster].copy()
+        if leaving is not None:
+            counts[state.instance.sensitive[leaving, number]] -= 1
+        reached = entropy(counts + np.eye(len(counts), dtype=np.int64))
+        least = np.minimum(reached, rest.min())[state.instance.sensitive[joining, number]]
+        scores = scores - objective.weight * least / objective.ceilings[number]
+    return scores
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """The best assignment found for one weight.
+
+    Attributes
+    ----------
+    of
+        Cluster of each record, shape (N,).
+    information_loss
+        IL in the search's own scale, 0..1.
+    least
+        MIN(IL): the lowest IL met for this number of clusters and k.
+    diversity
+        Least entropy over clusters of each sensitive attribute, bits.
+    value
+        The objective.
+    converged
+        Whether every start ended where no move or swap tried improves it.
+    """
+
+    of: Integers
+    information_loss: float
+    least: float
+    diversity: tuple[float, ...]
+    value: float
+    converged: bool
+
+
+def optimise(
+    instance: Instance,
+    clusters: int,
+    k: int,
+    weights: Sequence[float],
+    *,
+    starts: int,
+    rounds: int,
+    random: np.random.Generator,
+    step: Step | None = None,
+) -> list[Solution]:
+    """Search from several starts; return the best solution for each of `weights`.
+
+    Every start first descends on information loss alone; the lowest loss met is MIN(IL). For a
+    weight above 0 each start then alternates between raising the least entropies and descending
+    on the whole objective.
+    """
+    total = instance.total
+    ceilings = tuple(np.log2(size) if size > 1 else 1.0 for size in instance.sensitive_sizes)
+    plain = Objective(total, 0.0, 0.0, ceilings)
+    states, converged = [], True
+    for _ in range(starts):
+        state = start(instance, clusters, k, random)
+        converged &= descend(state, k, plain)
+        states.append(state.copy())
+        if step is not None:
+            step.advance()
+    least = min(state.loss for state in states) / total if total > 0 else 0.0
+    found: list[tuple[float, State, bool]] = []
+    for weight in weights:
+        objective = Objective(total, least, weight, ceilings)
+        best: State | None = None
+        settled = converged
+        for origin in states:
+            state = origin.copy()
+            if objective.looks_at_diversity:
+                settled &= _alternate(state, k, objective, rounds)
+            state = state.copy()
+            if best is None or _value(objective, state) < _value(objective, best):
+                best = state
+            if step is not None:
+                step.advance()
+        assert best is not None
+        found.append((weight, best, settled))
+    least = min([least, *(s.loss / total for _, s, _ in found if total > 0)])
+    return [
+        _solution(Objective(total, least, weight, ceilings), state, settled)
+        for weight, state, settled in found
+    ]
+
+
+def _alternate(state: State, k: int, objective: Objective, rounds: int) -> bool:
+    for _ in range(rounds):
+        before = _value(objective, state)
+        raised = diversify(state, k, objective, 20 * state.clusters)
+        settled = descend(state, k, objective)
+        if _value(objective, state) >= before - 1e-10:
+            return raised and settled
+    return False
+
+
+def _value(objective: Objective, state: State) -> float:
+    return objective.value(state.loss, state.diversity())
+
+
+def _solution(objective: Objective, state: State, converged: bool) -> Solution:
+    return Solution(
+        state.of,
+        state.loss / objective.total if objective.total > 0 else 0.0,
+        objective.least,
+        tuple(state.diversity()),
+        _value(objective, state),
+        converged,
+    )

@@ -1,0 +1,331 @@
+"""Clusters under local search: statistics from which every change of the objective is exact.
+
+Per cluster: its size, sums of coordinates, counts of each category and of each sensitive value.
+The within-cluster loss of a move or a swap follows from these in time that does not depend on the
+size of the clusters (Hartigan and Wong's update for sums of squares, counts for mismatches).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.anonymizers.records import Floats, Integers, Records
+from aegis.anonymizers.space import Space
+
+Flags = npt.NDArray[np.bool_]
+BLOCK = 2**21
+"""Cells of a distance matrix that are held at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """What the search works on.
+
+    Attributes
+    ----------
+    points
+        Coordinates, shape (N, P).
+    nominal
+        Codes of categorical attributes, shape (N, Q), with `nominal_sizes` values each.
+    sensitive
+        Codes of sensitive attributes, shape (N, S), with `sensitive_sizes` values each.
+    first, of
+        The distinct combinations of quasi-identifiers, as in `Records.combinations`.
+    """
+
+    points: Floats
+    nominal: Integers
+    nominal_sizes: tuple[int, ...]
+    sensitive: Integers
+    sensitive_sizes: tuple[int, ...]
+    first: Integers
+    of: Integers
+
+    @classmethod
+    def build(cls, records: Records, *, scaled: bool) -> Instance:
+        """Encode `records`; not `scaled`, numbers count in their own unit."""
+        space = Space.of(records, scaled=scaled)
+        first, of = records.combinations
+        held = [np.unique(a.codes, return_inverse=True) for a in records.sensitive]
+        return cls(
+            np.ascontiguousarray(space.points.T),
+            np.ascontiguousarray(space.nominal.T).astype(np.int64),
+            space.sizes,
+            np.array([codes for _, codes in held], dtype=np.int64).reshape(len(held), len(of)).T,
+            tuple(len(values) for values, _ in held),
+            first,
+            of,
+        )
+
+    def __len__(self) -> int:
+        return len(self.of)
+
+    @property
+    def total(self) -> float:
+        """Loss of one cluster that holds everything: the denominator of IL."""
+        return State(self, np.zeros(len(self), dtype=np.int64), 1).loss
+
+
+def entropy(counts: npt.NDArray[np.int64]) -> Floats:
+    """Entropy in bits of count rows, shape (..., V) -> (...); an empty row has entropy 0."""
+    totals = np.maximum(counts.sum(axis=-1, keepdims=True), 1)
+    shares = counts / totals
+    logs = np.log2(shares, out=np.zeros_like(shares), where=shares > 0)
+    bits: Floats = -np.sum(shares * logs, axis=-1)
+    return np.maximum(bits, 0.0)
+
+
+class State:
+    """An assignment of N records to C clusters with its statistics."""
+
+    def __init__(self, instance: Instance, of: Integers, clusters: int) -> None:
+        self.instance = instance
+        self.of = of.astype(np.int64)
+        self.sizes: Integers = np.bincount(of, minlength=clusters).astype(np.int64)
+        self.sums = np.zeros((clusters, instance.points.shape[1]))
+        for column, values in enumerate(instance.points.T):
+            self.sums[:, column] = np.bincount(of, weights=values, minlength=clusters)
+        self.counts = [
+            _counted(of, codes, clusters, size)
+            for codes, size in zip(instance.nominal.T, instance.nominal_sizes, strict=True)
+        ]
+        self.tops = [counts.max(axis=1) for counts in self.counts]
+        # How many values share the top: a lone one loses its place when a record leaves.
+        self.peaks = [
+            np.count_nonzero(counts == top[:, None], axis=1)
+            for counts, top in zip(self.counts, self.tops, strict=True)
+        ]
+        self.held = [
+            _counted(of, codes, clusters, size)
+            for codes, size in zip(instance.sensitive.T, instance.sensitive_sizes, strict=True)
+        ]
+        self.entropies = [entropy(held) for held in self.held]
+        self.loss = self._loss()
+
+    @property
+    def clusters(self) -> int:
+        """Number of clusters C."""
+        return len(self.sizes)
+
+    def copy(self) -> State:
+        """Return an independent copy, its statistics computed afresh."""
+        return State(self.instance, self.of.copy(), self.clusters)
+
+    def _loss(self) -> float:
+        squares = float(np.sum(self.instance.points**2))
+        sizes = np.maximum(self.sizes, 1)
+        within = squares - float(np.sum(np.sum(self.sums**2, axis=1) / sizes))
+        return max(within, 0.0) + float(sum(np.sum(self.sizes - top) for top in self.tops))
+
+    def centres(self) -> Floats:
+        """Mean coordinates of each cluster, shape (C, P)."""
+        return self.sums / np.maximum(self.sizes, 1)[:, None]
+
+    def distances(self, combinations: Integers) -> Floats:
+        """Squared distance of combinations to each cluster's centroid, shape (D, C)."""
+        rows = self.instance.first[combinations]
+        points, centres = self.instance.points[rows], self.centres()
+        total = np.zeros((len(rows), self.clusters))
+        for column in range(points.shape[1]):
+            total += (points[:, column, None] - centres[None, :, column]) ** 2
+        for codes, counts in zip(self.instance.nominal[rows].T, self.counts, strict=True):
+            total += codes[:, None] != np.argmax(counts, axis=1)[None, :]
+        return total
+
+    def costs_of_adding(self, combinations: Integers) -> Floats:
+        """Increase of loss when a record of each combination joins each cluster, (D, C)."""
+        rows = self.instance.first[combinations]
+        points, centres = self.instance.points[rows], self.centres()
+        total = np.zeros((len(rows), self.clusters))
+        for column in range(points.shape[1]):
+            total += (points[:, column, None] - centres[None, :, column]) ** 2
+        total *= self.sizes / (self.sizes + 1)
+        for codes, counts, top in zip(
+            self.instance.nominal[rows].T, self.counts, self.tops, strict=True
+        ):
+            total += (counts < top[:, None]).T[codes]
+        return total
+
+    def gains_of_removing(self, records: Integers) -> Floats:
+        """Decrease of loss when each record leaves its cluster, shape (M,)."""
+        of = self.of[records]
+        points = self.instance.points[records]
+        centres = self.sums[of] / self.sizes[of][:, None]
+        shrink = self.sizes[of] / np.maximum(self.sizes[of] - 1, 1)
+        gain = shrink * np.sum((points - centres) ** 2, axis=1)
+        for codes, counts, top, peaks in zip(
+            self.instance.nominal[records].T, self.counts, self.tops, self.peaks, strict=True
+        ):
+            gain += ~((counts[of, codes] == top[of]) & (peaks[of] == 1))
+        return gain
+
+    def costs_of_joining(self, cluster: int, records: Integers) -> Floats:
+        """Increase of loss when each of `records`, from elsewhere, joins `cluster`, (M,)."""
+        size = int(self.sizes[cluster])
+        offsets = self.instance.points[records] - self.sums[cluster] / max(size, 1)
+        cost: Floats = size / (size + 1) * np.sum(offsets**2, axis=1)
+        for codes, counts, top in zip(
+            self.instance.nominal[records].T, self.counts, self.tops, strict=True
+        ):
+            cost = cost + (counts[cluster, codes] < top[cluster])
+        return cost
+
+    def best_moves(self, margin: Flags) -> tuple[Integers, Integers, Floats]:
+        """Find each movable record's best other cluster.
+
+        Parameters
+        ----------
+        margin
+            Which clusters may lose a record, shape (C,).
+
+        Returns
+        -------
+        records, targets, changes
+            Shape (M,) each, the change of loss by each move alone.
+        """
+        records = np.flatnonzero(margin[self.of])
+        if not len(records) or self.clusters < 2:
+            return records, records, np.empty(0)
+        gains = self.gains_of_removing(records)
+        targets = np.empty(len(records), dtype=np.int64)
+        costs = np.empty(len(records))
+        combination = self.instance.of[records]
+        order = np.argsort(combination, kind="stable")
+        distinct, inverse = np.unique(combination[order], return_inverse=True)
+        step = max(BLOCK // self.clusters, 1)
+        for start in range(0, len(distinct), step):
+            block = distinct[start : start + step]
+            table = self.costs_of_adding(block)
+            span = np.searchsorted(inverse, [start, start + len(block)])
+            chosen = order[span[0] : span[1]]
+            rows = inverse[span[0] : span[1]] - start
+            best, second = _two_best(table)
+            own = self.of[records[chosen]]
+            target = np.where(best[rows] == own, second[rows], best[rows])
+            targets[chosen] = target
+            costs[chosen] = table[rows, target]
+        return records, targets, costs - gains
+
+    def move_change(self, record: int, target: int) -> float:
+        """Exact change of loss when `record` moves to `target`."""
+        source = int(self.of[record])
+        point = self.instance.points[record]
+        left, joined = int(self.sizes[source]), int(self.sizes[target])
+        away = point - self.sums[source] / left
+        change = 0.0
+        if left > 1:
+            change -= left / (left - 1) * float(away @ away)
+        if joined:
+            towards = point - self.sums[target] / joined
+            change += joined / (joined + 1) * float(towards @ towards)
+        for number, counts in enumerate(self.counts):
+            code = self.instance.nominal[record, number]
+            change += self._unmatched(number, source, code) + float(
+                counts[target, code] < self.tops[number][target]
+            )
+        return change
+
+    def _unmatched(self, number: int, source: int, code: int) -> float:
+        """Change of mismatches when a record of `code` leaves `source`: 0 or -1."""
+        at_top = self.counts[number][source, code] == self.tops[number][source]
+        return 0.0 if at_top and self.peaks[number][source] == 1 else -1.0
+
+    def swap_changes(self, record: int, others: Integers) -> Floats:
+        """Exact changes of loss when `record` changes places with each of `others`, (M,).
+
+        `others` must lie outside the cluster of `record`.
+        """
+        source, targets = int(self.of[record]), self.of[others]
+        step = self.instance.points[others] - self.instance.points[record]
+        squared = np.sum(step**2, axis=1)
+        # |S + d|^2 / n - |S|^2 / n = (2 S.d + |d|^2) / n; sums of |x|^2 cancel over the two.
+        change = -(2 * step @ self.sums[source] + squared) / self.sizes[source]
+        inward = np.sum(self.sums[targets] * step, axis=1)
+        change -= (squared - 2 * inward) / self.sizes[targets]
+        for number, counts in enumerate(self.counts):
+            own = int(self.instance.nominal[record, number])
+            codes = self.instance.nominal[others, number]
+            top = self.tops[number]
+            differ = codes != own
+            base = top[source] - 1 - self._unmatched(number, source, own)
+            gained = np.maximum(base, counts[source, codes] + 1) - top[source]
+            alone = self.peaks[number][targets] == 1
+            kept = top[targets] - ((counts[targets, codes] == top[targets]) & alone)
+            gained = gained + np.maximum(kept, counts[targets, own] + 1) - top[targets]
+            change -= np.where(differ, gained, 0)
+        return change
+
+    def move(self, record: int, target: int, change: float) -> None:
+        """Move `record` to `target`; `change` is the loss's, as computed before."""
+        source = int(self.of[record])
+        self.of[record] = target
+        self.sizes[source] -= 1
+        self.sizes[target] += 1
+        self.sums[source] -= self.instance.points[record]
+        self.sums[target] += self.instance.points[record]
+        for number, counts in enumerate(self.counts):
+            code = self.instance.nominal[record, number]
+            counts[source, code] -= 1
+            counts[target, code] += 1
+            both = [source, target]
+            self.tops[number][both] = counts[both].max(axis=1)
+            self.peaks[number][both] = np.count_nonzero(
+                counts[both] == self.tops[number][both][:, None], axis=1
+            )
+        for number, held in enumerate(self.held):
+            code = self.instance.sensitive[record, number]
+            held[source, code] -= 1
+            held[target, code] += 1
+            self.entropies[number][[source, target]] = entropy(held[[source, target]])
+        self.loss += change
+
+    def swap(self, record: int, other: int, change: float) -> None:
+        """Let two records of different clusters change places."""
+        source, target = int(self.of[record]), int(self.of[other])
+        self.move(record, target, change)
+        self.move(other, source, 0.0)
+
+    def diversity_after(self, leaving: dict[int, tuple[list[int], list[int]]]) -> list[float]:
+        """Least entropy over clusters of each sensitive attribute after an exchange.
+
+        Parameters
+        ----------
+        leaving
+            Per changed cluster the records that leave and those that join.
+        """
+        changed = list(leaving)
+        least = []
+        for number, held in enumerate(self.held):
+            rest = self.entropies[number].copy()
+            counts = held[changed]
+            for row, (out, joined) in enumerate(leaving.values()):
+                for record in out:
+                    counts[row, self.instance.sensitive[record, number]] -= 1
+                for record in joined:
+                    counts[row, self.instance.sensitive[record, number]] += 1
+            rest[changed] = entropy(counts)
+            least.append(float(rest.min()))
+        return least
+
+    def diversity(self) -> list[float]:
+        """Least entropy over clusters of each sensitive attribute, in bits."""
+        return [float(values.min()) for values in self.entropies]
+
+
+def _counted(of: Integers, codes: Integers, clusters: int, size: int) -> Integers:
+    flat = np.bincount(of * size + codes, minlength=clusters * size)
+    return flat.reshape(clusters, size).astype(np.int64)
+
+
+def _two_best(table: Floats) -> tuple[Integers, Integers]:
+    """Columns of the smallest and second smallest entry of each row."""
+    best = np.argmin(table, axis=1)
+    rows = np.arange(len(table))
+    kept = table[rows, best].copy()
+    table[rows, best] = np.inf
+    second = np.argmin(table, axis=1)
+    table[rows, best] = kept
+    return best, second

@@ -1,0 +1,158 @@
+"""From groups to the masked table, and the check of what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+from aegis.anonymizers.base import Grouped, Style
+from aegis.anonymizers.groups import Grouping, centroid, distinct_values, extent
+from aegis.anonymizers.records import Attribute, AttributeKind, Codes, Integers, Records
+from aegis.errors import InternalError
+
+SUPPRESSED_VALUE = "*"
+"""What a generalised value shows where it stands for everything."""
+
+
+def build_release(
+    table: pa.Table, records: Records, grouped: Grouped, *, style: Style | None = None
+) -> pa.Table:
+    """Return the masked table: `table` with what stands for each group in place of its values.
+
+    Identifiers and suppressed records are left out; other columns and the order of rows stay.
+    A centroid release keeps the type of ordinal and categorical columns and turns numeric ones
+    into floating point (integers stay integers when `rounded` was asked for). A generalised
+    release holds text: the value itself where the group has one, the label of the lowest common
+    ancestor where the attribute has a hierarchy, "[lo, hi]" for ordered attributes, the values
+    joined by "|" for others, and "*" where a group mixes missing with present values. A group
+    of missing values only stays null.
+
+    Parameters
+    ----------
+    table
+        The table that `records` encodes, row for row.
+    records, grouped
+        The encoded table and its groups.
+    style
+        How groups are shown; the method's own way by default. Methods that release values record
+        by record ignore it.
+
+    Raises
+    ------
+    InternalError
+        The release does not have the k that it claims.
+    """
+    if table.num_rows != len(records):
+        raise InternalError(f"{table.num_rows} rows for {len(records)} records.")
+    style = grouped.style if style is None else style
+    groups = grouped.groups
+    kept = np.flatnonzero(groups.of >= 0)
+    released = table.drop_columns(list(records.identifiers)).take(pa.array(kept))
+    for attribute in records.attributes:
+        place = released.schema.get_field_index(attribute.name)
+        column = _column(table, attribute, grouped, style, kept)
+        released = released.set_column(place, attribute.name, column)
+    released = released.replace_schema_metadata(None)
+    if grouped.claims_k:
+        _check(released, records, grouped.options.k)
+    return released
+
+
+def _column(
+    table: pa.Table, attribute: Attribute, grouped: Grouped, style: Style, kept: Integers
+) -> pa.Array:
+    if grouped.columns is not None:
+        values = grouped.columns[attribute.name]
+        return pa.array([values[row] for row in kept])
+    groups = grouped.groups
+    if style is Style.CENTROID:
+        rounded = grouped.options.rounded
+        values_of_groups = _centroids(table.schema.field(attribute.name).type, attribute, groups, rounded)
+    else:
+        values_of_groups = pa.array(generalised(attribute, groups), pa.string())
+    return values_of_groups.take(pa.array(groups.of[kept]))
+
+
+def _centroids(
+    dtype: pa.DataType, attribute: Attribute, groups: Grouping, rounded: bool
+) -> pa.Array:
+    middle = centroid(attribute, groups, rounded=rounded)
+    if attribute.kind is AttributeKind.NUMERIC:
+        missing = np.isnan(middle.numbers)
+        if rounded and pt.is_integer(dtype):
+            whole = np.where(missing, 0, middle.numbers).astype(np.int64)
+            return pa.array(whole, mask=missing).cast(dtype)
+        return pa.array(middle.numbers, mask=missing)
+    if pt.is_dictionary(dtype):
+        dtype = dtype.value_type
+    return pa.array(attribute.domain, dtype).take(pa.array(middle.codes))
+
+
+def generalised(attribute: Attribute, groups: Grouping) -> list[str | None]:
+    """Return the text that shows the values of each group."""
+    covered = extent(attribute, groups)
+    if attribute.hierarchy is not None:
+        return ancestors(attribute, covered.low, covered.height)
+    if attribute.ordered:
+        return [
+            _range(attribute, int(low), int(high))
+            for low, high in zip(covered.low, covered.high, strict=True)
+        ]
+    return _sets(attribute, groups)
+
+
+def ancestors(attribute: Attribute, codes: Codes, heights: Integers | Codes) -> list[str | None]:
+    """Return the label of each value's group at the given height of its hierarchy, shape (M,)."""
+    tree = attribute.tree
+    return [
+        None
+        if height == 0 and code == attribute.missing
+        else tree.labels[height][tree.levels[code, height]]
+        for code, height in zip(codes.tolist(), np.asarray(heights).tolist(), strict=True)
+    ]
+
+
+def _range(attribute: Attribute, low: int, high: int) -> str | None:
+    if low == attribute.missing:
+        return None
+    if high == attribute.missing:
+        return SUPPRESSED_VALUE
+    return interval(attribute.domain[low], attribute.domain[high])
+
+
+def interval(low: Any, high: Any) -> str:
+    """Return "[low, high]", or the value where both ends are one."""
+    return str(low) if low == high else f"[{low}, {high}]"
+
+
+def _sets(attribute: Attribute, groups: Grouping) -> list[str | None]:
+    group, codes = distinct_values(attribute, groups)
+    bounds = np.searchsorted(group, np.arange(len(groups) + 1))
+    texts: list[str | None] = []
+    for start, end in zip(bounds[:-1], bounds[1:], strict=True):
+        held = codes[start:end]
+        if held[-1] == attribute.missing:
+            texts.append(None if len(held) == 1 else SUPPRESSED_VALUE)
+        elif len(held) == attribute.present and len(held) > 1:
+            texts.append(SUPPRESSED_VALUE)
+        else:
+            texts.append("|".join(str(attribute.domain[code]) for code in held))
+    return texts
+
+
+def class_sizes(released: pa.Table, names: Sequence[str]) -> Integers:
+    """Return the number of rows of each distinct combination in columns `names`, null a value."""
+    counted = released.group_by(list(names), use_threads=False).aggregate([([], "count_all")])
+    sizes: Integers = counted.column("count_all").to_numpy().astype(np.int64)
+    return sizes
+
+
+def _check(released: pa.Table, records: Records, k: int) -> None:
+    sizes = class_sizes(released, [a.name for a in records.attributes])
+    if len(sizes) and sizes.min() < k:
+        raise InternalError(f"The release holds a class of {sizes.min()} rows for k = {k}.")
+
