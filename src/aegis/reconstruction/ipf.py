@@ -11,9 +11,10 @@ from scipy import optimize, sparse
 
 from aegis.errors import DataError, PolicyError
 from aegis.progress import SILENT, Progress
-from aegis.reconstruction.evidence import counts, group_sums
+from aegis.reconstruction.evidence import counts
 from aegis.reconstruction.families import Family, Groups, Margin, determine
 from aegis.reconstruction.result import FloatArray, IntArray, Reconstruction
+from aegis.reconstruction.sweeps import CellFit, FactorFit, Fit, grouped_steps, margin_step
 
 STALL_WINDOW = 100
 """Sweeps between two looks at whether the residual still falls."""
@@ -72,19 +73,10 @@ def ipf(
     total = _check(start, families, tolerance, max_sweeps)
     if total == 0:
         return Reconstruction(np.zeros(start.shape), "ipf")
-    slack = max(tolerance, 1e-9) * total
-    if _needs_elimination(start, families):
-        known = determine(start.ravel(), families, slack)
-        where = np.flatnonzero(known.open)
-        steps = _grouped_steps(families, known.remaining, where)
-        cells, fitted = known.cells, known.cells[where]
-    else:
-        steps = [_margin_step(family) for family in families if isinstance(family, Margin)]
-        where, cells = np.arange(0), start.copy()
-        fitted = cells
-    outcome = _iterate(fitted, steps, tolerance * total, max_sweeps, progress)
-    if where.size:
-        cells[where] = fitted
+    wanted = _without_implied(families, max(tolerance, 1e-9) * total)
+    fit, finish = _prepare(start, wanted, max(tolerance, 1e-9) * total)
+    outcome = _iterate(fit, tolerance * total, max_sweeps, progress)
+    table = finish(fit)
     notes: tuple[str, ...] = ()
     if not outcome.converged:
         _require_feasible(start.ravel(), families, total, outcome)
@@ -93,38 +85,13 @@ def ipf(
             f"by {outcome.residual:.3g} rows.",
         )
     return Reconstruction(
-        cells.reshape(start.shape),
+        table.reshape(start.shape),
         "ipf",
         converged=outcome.converged,
         iterations=outcome.sweeps,
         residual=outcome.residual,
         notes=notes,
     )
-
-
-@dataclass(frozen=True)
-class _Step:
-    """One family, ready to run: `measure` sums the cells, `scale` multiplies them in place."""
-
-    name: str
-    targets: FloatArray
-    measure: Callable[[FloatArray], FloatArray]
-    scale: Callable[[FloatArray, FloatArray], None]
-
-    def deviation(self, cells: FloatArray) -> float:
-        return float(np.abs(self.measure(cells) - self.targets).max())
-
-    def apply(self, cells: FloatArray) -> float:
-        """Fit the family; return the largest deviation that it had before."""
-        current = self.measure(cells)
-        worst = float(np.abs(current - self.targets).max())
-        # A group whose cells have all vanished has nothing to scale.
-        with np.errstate(divide="ignore", invalid="ignore"):
-            factors = self.targets / current
-        if not np.isfinite(factors).all():
-            factors[~np.isfinite(factors)] = 0.0
-        self.scale(cells, factors)
-        return worst
 
 
 @dataclass(frozen=True)
@@ -176,71 +143,78 @@ def _needs_elimination(seed: FloatArray, families: Sequence[Family]) -> bool:
     ) or bool(seed.min() <= 0)
 
 
-def _grouped_steps(
-    families: Sequence[Family], remaining: Sequence[FloatArray], where: IntArray
-) -> list[_Step]:
-    steps = []
-    for family, left in zip(families, remaining, strict=True):
-        if not where.size:
-            break
-        # Groups without open cells are done, and numbering the rest afresh keeps sums short.
-        present, codes = np.unique(family.codes[where], return_inverse=True)
-        steps.append(_grouped_step(family.name, codes.astype(np.int64), left[present]))
-    return steps
+def _without_implied(families: Sequence[Family], slack: float) -> list[Family]:
+    """Drop every margin that a larger margin contains, once it is found to agree with it."""
+    kept: list[Family] = [family for family in families if not isinstance(family, Margin)]
+    margins = [family for family in families if isinstance(family, Margin)]
+    for number, family in enumerate(margins):
+        larger = [
+            other
+            for place, other in enumerate(margins)
+            if set(family.axes) < set(other.axes) or (family.axes == other.axes and place < number)
+        ]
+        for other in larger:
+            gap = np.abs(_margin_of(other, family.axes) - family.targets)
+            if gap.max() > slack:
+                raise DataError(
+                    f"Inconsistent constraints: families {other.name!r} and {family.name!r} "
+                    f"contradict each other by {gap.max():g} rows in group {int(gap.argmax())} "
+                    "of the latter.",
+                    hint="All targets must come from the same rows.",
+                )
+        if not larger:
+            kept.append(family)
+    return kept
 
 
-def _grouped_step(name: str, codes: IntArray, targets: FloatArray) -> _Step:
-    groups = len(targets)
-
-    def measure(cells: FloatArray) -> FloatArray:
-        return group_sums(codes, cells, groups)
-
-    def scale(cells: FloatArray, factors: FloatArray) -> None:
-        cells *= factors[codes]
-
-    return _Step(name, targets, measure, scale)
+def _margin_of(family: Margin, axes: tuple[int, ...]) -> FloatArray:
+    summed = tuple(place for place, axis in enumerate(family.axes) if axis not in axes)
+    margin: FloatArray = np.add.reduce(family.targets.reshape(family.margin_shape), axis=summed)
+    return margin.ravel()
 
 
-def _margin_step(family: Margin) -> _Step:
-    summed = tuple(axis for axis in range(len(family.shape)) if axis not in family.axes)
-    place = [size if axis in family.axes else 1 for axis, size in enumerate(family.shape)]
+def _prepare(
+    start: FloatArray, families: Sequence[Family], slack: float
+) -> tuple[Fit, Callable[[Fit], FloatArray]]:
+    """Return the fit to run and how to read the whole table from it."""
+    margins = [family for family in families if isinstance(family, Margin)]
+    if not _needs_elimination(start, families):
+        if all(len(family.axes) == 1 for family in margins):
+            return FactorFit(start, margins), lambda fit: fit.cells()
+        steps = [margin_step(family) for family in margins]
+        return CellFit(start.copy(), steps), lambda fit: fit.cells()
+    known = determine(start.ravel(), families, slack)
+    where = np.flatnonzero(known.open)
 
-    def measure(cells: FloatArray) -> FloatArray:
-        margin: FloatArray = np.add.reduce(cells, axis=summed).ravel()
-        return margin
+    def finish(fit: Fit) -> FloatArray:
+        known.cells[where] = fit.cells()
+        return known.cells
 
-    def scale(cells: FloatArray, factors: FloatArray) -> None:
-        cells *= factors.reshape(place)
-
-    return _Step(family.name, family.targets, measure, scale)
+    steps = grouped_steps(families, known.remaining, where) if where.size else []
+    return CellFit(known.cells[where], steps), finish
 
 
-def _iterate(
-    cells: FloatArray, steps: Sequence[_Step], limit: float, max_sweeps: int, progress: Progress
-) -> _Outcome:
-    if not steps:
-        return _Outcome(converged=True, sweeps=0, residual=0.0, worst="")
+def _iterate(fit: Fit, limit: float, max_sweeps: int, progress: Progress) -> _Outcome:
     sweep, before = 0, np.inf
+    residual, name = 0.0, ""
     with progress.step("Iterative proportional fitting", max_sweeps) as step:
         while sweep < max_sweeps:
+            worst = fit.sweep()
             sweep += 1
-            worst = max(family.apply(cells) for family in steps)
             step.advance()
             # Fitting one family disturbs the others, so only a look at all of them after the
             # sweep counts; it is worth its time when they hardly moved, and after the first
             # sweep, where one family or a chain of them is already exact.
-            if (worst <= limit or sweep == 1) and _residual(cells, steps)[0] <= limit:
-                break
+            if worst <= limit or sweep == 1:
+                residual, name = fit.residual()
+                if residual <= limit:
+                    return _Outcome(True, sweep, residual, name)
             if sweep % STALL_WINDOW == 0:
                 if worst > 0.99 * before:
                     break
                 before = worst
-    residual, name = _residual(cells, steps)
+    residual, name = fit.residual()
     return _Outcome(residual <= limit, sweep, residual, name)
-
-
-def _residual(cells: FloatArray, steps: Sequence[_Step]) -> tuple[float, str]:
-    return max((step.deviation(cells), step.name) for step in steps)
 
 
 def _require_feasible(

@@ -1,0 +1,165 @@
+"""The two ways to run a sweep of IPF: on the cells, or on the factors of single-axis margins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from aegis.reconstruction.evidence import group_sums
+from aegis.reconstruction.families import Family, Margin
+from aegis.reconstruction.result import FloatArray, IntArray
+
+TINY = 1e-290
+"""Stands for a vanished sum in a quotient: its cells are all zero and stay so."""
+
+
+class Fit(Protocol):
+    """A table on its way to the targets."""
+
+    def sweep(self) -> float:
+        """Fit all families in turn; return the largest deviation met on the way, in rows."""
+
+    def residual(self) -> tuple[float, str]:
+        """Return the largest deviation of the table as it stands, and its family."""
+
+    def cells(self) -> FloatArray:
+        """Return the table as it stands."""
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One family, ready to run: `measure` sums the cells, `scale` multiplies them in place."""
+
+    name: str
+    targets: FloatArray
+    measure: Callable[[FloatArray], FloatArray]
+    scale: Callable[[FloatArray, FloatArray], None]
+
+
+class CellFit:
+    """IPF on the cells themselves, for families of any kind.
+
+    `values` is changed in place.
+    """
+
+    def __init__(self, values: FloatArray, steps: Sequence[Step]) -> None:
+        self._values = values
+        self._steps = tuple(steps)
+
+    def sweep(self) -> float:
+        """Fit all families in turn; return the largest deviation met on the way, in rows."""
+        worst = 0.0
+        for step in self._steps:
+            current = step.measure(self._values)
+            worst = max(worst, _largest(current - step.targets))
+            step.scale(self._values, step.targets / np.maximum(current, TINY))
+        return worst
+
+    def residual(self) -> tuple[float, str]:
+        """Return the largest deviation of the table as it stands, and its family."""
+        return max(
+            (
+                (_largest(step.measure(self._values) - step.targets), step.name)
+                for step in self._steps
+            ),
+            default=(0.0, ""),
+        )
+
+    def cells(self) -> FloatArray:
+        """Return the table as it stands."""
+        return self._values
+
+
+class FactorFit:
+    """IPF for one margin per axis: the seed stays, one factor per axis is fitted.
+
+    The margin of axis k is the seed contracted with all other factors. Contracting from the last
+    axis backwards leaves every partial table that a sweep needs, so a sweep over all axes reads
+    the seed about twice, whatever their number, and writes nothing of its size.
+    """
+
+    def __init__(self, seed: FloatArray, families: Sequence[Margin]) -> None:
+        self._seed = seed
+        self._named = {family.axes[0]: family for family in families}
+        self._factors = [np.ones(size) for size in seed.shape]
+
+    def sweep(self) -> float:
+        """Fit all families in turn; return the largest deviation met on the way, in rows."""
+        return self._pass(update=True)[0]
+
+    def residual(self) -> tuple[float, str]:
+        """Return the largest deviation of the table as it stands, and its family."""
+        return self._pass(update=False)
+
+    def cells(self) -> FloatArray:
+        """Return the table as it stands."""
+        weights = np.ones(1)
+        # From the last axis backwards the inner loops of the products stay long.
+        for factor in reversed(self._factors):
+            weights = np.multiply.outer(factor, weights).ravel()
+        return self._seed * weights.reshape(self._seed.shape)
+
+    def _pass(self, *, update: bool) -> tuple[float, str]:
+        partial = [self._seed]
+        for factor in reversed(self._factors[1:]):
+            partial.append(partial[-1] @ factor)
+        worst, name = 0.0, ""
+        weights = np.ones(1)
+        for axis, table in enumerate(reversed(partial)):
+            family = self._named.get(axis)
+            if family is not None:
+                bare = weights @ table.reshape(len(weights), -1)
+                current = bare * self._factors[axis]
+                deviation = _largest(current - family.targets)
+                if deviation >= worst:
+                    worst, name = deviation, family.name
+                if update:
+                    self._factors[axis] = family.targets / np.maximum(bare, TINY)
+            weights = np.multiply.outer(weights, self._factors[axis]).ravel()
+        return worst, name
+
+
+def grouped_steps(
+    families: Sequence[Family], remaining: Sequence[FloatArray], where: IntArray
+) -> list[Step]:
+    """Return one step per family on the cells `where` of the flattened table."""
+    steps = []
+    for family, left in zip(families, remaining, strict=True):
+        # Groups without open cells are done, and numbering the rest afresh keeps sums short.
+        present, codes = np.unique(family.codes[where], return_inverse=True)
+        steps.append(_grouped_step(family.name, codes.astype(np.int64), left[present]))
+    return steps
+
+
+def margin_step(family: Margin) -> Step:
+    """Return the step of a margin on the unflattened table."""
+    summed = tuple(axis for axis in range(len(family.shape)) if axis not in family.axes)
+    place = [size if axis in family.axes else 1 for axis, size in enumerate(family.shape)]
+
+    def measure(cells: FloatArray) -> FloatArray:
+        margin: FloatArray = np.add.reduce(cells, axis=summed).ravel()
+        return margin
+
+    def scale(cells: FloatArray, factors: FloatArray) -> None:
+        np.multiply(cells, factors.reshape(place), out=cells)
+
+    return Step(family.name, family.targets, measure, scale)
+
+
+def _grouped_step(name: str, codes: IntArray, targets: FloatArray) -> Step:
+    groups = len(targets)
+
+    def measure(cells: FloatArray) -> FloatArray:
+        return group_sums(codes, cells, groups)
+
+    def scale(cells: FloatArray, factors: FloatArray) -> None:
+        np.multiply(cells, factors[codes], out=cells)
+
+    return Step(name, targets, measure, scale)
+
+
+def _largest(deviations: FloatArray) -> float:
+    return float(np.maximum.reduce(np.abs(deviations)))
