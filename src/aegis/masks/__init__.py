@@ -1,1 +1,49 @@
-"""masks"""
+"""Masks: frozen objects that build one Ibis expression each, hierarchies, and groupings."""
+
+from aegis.masks.base import SUPPRESSED, Kind, Mask, ValueCounts
+from aegis.masks.catalog import MASKS, MaskType, Parameter, parse_mask
+from aegis.masks.categories import Group, KeepFrequent
+from aegis.masks.compose import Compose
+from aegis.masks.dates import Truncate
+from aegis.masks.grouping import Grouping, common_refinement, evaluate, refines, same, transform
+from aegis.masks.hierarchy import Hierarchy
+from aegis.masks.intervals import Bucketize, EqualWidth, Quantiles
+from aegis.masks.level import Level
+from aegis.masks.numeric import BottomCode, EraseDigits, Round, TopCode
+from aegis.masks.plain import Identity, Suppress
+from aegis.masks.text import Blur
+from aegis.masks.tokenise import Tokenise
+
+__all__ = [
+    "MASKS",
+    "SUPPRESSED",
+    "Blur",
+    "BottomCode",
+    "Bucketize",
+    "Compose",
+    "EqualWidth",
+    "EraseDigits",
+    "Group",
+    "Grouping",
+    "Hierarchy",
+    "Identity",
+    "KeepFrequent",
+    "Kind",
+    "Level",
+    "Mask",
+    "MaskType",
+    "Parameter",
+    "Quantiles",
+    "Round",
+    "Suppress",
+    "Tokenise",
+    "TopCode",
+    "Truncate",
+    "ValueCounts",
+    "common_refinement",
+    "evaluate",
+    "parse_mask",
+    "refines",
+    "same",
+    "transform",
+]

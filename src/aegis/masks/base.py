@@ -8,7 +8,7 @@ what it does to a table is what the engine computes. So a mask cannot mean two t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from aegis.errors import PolicyError
+from aegis.errors import InternalError, PolicyError
 
 if TYPE_CHECKING:
     import ibis.expr.datatypes as dt
@@ -93,6 +93,8 @@ class Mask(ABC):
     """One sentence for `aegis masks` and the reference."""
     fits: ClassVar[frozenset[Kind]]
     """Kinds of column that the mask can work on."""
+    example: ClassVar[str] = ""
+    """The mask as a policy writes it (YAML), for the reference."""
     deterministic: ClassVar[bool] = True
     """Whether equal values are always masked alike."""
 
@@ -105,6 +107,18 @@ class Mask(ABC):
         InternalError
             The mask has parameters that must be fitted to the data first.
         """
+
+    def known(self, column: ir.Column) -> ir.BooleanValue | None:  # noqa: ARG002 - most know all
+        """Return the Ibis condition that a value is one that the mask has a rule for.
+
+        None stands for "every value". A value that is not known is masked as `SUPPRESSED`, so
+        that it does not leak; whether it is also an error is for the policy to say.
+        """
+        return None
+
+    def output_kind(self, kind: Kind) -> Kind:  # noqa: ARG002 - most masks show text
+        """Return what the masked column holds when the column holds `kind`."""
+        return Kind.TEXT
 
     @property
     def fitted(self) -> bool:
@@ -122,11 +136,32 @@ class Mask(ABC):
     def parameters(self) -> dict[str, Any]:
         """Return the parameters as a policy writes them, defaults left out."""
         shown = {}
-        for field in fields(self):
+        for field in self.declared():
             value = getattr(self, field.name)
             if value != field.default:
                 shown[field.name] = list(value) if isinstance(value, tuple) else value
         return shown
+
+    @classmethod
+    def declared(cls) -> tuple[Field[Any], ...]:
+        """Return the fields that a policy may write.
+
+        Each carries its documentation as `metadata["doc"]`. A field with `metadata["policy"]`
+        False is filled in by the program, for example the hierarchy of the attribute.
+        """
+        return tuple(field for field in fields(cls) if field.metadata.get("policy", True))
+
+    @classmethod
+    def required(cls) -> tuple[str, ...]:
+        """Return the names of the parameters that have no default."""
+        return tuple(field.name for field in cls.declared() if field.default is MISSING)
+
+    def require_fitted(self) -> None:
+        """Raise `InternalError` when the mask still has parameters to learn from the data."""
+        if not self.fitted:
+            raise InternalError(
+                f"Mask {str(self)!r} has not been fitted.", hint="Call fit(ValueCounts) first."
+            )
 
     def spec(self) -> str | dict[str, Any]:
         """Return the mask as a policy writes it: its name, or `{name: parameters}`."""

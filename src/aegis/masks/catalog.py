@@ -1,0 +1,183 @@
+"""The registry of masks, and masks from and to what a policy writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass
+from typing import Any
+
+from aegis.errors import PolicyError
+from aegis.masks.base import Kind, Mask
+from aegis.masks.categories import Group, KeepFrequent
+from aegis.masks.compose import Compose
+from aegis.masks.dates import Truncate
+from aegis.masks.hierarchy import Hierarchy
+from aegis.masks.intervals import Bucketize, EqualWidth, Quantiles
+from aegis.masks.level import Level
+from aegis.masks.numeric import BottomCode, EraseDigits, Round, TopCode
+from aegis.masks.plain import Identity, Suppress
+from aegis.masks.text import Blur
+from aegis.masks.tokenise import Tokenise
+from aegis.registry import Registry
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a mask, for help and reference."""
+
+    name: str
+    doc: str
+    required: bool
+    default: Any
+
+
+@dataclass(frozen=True)
+class MaskType:
+    """A kind of mask: the class behind a name that policies use.
+
+    Attributes
+    ----------
+    name
+        The name in a policy.
+    mask
+        The class; its parameters are its fields.
+    """
+
+    name: str
+    mask: type[Mask]
+
+    @classmethod
+    def of(cls, mask: type[Mask]) -> MaskType:
+        """Return the entry of a mask class."""
+        return cls(mask.name, mask)
+
+    @property
+    def summary(self) -> str:
+        """One sentence on what the mask does."""
+        return self.mask.summary
+
+    @property
+    def example(self) -> str:
+        """The mask as a policy writes it, YAML."""
+        return self.mask.example
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Kinds of column that the mask works on, in the order of `Kind`."""
+        return tuple(kind for kind in Kind if kind in self.mask.fits)
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The parameters that a policy may write."""
+        return tuple(
+            Parameter(
+                field.name,
+                field.metadata.get("doc", ""),
+                field.default is MISSING,
+                None if field.default is MISSING else field.default,
+            )
+            for field in self.mask.declared()
+        )
+
+
+MASKS: Registry[MaskType] = Registry("mask")
+"""All masks by name; a package adds a `MaskType` through the entry-point group `aegis.masks`."""
+
+for _mask in (
+    Identity,
+    Suppress,
+    Bucketize,
+    EqualWidth,
+    Quantiles,
+    Round,
+    TopCode,
+    BottomCode,
+    EraseDigits,
+    Truncate,
+    Blur,
+    KeepFrequent,
+    Group,
+    Level,
+    Compose,
+    Tokenise,
+):
+    MASKS.register(MaskType.of(_mask))
+
+
+def parse_mask(
+    spec: str | Mapping[str, Any], *, hierarchy: Hierarchy | None = None, where: str = ""
+) -> Mask:
+    """Return the mask that a policy writes as `spec`; the inverse of `Mask.spec`.
+
+    Parameters
+    ----------
+    spec
+        A name, or a mapping with one name and its parameters: `suppress`,
+        `{bucketize: {width: 10}}`, `{level: 2}`, `{compose: [...]}`.
+    hierarchy
+        The attribute's hierarchy, for `level`.
+    where
+        Where the mask stands, for messages.
+
+    Raises
+    ------
+    PolicyError
+        The mask or a parameter is unknown (the nearest name is suggested), a parameter is missing
+        or has the wrong type or range, or the hierarchy lacks the level.
+    """
+    try:
+        return _parse(spec, hierarchy)
+    except PolicyError as error:
+        if not where:
+            raise
+        raise PolicyError(f"{where}: {error.message}", hint=error.hint) from error
+
+
+def _parse(spec: object, hierarchy: Hierarchy | None) -> Mask:
+    if isinstance(spec, str):
+        spec = {spec: {}}
+    if not isinstance(spec, Mapping) or len(spec) != 1:
+        raise PolicyError(
+            f"{spec!r} is not a mask.",
+            hint="Write a name, as in `suppress`, or {name: {parameter: value}}, as in "
+            "{bucketize: {width: 10}}.",
+        )
+    [(name, given)] = spec.items()
+    mask = MASKS.get(str(name)).mask
+    if issubclass(mask, Compose):
+        return _composed(mask, given, hierarchy)
+    if issubclass(mask, Level):
+        values = _checked(mask, given if isinstance(given, Mapping) else {"level": given})
+        return mask(**values, hierarchy=hierarchy)
+    return mask(**_checked(mask, {} if given is None else given))
+
+
+def _checked(mask: type[Mask], given: object) -> dict[str, Any]:
+    """Return the parameters by name; raise `PolicyError` for unknown and missing ones."""
+    names = [field.name for field in mask.declared()]
+    if not isinstance(given, Mapping):
+        raise PolicyError(
+            f"Mask {mask.name!r} is given {given!r}, not a mapping of parameters.",
+            hint=f"For example {mask.example}.",
+        )
+    for name in given:
+        if name not in names:
+            raise PolicyError.unknown(f"parameter of mask {mask.name!r}:", name, names)
+    missing = [name for name in mask.required() if name not in given]
+    if missing:
+        raise PolicyError(
+            f"Mask {mask.name!r} lacks the parameter {missing[0]!r}.",
+            hint=f"For example {mask.example}.",
+        )
+    return {str(name): value for name, value in given.items()}
+
+
+def _composed(mask: type[Compose], given: object, hierarchy: Hierarchy | None) -> Compose:
+    if isinstance(given, Mapping):
+        given = _checked(mask, given)["masks"]
+    if not isinstance(given, (list, tuple)) or len(given) < 2:
+        raise PolicyError(
+            f"Mask {mask.name!r} is given {given!r}, not a list of two or more masks.",
+            hint=f"For example {mask.example}.",
+        )
+    return mask(tuple(_parse(spec, hierarchy) for spec in given))

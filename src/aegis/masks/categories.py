@@ -1,0 +1,171 @@
+"""Masks that merge categories: by a mapping, or by frequency."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import ibis
+import numpy as np
+
+from aegis.errors import PolicyError
+from aegis.masks import parameters
+from aegis.masks.base import SUPPRESSED, Kind, Mask, ValueCounts
+from aegis.masks.mapping import mapped, text_of
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+Value = str | int | float | bool
+
+
+def as_text(column: ir.Column) -> ir.StringValue:
+    """Return a text, whole-number or boolean column as text, booleans as "true" and "false"."""
+    dtype = column.type()
+    if dtype.is_boolean():
+        return column.cases((True, "true"), (False, "false"))
+    return column if dtype.is_string() else column.cast("string")
+
+
+@dataclass(frozen=True)
+class KeepFrequent(Mask):
+    """Shows the most frequent values and pools all others.
+
+    Fitting sets `values`, the `count` most frequent ones; among equally frequent values the lesser
+    come first. Null stays null and is not counted. Values are shown as text. A value of tomorrow
+    is one of the others.
+    """
+
+    name: ClassVar[str] = "keep_frequent"
+    summary: ClassVar[str] = "Shows the most frequent values and pools all others."
+    fits: ClassVar[frozenset[Kind]] = frozenset({Kind.TEXT, Kind.INTEGER, Kind.BOOLEAN})
+    example: ClassVar[str] = "{keep_frequent: {count: 10}}"
+
+    count: int = field(metadata={"doc": "how many values to show, at least 1"})
+    other: str = field(default="other", metadata={"doc": "what the others are shown as"})
+    values: tuple[Value, ...] | None = field(
+        default=None, metadata={"doc": "the values shown; learnt from the data"}
+    )
+
+    def __post_init__(self) -> None:
+        parameters.whole(self.name, "count", self.count, at_least=1)
+        parameters.text(self.name, "other", self.other)
+        if self.values is not None:
+            object.__setattr__(self, "values", _values(self.name, "values", self.values))
+            if len(self.values) > self.count:
+                raise parameters.wrong(
+                    self.name, "values", list(self.values), f"at most {self.count} values"
+                )
+
+    @property
+    def fitted(self) -> bool:
+        """Whether the values shown are known."""
+        return self.values is not None
+
+    def fit(self, data: ValueCounts) -> KeepFrequent:
+        """Return the mask with the most frequent values of `data`; a fitted one stays as it is."""
+        if self.fitted:
+            return self
+        order = np.argsort(-data.counts, kind="stable").tolist()
+        frequent: list[Value] = []
+        for index in order:
+            value = data.values[index].as_py()
+            if value is not None:
+                frequent.append(value if isinstance(value, (int, bool)) else str(value))
+            if len(frequent) == self.count:
+                break
+        return KeepFrequent(self.count, self.other, tuple(frequent))
+
+    def expression(self, column: ir.Column) -> ir.Value:
+        """Return the value as text, or `other`; raise `InternalError` before fitting."""
+        self.require_fitted()
+        shown = {text: text for text in map(text_of, self.values or ()) if text is not None}
+        return mapped(column, shown, ibis.literal(self.other))
+
+
+@dataclass(frozen=True)
+class Group(Mask):
+    """Shows the name of the group to which a value belongs.
+
+    Values are compared as text: 39, 39.0 and "39" are the same. What belongs to no group is an
+    unknown value by default (`rest: error`: `known` finds it and the expression shows "*"), stays
+    as it is (`rest: keep`, shown as text) or is shown as "other" (`rest: other`). Null stays null.
+    """
+
+    name: ClassVar[str] = "group"
+    summary: ClassVar[str] = "Shows the group to which a value belongs, by a mapping."
+    fits: ClassVar[frozenset[Kind]] = frozenset({Kind.TEXT, Kind.INTEGER, Kind.BOOLEAN})
+    example: ClassVar[str] = "{group: {groups: {north: [Oslo, Turku], south: [Rome]}, rest: other}}"
+
+    groups: tuple[tuple[str, tuple[Value, ...]], ...] = field(
+        metadata={"doc": "name of each group and the list of its values"}
+    )
+    rest: str = field(
+        default="error", metadata={"doc": 'values of no group: "error", "keep" or "other"'}
+    )
+
+    def __post_init__(self) -> None:
+        parameters.one_of(self.name, "rest", self.rest, ("error", "keep", "other"))
+        object.__setattr__(self, "groups", _groups(self.name, self.groups))
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the groups as a mapping, and `rest` unless it is the default."""
+        shown: dict[str, Any] = {"groups": {name: list(values) for name, values in self.groups}}
+        return shown if self.rest == "error" else shown | {"rest": self.rest}
+
+    @property
+    def _targets(self) -> dict[str, str]:
+        return {str(text_of(value)): name for name, values in self.groups for value in values}
+
+    def expression(self, column: ir.Column) -> ir.Value:
+        """Return the name of each value's group."""
+        if self.rest == "keep":
+            return mapped(column, self._targets, as_text(column))
+        return mapped(
+            column, self._targets, ibis.literal(SUPPRESSED if self.rest == "error" else "other")
+        )
+
+    def known(self, column: ir.Column) -> ir.BooleanValue | None:
+        """Return whether a value is null or belongs to a group; None where the rest is allowed."""
+        if self.rest != "error":
+            return None
+        found = mapped(column, dict.fromkeys(self._targets, True), ibis.literal(False))
+        return column.isnull() | found
+
+
+def _values(mask: str, parameter: str, given: object) -> tuple[Value, ...]:
+    """Return a list of values, none twice."""
+    allowed = "a list of texts, numbers or booleans, none twice"
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise parameters.wrong(mask, parameter, given, allowed)
+    values = tuple(given)
+    if not all(isinstance(value, (str, int, float)) for value in values):
+        raise parameters.wrong(mask, parameter, list(values), allowed)
+    if len({text_of(value) for value in values}) < len(values):
+        raise parameters.wrong(mask, parameter, list(values), allowed)
+    return values
+
+
+def _groups(mask: str, given: object) -> tuple[tuple[str, tuple[Value, ...]], ...]:
+    """Return groups in their normal form; each has values, and no value is in two of them."""
+    pairs = tuple(given.items()) if isinstance(given, Mapping) else given
+    if not isinstance(pairs, tuple) or not all(isinstance(p, tuple) and len(p) == 2 for p in pairs):
+        raise parameters.wrong(
+            mask, "groups", given, "a mapping from group names to lists of values"
+        )
+    found: dict[str, tuple[Value, ...]] = {}
+    owner: dict[str | None, str] = {}
+    for name, values in pairs:
+        group = parameters.text(mask, "groups", text_of(name))
+        found[group] = _values(mask, f"groups.{group}", values)
+        for value in found[group]:
+            other = owner.setdefault(text_of(value), group)
+            if other != group:
+                raise PolicyError(
+                    f"Mask {mask!r}: value {value!r} is in the groups {other!r} and {group!r}.",
+                    hint="Put each value into one group.",
+                )
+    if not owner:
+        raise parameters.wrong(mask, "groups", given, "at least one group with at least one value")
+    return tuple(found.items())

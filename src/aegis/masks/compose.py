@@ -1,0 +1,85 @@
+"""Several masks applied one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from aegis.masks import parameters
+from aegis.masks.base import Kind, Mask, ValueCounts
+from aegis.masks.grouping import transform
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+
+@dataclass(frozen=True)
+class Compose(Mask):
+    """Applies masks in order, each to what the one before shows.
+
+    `{compose: [{top_code: {at: 90}}, {bucketize: {width: 10}}]}` caps ages at 90 and then shows
+    their decade. Each mask must fit what the one before it shows.
+    """
+
+    name: ClassVar[str] = "compose"
+    summary: ClassVar[str] = "Applies several masks one after the other."
+    fits: ClassVar[frozenset[Kind]] = frozenset(Kind)
+    example: ClassVar[str] = "{compose: [{top_code: {at: 90}}, {bucketize: {width: 10}}]}"
+
+    masks: tuple[Mask, ...] = field(metadata={"doc": "the masks, at least two, in order"})
+
+    def __post_init__(self) -> None:
+        given: object = self.masks
+        masks = tuple(given) if isinstance(given, Iterable) else ()
+        if len(masks) < 2 or not all(isinstance(mask, Mask) for mask in masks):
+            raise parameters.wrong(self.name, "masks", given, "a list of two or more masks")
+        object.__setattr__(self, "masks", masks)
+
+    def spec(self) -> str | dict[str, Any]:
+        """Return `{compose: [...]}`."""
+        return {self.name: [mask.spec() for mask in self.masks]}
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(map(str, self.masks))})"
+
+    def check(self, kind: Kind, attribute: str) -> None:
+        """Raise `PolicyError` when a mask does not fit what the one before it shows."""
+        for mask in self.masks:
+            mask.check(kind, attribute)
+            kind = mask.output_kind(kind)
+
+    def output_kind(self, kind: Kind) -> Kind:
+        """Return what the last mask shows."""
+        return reduce(lambda shown, mask: mask.output_kind(shown), self.masks, kind)
+
+    @property
+    def fitted(self) -> bool:
+        """Whether all of the masks are."""
+        return all(mask.fitted for mask in self.masks)
+
+    def fit(self, data: ValueCounts) -> Compose:
+        """Return the masks, each fitted to what the one before it shows."""
+        if self.fitted:
+            return self
+        fitted = []
+        for mask in self.masks:
+            fitted.append(mask.fit(data))
+            if len(fitted) < len(self.masks):
+                data = transform(fitted[-1], data)
+        return replace(self, masks=tuple(fitted))
+
+    def expression(self, column: ir.Column) -> ir.Value:
+        """Return the expression of the last mask on that of the one before, and so on."""
+        return reduce(lambda shown, mask: mask.expression(shown), self.masks, column)
+
+    def known(self, column: ir.Column) -> ir.BooleanValue | None:
+        """Return whether every mask knows what it is given; None where all know everything."""
+        found = None
+        for mask in self.masks:
+            known = mask.known(column)
+            if known is not None:
+                found = known if found is None else found & known
+            column = mask.expression(column)
+        return found

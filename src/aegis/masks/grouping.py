@@ -1,0 +1,193 @@
+"""What masks treat alike: groupings of a column's distinct values, and their partial order.
+
+A grouping is obtained by evaluating the mask's own expression on the distinct values, so it
+cannot differ from what the mask does to a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Any
+
+import ibis
+import ibis.expr.datatypes as dt
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from aegis.errors import InternalError
+from aegis.masks.base import Kind, Mask, ValueCounts
+from aegis.masks.mapping import text_of
+from aegis.sources import embedded
+
+NULL_LABEL = "null"
+Codes = npt.NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """Which distinct values of a column a mask treats alike.
+
+    Attributes
+    ----------
+    codes
+        Group of each distinct value, shape (V,), int32, numbered from 0 in order of first
+        appearance. NaN is one value, null is one value, and -0.0 is 0.0.
+    shown
+        The masked value of each group, shape (size,).
+    """
+
+    codes: npt.NDArray[np.int32]
+    shown: pa.Array
+
+    @property
+    def size(self) -> int:
+        """Number of groups."""
+        return len(self.shown)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The masked values as text, for display: "null" for null, 39 for 39.0, dates as ISO."""
+        return tuple(
+            NULL_LABEL if value is None else str(text_of(value)) for value in self.shown.to_pylist()
+        )
+
+
+def evaluate(
+    masks: Sequence[Mask],
+    values: pa.Array,
+    dtype: dt.DataType | None = None,
+    connection: Any = None,
+) -> list[Grouping]:
+    """Return the grouping of `values` by each mask, from one query.
+
+    Parameters
+    ----------
+    masks
+        Fitted masks that fit the column.
+    values
+        Distinct values of a column, shape (V,).
+    dtype
+        The column's Ibis type where the array's own does not tell; the values are cast to it.
+    connection
+        The Ibis connection to evaluate on; by default the embedded engine.
+
+    Raises
+    ------
+    InternalError
+        A mask is not fitted.
+    """
+    if not masks:
+        return []
+    shown = _masked(masks, values, dtype, connection or embedded())
+    return [_group(column) for column in shown]
+
+
+def transform(mask: Mask, data: ValueCounts) -> ValueCounts:
+    """Return the distinct masked values of `data` and how many rows hold each."""
+    [grouping] = evaluate([mask], data.values)
+    counts = np.bincount(grouping.codes, weights=data.counts, minlength=grouping.size)
+    order = pc.sort_indices(grouping.shown, null_placement="at_end")
+    dtype = ibis.dtype(grouping.shown.type)
+    return ValueCounts(
+        Kind.of(dtype) or Kind.TEXT,
+        grouping.shown.take(order),
+        np.rint(counts).astype(np.int64)[order.to_numpy()],
+    )
+
+
+def _masked(
+    masks: Sequence[Mask], values: pa.Array, dtype: dt.DataType | None, connection: Any
+) -> list[pa.ChunkedArray]:
+    """Return the masked values of each mask, in the order of `values`."""
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if dtype is not None:
+        values = values.cast(dtype.to_pyarrow())
+    rows = np.arange(len(values), dtype=np.int64)
+    # Built from a buffer: Arrow imports pandas to convert a NumPy array.
+    numbers = pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(rows)])
+    table = ibis.memtable(pa.Table.from_arrays([numbers, values], names=["row", "value"]))
+    column = table["value"]
+    query = table.select(
+        "row", **{f"mask_{i}": mask.expression(column) for i, mask in enumerate(masks)}
+    )
+    result = connection.to_pyarrow(query)
+    returned = result.column("row").to_numpy()
+    if not np.array_equal(returned, rows):
+        result = result.take(pc.sort_indices(result.column("row")))
+    return [result.column(f"mask_{i}") for i in range(len(masks))]
+
+
+def _group(column: pa.ChunkedArray) -> Grouping:
+    if pa.types.is_floating(column.type):
+        # -0.0 + 0.0 is 0.0; NaN is one value to Arrow's dictionary already.
+        column = pc.add(column, pa.scalar(0.0, column.type))
+    encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    return Grouping(
+        encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32), encoded.dictionary
+    )
+
+
+def refines(fine: Codes, coarse: Codes) -> bool:
+    """Return whether each group of `fine` lies within one group of `coarse`.
+
+    Both are arrays of shape (V,) of codes from 0 on. Every grouping refines itself and the one
+    group of all values.
+    """
+    _check_sizes(fine, coarse)
+    if not len(fine):
+        return True
+    member = np.empty(int(fine.max()) + 1, dtype=np.int64)
+    member[fine] = coarse
+    return bool((member[fine] == coarse).all())
+
+
+def same(left: Codes, right: Codes) -> bool:
+    """Return whether two groupings have the same groups, however they are numbered."""
+    return refines(left, right) and refines(right, left)
+
+
+def common_refinement(groupings: Sequence[Codes]) -> npt.NDArray[np.int32]:
+    """Return the coarsest grouping that refines all `groupings`, numbered by first appearance.
+
+    Each is an array of shape (V,) of codes from 0 on; so is the result, int32. Raises
+    `InternalError` when there are none, or of different shapes.
+    """
+    if not groupings:
+        raise InternalError("There is no grouping to refine.")
+    first, *others = groupings
+    return reduce(_refined, others, _renumbered(first.astype(np.int64)))
+
+
+def _refined(left: npt.NDArray[np.int32], right: Codes) -> npt.NDArray[np.int32]:
+    _check_sizes(left, right)
+    width = int(right.max(initial=0)) + 1
+    return _renumbered(left.astype(np.int64) * width + right)
+
+
+def _renumbered(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+    """Return codes for `keys`, numbered from 0 in order of first appearance."""
+    if not len(keys):
+        return np.zeros(0, dtype=np.int32)
+    size = int(keys.max()) + 1
+    if size > 4 * len(keys) + 1024:
+        _, keys = np.unique(keys, return_inverse=True)
+        size = int(keys.max()) + 1
+    first = np.full(size, len(keys), dtype=np.int64)
+    # Assigned in reverse: of several positions of a key the least is the last one written.
+    first[keys[::-1]] = np.arange(len(keys) - 1, -1, -1)
+    present = np.sort(first[first < len(keys)])
+    number = np.empty(size, dtype=np.int32)
+    number[keys[present]] = np.arange(len(present), dtype=np.int32)
+    return number[keys]
+
+
+def _check_sizes(left: Codes, right: Codes) -> None:
+    if left.shape != right.shape:
+        raise InternalError(f"Groupings of {len(left)} and {len(right)} values cannot be compared.")

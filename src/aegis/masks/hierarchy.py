@@ -1,0 +1,290 @@
+"""Generalisation hierarchies: the groups of a value, one level above the other."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import ibis
+import pyarrow as pa
+
+from aegis.errors import DataError, PolicyError
+from aegis.masks.mapping import key_of, text_of
+
+SEPARATORS = (";", ",", "\t", "|")
+NULL = "NULL"
+Row = tuple[str | None, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy:
+    """A generalisation hierarchy: per value its group on every level.
+
+    Level 0 is the value itself; a higher level never splits a group of a lower one. Hierarchies
+    with the same rows are equal and hash alike, whatever their name and the order of their rows.
+
+    Attributes
+    ----------
+    rows
+        One row per value: the value as text (None for null), then its group on levels 1, 2, ...;
+        all rows equally long.
+    name
+        Where the hierarchy comes from, for messages.
+    """
+
+    rows: tuple[Row, ...]
+    name: str = "hierarchy"
+
+    def __post_init__(self) -> None:
+        _check_rows(self.rows, self.name)
+
+    @classmethod
+    def from_csv(cls, path: str | Path, *, null: str = NULL) -> Hierarchy:
+        """Read a hierarchy in the format of ARX (https://arx.deidentifier.org).
+
+        No header; column 0 is the value, each further column one level up. The separator is the
+        first of ; , tab | that makes all rows equally long. A byte order mark, blank lines,
+        quotes and trailing separators are read as usual.
+
+        Parameters
+        ----------
+        path
+            The file, UTF-8.
+        null
+            The text in column 0 that stands for null.
+
+        Raises
+        ------
+        DataError
+            The file cannot be read, or is not a hierarchy (see `Hierarchy`).
+        """
+        file = Path(path)
+        rows = _split(_read(file), file.name)
+        return cls(
+            tuple((None if value == null else value, *groups) for value, *groups in rows), file.name
+        )
+
+    @classmethod
+    def from_levels(cls, levels: Mapping[Any, Any], *, name: str = "hierarchy") -> Hierarchy:
+        """Return the hierarchy of `{value: [group on level 1, on level 2, ...]}`; None is null."""
+        rows = []
+        for value, groups in levels.items():
+            listed = (
+                groups if isinstance(groups, Sequence) and not isinstance(groups, str) else [groups]
+            )
+            rows.append((text_of(value), *(_group_name(group, name) for group in listed)))
+        return cls(tuple(rows), name)
+
+    @classmethod
+    def from_tree(cls, tree: Mapping[Any, Any], *, name: str = "hierarchy") -> Hierarchy:
+        """Return the hierarchy of nested mappings that end in lists of values.
+
+        `{Europe: {north: [Oslo, Turku], south: [Rome]}, Asia: {east: [Tokyo]}}` has the levels
+        value, region, continent. `{levels: {value: [groups ...]}}` is read by `from_levels`.
+
+        Raises
+        ------
+        PolicyError
+            The tree is empty or not made of mappings and lists.
+        DataError
+            Its branches differ in depth, or a value occurs twice.
+        """
+        if not isinstance(tree, Mapping) or not tree:
+            raise PolicyError(
+                f"Hierarchy {name}: {tree!r} is not a tree.",
+                hint="Write nested mappings that end in lists of values, or {levels: {value: [...]}}.",
+            )
+        levels = tree.get("levels")
+        if len(tree) == 1 and isinstance(levels, Mapping):
+            return cls.from_levels(levels, name=name)
+        return cls(tuple(_leaves(tree, (), name)), name)
+
+    @property
+    def height(self) -> int:
+        """Number of levels, level 0 (the values themselves) included: levels are 0 .. height - 1."""
+        return len(self.rows[0])
+
+    @cached_property
+    def values(self) -> tuple[str | None, ...]:
+        """The values that the hierarchy covers, as text, None for null; in the order of the rows."""
+        return tuple(row[0] for row in self.rows)
+
+    def groups(self, level: int) -> dict[str | None, tuple[str | None, ...]]:
+        """Return the groups of a level and their values, both in the order of the rows.
+
+        Raises `PolicyError` for a level that the hierarchy does not have.
+        """
+        self.require(level)
+        found: dict[str | None, list[str | None]] = {}
+        for row in self.rows:
+            found.setdefault(row[level], []).append(row[0])
+        return {group: tuple(values) for group, values in found.items()}
+
+    def targets(self, level: int) -> dict[str | None, str | None]:
+        """Return the group of each value on `level`."""
+        self.require(level)
+        return {row[0]: row[level] for row in self.rows}
+
+    def require(self, level: int) -> None:
+        """Raise `PolicyError` unless the hierarchy has `level`."""
+        if not 0 <= level < self.height:
+            raise PolicyError(
+                f"Hierarchy {self.name} has no level {level}.",
+                hint=f"Its levels are 0 (the values themselves) to {self.height - 1}.",
+            )
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the rows, in hexadecimal; the order of the rows does not matter."""
+        rows = sorted(json.dumps(row) for row in self.rows)
+        return hashlib.sha256("\n".join(rows).encode()).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Hierarchy) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"Hierarchy({self.name!r}, values={len(self.rows)}, height={self.height})"
+
+    def uncovered(self, values: pa.Array | Iterable[object]) -> tuple[str, ...]:
+        """Return the values that the hierarchy does not cover, as text, in their order.
+
+        Values are compared as a column of their type is: the number 39 is covered by "39". Null
+        is always covered: it stays null where the hierarchy has no row for it.
+        """
+        listed = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
+        dtype = _type_of(values, listed)
+        covered = {key_of(value, dtype) for value in self.values if value is not None} - {None}
+        missing = (value for value in listed if value is not None and value not in covered)
+        return tuple(str(text_of(value)) for value in missing)
+
+    def cover(self, values: pa.Array | Iterable[object], attribute: str) -> None:
+        """Raise `DataError` that lists up to five uncovered values of `attribute`, if any."""
+        missing = self.uncovered(values)
+        if missing:
+            shown = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
+            raise DataError(
+                f"Hierarchy {self.name} does not cover {len(missing)} of the values of "
+                f"{attribute!r}: {shown}.",
+                hint="Add a row for each of them.",
+            )
+
+
+def _type_of(values: Any, listed: list[Any]) -> Any:
+    """Return the Ibis type of an Arrow array, or of the first value of a list that is not null."""
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return ibis.dtype(values.type)
+    first = next((value for value in listed if value is not None), "")
+    return (
+        ibis.literal(first).type()
+        if not isinstance(first, int)
+        else ibis.dtype("boolean" if isinstance(first, bool) else "int64")
+    )
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise DataError(
+            f"Cannot read hierarchy file {file}: {error.strerror}.", hint="Check the path."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"Hierarchy file {file} is not UTF-8 text.", hint="Save it as UTF-8."
+        ) from error
+
+
+def _split(text: str, name: str) -> list[list[str]]:
+    """Return the rows of a hierarchy file under the separator that fits best."""
+    tables = [_cells(text, separator) for separator in SEPARATORS]
+    for rows in tables:
+        if rows and len(rows[0]) > 1 and len({len(row) for row in rows}) == 1:
+            return rows
+    # Nothing fits: the separator that splits the most rows gives the most useful message.
+    best = max(tables, key=lambda rows: sum(len(row) > 1 for row in rows))
+    if not any(len(row) > 1 for row in best):
+        raise DataError(
+            f"Hierarchy {name} has no row with a value and a group.",
+            hint="Write one row per value: value;group on level 1;group on level 2;...",
+        )
+    return best
+
+
+def _cells(text: str, separator: str) -> list[list[str]]:
+    rows = []
+    for row in csv.reader(text.splitlines(), delimiter=separator):
+        while len(row) > 1 and not row[-1]:
+            row.pop()
+        if any(cell.strip() for cell in row):
+            rows.append(row)
+    return rows
+
+
+def _check_rows(rows: tuple[Row, ...], name: str) -> None:
+    """Raise `DataError` unless `rows` are equally long, unique by value and nested."""
+    if not rows:
+        raise DataError(f"Hierarchy {name} is empty.", hint="Give one row per value.")
+    seen: set[str | None] = set()
+    for row in rows:
+        if len(row) != len(rows[0]) or len(row) < 2:
+            raise DataError(
+                f"Hierarchy {name}: value {row[0]!r} has {len(row) - 1} levels above it, "
+                f"value {rows[0][0]!r} has {len(rows[0]) - 1}.",
+                hint="Give every value the same number of levels, at least one.",
+            )
+        if row[0] in seen:
+            raise DataError(
+                f"Hierarchy {name}: value {row[0]!r} has two rows.", hint="Keep one of them."
+            )
+        seen.add(row[0])
+    for lower, upper in pairwise(range(1, len(rows[0]))):
+        _check_nested(rows, lower, upper, name)
+
+
+def _check_nested(rows: tuple[Row, ...], lower: int, upper: int, name: str) -> None:
+    """Raise `DataError` where level `upper` tells values apart that level `lower` does not."""
+    first: dict[str | None, Row] = {}
+    for row in rows:
+        other = first.setdefault(row[lower], row)
+        if other[upper] != row[upper]:
+            raise DataError(
+                f"Hierarchy {name}: level {upper} splits the group {row[lower]!r} of level {lower}: "
+                f"value {other[0]!r} belongs to {other[upper]!r}, value {row[0]!r} to "
+                f"{row[upper]!r}.",
+                hint="A group must lie within one group of the next level: rename or move it.",
+            )
+
+
+def _group_name(group: object, name: str) -> str:
+    text = text_of(group) if isinstance(group, (str, int, float)) else None
+    if text is None:
+        raise PolicyError(
+            f"Hierarchy {name}: {group!r} is not the name of a group.",
+            hint="Give a text or number.",
+        )
+    return text
+
+
+def _leaves(node: Any, above: tuple[str, ...], name: str) -> Iterator[Row]:
+    """Yield the row of each value below `node`; `above` holds the groups, the nearest first."""
+    if isinstance(node, Mapping):
+        for group, below in node.items():
+            yield from _leaves(below, (_group_name(group, name), *above), name)
+        return
+    for value in node if isinstance(node, list | tuple) else [node]:
+        if isinstance(value, Mapping | list | tuple):
+            raise PolicyError(
+                f"Hierarchy {name}: {value!r} is not a value.",
+                hint="A list in a tree holds values only; make deeper groups mappings.",
+            )
+        yield (text_of(value), *above)

@@ -1,0 +1,295 @@
+"""Masks that show the interval in which a number falls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil, isfinite
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import ibis
+import numpy as np
+
+from aegis.masks import arithmetic, parameters
+from aegis.masks.arithmetic import Grid
+from aegis.masks.base import Kind, Mask, ValueCounts
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+NUMERIC = frozenset({Kind.INTEGER, Kind.NUMBER})
+MOST_BINS = 1000
+
+
+@dataclass(frozen=True)
+class Bucketize(Mask):
+    """Intervals of equal width: [floor((v - origin) / width) * width + origin, + width).
+
+    Shown as text, "[20, 30[", with as many decimal places as width and origin have; or, with
+    `show: lower`, as the lower bound, a number.
+
+    Whole numbers under whole widths are exact over the full range of their type. Everything else
+    goes through 64-bit floats, with a tolerance that puts 0.3 into [0.3, 0.4[
+    (`arithmetic.quotient`); numbers more than 2**53 units of the last decimal place from 0 then
+    share two outer intervals, "]-inf, a[" and "[b, inf[". NaN and the infinities are values of
+    their own, "NaN", "inf" and "-inf". With `show: lower` they stay as they are, and the lower
+    bound of a 64-bit integer is never below the least value of its type.
+
+    Reference: bucketize of the AEGIS paper (Laskar et al., SIGMOD 2025).
+    """
+
+    name: ClassVar[str] = "bucketize"
+    summary: ClassVar[str] = "Shows the interval of a fixed width in which a number falls."
+    fits: ClassVar[frozenset[Kind]] = NUMERIC
+    example: ClassVar[str] = "{bucketize: {width: 10}}"
+
+    width: int | float = field(metadata={"doc": "width of an interval, above 0"})
+    origin: int | float = field(default=0, metadata={"doc": "where an interval starts"})
+    show: str = field(
+        default="interval", metadata={"doc": '"interval" ("[20, 30[") or "lower" (the number 20)'}
+    )
+
+    def __post_init__(self) -> None:
+        parameters.exact(self.name, "width", self.width, positive=True)
+        parameters.exact(self.name, "origin", self.origin)
+        parameters.one_of(self.name, "show", self.show, ("interval", "lower"))
+        grid = Grid.of(self.width, self.origin)
+        if grid.width > parameters.MOST_SCALED or grid.outermost < 1:
+            raise parameters.wrong(
+                self.name, "width", self.width, "fewer decimal places in width and origin together"
+            )
+
+    def output_kind(self, kind: Kind) -> Kind:
+        """Return text for intervals; for lower bounds a number, whole where width and origin are."""
+        if self.show == "interval":
+            return Kind.TEXT
+        return (
+            kind
+            if kind is Kind.INTEGER and Grid.of(self.width, self.origin).digits == 0
+            else Kind.NUMBER
+        )
+
+    def expression(self, column: ir.Column) -> ir.Value:
+        """Return the interval, or its lower bound, of each number."""
+        grid = Grid.of(self.width, self.origin)
+        dtype = column.type()
+        if grid.digits == 0 and dtype.is_integer():
+            value = arithmetic.widened(column)
+            shown = self._whole(value, grid, wide=dtype.nbytes == 8)
+        elif grid.digits == 0 and dtype.is_decimal():
+            outer = _outer(grid, (arithmetic.SAFE_INT64 - grid.origin) // grid.width)
+            value, inside = arithmetic.floor_decimal(column, *outer)
+            shown = self._whole(value, grid, wide=False)
+            if inside is not None:
+                shown = self._fallback(column, shown, inside, outer, 0)
+        else:
+            shown = self._floating(column, grid)
+        return arithmetic.keep_null(column, shown)
+
+    def _whole(self, value: ir.IntegerValue, grid: Grid, *, wide: bool) -> ir.Value:
+        """Return the mask of whole numbers; `wide`: they may come near the ends of 64 bits."""
+        rest = arithmetic.remainder(value, grid.width, grid.origin)
+        least, most = arithmetic.limits(value.type())
+        if self.show == "lower":
+            start = (rest + least).cast(value.type())
+            safe = ibis.ifelse(value < start, start, value) if wide else value
+            return (safe - rest).cast(value.type())
+        low = value - rest
+        text = arithmetic.interval(low.cast("string"), (low + grid.width).cast("string"))
+        if not wide:
+            return text
+        far = value.cast("decimal(38,0)") - rest.cast("decimal(38,0)")
+        return ibis.ifelse(
+            value.between(
+                arithmetic.constant(least + grid.width, value),
+                arithmetic.constant(most - grid.width, value),
+            ),
+            text,
+            arithmetic.interval(far.cast("string"), (far + grid.width).cast("string")),
+        )
+
+    def _floating(self, column: ir.NumericValue, grid: Grid) -> ir.Value:
+        outer = _outer(grid, grid.outermost)
+        low, high = (bound / grid.scale for bound in outer)
+        inside = (column >= low) & (column < high)
+        safe = ibis.ifelse(inside, column, ibis.literal(0).cast(column.type()))
+        start = arithmetic.quotient(safe, grid) * grid.width + grid.origin
+        if self.show == "lower":
+            shown = start.cast("float64")
+            if grid.scale > 1:
+                shown = shown / grid.scale
+        else:
+            shown = arithmetic.interval(
+                arithmetic.scaled_text(start, grid.digits),
+                arithmetic.scaled_text(start + grid.width, grid.digits),
+            )
+        return self._fallback(column, shown, inside, outer, grid.digits)
+
+    def _fallback(
+        self,
+        column: ir.NumericValue,
+        shown: ir.Value,
+        inside: ir.BooleanValue,
+        outer: tuple[int, int],
+        digits: int,
+    ) -> ir.Value:
+        """Return `shown` where `inside` holds, and the special and outermost values elsewhere."""
+        low, high = outer
+        floating = column.type().is_floating()
+        number = column.cast("float64")
+        if self.show == "lower":
+            cases = [(inside, shown.cast("float64"))]
+            if floating:
+                cases.append((number.isnan() | number.isinf(), number))
+            return ibis.cases(
+                *cases,
+                (number > 0, float(high / 10**digits)),
+                else_=ibis.literal(float("-inf")),
+            )
+        texts: list[tuple[Any, Any]] = [(inside, shown)]
+        if floating:
+            infinity = ibis.ifelse(number > 0, "inf", "-inf")
+            texts += [(number.isnan(), "NaN"), (number.isinf(), infinity)]
+        return ibis.cases(
+            *texts,
+            (number > 0, f"[{parameters.scaled_text(high, digits)}, inf["),
+            else_=f"]-inf, {parameters.scaled_text(low, digits)}[",
+        )
+
+
+def _outer(grid: Grid, cells: int) -> tuple[int, int]:
+    """Return the bounds, scaled, `cells` intervals below and above the origin."""
+    return -cells * grid.width + grid.origin, cells * grid.width + grid.origin
+
+
+@dataclass(frozen=True)
+class _Cuts(Mask):
+    """What masks with cut points share: the expression over `edges`."""
+
+    count: int = field(metadata={"doc": "number of intervals, at least 2"})
+    edges: tuple[int | float, ...] | None = field(
+        default=None, metadata={"doc": "cut points between the intervals; learnt from the data"}
+    )
+
+    fits: ClassVar[frozenset[Kind]] = NUMERIC
+
+    def __post_init__(self) -> None:
+        parameters.whole(self.name, "count", self.count, at_least=2, at_most=MOST_BINS)
+        if self.edges is not None:
+            cuts = parameters.edges(self.name, self.edges)
+            if len(cuts) >= self.count:
+                raise parameters.wrong(
+                    self.name, "edges", list(cuts), f"at most {self.count - 1} cut points"
+                )
+            object.__setattr__(self, "edges", cuts)
+
+    @property
+    def fitted(self) -> bool:
+        """Whether the cut points are known."""
+        return self.edges is not None
+
+    def expression(self, column: ir.Column) -> ir.Value:
+        """Return the interval of each number as text; raise `InternalError` before fitting."""
+        self.require_fitted()
+        shown = _choose(column, self.edges or (), list(_labels(self.edges or ())))
+        if column.type().is_floating():
+            shown = ibis.ifelse(column.isnan(), "NaN", shown)
+        return arithmetic.keep_null(column, shown)
+
+
+def _labels(edges: tuple[int | float, ...]) -> Iterator[str]:
+    """Yield the texts of the intervals between `edges`, open at both ends."""
+    texts = [parameters.number_text(edge) for edge in edges]
+    for low, high in zip([None, *texts], [*texts, None], strict=True):
+        opening = "]-inf" if low is None else f"[{low}"
+        yield f"{opening}, {'inf' if high is None else high}["
+
+
+def _choose(column: ir.NumericValue, edges: tuple[int | float, ...], labels: list[str]) -> ir.Value:
+    """Return the label of each number's interval by bisection: depth log2 of the intervals."""
+    if not edges:
+        return ibis.literal(labels[0])
+    middle = len(edges) // 2
+    return ibis.ifelse(
+        column < _edge(column, edges[middle]),
+        _choose(column, edges[:middle], labels[: middle + 1]),
+        _choose(column, edges[middle + 1 :], labels[middle + 1 :]),
+    )
+
+
+def _edge(column: ir.NumericValue, edge: float) -> ir.Value:
+    """Return a cut point as a literal; for whole numbers as one, so that none loses digits."""
+    if column.type().is_integer():
+        low, high = arithmetic.limits(column.type())
+        if low <= ceil(edge) <= high:
+            return arithmetic.constant(ceil(edge), column)
+    return ibis.literal(float(edge))
+
+
+def _finite(data: ValueCounts) -> tuple[list[Fraction], np.ndarray[Any, np.dtype[np.int64]]]:
+    """Return the values that are neither null, NaN nor infinite, exactly, with their counts."""
+    kept = [
+        (parameters.as_fraction(value), count)
+        for value, count in zip(data.values.to_pylist(), data.counts, strict=True)
+        if value is not None and isfinite(value)
+    ]
+    return [value for value, _ in kept], np.array([count for _, count in kept], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class EqualWidth(_Cuts):
+    """A given number of intervals of equal width between the least and the greatest value.
+
+    Fitting sets `edges`, the count - 1 inner cut points; the outer intervals are open, so that a
+    value of tomorrow always falls somewhere (the infinities too). NaN is shown as "NaN". A column
+    without two different finite values gets one interval. The cut points give away the range of
+    the data.
+
+    Reference: equal-width generalisation of the AEGIS paper (Laskar et al., SIGMOD 2025).
+    """
+
+    name: ClassVar[str] = "equal_width"
+    summary: ClassVar[str] = "Shows in which of a number of equally wide intervals a number falls."
+    example: ClassVar[str] = "{equal_width: {count: 5}}"
+
+    def fit(self, data: ValueCounts) -> EqualWidth:
+        """Return the mask with the cut points of `data`; a fitted mask stays as it is."""
+        if self.fitted:
+            return self
+        values, _ = _finite(data)
+        if not values or min(values) == max(values):
+            return EqualWidth(self.count, ())
+        low, span = min(values), max(values) - min(values)
+        cuts = (parameters.plain(low + span * i / self.count) for i in range(1, self.count))
+        return EqualWidth(self.count, tuple(dict.fromkeys(cuts)))
+
+
+@dataclass(frozen=True)
+class Quantiles(_Cuts):
+    """Intervals that hold about equally many rows.
+
+    Fitting sets `edges`: for each j = 1 .. count - 1 the value for which the share of rows below
+    it comes nearest to j / count (the lesser value on a tie), never the least value; duplicates
+    are dropped, so a frequent value may leave fewer intervals. Null, NaN and the infinities do not
+    count. The outer intervals are open; NaN is shown as "NaN". The cut points are values of the
+    data.
+    """
+
+    name: ClassVar[str] = "quantiles"
+    summary: ClassVar[str] = "Shows in which quantile of the distribution a number falls."
+    example: ClassVar[str] = "{quantiles: {count: 4}}"
+
+    def fit(self, data: ValueCounts) -> Quantiles:
+        """Return the mask with the cut points of `data`; a fitted mask stays as it is."""
+        if self.fitted:
+            return self
+        values, counts = _finite(data)
+        # Whole numbers throughout, so that ties are ties: rows below * count against j * rows.
+        below = (np.cumsum(counts) - counts)[1:] * self.count
+        if not len(below):
+            return Quantiles(self.count, ())
+        goals = np.arange(1, self.count) * int(counts.sum())
+        nearest = np.abs(below[None, :] - goals[:, None]).argmin(axis=1)
+        cuts = (parameters.plain(values[i + 1]) for i in dict.fromkeys(nearest.tolist()))
+        return Quantiles(self.count, tuple(cuts))

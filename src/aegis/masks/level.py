@@ -1,0 +1,80 @@
+"""The mask that shows a level of the attribute's hierarchy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import ibis
+
+from aegis.errors import InternalError, PolicyError
+from aegis.masks import parameters
+from aegis.masks.base import SUPPRESSED, Kind, Mask
+from aegis.masks.hierarchy import Hierarchy
+from aegis.masks.mapping import mapped
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+
+@dataclass(frozen=True)
+class Level(Mask):
+    """The group of a value on one level of the attribute's hierarchy; level 0 is the value itself.
+
+    Null stays null unless the hierarchy has a row for it. From level 1 on, a value that the
+    hierarchy does not cover is unknown: `known` finds it and the expression shows "*".
+    """
+
+    name: ClassVar[str] = "level"
+    summary: ClassVar[str] = "Shows the group of a value on a level of the attribute's hierarchy."
+    fits: ClassVar[frozenset[Kind]] = frozenset(Kind)
+    example: ClassVar[str] = "{level: 2}"
+
+    level: int = field(metadata={"doc": "the level, 0 being the value itself"})
+    hierarchy: Hierarchy | None = field(default=None, metadata={"policy": False})
+
+    def __post_init__(self) -> None:
+        parameters.whole(self.name, "level", self.level)
+        if self.hierarchy is not None:
+            self.hierarchy.require(self.level)
+
+    def spec(self) -> str | dict[str, Any]:
+        """Return `{level: n}`; the hierarchy is the attribute's."""
+        return {self.name: self.level}
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.level})"
+
+    def check(self, kind: Kind, attribute: str) -> None:
+        """Raise `PolicyError` when the attribute has no hierarchy."""
+        super().check(kind, attribute)
+        if self.hierarchy is None:
+            raise PolicyError(
+                f"Mask {str(self)!r}: attribute {attribute!r} has no hierarchy.",
+                hint="Name one under `hierarchy:` of the attribute.",
+            )
+
+    def output_kind(self, kind: Kind) -> Kind:
+        """Return `kind` for level 0, text for all others."""
+        return kind if self.level == 0 else Kind.TEXT
+
+    def expression(self, column: ir.Column) -> ir.Value:
+        """Return the group of each value; raise `InternalError` without a hierarchy."""
+        if self.level == 0:
+            return column
+        targets = self._targets()
+        of_null = targets.pop(None, None)
+        shown = mapped(column, targets, ibis.literal(SUPPRESSED))
+        return shown if of_null is None else ibis.ifelse(column.isnull(), of_null, shown)
+
+    def known(self, column: ir.Column) -> ir.BooleanValue | None:
+        """Return whether a value is null or covered by the hierarchy; None for level 0."""
+        if self.level == 0:
+            return None
+        covered = {value: True for value in self._targets() if value is not None}
+        return column.isnull() | mapped(column, covered, ibis.literal(False))
+
+    def _targets(self) -> dict[Any, Any]:
+        if self.hierarchy is None:
+            raise InternalError(f"Mask {str(self)!r} has no hierarchy to look values up in.")
+        return self.hierarchy.targets(self.level)

@@ -1,0 +1,261 @@
+"""Masks that show a coarser number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+import ibis
+
+from aegis.errors import PolicyError
+from aegis.masks import arithmetic, parameters
+from aegis.masks.arithmetic import Grid
+from aegis.masks.base import Kind, Mask
+from aegis.masks.intervals import NUMERIC
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+
+@dataclass(frozen=True)
+class Round(Mask):
+    """The nearest multiple of a step, or the number with so many significant digits.
+
+    Halves go up, towards plus infinity. Whole numbers stay whole under a whole step and under
+    significant digits, and are exact; one within a step of the ends of 64 bits whose multiple
+    would not fit stays as it is. Everything else becomes a 64-bit float, with the tolerance of
+    `arithmetic.quotient`; floats beyond 2**53 steps stay as they are, as do NaN, the infinities
+    and, with `digits`, floats outside 1e-290 .. 1e290.
+    """
+
+    name: ClassVar[str] = "round"
+    summary: ClassVar[str] = "Rounds a number to a step or to significant digits."
+    fits: ClassVar[frozenset[Kind]] = NUMERIC
+    example: ClassVar[str] = "{round: {step: 5}}"
+
+    step: int | float | None = field(
+        default=None, metadata={"doc": "multiples to round to, above 0 (or give digits)"}
+    )
+    digits: int | None = field(
+        default=None, metadata={"doc": "significant digits, 1 to 15 (or give step)"}
+    )
+
+    def __post_init__(self) -> None:
+        if (self.step is None) == (self.digits is None):
+            given = "neither" if self.step is None else "both"
+            raise PolicyError(
+                f"Mask {self.name!r} takes 'step' or 'digits'; {given} given.",
+                hint="For example {round: {step: 5}} or {round: {digits: 2}}.",
+            )
+        if self.step is not None:
+            parameters.exact(self.name, "step", self.step, positive=True)
+        if self.digits is not None:
+            parameters.whole(self.name, "digits", self.digits, at_least=1, at_most=15)
+
+    def output_kind(self, kind: Kind) -> Kind:
+        """Return `kind`, but a number where whole numbers are rounded to a fractional step."""
+        whole = self.step is None or parameters.decimals(self.step) == 0
+        return kind if whole else Kind.NUMBER
+
+    def expression(self, column: ir.Column) -> ir.Value:
+        """Return the rounded number."""
+        if self.step is None:
+            return self._significant(column, self.digits or 1)
+        grid = Grid.of(self.step)
+        if grid.digits == 0 and column.type().is_integer():
+            value = arithmetic.widened(column)
+            return _nearest(value, ibis.literal(grid.width), grid.width)
+        return _nearest_float(column, grid)
+
+    @staticmethod
+    def _significant(column: ir.NumericValue, digits: int) -> ir.Value:
+        if not column.type().is_integer():
+            return _significant_float(column.cast("float64"), digits)
+        value = arithmetic.widened(column)
+        low, high = arithmetic.limits(value.type())
+        steps = []
+        for length in range(digits, len(str(high))):
+            largest = 10**length - 1
+            small = value <= arithmetic.constant(largest, value)
+            if low < 0:
+                small = small & (value >= -largest)
+            steps.append((small, 10 ** (length - digits)))
+        step = ibis.cases(*steps, else_=10 ** (len(str(high)) - digits)).cast("int64")
+        return _nearest(value, step, None)
+
+
+def _nearest(value: ir.IntegerValue, step: ir.IntegerValue, width: int | None) -> ir.IntegerValue:
+    """Return the multiple of `step` nearest to `value`, or `value` where it would not fit."""
+    least, greatest = arithmetic.limits(value.type())
+    rest = arithmetic.remainder(value, width) if width else (value % step + step) % step
+    up = rest * 2 >= step
+    most = arithmetic.constant(greatest, value)
+    return ibis.cases(
+        (up & (value <= most - (step - rest)), value + (step - rest)),
+        (~up & (value >= rest + least), value - rest),
+        else_=value,
+    ).cast(value.type())
+
+
+def _nearest_float(column: ir.NumericValue, grid: Grid) -> ir.FloatingValue:
+    value = column.cast("float64")
+    most = grid.outermost * grid.width / grid.scale
+    inside = column.between(-most, most)
+    safe = ibis.ifelse(inside, column, ibis.literal(0).cast(column.type()))
+    multiple = (arithmetic.quotient(safe, grid, half=True) * grid.width).cast("float64")
+    if grid.scale > 1:
+        multiple = multiple / grid.scale
+    return ibis.ifelse(inside, multiple, value)
+
+
+def _significant_float(value: ir.FloatingValue, digits: int) -> ir.FloatingValue:
+    """Return the number with `digits` significant digits.
+
+    An exponent that the engine's logarithm misses by one, just beside a power of ten, does no
+    harm: with at most 15 digits both units round such a number to that power.
+    """
+    size = value.abs()
+    inside = size.between(1e-290, 1e290)
+    safe = ibis.ifelse(inside, value, 1.0)
+    place = safe.abs().log10().floor() - (digits - 1)
+    ten = ibis.literal(10.0)
+    one = Grid(1, 0, 0)
+    # Powers up to 10**22 are exact floats, so dividing by one gives the nearest float, as multiplying
+    # by 0.01 would not.
+    large = arithmetic.quotient(safe / ten**place, one, half=True) * ten**place
+    small = arithmetic.quotient(safe * ten ** (-place), one, half=True) / ten ** (-place)
+    return ibis.ifelse(inside, ibis.ifelse(place > 0, large, small), value)
+
+
+@dataclass(frozen=True)
+class _Coding(Mask):
+    """What top and bottom coding share."""
+
+    at: int | float = field(metadata={"doc": "the bound"})
+
+    fits: ClassVar[frozenset[Kind]] = NUMERIC
+    top: ClassVar[bool]
+
+    def __post_init__(self) -> None:
+        parameters.number(self.name, "at", self.at)
+
+    def output_kind(self, kind: Kind) -> Kind:
+        """Return `kind`: numbers stay numbers."""
+        return kind
+
+    def check(self, kind: Kind, attribute: str) -> None:
+        """Raise `PolicyError` when the mask does not fit, or would make fractions of whole numbers."""
+        super().check(kind, attribute)
+        if kind is Kind.INTEGER and parameters.decimals(self.at):
+            raise PolicyError(
+                f"Mask {str(self)!r} of attribute {attribute!r}: the column holds whole numbers.",
+                hint="Give a whole number as 'at'.",
+            )
+
+    def expression(self, column: ir.Column) -> ir.Value:
+        """Return the number, or the bound where it lies beyond it; NaN and null stay."""
+        dtype = column.type()
+        if dtype.is_integer() and not parameters.decimals(self.at):
+            return self._whole(column)
+        value = column.cast("float64") if dtype.is_floating() else column
+        bound = _bound(value, self.at)
+        beyond = value > bound if self.top else value < bound
+        if dtype.is_floating():
+            # Engines order NaN above everything.
+            beyond = beyond & ~value.isnan()
+        return ibis.ifelse(beyond, bound, value)
+
+    def _whole(self, column: ir.IntegerValue) -> ir.Value:
+        low, high = arithmetic.limits(column.type())
+        at = int(self.at)
+        if (self.top and at >= high) or (not self.top and at <= low):
+            return column
+        if not low <= at <= high:
+            return arithmetic.keep_null(column, ibis.literal(at))
+        bound = arithmetic.constant(at, column)
+        return ibis.ifelse(column > bound if self.top else column < bound, bound, column)
+
+
+def _bound(column: ir.NumericValue, at: float) -> ir.NumericValue:
+    """Return the bound as a literal that compares with `column` without losing digits."""
+    dtype = column.type()
+    if dtype.is_decimal():
+        scale = dtype.scale or 0
+        room = (dtype.precision or 38) - scale
+        if parameters.decimals(at) <= scale and len(str(int(abs(at)))) <= room:
+            return ibis.literal(at).cast(dtype)
+    return ibis.literal(float(at))
+
+
+@dataclass(frozen=True)
+class TopCode(_Coding):
+    """Numbers above the bound become the bound: with 90, ages over 90 read 90."""
+
+    name: ClassVar[str] = "top_code"
+    summary: ClassVar[str] = "Replaces numbers above a bound by the bound."
+    example: ClassVar[str] = "{top_code: {at: 90}}"
+    top: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class BottomCode(_Coding):
+    """Numbers below the bound become the bound."""
+
+    name: ClassVar[str] = "bottom_code"
+    summary: ClassVar[str] = "Replaces numbers below a bound by the bound."
+    example: ClassVar[str] = "{bottom_code: {at: 10}}"
+    top: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class EraseDigits(Mask):
+    """Sets the last digits before the decimal point to 0 and drops what is behind it.
+
+    The number moves towards 0, to a multiple of 10**digits: with 1, 1987 becomes 1980 and -29.5
+    becomes -20. Whole numbers and decimals become whole numbers, exactly; floats stay floats. NaN
+    and the infinities stay, as do floats of 2**53 * 10**digits and more and decimals of 9 * 10**18
+    and more.
+
+    Reference: "erase the last n digits" of the AEGIS paper (Laskar et al., SIGMOD 2025).
+    """
+
+    name: ClassVar[str] = "erase_digits"
+    summary: ClassVar[str] = "Sets the last digits of a number to 0."
+    fits: ClassVar[frozenset[Kind]] = NUMERIC
+    example: ClassVar[str] = "{erase_digits: {digits: 1}}"
+
+    digits: int = field(metadata={"doc": "how many digits, 1 to 18"})
+
+    def __post_init__(self) -> None:
+        parameters.whole(self.name, "digits", self.digits, at_least=1, at_most=18)
+
+    def output_kind(self, kind: Kind) -> Kind:
+        """Return `kind`: numbers stay numbers."""
+        return kind
+
+    def expression(self, column: ir.Column) -> ir.Value:
+        """Return the number with its last digits erased."""
+        unit = 10**self.digits
+        if column.type().is_integer():
+            return _towards_zero(arithmetic.widened(column), unit)
+        if column.type().is_decimal():
+            # Digits before the point of v and of -v are erased alike, and floor is exact for v >= 0.
+            whole, inside = arithmetic.floor_decimal(column.abs())
+            kept = _towards_zero(whole, unit)
+            shown = ibis.ifelse(column < 0, -kept, kept)
+            return (
+                shown if inside is None else ibis.ifelse(inside, shown.cast(column.type()), column)
+            )
+        value = column.cast("float64")
+        most = float(arithmetic.EXACT) * unit
+        inside = (value > -most) & (value < most)
+        whole = (ibis.ifelse(inside, value, 0.0).abs() / unit).floor()
+        kept = ibis.ifelse(value < 0, -whole, whole).cast("float64") * float(unit)
+        return ibis.ifelse(inside, kept, value)
+
+
+def _towards_zero(value: ir.IntegerValue, unit: int) -> ir.IntegerValue:
+    rest = arithmetic.remainder(value, unit)
+    if not value.type().is_unsigned_integer():
+        rest = ibis.ifelse((value < 0) & (rest > 0), rest - unit, rest)
+    return (value - rest).cast(value.type())

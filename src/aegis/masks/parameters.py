@@ -1,0 +1,124 @@
+"""Checks of mask parameters, made when a mask is constructed.
+
+Each check returns the parameter in its normal form or raises `PolicyError` that names mask and
+parameter, what was given and what is allowed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+
+from aegis.errors import InternalError, PolicyError, choices
+
+MOST_SCALED = 2**50
+"""Largest width, step or origin in units of its last decimal place: keeps all bounds exact."""
+MOST_DIGITS = 12
+"""Most decimal places of a width, step or origin."""
+
+
+def wrong(mask: str, parameter: str, given: object, allowed: str) -> PolicyError:
+    """Return the error for a parameter that is not what it must be."""
+    return PolicyError(
+        f"Mask {mask!r}: parameter {parameter!r} is {given!r}.", hint=f"Allowed: {allowed}."
+    )
+
+
+def whole(
+    mask: str, parameter: str, given: object, *, at_least: int = 0, at_most: int | None = None
+) -> int:
+    """Return `given` as an int between `at_least` and `at_most`; True and 2.0 are refused."""
+    top = "" if at_most is None else f" and at most {at_most}"
+    allowed = f"a whole number, at least {at_least}{top}"
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise wrong(mask, parameter, given, allowed)
+    if given < at_least or (at_most is not None and given > at_most):
+        raise wrong(mask, parameter, given, allowed)
+    return given
+
+
+def number(mask: str, parameter: str, given: object, *, positive: bool = False) -> int | float:
+    """Return `given` as a finite int or float, above 0 where `positive`."""
+    allowed = "a number above 0" if positive else "a finite number"
+    if isinstance(given, bool) or not isinstance(given, (int, float)):
+        raise wrong(mask, parameter, given, allowed)
+    if not math.isfinite(given) or (positive and given <= 0):
+        raise wrong(mask, parameter, given, allowed)
+    return given
+
+
+def exact(mask: str, parameter: str, given: object, *, positive: bool = False) -> int | float:
+    """Return `given` as a number whose decimal digits are few enough for exact bounds."""
+    checked = number(mask, parameter, given, positive=positive)
+    digits = decimals(checked)
+    if digits > MOST_DIGITS or abs(checked) * 10**digits > MOST_SCALED:
+        raise wrong(
+            mask,
+            parameter,
+            given,
+            f"at most {MOST_DIGITS} decimal places, and at most {MOST_SCALED} in units of the last",
+        )
+    return checked
+
+
+def one_of(mask: str, parameter: str, given: object, allowed: Sequence[str]) -> str:
+    """Return `given`, one of `allowed`."""
+    if not isinstance(given, str) or given not in allowed:
+        raise PolicyError(
+            f"Mask {mask!r}: parameter {parameter!r} is {given!r}.",
+            hint=choices(str(given), allowed),
+        )
+    return given
+
+
+def text(mask: str, parameter: str, given: object) -> str:
+    """Return `given`, a text that is not empty."""
+    if not isinstance(given, str) or not given:
+        raise wrong(mask, parameter, given, "a text that is not empty")
+    return given
+
+
+def edges(mask: str, given: object) -> tuple[int | float, ...]:
+    """Return cut points: finite numbers in strictly ascending order."""
+    allowed = "a list of numbers in ascending order, none twice"
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise wrong(mask, "edges", given, allowed)
+    cuts = tuple(number(mask, "edges", cut) for cut in given)
+    if any(left >= right for left, right in pairwise(cuts)):
+        raise wrong(mask, "edges", list(cuts), allowed)
+    return cuts
+
+
+def as_fraction(value: object) -> Fraction:
+    """Return a number of a column or parameter exactly, a float as its shortest decimal form."""
+    if isinstance(value, (int, Decimal)):
+        return Fraction(value)
+    if isinstance(value, float):
+        return Fraction(repr(value))
+    raise InternalError(f"{value!r} is not a number.")
+
+
+def plain(value: Fraction) -> int | float:
+    """Return `value` as an int where it is whole, else as the nearest float."""
+    return int(value) if value.denominator == 1 else float(value)
+
+
+def decimals(value: float) -> int:
+    """Return how many decimal places the shortest decimal form of `value` has."""
+    if isinstance(value, int) or value.is_integer():
+        return 0
+    exponent = Decimal(repr(float(value))).normalize().as_tuple().exponent
+    return max(0, -int(exponent))
+
+
+def number_text(value: float) -> str:
+    """Return a number as text without exponent: 5, 0.25, -3."""
+    return str(int(value)) if decimals(value) == 0 else format(Decimal(repr(float(value))), "f")
+
+
+def scaled_text(value: int, digits: int) -> str:
+    """Return `value` * 10**-digits as text with `digits` decimal places."""
+    return format(Decimal(value).scaleb(-digits), "f")

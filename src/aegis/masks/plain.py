@@ -1,0 +1,45 @@
+"""The two ends of every candidate list: show everything, show nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import ibis
+
+from aegis.masks.base import SUPPRESSED, Kind, Mask
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+
+@dataclass(frozen=True)
+class Identity(Mask):
+    """Shows each value as it is; null stays null."""
+
+    name: ClassVar[str] = "identity"
+    summary: ClassVar[str] = "Shows each value as it is."
+    fits: ClassVar[frozenset[Kind]] = frozenset(Kind)
+    example: ClassVar[str] = "identity"
+
+    def expression(self, column: ir.Column) -> ir.Value:
+        """Return `column` itself."""
+        return column
+
+    def output_kind(self, kind: Kind) -> Kind:
+        """Return `kind`: nothing changes."""
+        return kind
+
+
+@dataclass(frozen=True)
+class Suppress(Mask):
+    """Shows "*" for everything, null included, so that nothing can be told apart."""
+
+    name: ClassVar[str] = "suppress"
+    summary: ClassVar[str] = 'Shows "*" in place of every value, null included.'
+    fits: ClassVar[frozenset[Kind]] = frozenset(Kind)
+    example: ClassVar[str] = "suppress"
+
+    def expression(self, column: ir.Column) -> ir.Value:  # noqa: ARG002 - nothing of it is shown
+        """Return the constant "*"."""
+        return ibis.literal(SUPPRESSED)

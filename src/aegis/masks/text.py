@@ -1,0 +1,85 @@
+"""Masks of text and of codes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+import ibis
+
+from aegis.errors import PolicyError
+from aegis.masks import parameters
+from aegis.masks.base import Kind, Mask
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+SIDES = ("leading", "trailing")
+
+
+@dataclass(frozen=True)
+class Blur(Mask):
+    """Hides characters of a text or code: 12345 with `keep: 3` becomes 123**.
+
+    `keep` shows so many leading characters and hides the rest; `hide` hides so many trailing
+    characters and shows the rest; `side` turns either around. The length stays and is therefore
+    visible; a text shorter than `keep` stays as it is. A character is a Unicode code point. Whole
+    numbers are read as their decimal digits, a minus sign being a character.
+    """
+
+    name: ClassVar[str] = "blur"
+    summary: ClassVar[str] = "Hides leading or trailing characters of a text or code."
+    fits: ClassVar[frozenset[Kind]] = frozenset({Kind.TEXT, Kind.INTEGER})
+    example: ClassVar[str] = "{blur: {keep: 3}}"
+
+    keep: int | None = field(
+        default=None, metadata={"doc": "characters to show, at least 0 (or give hide)"}
+    )
+    hide: int | None = field(
+        default=None, metadata={"doc": "characters to hide, at least 1 (or give keep)"}
+    )
+    side: str | None = field(
+        default=None,
+        metadata={"doc": '"leading" (default of keep) or "trailing" (default of hide)'},
+    )
+    symbol: str = field(default="*", metadata={"doc": "the one character shown in place of each"})
+
+    def __post_init__(self) -> None:
+        if (self.keep is None) == (self.hide is None):
+            given = "neither" if self.keep is None else "both"
+            raise PolicyError(
+                f"Mask {self.name!r} takes 'keep' or 'hide'; {given} given.",
+                hint="For example {blur: {keep: 3}} or {blur: {hide: 2}}.",
+            )
+        if self.keep is not None:
+            parameters.whole(self.name, "keep", self.keep)
+        if self.hide is not None:
+            parameters.whole(self.name, "hide", self.hide, at_least=1)
+        if self.side is not None:
+            parameters.one_of(self.name, "side", self.side, SIDES)
+            if self.side == self._usual:
+                # One spelling per mask, so that equal masks are equal.
+                object.__setattr__(self, "side", None)
+        parameters.text(self.name, "symbol", self.symbol)
+        if len(self.symbol) != 1:
+            raise parameters.wrong(self.name, "symbol", self.symbol, "one character")
+
+    @property
+    def _usual(self) -> str:
+        return "trailing" if self.keep is None else "leading"
+
+    def expression(self, column: ir.Column) -> ir.Value:
+        """Return the text with its hidden characters replaced."""
+        text = column if column.type().is_string() else column.cast("string")
+        length = text.length()
+        if self.keep is not None:
+            hidden = length - self.keep
+        else:
+            hidden = ibis.ifelse(length < self.hide, length, ibis.literal(self.hide))
+        cover = ibis.literal(self.symbol).repeat(hidden)
+        leading = (self.side or self._usual) == "leading"
+        if (self.keep is not None) == leading:
+            blurred = text.left(length - hidden) + cover
+        else:
+            blurred = cover + text.right(length - hidden)
+        return ibis.ifelse(hidden > 0, blurred, text)
