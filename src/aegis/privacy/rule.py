@@ -339,16 +339,16 @@ def _criterion(key: str, variants: list[PrivacyModel], entry: object) -> Criteri
         option = chosen.variant[0]
         kinds = {model.variant[1]: model for model in variants if model.variant is not None}
         name = given.pop(option, chosen.variant[1])
-        if name not in kinds:
+        if not isinstance(name, str) or name not in kinds:
             raise PolicyError.unknown(f"{option} of {key}", name, kinds)
-        chosen = kinds[str(name)]
+        chosen = kinds[name]
     return chosen.criterion(given)
 
 
 def _preset(name: object) -> list[Criterion]:
-    if name not in PRESETS:
+    if not isinstance(name, str) or name not in PRESETS:
         raise PolicyError.unknown("privacy preset", name, PRESETS)
-    return [MODELS.get("k").criterion({"k": PRESETS[str(name)].minimum_class})]
+    return [MODELS.get("k").criterion({"k": PRESETS[name].minimum_class})]
 
 
 def _strictest(criteria: list[Criterion]) -> tuple[Criterion, ...]:

@@ -1,0 +1,250 @@
+"""The flags that a search relies on: proved by generated tables, refuted by counterexamples."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from privacy_brute import Rows, groups, rows, table_of
+
+from aegis.errors import PolicyError
+from aegis.privacy import MODELS, ClassTable, Criterion, Direction, Need, PrivacyModel, PrivacyRule
+
+merges = st.lists(st.integers(0, 5), min_size=6, max_size=6)
+surplus = st.lists(st.integers(0, 6), min_size=6, max_size=6)
+
+SAFE_UNDER_SUPPRESSION = {
+    "k",
+    "k_map",
+    "l_diversity.distinct",
+    "max_risk.prosecutor",
+    "max_risk.journalist",
+}
+
+
+def coarser(
+    given: Rows, extra: list[int], merge: list[int]
+) -> tuple[ClassTable, ClassTable, list[int]]:
+    """Return a table, the one with classes merged, and the merged class of each class."""
+    classes = sorted({one for one, _ in given})
+    people = {
+        one: len(group) + extra[one] for one, group in zip(classes, groups(given), strict=True)
+    }
+    fine = table_of(given, [people[one] for one in classes])
+    merged = sorted({merge[one] for one in classes})
+    sums = [sum(people[one] for one in classes if merge[one] == new) for new in merged]
+    coarse = table_of([(merge[one], value) for one, value in given], sums)
+    return fine, coarse, [merged.index(merge[one]) for one in classes]
+
+
+def criterion(model: PrivacyModel, limit: float, **more: float) -> Criterion:
+    given: dict[str, object] = {}
+    if Need.SENSITIVE in model.needs:
+        given["attribute"] = "s"
+    if model.name == "l_diversity.recursive":
+        given["l"] = 2
+    return model.criterion(given | {model.limit: limit} | more)
+
+
+def just_met(model: PrivacyModel, table: ClassTable) -> Criterion | None:
+    """Return the tightest criterion of `model` that every class of `table` meets, if any."""
+    parameter = next(one for one in model.parameters if one.name == model.limit)
+    any_limit = criterion(model, max(parameter.low, 0.5) if not parameter.whole else 1)
+    figures = any_limit.figures(table)
+    limit = float(figures.min() if model.direction is Direction.AT_LEAST else figures.max())
+    if model.name == "max_risk.marketer":
+        limit = float((figures * table.sizes).sum() / table.rows)
+    if math.isinf(limit):
+        return None
+    if model.direction is Direction.BELOW:
+        limit = limit * (1 + 1e-6) + 1e-6
+    return criterion(model, max(limit, 1e-6) if parameter.above else limit)
+
+
+def test_every_model_is_classified() -> None:
+    flags = {model.name: (model.monotone, model.monotone_with_suppression) for model in MODELS}
+    assert {name for name, (_, safe) in flags.items() if safe} == SAFE_UNDER_SUPPRESSION
+    assert {name for name, (plain, _) in flags.items() if not plain} == {"delta_disclosure.present"}
+
+
+@pytest.mark.parametrize("model", list(MODELS), ids=lambda model: model.name)
+def test_records_are_complete(model: PrivacyModel) -> None:
+    assert model.title
+    assert model.formula
+    assert model.reference
+    assert model.argument.endswith(".")
+    assert model.description.endswith(".")
+    assert model.limit in [one.name for one in model.parameters]
+    model.shortfall.format(**{one.name: 1 for one in model.parameters})
+    assert model.monotone or not model.monotone_with_suppression
+    assert model.variant is None or model.name == f"{model.key}.{model.variant[1]}"
+
+
+@pytest.mark.parametrize("model", [one for one in MODELS if one.monotone], ids=lambda one: one.name)
+@given(given=rows, extra=surplus, merge=merges)
+def test_a_merger_of_safe_classes_is_safe(
+    model: PrivacyModel, given: Rows, extra: list[int], merge: list[int]
+) -> None:
+    fine, coarse, _ = coarser(given, extra, merge)
+    met = just_met(model, fine)
+    if met is None:
+        return
+    assert not met.failing(fine).any()
+    assert not met.failing(coarse).any()
+
+
+def test_a_merger_keeps_shares_of_the_population_inside_the_interval() -> None:
+    fine = ClassTable(np.array([1, 2]), population=np.array([4, 4]))
+    coarse = ClassTable(np.array([3]), population=np.array([8]))
+    inside = criterion(MODELS.get("delta_presence"), 0.5, minimum=0.25)
+    assert not inside.failing(fine).any()
+    assert not inside.failing(coarse).any()
+
+
+@pytest.mark.parametrize("name", sorted(SAFE_UNDER_SUPPRESSION))
+@given(given=rows, extra=surplus, merge=merges, strictness=st.integers(1, 6))
+def test_a_merged_class_fails_only_when_all_parts_fail(
+    name: str, given: Rows, extra: list[int], merge: list[int], strictness: int
+) -> None:
+    model = MODELS.get(name)
+    fine, coarse, parts = coarser(given, extra, merge)
+    limit = strictness if model.direction is Direction.AT_LEAST else 1 / strictness
+    asked = criterion(model, limit)
+    fails = asked.failing(fine)
+    for place, failing in enumerate(asked.failing(coarse)):
+        if failing:
+            assert all(fails[part] for part, new in enumerate(parts) if new == place)
+
+
+S = {"attribute": "s"}
+COUNTEREXAMPLES = {
+    "alpha_k": ({"alpha": 0.6, **S}, 0.5, [[2], [2, 1], [2]], None),
+    "l_diversity.entropy": ({"kind": "entropy", "l": 2, **S}, 0.5, [[0], [0, 2], [0]], None),
+    "l_diversity.recursive": (
+        {"kind": "recursive", "l": 2, "c": 2, **S},
+        0.3,
+        [[0], [0, 2], [0, 2]],
+        None,
+    ),
+    "t_closeness.equal": ({"distance": "equal", "t": 0.1, **S}, 0.5, [[1, 1, 2], [1], [2]], None),
+    "t_closeness.ordered": (
+        {"distance": "ordered", "t": 0.1, **S},
+        0.4,
+        [[0], [0, 0, 1], [1]],
+        None,
+    ),
+    "t_closeness.hierarchical": (
+        {"distance": "hierarchical", "t": 0.1, **S},
+        0.5,
+        [[1, 2], [2], [1]],
+        None,
+    ),
+    "beta_likeness.basic": ({"kind": "basic", "beta": 0.25, **S}, 0.5, [[0], [2, 0], [2]], None),
+    "beta_likeness.enhanced": (
+        {"kind": "enhanced", "beta": 0.6, **S},
+        0.4,
+        [[2], [1, 0], [0, 1]],
+        None,
+    ),
+    "delta_disclosure.all": ({"values": "all", "delta": 0.3, **S}, 0.5, [[0], [0, 1], [1]], None),
+    "delta_disclosure.present": (
+        {"values": "present", "delta": 0.4, **S},
+        0.4,
+        [[1], [0, 2], [2, 0]],
+        None,
+    ),
+    "delta_presence": ({"maximum": 0.5}, 0.5, [[1, 0], [0], [2]], [4, 1, 1]),
+}
+
+
+def table_from(classes: list[list[int]], population: list[int] | None) -> ClassTable:
+    given = [(place, value) for place, values in enumerate(classes) for value in values]
+    return table_of(given, population)
+
+
+@pytest.mark.parametrize("name", sorted(COUNTEREXAMPLES))
+def test_with_suppression_a_coarser_table_can_break_the_rule(name: str) -> None:
+    """The first two classes are merged: admissible before, not after."""
+    parameters, suppression, classes, people = COUNTEREXAMPLES[name]
+    rule = PrivacyRule.parse({MODELS.get(name).key: parameters, "suppression": suppression})
+    assert [one.model.name for one in rule.criteria] == [name]
+    assert not rule.monotone
+    assert rule.monotone_part is None
+    first, second, *others = classes
+    merged = None if people is None else [people[0] + people[1], *people[2:]]
+    before = rule.check(table_from(classes, people))
+    after = rule.check(table_from([first + second, *others], merged))
+    assert before.admissible
+    assert not after.admissible
+    assert after.suppressed_rows > before.suppressed_rows
+
+
+def test_with_suppression_more_rows_may_have_to_go_for_the_mean_risk() -> None:
+    rule = PrivacyRule.parse(
+        {"max_risk": {"kind": "marketer", "threshold": 0.3}, "suppression": 0.65}
+    )
+    assert not rule.monotone
+    assert rule.check(ClassTable(np.array([1] * 20 + [2, 9]))).suppressed_rows == 20
+    merged = rule.check(ClassTable(np.array([2] * 10 + [2, 9])))
+    assert merged.suppressed_rows == 22
+    assert not merged.admissible
+
+
+def test_every_unsafe_model_has_its_counterexample() -> None:
+    unsafe = {model.name for model in MODELS if not model.monotone_with_suppression}
+    assert unsafe == set(COUNTEREXAMPLES) | {"max_risk.marketer"}
+
+
+def test_delta_of_present_values_breaks_even_without_suppression() -> None:
+    rule = PrivacyRule.parse(
+        {"delta_disclosure": {"attribute": "s", "values": "present", "delta": 0.7}}
+    )
+    assert not rule.monotone
+    classes = [[1, 1, 0, 1], [1], [0], [0, 0]]
+    assert rule.check(table_from(classes, None)).admissible
+    merged = [classes[0] + classes[1], *classes[2:]]
+    assert not rule.check(table_from(merged, None)).admissible
+
+
+def test_a_minimum_of_presence_admits_no_absent_class() -> None:
+    asked = criterion(MODELS.get("delta_presence"), 0.9, minimum=0.1)
+    present = ClassTable(np.array([2]), population=np.array([4]))
+    assert not asked.failing(present).any()
+    absent = ClassTable(np.array([2]), population=np.array([4]), absent=3)
+    assert asked.failing(absent).all()
+    assert not criterion(MODELS.get("delta_presence"), 0.9).failing(absent).any()
+
+
+@given(rows, surplus, st.sampled_from([0.2, 0.3, 0.5, 0.8]))
+def test_the_fewest_crowds_go_for_the_mean_risk(
+    given: Rows, extra: list[int], limit: float
+) -> None:
+    fine, _, _ = coarser(given, extra, list(range(6)))
+    fails = criterion(MODELS.get("max_risk.marketer"), limit).failing(fine)
+    people = fine.population
+    assert people is not None
+    for smallest in [*sorted(set(people.tolist())), math.inf]:
+        kept = people >= smallest
+        mean = (fine.sizes[kept] / people[kept]).sum() / max(fine.sizes[kept].sum(), 1)
+        if mean <= limit + 1e-9:
+            break
+    assert fails.tolist() == (~kept).tolist()
+
+
+def test_a_criterion_survives_copying_and_pickling() -> None:
+    rule = PrivacyRule.parse({"k": 5, "t_closeness": {"attribute": "s", "t": 0.2}})
+    assert copy.deepcopy(rule) == rule
+    assert pickle.loads(pickle.dumps(rule)) == rule
+    assert hash(pickle.loads(pickle.dumps(rule))) == hash(rule)
+
+
+@pytest.mark.parametrize("given", [0, -1, 2.5, True, "5", None, float("nan"), float("inf")])
+def test_k_is_a_whole_number_from_one(given: object) -> None:
+    with pytest.raises(PolicyError, match="whole number from 1"):
+        PrivacyRule.parse({"k": given})
+    assert PrivacyRule.parse({"k": 5.0}).criteria[0]["k"] == 5
