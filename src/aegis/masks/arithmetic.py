@@ -76,6 +76,17 @@ def widened(column: ir.IntegerValue) -> ir.IntegerValue:
     return column if dtype.nbytes == 8 else column.cast("int64")
 
 
+def settled(value: ir.IntegerValue, dtype: dt.DataType) -> ir.IntegerValue:
+    """Return `value` as the integer type `dtype`, in the engine as well as in Ibis.
+
+    The embedded engine computes with unsigned 64-bit numbers in 128 bits, of which Ibis does not
+    know, so that a plain cast would be left out as superfluous.
+    """
+    if dtype.is_unsigned_integer():
+        value = value.cast("decimal(38,0)")
+    return value.cast(dtype)
+
+
 def floor_decimal(
     column: ir.DecimalValue, low: int = -SAFE_INT64, high: int = SAFE_INT64
 ) -> tuple[ir.IntegerValue, ir.BooleanValue | None]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from fractions import Fraction
-from math import ceil, isfinite
+from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import ibis
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from aegis.masks import arithmetic, parameters
 from aegis.masks.arithmetic import Grid
@@ -94,7 +96,7 @@ class Bucketize(Mask):
         if self.show == "lower":
             start = (rest + least).cast(value.type())
             safe = ibis.ifelse(value < start, start, value) if wide else value
-            return (safe - rest).cast(value.type())
+            return arithmetic.settled(safe - rest, value.type())
         low = value - rest
         text = arithmetic.interval(low.cast("string"), (low + grid.width).cast("string"))
         if not wide:
@@ -227,14 +229,10 @@ def _edge(column: ir.NumericValue, edge: float) -> ir.Value:
     return ibis.literal(float(edge))
 
 
-def _finite(data: ValueCounts) -> tuple[list[Fraction], np.ndarray[Any, np.dtype[np.int64]]]:
-    """Return the values that are neither null, NaN nor infinite, exactly, with their counts."""
-    kept = [
-        (parameters.as_fraction(value), count)
-        for value, count in zip(data.values.to_pylist(), data.counts, strict=True)
-        if value is not None and isfinite(value)
-    ]
-    return [value for value, _ in kept], np.array([count for _, count in kept], dtype=np.int64)
+def _finite(data: ValueCounts) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+    """Return the values that are neither null, NaN nor infinite, ascending, and their counts."""
+    kept = pc.fill_null(pc.is_finite(data.values), False)
+    return data.values.filter(kept), data.counts[kept.to_numpy(zero_copy_only=False)]
 
 
 @dataclass(frozen=True)
@@ -258,9 +256,12 @@ class EqualWidth(_Cuts):
         if self.fitted:
             return self
         values, _ = _finite(data)
-        if not values or min(values) == max(values):
+        if not len(values):
             return EqualWidth(self.count, ())
-        low, span = min(values), max(values) - min(values)
+        low = parameters.as_fraction(values[0].as_py())
+        span = parameters.as_fraction(values[-1].as_py()) - low
+        if not span:
+            return EqualWidth(self.count, ())
         cuts = (parameters.plain(low + span * i / self.count) for i in range(1, self.count))
         return EqualWidth(self.count, tuple(dict.fromkeys(cuts)))
 
@@ -291,5 +292,6 @@ class Quantiles(_Cuts):
             return Quantiles(self.count, ())
         goals = np.arange(1, self.count) * int(counts.sum())
         nearest = np.abs(below[None, :] - goals[:, None]).argmin(axis=1)
-        cuts = (parameters.plain(values[i + 1]) for i in dict.fromkeys(nearest.tolist()))
+        chosen = (values[i + 1].as_py() for i in dict.fromkeys(nearest.tolist()))
+        cuts = (parameters.plain(parameters.as_fraction(value)) for value in chosen)
         return Quantiles(self.count, tuple(cuts))

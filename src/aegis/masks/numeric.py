@@ -90,11 +90,12 @@ def _nearest(value: ir.IntegerValue, step: ir.IntegerValue, width: int | None) -
     rest = arithmetic.remainder(value, width) if width else (value % step + step) % step
     up = rest * 2 >= step
     most = arithmetic.constant(greatest, value)
-    return ibis.cases(
+    nearest = ibis.cases(
         (up & (value <= most - (step - rest)), value + (step - rest)),
         (~up & (value >= rest + least), value - rest),
         else_=value,
-    ).cast(value.type())
+    )
+    return arithmetic.settled(nearest, value.type())
 
 
 def _nearest_float(column: ir.NumericValue, grid: Grid) -> ir.FloatingValue:
@@ -258,4 +259,4 @@ def _towards_zero(value: ir.IntegerValue, unit: int) -> ir.IntegerValue:
     rest = arithmetic.remainder(value, unit)
     if not value.type().is_unsigned_integer():
         rest = ibis.ifelse((value < 0) & (rest > 0), rest - unit, rest)
-    return (value - rest).cast(value.type())
+    return arithmetic.settled(value - rest, value.type())
