@@ -56,9 +56,9 @@ class PrivacyPlan:
         self._check_rule()
 
     def _check_rule(self) -> None:
-        if self.rule.k is not None and self.rule.k > self.summary.rows:
+        if self.rule.minimum_size > self.summary.rows:
             raise PolicyError(
-                f"k is {self.rule.k:,}, but the table has {self.summary.rows:,} rows.",
+                f"The rule asks for {self.rule.minimum_size:,} rows in a class, but the table has {self.summary.rows:,} rows.",
                 hint="No class can be that large: choose a smaller k.",
             )
         known = self.summary.frequency.sensitive if self.summary.frequency else None

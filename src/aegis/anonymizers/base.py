@@ -124,6 +124,8 @@ class Outcome:
         values; None shows groups by the method's style.
     claims_k
         Whether each released combination of values must occur at least k times.
+    loss
+        Information loss, where it does not follow from the groups.
     """
 
     labels: Integers
@@ -131,6 +133,7 @@ class Outcome:
     details: Mapping[str, Any] = field(default_factory=dict)
     columns: Mapping[str, tuple[Any, ...]] | None = None
     claims_k: bool = True
+    loss: InformationLoss | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,7 +279,9 @@ class Anonymizer:
         groups = Grouping.number(outcome.labels)
         if outcome.claims_k:
             _verify(records, groups, options)
-        loss = information_loss(records, groups, options.k, rounded=options.rounded)
+        loss = outcome.loss
+        if loss is None:
+            loss = information_loss(records, groups, options.k, rounded=options.rounded)
         return Grouped(
             self.name,
             options,
@@ -304,9 +309,7 @@ class Anonymizer:
             )
         options.check(records)
 
-    def _run(
-        self, records: Records, options: Options, seed: int, progress: Progress
-    ) -> Outcome:
+    def _run(self, records: Records, options: Options, seed: int, progress: Progress) -> Outcome:
         random = np.random.default_rng(seed)
         if self.quadratic and len(records) > options.partition_above:
             from aegis.anonymizers.partition import by_cells

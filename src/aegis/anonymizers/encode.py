@@ -78,7 +78,9 @@ def encode(
         for name in quasi
     )
     sensitive = tuple(
-        _sensitive(name, table.column(name)) for name in table.column_names if roles[name] == "sensitive"
+        _sensitive(name, table.column(name))
+        for name in table.column_names
+        if roles[name] == "sensitive"
     )
     identifiers = tuple(name for name in table.column_names if roles[name] == "identifier")
     return Records(attributes, sensitive, identifiers)
@@ -213,9 +215,7 @@ def _ordered(
     return sorted(values, key=str) if kind is AttributeKind.CATEGORICAL else sorted(values)
 
 
-def _rows_by_value(
-    name: str, values: list[Any], rows: HierarchyRows
-) -> dict[Any, tuple[str, ...]]:
+def _rows_by_value(name: str, values: list[Any], rows: HierarchyRows) -> dict[Any, tuple[str, ...]]:
     widths = {len(row) for row in rows}
     if len(widths) != 1 or min(widths) < 2:
         raise DataError(
@@ -283,7 +283,9 @@ def _resolution(numbers: Floats) -> float:
     present = numbers[~np.isnan(numbers)]
     for digits in range(7):
         step = 10.0**-digits
-        if len(present) and np.allclose(present, np.round(present / step) * step, rtol=0, atol=1e-9):
+        if len(present) and np.allclose(
+            present, np.round(present / step) * step, rtol=0, atol=1e-9
+        ):
             return step
     return 0.0
 

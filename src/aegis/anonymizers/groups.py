@@ -128,7 +128,7 @@ def _medians(attribute: Attribute, groups: Grouping) -> Codes:
     key = np.sort(of * attribute.size + codes)
     # Missing is the last code, so the present ranks come first in each sorted group.
     place = groups.starts + np.maximum(counts - 1, 0) // 2
-    medians = (key[place] % attribute.size).astype(np.int32)
+    medians: Codes = (key[place] % attribute.size).astype(np.int32)
     medians[2 * counts < groups.sizes] = attribute.missing
     return medians
 
@@ -139,7 +139,8 @@ def _modes(attribute: Attribute, groups: Grouping) -> Codes:
     group, code = pairs // attribute.size, pairs % attribute.size
     best = np.lexsort((code, -counts, group))
     _, first = np.unique(group[best], return_index=True)
-    return code[best][first].astype(np.int32)
+    modes: Codes = code[best][first].astype(np.int32)
+    return modes
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +196,8 @@ def squared_distances(
         What stands for each: numbers (numeric attributes) or codes (others), shape (N,).
     """
     if attribute.kind is AttributeKind.CATEGORICAL:
-        return (codes != standing).astype(np.float64)
+        mismatches: Floats = (codes != standing).astype(np.float64)
+        return mismatches
     if attribute.kind is AttributeKind.NUMERIC:
         own = (attribute.numbers[codes] - attribute.centre) / attribute.spread
         other = (numbers - attribute.centre) / attribute.spread

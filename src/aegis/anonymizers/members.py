@@ -71,9 +71,11 @@ class _Reach:
 
     def _costs(self) -> Floats:
         if self._tree:
-            return np.maximum(self._heights, self._covered)
+            heights: Floats = np.maximum(self._heights, self._covered)
+            return heights
         low, high = np.minimum(self._places, self._low), np.maximum(self._places, self._high)
-        return np.minimum(high - low, 1.0)
+        width: Floats = np.minimum(high - low, 1.0)
+        return width
 
 
 class _Cluster:
@@ -261,9 +263,12 @@ class _Cover:
         """Return the cost of each cluster with `code` added."""
         if self._tree:
             heights = self._attribute.tree.heights_to(code) / self._attribute.tree.height
-            return np.maximum(self._height, heights[self._some])
+            reached: Floats = np.maximum(self._height, heights[self._some])
+            return reached
         place = self._attribute.positions[code]
-        return np.minimum(np.maximum(self._high, place) - np.minimum(self._low, place), 1.0)
+        width = np.maximum(self._high, place) - np.minimum(self._low, place)
+        cost: Floats = np.minimum(width, 1.0)
+        return cost
 
     def include(self, cluster: int, code: int) -> None:
         """Add `code` to one cluster."""

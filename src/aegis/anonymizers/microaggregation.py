@@ -222,14 +222,20 @@ def _join_nearest(space: Space, rows: Integers, labels: Integers, clusters: int)
 
 
 def _run_mdav(
-    records: Records, options: Options, random: np.random.Generator, progress: Progress
+    records: Records,
+    options: Options,
+    random: np.random.Generator,  # noqa: ARG001 - the same interface for all methods
+    progress: Progress,
 ) -> Outcome:
     with progress.step("mdav", len(records)) as step:
         return Outcome(mdav(Space.of(records), options.k, step))
 
 
 def _run_v_mdav(
-    records: Records, options: VariableOptions, random: np.random.Generator, progress: Progress
+    records: Records,
+    options: VariableOptions,
+    random: np.random.Generator,  # noqa: ARG001 - the same interface for all methods
+    progress: Progress,
 ) -> Outcome:
     with progress.step("v-mdav", len(records)) as step:
         return Outcome(v_mdav(Space.of(records), options.k, options.gamma, step))

@@ -167,9 +167,9 @@ def _halves(part: _Partitions, cut: _Cut) -> _Partitions:
     sizes = np.column_stack([lefts, chosen.sizes - lefts]).ravel()
     # Where each record goes: its half's start plus its rank among the half's records.
     running = np.cumsum(left)
-    before = running - left
+    before: Integers = running - left
     base = chosen.starts
-    lefts_before = before - np.repeat(before[base], chosen.sizes)
+    lefts_before: Integers = before - np.repeat(before[base], chosen.sizes)
     place = np.arange(len(of)) - np.repeat(base, chosen.sizes)
     target = np.repeat(base, chosen.sizes) + np.where(
         left, lefts_before, np.repeat(lefts, chosen.sizes) + place - lefts_before
@@ -229,7 +229,10 @@ def _diverse(part: _Partitions, of: Integers, left: Flags, distinct: int) -> Fla
 
 
 def _run(
-    records: Records, options: MondrianOptions, random: np.random.Generator, progress: Progress
+    records: Records,
+    options: MondrianOptions,
+    random: np.random.Generator,  # noqa: ARG001 - the same interface for all methods
+    progress: Progress,
 ) -> Outcome:
     with progress.step("mondrian", len(records)) as step:
         labels = mondrian(

@@ -220,9 +220,7 @@ def _efficient(point: FrontPoint, points: Sequence[FrontPoint]) -> bool:
     return not any(
         other.information_loss <= point.information_loss
         and other.entropy >= point.entropy
-        and (
-            other.information_loss < point.information_loss or other.entropy > point.entropy
-        )
+        and (other.information_loss < point.information_loss or other.entropy > point.entropy)
         for other in points
     )
 

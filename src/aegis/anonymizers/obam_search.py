@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +18,9 @@ ALL_PAIRS = 1_500
 """Up to so many records, every pair is tried as a swap."""
 SWAP_TRIES = 1_000
 """On larger tables, so many records are tried per sweep, against their best target cluster."""
+CHAINS = (1, 4, 12)
+"""Lengths of the chains of exchanges that are tried to raise the least entropy."""
+PROPOSALS = 5
 MEMBER_KINDS = 24
 POOL = 1_500
 """Kinds of records around the least diverse cluster that are tried as partners."""
@@ -183,10 +187,7 @@ def _fill(state: State, k: int) -> None:
 
 def descend(state: State, k: int, objective: Objective) -> bool:
     """Apply improving moves and swaps until none is found; False where the limit came first."""
-    for _ in range(SWEEPS):
-        if _moves(state, k, objective) + _swaps(state, k, objective) == 0:
-            return True
-    return False
+    return any(_moves(state, k, objective) + _swaps(state, objective) == 0 for _ in range(SWEEPS))
 
 
 def _moves(state: State, k: int, objective: Objective) -> int:
@@ -206,7 +207,7 @@ def _moves(state: State, k: int, objective: Objective) -> int:
     return done
 
 
-def _swaps(state: State, k: int, objective: Objective) -> int:
+def _swaps(state: State, objective: Objective) -> int:
     if state.clusters < 2:
         return 0
     if len(state.instance) <= ALL_PAIRS:
@@ -242,41 +243,76 @@ def _best_swap(state: State, record: int, others: Integers, objective: Objective
 
 
 def diversify(state: State, k: int, objective: Objective, steps: int) -> bool:
-    """Raise the least entropies while that lowers the objective; False where steps ran out."""
+    """Raise the least entropies while that lowers the objective; False where steps ran out.
+
+    One exchange can only lift the least entropy to that of the next cluster, which often is not
+    worth its loss. So chains of exchanges are tried, each lifting the cluster that is weakest by
+    then; a chain that does not lower the objective is undone.
+    """
     if not objective.looks_at_diversity or state.clusters < 2:
         return True
     for _ in range(steps):
-        if not any(_raise(state, k, objective, number) for number in range(len(state.held))):
+        if not any(
+            _chain(state, k, objective, number, depth)
+            for depth in CHAINS
+            for number in range(len(state.held))
+        ):
             return True
     return False
 
 
-def _raise(state: State, k: int, objective: Objective, number: int) -> bool:
-    """Improve the cluster of least entropy in sensitive attribute `number`, if possible."""
+def _chain(state: State, k: int, objective: Objective, number: int, depth: int) -> bool:
+    """Try up to `depth` exchanges that together lower the objective."""
+    before = _value(objective, state)
+    done: list[tuple[Exchange, int]] = []
+    while len(done) < depth:
+        exchange = _lift(state, k, objective, number, depth)
+        if exchange is None:
+            break
+        done.append((exchange, int(state.of[exchange.record])))
+        exchange.carry_out(state)
+        if _value(objective, state) < before - 1e-10:
+            return True
+    for exchange, source in reversed(done):
+        replace(exchange, target=source, change=-exchange.change).carry_out(state)
+    return False
+
+
+def _lift(state: State, k: int, objective: Objective, number: int, depth: int) -> Exchange | None:
+    """Return the best exchange for the cluster of least entropy in attribute `number`.
+
+    Entropy above that of the `depth` next clusters is not counted, and no other cluster may fall
+    below the least entropy there is.
+    """
     weakest = int(np.argmin(state.entropies[number]))
     pool = _pool(state, weakest)
+    caps = [
+        float(np.sort(np.delete(values, weakest))[min(depth, state.clusters - 1) - 1])
+        for values in state.entropies
+    ]
     proposals: list[tuple[float, Exchange]] = []
     for record in _kinds(state, np.flatnonzero(state.of == weakest))[:MEMBER_KINDS]:
         changes = state.swap_changes(int(record), pool)
-        scores = _scores(state, objective, weakest, int(record), pool, changes)
-        for best in np.argsort(scores, kind="stable")[:3]:
+        scores = _scores(state, objective, weakest, int(record), pool, changes, caps)
+        for best in np.argsort(scores, kind="stable")[:PROPOSALS]:
             other = int(pool[best])
             swap = Exchange(int(record), int(state.of[other]), other, float(changes[best]))
             proposals.append((float(scores[best]), swap))
     donors = pool[state.sizes[state.of[pool]] > k]
     changes = state.costs_of_joining(weakest, donors) - state.gains_of_removing(donors)
-    scores = _scores(state, objective, weakest, None, donors, changes)
-    for best in np.argsort(scores, kind="stable")[:3]:
+    scores = _scores(state, objective, weakest, None, donors, changes, caps)
+    for best in np.argsort(scores, kind="stable")[:PROPOSALS]:
         move = Exchange(int(donors[best]), weakest, None, float(changes[best]))
         proposals.append((float(scores[best]), move))
-    now = objective.value(state.loss, state.diversity())
+    now = _value(objective, state)
+    least = state.diversity()
     for score, exchange in sorted(proposals, key=lambda proposal: proposal[0]):
-        if score >= now:
-            return False
-        if improves(state, objective, exchange):
-            exchange.carry_out(state)
-            return True
-    return False
+        if score >= now - 1e-12:
+            return None
+        reached = exchange.diversity(state)
+        if all(new >= old for new, old in zip(reached, least, strict=True)):
+            return exchange
+    return None
 
 
 def _pool(state: State, cluster: int) -> Integers:
@@ -311,20 +347,19 @@ def _scores(
     leaving: int | None,
     joining: Integers,
     changes: Floats,
+    caps: list[float],
 ) -> Floats:
-    """Objective after each exchange as far as `cluster` and the loss go, shape (M,).
+    """Objective after each exchange if `cluster` alone, up to `caps`, set the least entropy, (M,).
 
-    What the other cluster loses in entropy is left out: a lower bound, checked exactly before
-    anything is applied.
+    What the other cluster loses in entropy is left out and checked before anything is applied.
     """
     scores = objective.infidelity(np.maximum(state.loss + changes, 0.0))
     for number, held in enumerate(state.held):
-        rest = np.delete(state.entropies[number], cluster)
         counts = held[cluster].copy()
         if leaving is not None:
             counts[state.instance.sensitive[leaving, number]] -= 1
         reached = entropy(counts + np.eye(len(counts), dtype=np.int64))
-        least = np.minimum(reached, rest.min())[state.instance.sensitive[joining, number]]
+        least = np.minimum(reached, caps[number])[state.instance.sensitive[joining, number]]
         scores = scores - objective.weight * least / objective.ceilings[number]
     return scores
 
@@ -375,7 +410,7 @@ def optimise(
     on the whole objective.
     """
     total = instance.total
-    ceilings = tuple(np.log2(size) if size > 1 else 1.0 for size in instance.sensitive_sizes)
+    ceilings = tuple(math.log2(size) if size > 1 else 1.0 for size in instance.sensitive_sizes)
     plain = Objective(total, 0.0, 0.0, ceilings)
     states, converged = [], True
     for _ in range(starts):
@@ -388,19 +423,17 @@ def optimise(
     found: list[tuple[float, State, bool]] = []
     for weight in weights:
         objective = Objective(total, least, weight, ceilings)
-        best: State | None = None
+        candidates: list[State] = []
         settled = converged
         for origin in states:
             state = origin.copy()
             if objective.looks_at_diversity:
                 settled &= _alternate(state, k, objective, rounds)
-            state = state.copy()
-            if best is None or _value(objective, state) < _value(objective, best):
-                best = state
+            candidates.append(state.copy())
             if step is not None:
                 step.advance()
-        assert best is not None
-        found.append((weight, best, settled))
+        costs = [_value(objective, state) for state in candidates]
+        found.append((weight, candidates[int(np.argmin(costs))], settled))
     least = min([least, *(s.loss / total for _, s, _ in found if total > 0)])
     return [
         _solution(Objective(total, least, weight, ceilings), state, settled)

@@ -6,28 +6,17 @@ a boundary between cells; cells are compact, so few would.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
-
 import numpy as np
 
-from aegis.anonymizers.base import Options, Outcome
+from aegis.anonymizers.base import Method, Options, Outcome
 from aegis.anonymizers.groups import Grouping
 from aegis.anonymizers.mondrian import mondrian
 from aegis.anonymizers.records import Records
 from aegis.progress import SILENT, Progress
 
 
-class Run(Protocol):
-    """A method: records, options, random numbers and progress in, outcome out."""
-
-    def __call__(
-        self, records: Records, options: Any, random: np.random.Generator, progress: Progress
-    ) -> Outcome:
-        """Group `records`."""
-
-
 def by_cells(
-    method: Run,
+    method: Method,
     records: Records,
     options: Options,
     random: np.random.Generator,

@@ -58,7 +58,9 @@ class Hierarchy:
         if self.levels.ndim != 2 or self.levels.shape[1] < 2:
             raise DataError("A hierarchy needs at least two levels: the values and one group.")
         if np.any(self.levels[:, -1] != self.levels[0, -1]):
-            raise DataError("The last level of a hierarchy must be one group that holds all values.")
+            raise DataError(
+                "The last level of a hierarchy must be one group that holds all values."
+            )
         for height in range(1, self.levels.shape[1]):
             pairs = np.unique(self.levels[:, height - 1 : height + 1], axis=0)
             if len(pairs) != len(np.unique(pairs[:, 0])):
@@ -70,7 +72,7 @@ class Hierarchy:
     @property
     def height(self) -> int:
         """Height of the root: the number of levels above the values."""
-        return self.levels.shape[1] - 1
+        return int(self.levels.shape[1]) - 1
 
     @cached_property
     def shares(self) -> Floats:
@@ -83,7 +85,8 @@ class Hierarchy:
 
     def heights_to(self, code: int) -> Codes:
         """Return, per value, the height of the lowest common ancestor with `code`, shape (V,)."""
-        return np.argmax(self.levels == self.levels[code], axis=1).astype(np.int32)
+        heights: Codes = np.argmax(self.levels == self.levels[code], axis=1).astype(np.int32)
+        return heights
 
     @classmethod
     def flat(cls, labels: tuple[str, ...]) -> Hierarchy:
@@ -236,7 +239,8 @@ class Records:
                 "No quasi-identifier to group records by.",
                 hint="Give at least one column the role 'quasi-identifier'.",
             )
-        lengths = {len(a.codes) for a in (*self.attributes, *self.sensitive)}
+        lengths = {len(a.codes) for a in self.attributes}
+        lengths |= {len(a.codes) for a in self.sensitive}
         if len(lengths) != 1:
             raise InternalError(f"Attributes of unequal length: {sorted(lengths)}.")
         if lengths == {0}:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,9 @@ def _column(
     groups = grouped.groups
     if style is Style.CENTROID:
         rounded = grouped.options.rounded
-        values_of_groups = _centroids(table.schema.field(attribute.name).type, attribute, groups, rounded)
+        values_of_groups = _centroids(
+            table.schema.field(attribute.name).type, attribute, groups, rounded
+        )
     else:
         values_of_groups = pa.array(generalised(attribute, groups), pa.string())
     return values_of_groups.take(pa.array(groups.of[kept]))
@@ -133,7 +136,7 @@ def _sets(attribute: Attribute, groups: Grouping) -> list[str | None]:
     group, codes = distinct_values(attribute, groups)
     bounds = np.searchsorted(group, np.arange(len(groups) + 1))
     texts: list[str | None] = []
-    for start, end in zip(bounds[:-1], bounds[1:], strict=True):
+    for start, end in pairwise(bounds.tolist()):
         held = codes[start:end]
         if held[-1] == attribute.missing:
             texts.append(None if len(held) == 1 else SUPPRESSED_VALUE)
@@ -155,4 +158,3 @@ def _check(released: pa.Table, records: Records, k: int) -> None:
     sizes = class_sizes(released, [a.name for a in records.attributes])
     if len(sizes) and sizes.min() < k:
         raise InternalError(f"The release holds a class of {sizes.min()} rows for k = {k}.")
-

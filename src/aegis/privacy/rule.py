@@ -195,7 +195,7 @@ class PrivacyRule:
         return max(sizes)
 
     @cached_property
-    def _sizes_only(self) -> bool:
+    def sizes_only(self) -> bool:
         return all(one.model.name in ("k", "max_risk.prosecutor") for one in self.criteria)
 
     def allowed_rows(self, rows: int) -> int:
@@ -213,7 +213,7 @@ class PrivacyRule:
         PolicyError
             The table lacks a sensitive attribute, hierarchy or population that a criterion needs.
         """
-        if self._sizes_only:
+        if self.sizes_only:
             return self._verdict(table, table.sizes >= self.minimum_size, None)
         for criterion in self.criteria:
             criterion.require(table)

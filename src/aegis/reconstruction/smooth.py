@@ -22,6 +22,10 @@ PENALTIES = np.logspace(6, -4, 21)
 SMALLEST_BASIS, LARGEST_BASIS = 40, 160
 MAX_ITERATIONS = 60
 
+GAIN = 1e-6
+"""Gain in deviance below which an iteration is the last: an empty group pulls its intensity to
+zero for ever, in steps that stop to matter long before."""
+
 
 @dataclass(frozen=True, eq=False)
 class SmoothFit:
@@ -267,7 +271,7 @@ class _Model:
                     break
                 size /= 2
             if value <= objective:
-                converged = objective - value <= 1e-9 * (abs(objective) + 1)
+                converged = objective - value <= GAIN * (1 + 1e-3 * objective)
                 coefficients, objective = candidate, value
             else:
                 converged = True

@@ -217,7 +217,7 @@ class _Builder:
         atoms, levels = atomise(pooled, len(data.values))
         declared = [*attribute.masks, Identity()]
         made = [
-            Candidate(mask, said, g.codes, g.labels, level)
+            Candidate(mask, said, g.codes, g.shown, level)
             for mask, said, g, level in zip(
                 [*fitted, Identity()], declared, groupings, levels, strict=True
             )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-import ibis
 import ibis.expr.types as ir
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +11,7 @@ import pyarrow as pa
 
 from aegis.masks import Mask, refines
 from aegis.privacy import ClassTable
-from aegis.sources import Source, embedded
+from aegis.sources import Source
 from aegis.summary.classes import count_classes
 from aegis.summary.codes import code_values
 from aegis.summary.frequency import FrequencyTable
@@ -96,17 +95,8 @@ def _key(
     coarser = finest.size < len(attribute.values)
     if not coarser or not all(refines(finest.groups, c.groups) for c in attribute.candidates):
         return column, attribute.values, np.arange(len(attribute.values), dtype=np.int32)
-    masked = _masked(finest.mask, attribute.values)
     first = np.unique(finest.groups, return_index=True)[1].astype(np.int32)
-    return finest.mask.expression(column), masked.take(pa.array(first)), first
-
-
-def _masked(mask: Mask, values: pa.Array) -> pa.Array:
-    """Return the masked form of distinct values, in their order."""
-    indexed = pa.table({"i": pa.array(np.arange(len(values))), "v": values})
-    memory = ibis.memtable(indexed)
-    found = embedded().to_pyarrow(memory.select("i", m=mask.expression(memory["v"])))
-    return found.sort_by("i")["m"].combine_chunks()
+    return finest.mask.expression(column), finest.shown, first
 
 
 def count_in_engine(

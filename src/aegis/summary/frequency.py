@@ -65,6 +65,10 @@ class FrequencyTable:
         columns = (groups[q][self.representatives[q]][self.codes[q]] for q in self.quasi)
         return combine(columns, self.cells)
 
+    def class_keys(self) -> Counts:
+        """Return the combination of quasi-identifier codes of each cell as one number."""
+        return combine((self.codes[q] for q in self.quasi), self.cells)
+
     def roll_up(
         self,
         groups: Mapping[str, npt.NDArray[np.integer]],

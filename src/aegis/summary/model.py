@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from aegis.errors import InternalError, PolicyError
 from aegis.masks import Kind, Mask
+from aegis.masks.mapping import text_of
 from aegis.policy import Role
 from aegis.summary.cooccurrence import PairCounts
 from aegis.summary.frequency import FrequencyTable
@@ -39,8 +40,8 @@ class Candidate:
         The mask as the policy wrote it.
     groups
         Group of each distinct value, shape (V,).
-    labels
-        What each group shows, in group order.
+    shown
+        The masked value of each group, shape (size,).
     levels
         Level of each atom, shape (A,): the groups as multi-attribute measures see them, the
         rarest pooled where there are more than the summary's `max_levels`.
@@ -49,13 +50,18 @@ class Candidate:
     mask: Mask
     declared: Mask
     groups: Ints
-    labels: tuple[str, ...]
+    shown: pa.Array
     levels: Ints
 
     @property
     def size(self) -> int:
         """Number of groups."""
-        return len(self.labels)
+        return len(self.shown)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """What each group shows, as text."""
+        return tuple("null" if v is None else str(text_of(v)) for v in self.shown.to_pylist())
 
     @cached_property
     def n_levels(self) -> int:

@@ -1,0 +1,256 @@
+"""Which candidates can still be part of an admissible configuration.
+
+A box is checked at its *coarsest* corner. A monotone rule that fails there fails for every
+configuration in the box, because each of them refines that corner; and a candidate for which the
+rule fails while all other variables stand at their coarsest can be struck from its domain, with
+everything that refines it. Criteria that are not monotone under the rule's suppression limit have
+no part in this: they are checked at single configurations (see docs/theory.md for which, and the
+proofs).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.search.problem import Box, Problem, Variable, members
+from aegis.privacy import ClassTable, PrivacyRule, Verdict
+from aegis.summary import FrequencyTable
+
+Ids = npt.NDArray[np.int64]
+_DENSE = 1 << 21
+"""Class ids are counted in a plain array up to this many places."""
+_CACHED = 64 << 20
+"""Bytes of class ids that are remembered."""
+
+
+class Feasibility(Protocol):
+    """Narrows boxes, and judges single configurations."""
+
+    checked: int
+
+    def narrow(self, box: Box) -> Box | None:
+        """Return the box without what cannot be admissible; None when nothing is left."""
+
+    def judge(self, box: Box) -> Verdict:
+        """Return what the whole rule says of a single configuration."""
+
+
+class InMemory:
+    """Feasibility from the frequency table.
+
+    Parameters
+    ----------
+    problem
+        The search space.
+    frequency
+        Frequency table at the finest candidates.
+    plan
+        Judges single configurations.
+    """
+
+    def __init__(self, problem: Problem, frequency: FrequencyTable, plan: PrivacyPlan) -> None:
+        self.problem = problem
+        self.plan = plan
+        self.frequency = frequency
+        self.checked = 0
+        self.rule = plan.rule.monotone_part
+        self._limit = plan.rule.allowed_rows(frequency.rows)
+        self._codes: dict[tuple[int, int], tuple[Ids, int]] = {}
+        self._tables: OrderedDict[tuple[int, ...], tuple[Ids, int]] = OrderedDict()
+        self._bytes = 0
+        self._verdicts: dict[Box, Verdict] = {}
+        self._cells = _Cells(frequency, self.rule)
+
+    def narrow(self, box: Box) -> Box | None:
+        """Return the box without candidates that fail with all others at their coarsest."""
+        if self.rule is None:
+            return box
+        ids, space = self._corner(box)
+        if not self._passes(box, ids, space):
+            return None
+        narrowed = list(box)
+        for index, variable in enumerate(self.problem.variables):
+            domain = box[index]
+            if variable.quasi and domain & (domain - 1):
+                narrowed[index] = self._filter(box, index, variable, ids, space)
+                if not narrowed[index]:
+                    return None
+        return tuple(narrowed)
+
+    def _filter(self, box: Box, index: int, variable: Variable, ids: Ids, space: int) -> int:
+        """Return the part of a domain that passes with all others at their coarsest."""
+        domain = box[index]
+        passing = 0
+        order = sorted(members(domain), key=lambda c: -variable.candidates[c].size)
+        for candidate in order:
+            if passing & variable.finer[candidate]:
+                passing |= 1 << candidate  # something finer passes, so this does
+                continue
+            codes, size = self._coded(index, 1 << candidate)
+            if self._passes(box, *_refine(ids, space, codes, size)):
+                passing |= 1 << candidate
+        return passing
+
+    def _coded(self, index: int, domain: int) -> tuple[Ids, int]:
+        """Return the group of each cell at the coarsest of a domain, and the number of groups."""
+        key = (index, domain)
+        if key not in self._codes:
+            variable = self.problem.variables[index]
+            groups = variable.meet(domain)
+            codes = self._cells.code(variable.name, groups)
+            self._codes[key] = (codes, int(groups.max(initial=0)) + 1)
+        return self._codes[key]
+
+    def _corner(self, box: Box) -> tuple[Ids, int]:
+        """Return the class of each cell with every variable at its coarsest."""
+        if box in self._tables:
+            self._tables.move_to_end(box)
+            return self._tables[box]
+        ids, space = np.zeros(self._cells.count, dtype=np.int64), 1
+        for index, variable in enumerate(self.problem.variables):
+            if variable.quasi:
+                codes, size = self._coded(index, box[index])
+                ids, space = _dense(*_refine(ids, space, codes, size))
+        self._remember(box, ids, space)
+        return ids, space
+
+    def _remember(self, box: Box, ids: Ids, space: int) -> None:
+        self._tables[box] = (ids, space)
+        self._bytes += ids.nbytes
+        while self._bytes > _CACHED and len(self._tables) > 1:
+            self._bytes -= self._tables.popitem(last=False)[1][0].nbytes
+
+    def _passes(self, box: Box, ids: Ids, space: int) -> bool:
+        self.checked += 1
+        if self.rule is None:
+            return True
+        if self.rule.sizes_only:
+            small = self._cells.rows_below(ids, space, self.rule.minimum_size)
+            return small <= self._limit
+        table = self._cells.classes(ids, self._sensitive(box))
+        return self.rule.check(table).admissible
+
+    def _sensitive(self, box: Box) -> Mapping[str, npt.NDArray[np.integer]]:
+        """Return the finest grouping of each protected attribute: the most favourable one."""
+        return {
+            v.name: v.join(box[i])
+            for i, v in enumerate(self.problem.variables)
+            if v.name in self.frequency.sensitive
+        }
+
+    def judge(self, box: Box) -> Verdict:
+        """Return what the whole rule says of a single configuration."""
+        if box not in self._verdicts:
+            self.checked += 1
+            self._verdicts[box] = self.plan.check(self.problem.choice(box))
+        return self._verdicts[box]
+
+
+class InEngine:
+    """Feasibility by queries, for frequency tables that do not fit in memory.
+
+    Each configuration costs a query, so only those that could be the best are asked about.
+    """
+
+    def __init__(self, problem: Problem, plan: PrivacyPlan) -> None:
+        self.problem = problem
+        self.plan = plan
+        self.checked = 0
+        self._monotone = plan.rule.monotone
+        self._verdicts: dict[Box, Verdict] = {}
+
+    def narrow(self, box: Box) -> Box | None:
+        """Return the box, or None when the configuration at its coarsest corner fails."""
+        corner = []
+        for variable, domain in zip(self.problem.variables, box, strict=True):
+            coarsest = variable.coarsest(domain) if variable.quasi else variable.finest(domain)
+            if coarsest is None:
+                return box
+            corner.append(1 << coarsest)
+        if self._monotone and not self.judge(tuple(corner)).admissible:
+            return None
+        return box
+
+    def judge(self, box: Box) -> Verdict:
+        """Return what the rule says of a single configuration, from a query."""
+        choice = self.problem.choice(box)
+        key = tuple(d if v.quasi else 0 for v, d in zip(self.problem.variables, box, strict=True))
+        if key not in self._verdicts:
+            self.checked += 1
+            self._verdicts[key] = self.plan.check(choice)
+        return self._verdicts[key]
+
+
+class _Cells:
+    """The cells of the frequency table that a rule can tell apart."""
+
+    def __init__(self, frequency: FrequencyTable, rule: PrivacyRule | None) -> None:
+        self._frequency = frequency
+        self._whole = rule is not None and not rule.sizes_only
+        if self._whole:
+            self._first = np.arange(frequency.cells)
+            self.counts = frequency.counts
+        else:
+            # A rule on class sizes alone sees neither label nor sensitive values.
+            keys = frequency.class_keys()
+            _, first, cell = np.unique(keys, return_index=True, return_inverse=True)
+            self._first = first
+            self.counts = np.bincount(cell, weights=frequency.counts).astype(np.int64)
+        self._weights = self.counts.astype(np.float64)
+
+    @property
+    def count(self) -> int:
+        """Number of cells."""
+        return len(self.counts)
+
+    def code(self, name: str, groups: npt.NDArray[np.integer]) -> Ids:
+        """Return the group of each cell, (cells,), for a grouping (V,) of an attribute's values."""
+        frequency = self._frequency
+        on_codes = groups[frequency.representatives[name]].astype(np.int64)
+        return on_codes[frequency.codes[name][self._first]]
+
+    def rows_below(self, ids: Ids, space: int, k: int) -> int:
+        """Return the rows in classes of fewer than `k` rows."""
+        ids, space = _dense(ids, space)
+        sizes = np.bincount(ids, weights=self._weights, minlength=1)
+        return int(sizes.sum(where=sizes < k))
+
+    def classes(
+        self, ids: Ids, sensitive: Mapping[str, npt.NDArray[np.integer]]
+    ) -> ClassTable:
+        """Return the classes with the counts of sensitive values, each at a given grouping."""
+        frequency = self._frequency
+        cells = {}
+        for name in frequency.sensitive:
+            groups = sensitive.get(name)
+            if groups is None:
+                groups = np.arange(int(frequency.representatives[name].max()) + 1)
+            size = int(groups.max(initial=0)) + 1
+            cells[name] = (self.code(name, groups), tuple(map(str, range(size))))
+        return ClassTable.from_cells(ids, self.counts, cells)
+
+
+def _refine(ids: Ids, space: int, codes: Ids, size: int) -> tuple[Ids, int]:
+    """Split classes by another grouping; the result is not dense."""
+    if size == 1:
+        return ids, space
+    return ids * size + codes, space * size
+
+
+def _dense(ids: Ids, space: int) -> tuple[Ids, int]:
+    """Renumber class ids when they have become too spread out to count in a plain array."""
+    if space <= max(4 * len(ids), 1 << 12):
+        return ids, space
+    if space <= _DENSE:
+        present = np.zeros(space, dtype=np.bool_)
+        present[ids] = True
+        places = np.cumsum(present) - 1
+        return places[ids], int(places[-1]) + 1
+    unique, dense = np.unique(ids, return_inverse=True)
+    return dense.astype(np.int64), len(unique)

@@ -1,0 +1,191 @@
+"""The search space: variables with candidate masks, ordered by refinement.
+
+A domain is a set of candidates of one variable, held as a bit mask; a box is one domain per
+variable. The search narrows boxes until each domain is a single candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from aegis.masks import common_refinement, refines
+from aegis.summary import AttributeSummary, Candidate, Summary
+
+Ints = npt.NDArray[np.integer]
+Box = tuple[int, ...]
+"""One domain, a bit mask of candidates, per variable."""
+
+
+def members(domain: int) -> list[int]:
+    """Return the candidates in a domain, in ascending order."""
+    return [i for i in range(domain.bit_length()) if domain >> i & 1]
+
+
+@dataclass(frozen=True, eq=False)
+class Variable:
+    """One attribute (or the label) and the candidates to choose from.
+
+    Attributes
+    ----------
+    attribute
+        The attribute's summary.
+    candidates
+        Candidates with pairwise different groupings.
+    quasi
+        Whether the attribute forms equivalence classes.
+    """
+
+    attribute: AttributeSummary
+    candidates: tuple[Candidate, ...]
+    quasi: bool
+    _joins: dict[int, Ints] = field(default_factory=dict, repr=False)
+    _meets: dict[int, Ints] = field(default_factory=dict, repr=False)
+    _level_joins: dict[int, Ints] = field(default_factory=dict, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The attribute's name."""
+        return self.attribute.name
+
+    @property
+    def full(self) -> int:
+        """The domain of all candidates."""
+        return (1 << len(self.candidates)) - 1
+
+    @cached_property
+    def finer(self) -> tuple[int, ...]:
+        """Per candidate the domain of those that refine it, itself among them."""
+        groups = [c.groups for c in self.candidates]
+        return tuple(
+            sum(1 << i for i, fine in enumerate(groups) if refines(fine, coarse))
+            for coarse in groups
+        )
+
+    @cached_property
+    def coarser(self) -> tuple[int, ...]:
+        """Per candidate the domain of those that it refines, itself among them."""
+        count = len(self.candidates)
+        return tuple(
+            sum(1 << i for i in range(count) if self.finer[i] >> c & 1) for c in range(count)
+        )
+
+    def coarsest(self, domain: int) -> int | None:
+        """Return the candidate that all others of a domain refine, if there is one."""
+        for c in members(domain):
+            if domain & ~self.finer[c] == 0:
+                return c
+        return None
+
+    def finest(self, domain: int) -> int | None:
+        """Return the candidate that refines all others of a domain, if there is one."""
+        for c in members(domain):
+            if domain & ~self.coarser[c] == 0:
+                return c
+        return None
+
+    def meet(self, domain: int) -> Ints:
+        """Return the finest grouping (V,) that every candidate of a domain refines."""
+        if domain not in self._meets:
+            single = self.coarsest(domain)
+            self._meets[domain] = (
+                self.candidates[single].groups
+                if single is not None
+                else _common_coarsening([self.candidates[i].groups for i in members(domain)])
+            )
+        return self._meets[domain]
+
+    def join(self, domain: int) -> Ints:
+        """Return the coarsest grouping (V,) that refines every candidate of a domain."""
+        if domain not in self._joins:
+            single = self.finest(domain)
+            self._joins[domain] = (
+                self.candidates[single].groups
+                if single is not None
+                else common_refinement([self.candidates[i].groups for i in members(domain)])
+            )
+        return self._joins[domain]
+
+    def level_join(self, domain: int) -> Ints:
+        """Return the common refinement (A,) of the levels of a domain's candidates."""
+        if domain not in self._level_joins:
+            chosen = [self.candidates[i].levels for i in members(domain)]
+            self._level_joins[domain] = chosen[0] if len(chosen) == 1 else common_refinement(chosen)
+        return self._level_joins[domain]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """All variables of a search.
+
+    Attributes
+    ----------
+    summary
+        The aggregates behind the search.
+    variables
+        The scored attributes in the summary's order, then the label where it has candidates.
+    duplicates
+        Candidates left out because another of the same attribute groups alike, as sentences.
+    """
+
+    summary: Summary
+    variables: tuple[Variable, ...]
+    duplicates: tuple[str, ...]
+
+    @property
+    def root(self) -> Box:
+        """The box of all combinations."""
+        return tuple(v.full for v in self.variables)
+
+    def choice(self, box: Box) -> dict[str, Candidate]:
+        """Return the candidates of a box whose domains are single candidates."""
+        return {
+            v.name: v.candidates[domain.bit_length() - 1]
+            for v, domain in zip(self.variables, box, strict=True)
+        }
+
+
+def make_problem(summary: Summary) -> Problem:
+    """Return the search space of a summary: every combination of its candidate masks."""
+    quasi = set(summary.frequency.quasi) if summary.frequency else set()
+    variables = []
+    duplicates: list[str] = []
+    for attribute in summary.all_attributes:
+        kept: dict[bytes, Candidate] = {}
+        for candidate in attribute.candidates:
+            first = kept.setdefault(candidate.groups.tobytes(), candidate)
+            if first is not candidate:
+                duplicates.append(
+                    f"{attribute.name}: {candidate.mask} groups the values as {first.mask} does; left out"
+                )
+        is_quasi = attribute.name in quasi or (
+            summary.frequency is None and attribute.role == "quasi-identifier"
+        )
+        variables.append(Variable(attribute, tuple(kept.values()), is_quasi))
+    return Problem(summary, tuple(variables), tuple(duplicates))
+
+
+def is_leaf(box: Box) -> bool:
+    """Whether every domain of a box is a single candidate."""
+    return all(domain & (domain - 1) == 0 for domain in box)
+
+
+def _common_coarsening(groupings: Sequence[Ints]) -> Ints:
+    """Return the finest grouping that every given one refines: connected groups fall together."""
+    size = len(groupings[0])
+    rows, columns = [], []
+    offset = size
+    for groups in groupings:
+        rows.append(np.arange(size))
+        columns.append(groups + offset)
+        offset += int(groups.max(initial=0)) + 1
+    edges = (np.ones(size * len(groupings)), (np.concatenate(rows), np.concatenate(columns)))
+    graph = sparse.coo_array(edges, shape=(offset, offset))
+    labels = connected_components(graph, directed=False)[1][:size]
+    return np.unique(labels, return_inverse=True)[1].astype(np.int32)
