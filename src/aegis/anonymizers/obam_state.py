@@ -155,7 +155,7 @@ class State:
         points = self.instance.points[records]
         centres = self.sums[of] / self.sizes[of][:, None]
         shrink = self.sizes[of] / np.maximum(self.sizes[of] - 1, 1)
-        gain = shrink * np.sum((points - centres) ** 2, axis=1)
+        gain: Floats = shrink * np.sum((points - centres) ** 2, axis=1)
         for codes, counts, top, peaks in zip(
             self.instance.nominal[records].T, self.counts, self.tops, self.peaks, strict=True
         ):
@@ -242,7 +242,7 @@ class State:
         step = self.instance.points[others] - self.instance.points[record]
         squared = np.sum(step**2, axis=1)
         # |S + d|^2 / n - |S|^2 / n = (2 S.d + |d|^2) / n; sums of |x|^2 cancel over the two.
-        change = -(2 * step @ self.sums[source] + squared) / self.sizes[source]
+        change: Floats = -(2 * step @ self.sums[source] + squared) / self.sizes[source]
         inward = np.sum(self.sums[targets] * step, axis=1)
         change -= (squared - 2 * inward) / self.sizes[targets]
         for number, counts in enumerate(self.counts):

@@ -1,0 +1,69 @@
+"""Random forests of scikit-learn, for pattern-friendly attributes and for accuracy.
+
+scikit-learn is an extra: it is imported when a forest is first asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.anonymizers.records import Integers
+from aegis.errors import PolicyError
+
+SAMPLE = 10_000
+"""Forests are grown on at most so many records, drawn at random."""
+HELD_OUT = 0.3
+
+
+def _classifier(trees: int, seed: int) -> Any:
+    try:
+        from sklearn.ensemble import RandomForestClassifier
+    except ImportError:
+        raise PolicyError(
+            "This needs a random forest, and scikit-learn is not installed.",
+            hint="Install aegis-advisor[ml], or name the pattern-friendly attributes yourself.",
+        ) from None
+    return RandomForestClassifier(n_estimators=trees, random_state=seed, min_samples_leaf=5)
+
+
+class Forest:
+    """A forest grown on one part of the records and tried on the rest.
+
+    Parameters
+    ----------
+    features
+        Codes, shape (N, A).
+    target
+        Codes to predict, shape (N,).
+    """
+
+    def __init__(
+        self, features: Integers, target: Integers, random: np.random.Generator, *, trees: int
+    ) -> None:
+        order = random.permutation(len(target))[:SAMPLE]
+        held_out = max(1, int(HELD_OUT * len(order)))
+        self._test, train = order[:held_out], order[held_out:]
+        self._features, self._target = features, target
+        self._model = _classifier(trees, int(random.integers(2**31)))
+        if len(train):
+            self._model.fit(features[train], target[train])
+        else:
+            self._model.fit(features[self._test], target[self._test])
+
+    def accuracy(self, features: npt.NDArray[Any] | None = None) -> float:
+        """Share of held-out records whose target is predicted; of other features if given."""
+        shown = self._features[self._test] if features is None else features
+        return float(np.mean(self._model.predict(shown) == self._target[self._test]))
+
+    def drop_without(self, column: int, random: np.random.Generator, repeats: int = 5) -> float:
+        """Loss of accuracy when the values of one feature are shuffled; mean over `repeats`."""
+        whole = self.accuracy()
+        scores = []
+        for _ in range(repeats):
+            shuffled = self._features[self._test].copy()
+            shuffled[:, column] = random.permutation(shuffled[:, column])
+            scores.append(self.accuracy(shuffled))
+        return whole - float(np.mean(scores))

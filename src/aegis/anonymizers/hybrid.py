@@ -1,0 +1,412 @@
+"""The hybrid scheme of Majeed and Hwang (2023): noise and generalisation where privacy is at stake.
+
+What the published release does not guarantee, although it is said to: it is not differentially
+private, because categorical values of the non-violating part are released exactly, the partition
+depends on the data, and noise on several attributes adds up; and it is not k-anonymous, because
+the non-violating part is not grouped and noisy numbers differ within a cluster. `strict` makes a
+release that is k-anonymous, and says so only because it is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.anonymizers.base import (
+    ANONYMIZERS,
+    Anonymizer,
+    Options,
+    Outcome,
+    Style,
+    at_least,
+    within,
+)
+from aegis.anonymizers.forest import Forest
+from aegis.anonymizers.hybrid_cells import Cells
+from aegis.anonymizers.members import k_member
+from aegis.anonymizers.mondrian import mondrian
+from aegis.anonymizers.records import (
+    Attribute,
+    AttributeKind,
+    Integers,
+    Records,
+    SensitiveAttribute,
+    distinct_rows,
+)
+from aegis.errors import PolicyError
+from aegis.progress import Progress
+
+Flags = npt.NDArray[np.bool_]
+BANDS = ("super-major", "major", "minor", "super-minor")
+
+
+@dataclass(frozen=True)
+class HybridOptions(Options):
+    """Options of the hybrid scheme.
+
+    Attributes
+    ----------
+    epsilon, epsilon_violating
+        Scale of the noise on numbers of non-violating and of violating records, per attribute:
+        Laplace of scale range / epsilon.
+    diversity
+        Entropy of the sensitive attribute (natural logarithm) from which a cluster counts as
+        diverse; the default is that of two equally frequent values.
+    coverage
+        Share of rows that the one or two most frequent values of a pattern-friendly attribute
+        cover at least.
+    importance
+        Most accuracy that shuffling a pattern-friendly attribute may cost the forest, 0..1.
+    bands
+        Least share of rows of a super-major, a major and a minor value; rarer ones are
+        super-minor.
+    pattern_friendly
+        Names of the pattern-friendly attributes; None finds them with a random forest.
+    trees
+        Trees of that forest.
+    strict
+        Make a k-anonymous release: no noise, numbers generalised to the interval of their group,
+        groups of fewer than k records suppressed.
+    drop_incomplete, drop_duplicates
+        Leave out records with a missing quasi-identifier; all but the first of records equal in
+        quasi-identifiers and sensitive attributes.
+    limits
+        (attribute, least, most) triples: records with a number outside are left out as outliers.
+    """
+
+    epsilon: float = 5.0
+    epsilon_violating: float = 3.0
+    diversity: float = 0.6931
+    coverage: float = 0.8
+    importance: float = 0.01
+    bands: tuple[float, float, float] = (0.5, 0.05, 0.01)
+    pattern_friendly: tuple[str, ...] | None = None
+    trees: int = 100
+    strict: bool = False
+    drop_incomplete: bool = False
+    drop_duplicates: bool = False
+    limits: tuple[tuple[str, float, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least("epsilon", self.epsilon, 0, strictly=True)
+        at_least("epsilon_violating", self.epsilon_violating, 0, strictly=True)
+        at_least("diversity", self.diversity, 0)
+        within("coverage", self.coverage, 0, 1)
+        within("importance", self.importance, 0, 1)
+        at_least("trees", self.trees, 1)
+        if not 1 >= self.bands[0] >= self.bands[1] >= self.bands[2] >= 0:
+            raise PolicyError(
+                f"bands = {self.bands}.", hint="Give three falling shares between 1 and 0."
+            )
+        if self.l > 1 and not self.strict:
+            raise PolicyError(
+                f"l = {self.l} cannot be kept by the published hybrid scheme.",
+                hint="Ask for strict, or raise diversity instead.",
+            )
+
+    def check(self, records: Records) -> None:
+        """Raise as `Options.check`, and where there is no sensitive attribute or a wrong name."""
+        super().check(records)
+        if not records.sensitive:
+            raise PolicyError(
+                "The hybrid scheme needs a sensitive attribute, and none is declared.",
+                hint="Give a column the role 'sensitive'.",
+            )
+        for name in self.pattern_friendly or ():
+            if records.attribute(name).kind is not AttributeKind.CATEGORICAL:
+                raise PolicyError(
+                    f"Pattern-friendly attribute {name!r} is not categorical.",
+                    hint="Name categorical quasi-identifiers only.",
+                )
+        for name, least, most in self.limits:
+            if records.attribute(name).kind is not AttributeKind.NUMERIC or least > most:
+                raise PolicyError(
+                    f"Limits {least} to {most} of {name!r} bound nothing.",
+                    hint="Give a numeric quasi-identifier, its least and its largest value.",
+                )
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """How one categorical quasi-identifier fared in the search for pattern-friendly ones.
+
+    Attributes
+    ----------
+    name
+        The attribute.
+    drop
+        Accuracy that shuffling it costs; NaN where it was named by the user.
+    coverage
+        Share of rows that its two most frequent values cover.
+    friendly
+        Whether it is pattern-friendly.
+    bands
+        (value, rows, band) in falling frequency.
+    """
+
+    name: str
+    drop: float
+    coverage: float
+    friendly: bool
+    bands: tuple[tuple[Any, int, str], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "name": self.name,
+            "accuracy_drop": self.drop,
+            "coverage": self.coverage,
+            "friendly": self.friendly,
+            "values": [list(row) for row in self.bands],
+        }
+
+
+def patterns(
+    records: Records, options: HybridOptions, random: np.random.Generator
+) -> tuple[Pattern, ...]:
+    """Examine each categorical quasi-identifier (step 2 of the scheme).
+
+    A forest predicts the first sensitive attribute from all quasi-identifiers. An attribute whose
+    shuffling costs at most `importance` accuracy and whose two most frequent values cover at
+    least `coverage` of the rows is pattern-friendly.
+    """
+    categorical = [
+        (number, attribute)
+        for number, attribute in enumerate(records.attributes)
+        if attribute.kind is AttributeKind.CATEGORICAL
+    ]
+    drops = {number: float("nan") for number, _ in categorical}
+    if options.pattern_friendly is None and categorical:
+        features = np.array([a.codes for a in records.attributes], dtype=np.int64).T
+        target = records.sensitive[0].codes.astype(np.int64)
+        forest = Forest(features, target, random, trees=options.trees)
+        drops = {number: forest.drop_without(number, random) for number, _ in categorical}
+    return tuple(_pattern(a, drops[number], options) for number, a in categorical)
+
+
+def _pattern(attribute: Attribute, drop: float, options: HybridOptions) -> Pattern:
+    counts = np.bincount(attribute.codes, minlength=attribute.size)
+    order = np.argsort(-counts, kind="stable")
+    shares = counts / max(counts.sum(), 1)
+    coverage = float(shares[order[:2]].sum())
+    if options.pattern_friendly is None:
+        friendly = drop <= options.importance and coverage >= options.coverage
+    else:
+        friendly = attribute.name in options.pattern_friendly
+    bands = tuple(
+        (attribute.domain[code], int(counts[code]), band(float(shares[code]), options.bands))
+        for code in order
+    )
+    return Pattern(attribute.name, drop, coverage, friendly, bands)
+
+
+def band(share: float, limits: tuple[float, float, float]) -> str:
+    """Return the band of a value that holds `share` of the rows."""
+    return BANDS[sum(share < limit for limit in limits)]
+
+
+def _violating(records: Records, found: tuple[Pattern, ...], options: HybridOptions) -> Integers:
+    """Records with a minor value in a pattern-friendly attribute; all, where there is none."""
+    violating = np.zeros(len(records), dtype=bool)
+    friendly = [pattern.name for pattern in found if pattern.friendly]
+    for name in friendly:
+        attribute = records.attribute(name)
+        shares = np.bincount(attribute.codes, minlength=attribute.size) / len(records)
+        violating |= shares[attribute.codes] < options.bands[1]
+    return np.flatnonzero(violating if friendly else ~violating)
+
+
+def _dropped(records: Records, options: HybridOptions) -> dict[str, Integers]:
+    """Records that preprocessing leaves out, by reason; one is counted under its first."""
+    gone = np.zeros(len(records), dtype=bool)
+    reasons: dict[str, Integers] = {}
+    outliers = np.zeros(len(records), dtype=bool)
+    for name, least, most in options.limits:
+        numbers = records.attribute(name).numbers[records.attribute(name).codes]
+        outliers |= (numbers < least) | (numbers > most)
+    reasons["outliers"] = np.flatnonzero(outliers)
+    gone |= outliers
+    if options.drop_incomplete:
+        lacking = np.zeros(len(records), dtype=bool)
+        for attribute in records.attributes:
+            lacking |= attribute.codes == attribute.missing
+        reasons["incomplete"] = np.flatnonzero(lacking & ~gone)
+        gone |= lacking
+    if options.drop_duplicates:
+        every: list[Attribute | SensitiveAttribute] = [*records.attributes, *records.sensitive]
+        kept = np.flatnonzero(~gone)
+        first, _ = distinct_rows([a.codes[kept] for a in every], [a.size for a in every])
+        repeated = np.ones(len(kept), dtype=bool)
+        repeated[first] = False
+        reasons["duplicates"] = kept[repeated]
+    return {reason: rows for reason, rows in reasons.items() if len(rows)}
+
+
+def _run(
+    records: Records, options: HybridOptions, random: np.random.Generator, progress: Progress
+) -> Outcome:
+    dropped = _dropped(records, options)
+    kept = np.ones(len(records), dtype=bool)
+    for rows in dropped.values():
+        kept[rows] = False
+    if np.count_nonzero(kept) < options.k:
+        raise PolicyError(
+            f"Preprocessing leaves {np.count_nonzero(kept)} of {len(records)} records, "
+            f"fewer than k = {options.k}.",
+            hint="Widen the limits, or keep incomplete or duplicate records.",
+        )
+    chosen = np.flatnonzero(kept)
+    inner = records.take(chosen)
+    with progress.step("hybrid", 3) as step:
+        found = patterns(inner, options, random)
+        step.advance()
+        violating = np.zeros(len(inner), dtype=bool)
+        violating[_violating(inner, found, options)] = True
+        make = _strict if options.strict else _published
+        cells, labels = make(inner, violating, options, random)
+        step.advance()
+        outcome = _outcome(records, chosen, cells, labels, options)
+        step.advance()
+    details = {
+        "patterns": [pattern.to_dict() for pattern in found],
+        "violating": int(violating.sum()),
+        "non_violating": int((~violating).sum()),
+        "dropped": {reason: len(rows) for reason, rows in dropped.items()},
+        "epsilon": _accounted(inner, options),
+        "originality": cells.originality(),
+        "distortion": cells.distortion(),
+    }
+    notes = _notes(options, found, dropped, int(np.count_nonzero(outcome.labels[chosen] < 0)))
+    return Outcome(outcome.labels, notes, details, outcome.columns, options.strict, outcome.loss)
+
+
+def _accounted(records: Records, options: HybridOptions) -> Mapping[str, float]:
+    """Sum of epsilon over the noisy attributes, per part; strict releases spend none."""
+    noisy = sum(a.kind is AttributeKind.NUMERIC for a in records.attributes)
+    spent = 0 if options.strict else noisy
+    return {
+        "non_violating": options.epsilon * spent,
+        "violating": options.epsilon_violating * spent,
+    }
+
+
+def _notes(
+    options: HybridOptions,
+    found: tuple[Pattern, ...],
+    dropped: Mapping[str, Integers],
+    suppressed: int,
+) -> tuple[str, ...]:
+    notes = [f"{len(rows)} {reason} left out before grouping." for reason, rows in dropped.items()]
+    if not any(pattern.friendly for pattern in found):
+        notes.append("No attribute is pattern-friendly: every record is treated as violating.")
+    if options.strict:
+        notes.append("Strict: no noise was added, so no differential privacy is claimed.")
+        if suppressed:
+            notes.append(f"{suppressed} records could join no group that meets k and l.")
+    else:
+        notes.append(
+            "As published: neither differentially private nor k-anonymous as a whole; "
+            "ask for strict to have k verified."
+        )
+    return tuple(notes)
+
+
+def _published(
+    records: Records, violating: Flags, options: HybridOptions, random: np.random.Generator
+) -> tuple[Cells, Integers]:
+    """Steps 3 and 4 as published; labels are the classes of equal released values."""
+    cells = Cells(records)
+    rows = np.flatnonzero(violating)
+    if len(rows):
+        part = records.take(rows)
+        labels = (
+            k_member(part, options.k, random)
+            if len(rows) >= options.k
+            else np.zeros(len(rows), dtype=np.int64)
+        )
+        cells.generalise(rows, labels, options.diversity, numbers=False)
+    epsilon = np.where(violating, options.epsilon_violating, options.epsilon)
+    cells.perturb(epsilon, random)
+    return cells, cells.classes()
+
+
+def _strict(
+    records: Records, violating: Flags, options: HybridOptions, random: np.random.Generator
+) -> tuple[Cells, Integers]:
+    """Group everything: exact categories where k records share them, clusters elsewhere."""
+    labels = np.full(len(records), -1, dtype=np.int64)
+    shared = _shared(records, np.flatnonzero(~violating), options, labels)
+    rest = np.flatnonzero(labels < 0)
+    if _fits(records.take(rest) if len(rest) else None, options):
+        inside = k_member(records.take(rest), options.k, random, distinct=options.l)
+        labels[rest] = inside + shared
+    cells = Cells(records)
+    kept = np.flatnonzero(labels >= 0)
+    if len(kept):
+        cells.generalise(kept, labels[kept], options.diversity, numbers=True, exact_below=shared)
+    return cells, labels
+
+
+def _shared(records: Records, rows: Integers, options: HybridOptions, labels: Integers) -> int:
+    """Group `rows` that share all categories with enough others; return the number of groups."""
+    exact = [a for a in records.attributes if a.kind is not AttributeKind.NUMERIC]
+    if not len(rows):
+        return 0
+    if exact:
+        _, of = distinct_rows([a.codes[rows] for a in exact], [a.size for a in exact])
+    else:
+        of = np.zeros(len(rows), dtype=np.int64)
+    order = np.argsort(of, kind="stable")
+    bounds = np.flatnonzero(np.diff(of[order])) + 1
+    count = 0
+    for members in np.split(rows[order], bounds):
+        part = records.take(members)
+        if _fits(part, options):
+            inside = mondrian(part, options.k, distinct=options.l)
+            labels[members] = inside + count
+            count += int(inside.max()) + 1
+    return count
+
+
+def _fits(part: Records | None, options: HybridOptions) -> bool:
+    """Whether records can be one group: k of them, l values of each sensitive attribute."""
+    return (
+        part is not None
+        and len(part) >= options.k
+        and all(len(np.unique(a.codes)) >= options.l for a in part.sensitive)
+    )
+
+
+def _outcome(
+    records: Records, chosen: Integers, cells: Cells, labels: Integers, options: HybridOptions
+) -> Outcome:
+    """Spread what was done to the `chosen` records over all."""
+    everyone = np.full(len(records), -1, dtype=np.int64)
+    everyone[chosen] = labels
+    columns: dict[str, tuple[Any, ...]] = {}
+    for attribute, values in zip(records.attributes, cells.columns(), strict=True):
+        column: list[Any] = [None] * len(records)
+        for row, value in zip(chosen.tolist(), values, strict=True):
+            column[row] = value
+        columns[attribute.name] = tuple(column)
+    loss = cells.loss(labels, options.k, left_out=len(records) - len(chosen))
+    return Outcome(everyone, columns=columns, loss=loss)
+
+
+HYBRID = ANONYMIZERS.register(
+    Anonymizer(
+        "hybrid",
+        "Noise on numbers, minimal generalisation of categories where privacy is at stake.",
+        "Majeed and Hwang 2023",
+        HybridOptions,
+        Style.GENERALISED,
+        "N D of the violating part",
+        True,
+        _run,
+    )
+)

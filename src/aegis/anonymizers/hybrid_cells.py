@@ -1,0 +1,225 @@
+"""Cell by cell, what the hybrid scheme releases, and what that costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.anonymizers.groups import Grouping, extent, squared_distances
+from aegis.anonymizers.losses import InformationLoss
+from aegis.anonymizers.records import (
+    Attribute,
+    AttributeKind,
+    Codes,
+    Floats,
+    Integers,
+    Records,
+    distinct_rows,
+)
+from aegis.anonymizers.release import SUPPRESSED_VALUE, ancestors, interval
+
+
+class Cells:
+    """Released values under construction: a height per categorical cell, a range per number.
+
+    A number is released as a range [low, high]; an exact or noisy one has equal ends. Ordinal
+    attributes are generalised like categories, by their hierarchy or to "*".
+    """
+
+    def __init__(self, records: Records) -> None:
+        self.records = records
+        self._heights: dict[str, Integers] = {}
+        self._low: dict[str, Floats] = {}
+        self._high: dict[str, Floats] = {}
+        for attribute in records.attributes:
+            if attribute.kind is AttributeKind.NUMERIC:
+                self._low[attribute.name] = attribute.numbers[attribute.codes]
+                self._high[attribute.name] = attribute.numbers[attribute.codes]
+            else:
+                self._heights[attribute.name] = np.zeros(len(records), dtype=np.int64)
+
+    def generalise(
+        self,
+        rows: Integers,
+        labels: Integers,
+        diversity: float,
+        *,
+        numbers: bool,
+        exact_below: int = 0,
+    ) -> None:
+        """Make the groups `labels` of `rows` uniform.
+
+        Where the entropy of every sensitive attribute in a group reaches `diversity`, categories
+        go to the lowest level that makes the group uniform; elsewhere at least to the middle
+        level. Groups below `exact_below` keep their categories, which are alike already.
+        `numbers` generalises numbers to the range of the group as well.
+        """
+        part = self.records.take(rows)
+        groups = Grouping(labels)
+        low_diversity = ~self._diverse(part, groups, diversity)
+        low_diversity[:exact_below] = False
+        for attribute in part.attributes:
+            covered = extent(attribute, groups)
+            if attribute.kind is AttributeKind.NUMERIC:
+                if numbers:
+                    self._low[attribute.name][rows] = attribute.numbers[covered.low][labels]
+                    self._high[attribute.name][rows] = attribute.numbers[covered.high][labels]
+                continue
+            middle = (attribute.tree.height + 1) // 2
+            heights = np.where(low_diversity, np.maximum(covered.height, middle), covered.height)
+            self._heights[attribute.name][rows] = heights[labels]
+
+    def _diverse(self, part: Records, groups: Grouping, diversity: float) -> npt.NDArray[np.bool_]:
+        diverse = np.ones(len(groups), dtype=bool)
+        for attribute in part.sensitive:
+            pairs, counts = np.unique(
+                groups.of * attribute.size + attribute.codes, return_counts=True
+            )
+            of = pairs // attribute.size
+            shares = counts / groups.sizes[of]
+            nats = np.bincount(of, weights=-shares * np.log(shares), minlength=len(groups))
+            diverse &= nats >= diversity - 1e-12
+        return diverse
+
+    def perturb(self, epsilon: Floats, random: np.random.Generator) -> None:
+        """Add Laplace noise of scale range / epsilon to every number, kept within the domain.
+
+        Noise that would leave the domain puts the value on its end. Values are rounded to the
+        attribute's resolution; missing ones stay missing.
+        """
+        for attribute in self.records.attributes:
+            if attribute.kind is not AttributeKind.NUMERIC:
+                continue
+            present = attribute.numbers[: attribute.present]
+            least, most = float(present[0]), float(present[-1])
+            noise = random.laplace(0.0, 1.0, len(epsilon)) * (most - least) / epsilon
+            values = np.clip(self._low[attribute.name] + noise, least, most)
+            if attribute.resolution:
+                values = np.round(values / attribute.resolution) * attribute.resolution
+            self._low[attribute.name] = self._high[attribute.name] = values
+
+    def columns(self) -> list[list[Any]]:
+        """Return the released values of each quasi-identifier, N each.
+
+        Numbers stay numbers where no range was made of them; everything else is text.
+        """
+        return [self._column(attribute) for attribute in self.records.attributes]
+
+    def _column(self, attribute: Attribute) -> list[Any]:
+        if attribute.kind is not AttributeKind.NUMERIC:
+            return list(ancestors(attribute, attribute.codes, self._heights[attribute.name]))
+        low, high = self._low[attribute.name], self._high[attribute.name]
+        whole = attribute.resolution == 1.0
+        exact = np.array_equal(low, high, equal_nan=True)
+        values: list[Any] = []
+        for start, end in zip(low.tolist(), high.tolist(), strict=True):
+            if np.isnan(start):
+                values.append(None)
+            elif np.isnan(end):
+                values.append(SUPPRESSED_VALUE)
+            else:
+                ends = (int(start), int(end)) if whole else (start, end)
+                values.append(ends[0] if exact else interval(*ends))
+        return values
+
+    def classes(self) -> Integers:
+        """Number the classes of records with equal released values, shape (N,)."""
+        columns: list[Codes] = []
+        sizes: list[int] = []
+        for values in self.columns():
+            texts = np.array([str(value) for value in values])
+            held, codes = np.unique(texts, return_inverse=True)
+            columns.append(codes.astype(np.int32))
+            sizes.append(len(held))
+        return distinct_rows(columns, sizes)[1]
+
+    def originality(self) -> float:
+        """Share of quasi-identifier cells that are released unchanged, 0..1."""
+        kept = 0
+        for attribute in self.records.attributes:
+            if attribute.kind is AttributeKind.NUMERIC:
+                numbers = attribute.numbers[attribute.codes]
+                low, high = self._low[attribute.name], self._high[attribute.name]
+                same = (low == numbers) & (high == numbers)
+                kept += int(np.count_nonzero(same | (np.isnan(low) & np.isnan(numbers))))
+            else:
+                kept += int(np.count_nonzero(self._heights[attribute.name] == 0))
+        return kept / (len(self.records) * len(self.records.attributes))
+
+    def distortion(self) -> float:
+        """Distortion DM per cell, 0..1: level over height, attributes weighing the same.
+
+        For numbers, the distance of the farther end from the true value over the domain's range.
+        """
+        shares = [float(np.mean(self._moved(a))) for a in self.records.attributes]
+        return float(np.mean(shares))
+
+    def _moved(self, attribute: Attribute) -> Floats:
+        if attribute.kind is not AttributeKind.NUMERIC:
+            return self._heights[attribute.name] / attribute.tree.height
+        numbers = attribute.numbers[attribute.codes]
+        present = attribute.numbers[: attribute.present]
+        span = max(float(present[-1] - present[0]), 1e-300)
+        low, high = self._low[attribute.name], self._high[attribute.name]
+        moved = np.maximum(np.abs(low - numbers), np.abs(high - numbers)) / span
+        mixed = np.isnan(high) & ~np.isnan(low)
+        moved = np.where(np.isnan(moved), 0.0, np.minimum(moved, 1.0))
+        return np.where(mixed, 1.0, moved)
+
+    def loss(self, labels: Integers, k: int, *, left_out: int) -> InformationLoss:
+        """Information loss of the released cells.
+
+        The centroid figures compare each number with the middle of its released range, and count
+        a category as lost where it was generalised at all. `left_out` records count as
+        suppressed.
+        """
+        groups = Grouping.number(labels)
+        suppressed = groups.suppressed + left_out
+        total = len(self.records) + left_out
+        kept = np.flatnonzero(labels >= 0)
+        average = len(kept) / len(groups) if len(groups) else 0.0
+        penalty = sum(float(self._penalty(a)[kept].sum()) for a in self.records.attributes)
+        cells = total * len(self.records.attributes)
+        return InformationLoss(
+            scaled=self._deviation(kept, scaled=True),
+            unscaled=self._deviation(kept, scaled=False),
+            penalty=(penalty + suppressed * len(self.records.attributes)) / cells,
+            discernibility=int(np.sum(groups.sizes**2)) + total * suppressed,
+            average_class_size=average,
+            normalised_class_size=average / k,
+        )
+
+    def _penalty(self, attribute: Attribute) -> Floats:
+        if attribute.kind is AttributeKind.NUMERIC:
+            present = attribute.numbers[: attribute.present]
+            span = max(float(present[-1] - present[0]), 1e-300)
+            low, high = self._low[attribute.name], self._high[attribute.name]
+            width = (high - low) / span
+            return np.where(np.isnan(high) & ~np.isnan(low), 1.0, np.nan_to_num(width))
+        heights = self._heights[attribute.name]
+        return np.where(heights > 0, attribute.tree.shares[attribute.codes, heights], 0.0)
+
+    def _deviation(self, kept: Integers, *, scaled: bool) -> float:
+        within = total = 0.0
+        for attribute in self.records.attributes:
+            codes = attribute.codes[kept]
+            if attribute.kind is AttributeKind.NUMERIC:
+                low, high = self._low[attribute.name][kept], self._high[attribute.name][kept]
+                middle = np.where(np.isnan(high), low, (low + high) / 2)
+                centre = np.full(len(kept), attribute.centre)
+                none = np.empty(0, dtype=np.int32)
+                within += _sum(attribute, codes, middle, none, scaled)
+                total += _sum(attribute, codes, centre, none, scaled)
+            else:
+                within += float(np.count_nonzero(self._heights[attribute.name][kept]))
+                counts = np.bincount(codes, minlength=1)
+                total += float(len(kept) - counts.max())
+        return within / total if total > 0 else 0.0
+
+
+def _sum(
+    attribute: Attribute, codes: Codes, numbers: Floats, standing: Codes, scaled: bool
+) -> float:
+    return float(squared_distances(attribute, codes, numbers, standing, scaled=scaled).sum())
