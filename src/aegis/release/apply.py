@@ -15,6 +15,7 @@ import pyarrow as pa
 import aegis
 from aegis.advisor import Scorer, kept
 from aegis.errors import InternalError, NoAdmissibleConfiguration
+from aegis.files import check_output, replacing, write_text
 from aegis.masks import Identity
 from aegis.measures import MEASURES
 from aegis.policy import Attribute, Configuration, Label, Policy, policy_digest, policy_mapping
@@ -29,7 +30,7 @@ from aegis.release.masked import (
     release_masks,
     suppress,
 )
-from aegis.release.write import check_output, replacing, write_table, write_text
+from aegis.release.write import write_table
 from aegis.sources import Source, open_table
 from aegis.summary import summarize
 

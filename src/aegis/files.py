@@ -1,0 +1,67 @@
+"""Write files so that nothing is ever half-written: a temporary name first, then a rename."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from aegis.errors import DataError, PolicyError
+
+TABLE_FORMATS = (".parquet", ".csv", ".tsv", ".arrow", ".feather")
+"""Extensions of the tables that can be written."""
+
+
+def check_output(
+    path: Path, *, force: bool, formats: tuple[str, ...] | None = TABLE_FORMATS
+) -> None:
+    """Raise unless `path` can be written.
+
+    Raises
+    ------
+    PolicyError
+        The extension names no format, the folder does not exist, or the file exists and `force`
+        is not set.
+    """
+    if formats is not None and path.suffix.lower() not in formats:
+        raise PolicyError(
+            f"Cannot write {path}: unknown extension {path.suffix!r}.",
+            hint=f"Allowed: {', '.join(formats)}.",
+        )
+    if not path.parent.is_dir():
+        raise PolicyError(
+            f"Cannot write {path}: its folder does not exist.", hint="Create it first."
+        )
+    if path.is_dir():
+        raise PolicyError(f"Cannot write {path}: it is a folder.", hint="Give a file name.")
+    if path.exists() and not force:
+        raise PolicyError(
+            f"{path} exists.", hint="Choose another name, or overwrite it with --force."
+        )
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a temporary name beside `path`; on success rename it, on failure remove it.
+
+    A kill in mid-write leaves the old file as it was.
+    """
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}.partial{path.suffix}")
+    try:
+        yield temporary
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        raise DataError(
+            f"Cannot write {path}: {error.strerror or error}.", hint="Check space and permissions."
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, all or nothing."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
