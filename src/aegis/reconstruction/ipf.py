@@ -195,8 +195,9 @@ def _prepare(
 
 
 def _iterate(fit: Fit, limit: float, max_sweeps: int, progress: Progress) -> _Outcome:
+    if fit.settled:
+        return _Outcome(converged=True, sweeps=0, residual=0.0, worst="")
     sweep, before = 0, np.inf
-    residual, name = 0.0, ""
     with progress.step("Iterative proportional fitting", max_sweeps) as step:
         while sweep < max_sweeps:
             worst = fit.sweep()

@@ -20,7 +20,7 @@ PENALTIES = np.logspace(6, -4, 21)
 """Penalties tried, heaviest first, as multiples of the mean count of a group."""
 
 SMALLEST_BASIS, LARGEST_BASIS = 40, 160
-MAX_ITERATIONS = 60
+MAX_ITERATIONS = 200
 
 GAIN = 1e-6
 """Gain in deviance below which an iteration is the last: an empty group pulls its intensity to

@@ -19,6 +19,10 @@ TINY = 1e-290
 class Fit(Protocol):
     """A table on its way to the targets."""
 
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is left to fit."""
+
     def sweep(self) -> float:
         """Fit all families in turn; return the largest deviation met on the way, in rows."""
 
@@ -49,6 +53,11 @@ class CellFit:
         self._values = values
         self._steps = tuple(steps)
 
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is left to fit."""
+        return not self._steps
+
     def sweep(self) -> float:
         """Fit all families in turn; return the largest deviation met on the way, in rows."""
         worst = 0.0
@@ -61,11 +70,7 @@ class CellFit:
     def residual(self) -> tuple[float, str]:
         """Return the largest deviation of the table as it stands, and its family."""
         return max(
-            (
-                (_largest(step.measure(self._values) - step.targets), step.name)
-                for step in self._steps
-            ),
-            default=(0.0, ""),
+            (_largest(step.measure(self._values) - step.targets), step.name) for step in self._steps
         )
 
     def cells(self) -> FloatArray:
@@ -85,6 +90,11 @@ class FactorFit:
         self._seed = seed
         self._named = {family.axes[0]: family for family in families}
         self._factors = [np.ones(size) for size in seed.shape]
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is left to fit."""
+        return not self._named
 
     def sweep(self) -> float:
         """Fit all families in turn; return the largest deviation met on the way, in rows."""

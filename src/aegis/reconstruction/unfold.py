@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +11,15 @@ from scipy import linalg
 from aegis.errors import DataError, PolicyError
 from aegis.progress import SILENT, Progress
 from aegis.reconstruction.channels import check_channel, deterministic_channel
-from aegis.reconstruction.combine import drop_implied, merge_intervals
-from aegis.reconstruction.evidence import AGREEMENT, Evidence, counts
+from aegis.reconstruction.combine import all_evidence, drop_implied, merge_intervals
+from aegis.reconstruction.evidence import AGREEMENT, Evidence, MaskedJoint, counts
 from aegis.reconstruction.families import Family
 from aegis.reconstruction.ipf import histogram_family, ipf, joint_family
 from aegis.reconstruction.result import FloatArray, Reconstruction
+
+TRACE = 1e-3
+"""Share of the table of the exact evidence in the seed that is fitted to it: cells that EM emptied
+may be needed to meet a constraint, and this keeps them open."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,9 +166,8 @@ def channel_em(
     families = _exact_families(evidence)
     converged, iterations = found.converged, found.iterations
     if families:
-        # A cell that EM emptied may be needed to meet a constraint; a trace keeps it open.
         raked = ipf(
-            table + 1e-12 * evidence.rows / table.size,
+            (1 - TRACE) * table + TRACE * _of_exact_evidence(evidence),
             families,
             max_sweeps=max_sweeps,
             progress=progress,
@@ -181,6 +184,13 @@ def channel_em(
         details={"misfit": misfit},
         notes=notes,
     )
+
+
+def _of_exact_evidence(evidence: Evidence) -> FloatArray:
+    """Return the table of all exact evidence, the label totals among it."""
+    totals = evidence.noisy[0].joint.sum(axis=0, keepdims=True)
+    everything = MaskedJoint("label", np.zeros(evidence.atoms, dtype=np.int64), totals)
+    return all_evidence(replace(evidence, masked=(*evidence.masked, everything), noisy=())).table
 
 
 def _side_by_side(evidence: Evidence) -> tuple[FloatArray, FloatArray]:
