@@ -7,7 +7,7 @@ a mask, its measures, and the information of a pair of attributes under a pair o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -26,7 +26,7 @@ from aegis.measures import (
     pair_information,
 )
 from aegis.policy import Configuration
-from aegis.summary import AttributeSummary, Candidate, Summary
+from aegis.summary import AttributeSummary, Candidate, PairCounts, Summary
 
 Choice = Mapping[str, Candidate]
 """One candidate per scored attribute, and one for the label where it has candidates."""
@@ -174,29 +174,14 @@ class Scorer:
 
     def cooccurrence(self, choice: Choice) -> Cooccurrence:
         """Return the second-order counts of a configuration (S' G_y S of theory.md)."""
-        pairs = self.summary.pairs
         label = self._label(choice)
         candidates = [choice[name] for name in self._names]
-        offsets = np.concatenate([[0], np.cumsum([c.n_levels for c in candidates])])
-        stacked = np.concatenate(
-            [c.levels + start for c, start in zip(candidates, offsets, strict=False)]
-        )
-        grouping = sparse.csr_array(
-            (np.ones(len(stacked)), stacked, np.arange(len(stacked) + 1)),
-            shape=(len(stacked), int(offsets[-1])),
-        )
-        half = grouping.T @ pairs.total
-        joint = np.concatenate(
-            [
-                group_rows(counts, c.levels, c.n_levels)
-                for counts, c in zip(pairs.joints, candidates, strict=True)
-            ]
-        )
+        total, joint, offsets = group_counts(self.summary.pairs, [c.levels for c in candidates])
         return Cooccurrence(
-            n=float(pairs.rows),
+            n=float(self.summary.pairs.rows),
             joint=_group_classes(joint, label),
-            total=half @ grouping,
-            offsets=offsets.astype(np.int64),
+            total=total,
+            offsets=offsets,
             blocks=self._blocks(candidates, label),
             pair_information=self._remembered(candidates, label),
         )
@@ -254,6 +239,35 @@ class Scorer:
         return candidate
 
 
+def group_counts(
+    pairs: PairCounts, levels: Sequence[npt.NDArray[np.integer]]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return S' G S of theory.md for one grouping of each attribute's atoms.
+
+    Parameters
+    ----------
+    pairs
+        Co-occurrence counts between atoms.
+    levels
+        Per attribute the level of each atom, shape (A_i,).
+
+    Returns
+    -------
+    tuple
+        Co-occurrence between levels (d, d), level by class counts (d, C), offsets (m + 1,).
+    """
+    sizes = [int(level.max(initial=0)) + 1 for level in levels]
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    stacked = np.concatenate([own + start for own, start in zip(levels, offsets, strict=False)])
+    grouping = sparse.csr_array(
+        (np.ones(len(stacked)), stacked, np.arange(len(stacked) + 1)),
+        shape=(len(stacked), int(offsets[-1])),
+    )
+    total = (grouping.T @ pairs.total) @ grouping
+    joint = np.rint(grouping.T @ pairs.stacked_joint).astype(np.int64)
+    return total, joint, offsets
+
+
 def group_rows(
     counts: npt.NDArray[np.integer], groups: npt.NDArray[np.integer], size: int
 ) -> npt.NDArray[np.int64]:
@@ -265,9 +279,15 @@ def group_rows(
 def _group_classes(
     joint: npt.NDArray[np.int64], label: Candidate | None
 ) -> npt.NDArray[np.int64]:
-    if label is None:
-        return joint
-    return group_rows(joint.T, label.groups[: joint.shape[1]], label.size).T
+    return joint if label is None else group_classes(joint, label.groups)
+
+
+def group_classes(
+    joint: npt.NDArray[np.int64], groups: npt.NDArray[np.integer]
+) -> npt.NDArray[np.int64]:
+    """Add up the columns of `joint`, shape (d, C), by the group of each class."""
+    used = groups[: joint.shape[1]]  # a group for null may follow: no joint counts such rows
+    return group_rows(joint.T, used, int(used.max(initial=0)) + 1).T
 
 
 def kept(score: float, unmasked: float, direction: Direction) -> float | None:
@@ -275,21 +295,3 @@ def kept(score: float, unmasked: float, direction: Direction) -> float | None:
     if direction is Direction.LOWER:
         score, unmasked = 1.0 - score, 1.0 - unmasked
     return 100.0 * score / unmasked if unmasked > 0 else None
-
-
-def sensitive_groups(
-    summary: Summary, choice: Choice
-) -> dict[str, tuple[npt.NDArray[np.integer], tuple[str, ...]]]:
-    """Return how the sensitive attributes of a frequency table are grouped under a choice."""
-    frequency = summary.frequency
-    found: dict[str, tuple[npt.NDArray[np.integer], tuple[str, ...]]] = {}
-    if frequency is None:
-        return found
-    label = summary.label
-    for name in frequency.sensitive:
-        if name in choice:
-            candidate = choice[name]
-            found[name] = (candidate.groups, candidate.labels)
-        else:
-            found[name] = (np.arange(len(label.classes) + 1), (*label.classes, "null"))
-    return found

@@ -22,17 +22,10 @@ from aegis.policy import Attribute, Configuration, Label, Policy, policy_digest,
 from aegis.privacy import PrivacyRule, Verdict
 from aegis.progress import SILENT, Progress
 from aegis.release.audit import Audit, audit
-from aegis.release.masked import (
-    count_unseen,
-    fit_masks,
-    masked_table,
-    refuse_unseen,
-    release_masks,
-    suppress,
-)
+from aegis.release.masked import count_unseen, fit_masks, refuse_unseen, release_masks
 from aegis.release.write import write_table
 from aegis.sources import Source, open_table
-from aegis.summary import summarize
+from aegis.summary import masked_table, summarize, suppress
 
 if TYPE_CHECKING:
     import polars

@@ -1,19 +1,16 @@
-"""The masked table as one query, and what in the data its masks do not know."""
+"""Which masks a release uses, and what in the data they do not know."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-import ibis
 import ibis.expr.types as ir
 import numpy as np
 
 from aegis.errors import DataError, PolicyError
 from aegis.masks import Kind, Mask, ValueCounts
 from aegis.policy import Configuration, Policy, Role, Unseen
-from aegis.privacy import PrivacyRule, Verdict
 from aegis.sources import Source
-from aegis.summary import count_classes
 from aegis.summary.codes import sorted_values
 
 
@@ -69,17 +66,6 @@ def _value_counts(source: Source, column: ir.Column, kind: Kind) -> ValueCounts:
     return ValueCounts(kind, values, found["n"].to_numpy().astype(np.int64)[order])
 
 
-def masked_table(source: Source, masks: Mapping[str, Mask | None]) -> ir.Table:
-    """Return the released columns, masked, in the order of the table."""
-    columns = {}
-    for name in source.columns:
-        if name in masks:
-            mask = masks[name]
-            column = source.table[name]
-            columns[name] = column if mask is None else mask.expression(column)
-    return source.table.select(**columns)
-
-
 def count_unseen(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, int]:
     """Return per attribute how many rows hold a value that its mask does not know."""
     unknown = {}
@@ -102,37 +88,3 @@ def refuse_unseen(unseen: Mapping[str, int], policy: Policy) -> None:
             f"The table holds values that the masks have never seen: {listed}.",
             hint="Add them to the hierarchy or groups, or write `unseen: suppress` in the policy to release them as '*'.",
         )
-
-
-def suppress(
-    source: Source,
-    table: ir.Table,
-    quasi: tuple[str, ...],
-    sensitive: tuple[str, ...],
-    rule: PrivacyRule,
-) -> tuple[ir.Table, Verdict]:
-    """Leave out the rows of classes that fail the rule.
-
-    Parameters
-    ----------
-    source
-        Runs the query that counts the classes.
-    table
-        The masked table.
-    quasi, sensitive
-        Columns that form the classes, and columns that the rule protects.
-    rule
-        What every class must meet.
-
-    Returns
-    -------
-    tuple
-        The table without those rows, and what the rule said.
-    """
-    counted = count_classes(source, quasi, sensitive, table=table)
-    verdict = rule.check(counted.table)
-    if verdict.kept.all() or not quasi:
-        return table, verdict
-    failing = ibis.memtable(counted.members(~verdict.kept))
-    matches = [table[name].identical_to(failing[f"k{i}"]) for i, name in enumerate(quasi)]
-    return table.anti_join(failing, matches), verdict

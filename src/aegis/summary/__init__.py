@@ -5,6 +5,7 @@ from aegis.summary.classes import CountedClasses, count_classes
 from aegis.summary.cooccurrence import PairCounts
 from aegis.summary.count_cells import count_in_engine
 from aegis.summary.frequency import FrequencyTable
+from aegis.summary.masked import masked_table, suppress
 from aegis.summary.model import AttributeSummary, Candidate, LabelSummary, Summary
 
 __all__ = [
@@ -17,5 +18,7 @@ __all__ = [
     "Summary",
     "count_classes",
     "count_in_engine",
+    "masked_table",
     "summarize",
+    "suppress",
 ]

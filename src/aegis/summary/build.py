@@ -228,6 +228,7 @@ class _Builder:
             kind=data.kind,
             weight=attribute.weight,
             values=data.values,
+            counts=data.counts,
             joint=joint,
             atoms=atoms,
             candidates=tuple(made[:-1]),

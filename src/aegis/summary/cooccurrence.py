@@ -50,6 +50,11 @@ class PairCounts:
         return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
 
     @cached_property
+    def stacked_joint(self) -> npt.NDArray[np.float64]:
+        """Rows per atom and class with all attributes stacked, shape (D, C)."""
+        return np.concatenate(self.joints).astype(np.float64)
+
+    @cached_property
     def total(self) -> npt.NDArray[np.float64]:
         """Co-occurrence counts over all classes, shape (D, D), symmetric."""
         offsets = self.offsets

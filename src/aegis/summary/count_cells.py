@@ -62,7 +62,6 @@ def count_cells(
         if name == label:
             keys[f"k{i}"] = label_class(table)
             sets[name] = pa.concat_arrays([classes, pa.nulls(1, classes.type)])
-            representatives[name] = np.arange(len(classes) + 1, dtype=np.int32)
         else:
             keys[f"k{i}"], sets[name], representatives[name] = _key(table, attributes[name])
     counted = table.group_by(**keys).aggregate(n=table.count())
@@ -76,11 +75,14 @@ def count_cells(
         for i, name in enumerate(sets):
             codes[name].append(code_values(batch.column(f"k{i}"), sets[name]).astype(np.int32))
         counts.append(batch.column("n").to_numpy().astype(np.int64))
+    joined = {name: np.concatenate(parts) for name, parts in codes.items()}
+    # The code after the last class stands for null and is there only where a label is missing.
+    representatives[label] = np.arange(int(joined[label].max(initial=0)) + 1, dtype=np.int32)
     return FrequencyTable(
         quasi,
         sensitive,
         label,
-        {name: np.concatenate(parts) for name, parts in codes.items()},
+        joined,
         np.concatenate(counts),
         representatives,
     )

@@ -79,6 +79,8 @@ class AttributeSummary:
         As the policy and the table's schema say.
     values
         Distinct values, shape (V,), ascending, NaN before null and null last.
+    counts
+        Rows per value, shape (V,).
     joint
         Rows per value and class, shape (V, C); rows without a label are not in it.
     atoms
@@ -96,6 +98,7 @@ class AttributeSummary:
     kind: Kind
     weight: float
     values: pa.Array
+    counts: Counts
     joint: Counts
     atoms: Ints
     candidates: tuple[Candidate, ...]
@@ -106,6 +109,16 @@ class AttributeSummary:
     def n_atoms(self) -> int:
         """Number of atoms."""
         return len(self.unmasked.levels)
+
+    @property
+    def numbers(self) -> npt.NDArray[np.float64] | None:
+        """The values as numbers, shape (V,), null as NaN; None for an attribute without order."""
+        if not self.kind.ordered:
+            return None
+        values = self.values
+        if self.kind is Kind.DATE:
+            values = values.cast(pa.timestamp("us")).cast(pa.int64())
+        return values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
 
     def candidate(self, mask: Mask) -> Candidate:
         """Return the candidate for `mask`, given as declared or as fitted.

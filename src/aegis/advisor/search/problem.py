@@ -48,6 +48,7 @@ class Variable:
     _joins: dict[int, Ints] = field(default_factory=dict, repr=False)
     _meets: dict[int, Ints] = field(default_factory=dict, repr=False)
     _level_joins: dict[int, Ints] = field(default_factory=dict, repr=False)
+    _level_meets: dict[int, Ints] = field(default_factory=dict, repr=False)
 
     @property
     def name(self) -> str:
@@ -118,6 +119,13 @@ class Variable:
             chosen = [self.candidates[i].levels for i in members(domain)]
             self._level_joins[domain] = chosen[0] if len(chosen) == 1 else common_refinement(chosen)
         return self._level_joins[domain]
+
+    def level_meet(self, domain: int) -> Ints:
+        """Return the finest levels (A,) that the levels of every candidate of a domain refine."""
+        if domain not in self._level_meets:
+            chosen = [self.candidates[i].levels for i in members(domain)]
+            self._level_meets[domain] = chosen[0] if len(chosen) == 1 else _common_coarsening(chosen)
+        return self._level_meets[domain]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,328 @@
+"""What a search maximises, and the bounds that let it leave boxes out.
+
+Every objective gives one number for a box, to be maximised: an upper bound on all configurations
+in it, and the exact value where the box is a single configuration. Objectives that are better
+when lower are negated here and turned back in the result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.scoring import Scorer, group_classes, group_counts
+from aegis.advisor.search.problem import Box, Problem, is_leaf, members
+from aegis.errors import PolicyError
+from aegis.masks import Level
+from aegis.measures import MEASURES, Measure, PillaiFit, Scope, pillai_trace
+from aegis.summary import AttributeSummary, Candidate
+
+
+class Objective(Protocol):
+    """A function of boxes that bounds the configurations in them."""
+
+    name: str
+    sign: int
+    """1 where the figure itself is maximised, -1 where it is minimised."""
+    bounded: bool
+    """Whether `bound` says anything about boxes; else every admissible leaf must be visited."""
+
+    def bound(self, box: Box) -> float:
+        """Return an upper bound of `sign * figure` over a box; exact for a single configuration."""
+
+
+@dataclass(frozen=True)
+class InformationLoss:
+    """A loss that other tools minimise; for comparison with them.
+
+    Attributes
+    ----------
+    name, title, formula, reference
+        As in the registry of measures.
+    per_attribute
+        The loss that one candidate adds, for losses that are sums over attributes; None where
+        the loss depends on the classes.
+    """
+
+    name: str
+    title: str
+    formula: str
+    reference: str
+    per_attribute: Callable[[AttributeSummary, Candidate], float] | None
+
+
+class Pillai:
+    """Pillai's trace, plug-in or adjusted, with an exact bound.
+
+    The plug-in trace V cannot grow when indicators are grouped, because the column space shrinks:
+    each domain at the common refinement of its candidates bounds a box. The adjusted form is
+    V - (L - V) d / (N - d - 1), with L one less than the number of classes and d the rank. Rank
+    and L are smallest at the coarsest grouping of a box, so that V at the finest one less
+    max(0, L - V) d / (N - d - 1) at the coarsest L and d bounds it.
+    """
+
+    sign = 1
+    bounded = True
+
+    def __init__(self, problem: Problem, *, adjusted: bool) -> None:
+        self.name = "pillai" if adjusted else "pillai-plain"
+        self._problem = problem
+        self._adjusted = adjusted
+        self._count = len(problem.summary.attributes)
+        self._rows = float(problem.summary.pairs.rows)
+        self._fits: dict[tuple[Box, bool], tuple[PillaiFit, int]] = {}
+
+    def bound(self, box: Box) -> float:
+        """Return the bound of a box; see the class."""
+        fine, _ = self._fit(box, finest=True)
+        if not self._adjusted:
+            return fine.trace
+        if is_leaf(box):
+            return fine.adjusted
+        coarse, classes = self._fit(box, finest=False)
+        freedom = self._rows - coarse.rank - 1
+        if freedom <= 0:
+            return fine.trace
+        bound = fine.trace - max(0.0, classes - 1 - fine.trace) * coarse.rank / freedom
+        # A configuration without a degree of freedom left counts as 0 (see PillaiFit).
+        return bound if self._rows - fine.rank - 1 > 0 else max(bound, 0.0)
+
+    def _fit(self, box: Box, *, finest: bool) -> tuple[PillaiFit, int]:
+        """Return the fit and the number of classes at the finest or coarsest grouping."""
+        key = (box, finest)
+        if key not in self._fits:
+            variables = self._problem.variables
+            pick = [v.level_join if finest else v.level_meet for v in variables[: self._count]]
+            levels = [p(domain) for p, domain in zip(pick, box, strict=False)]
+            total, joint, offsets = group_counts(self._problem.summary.pairs, levels)
+            if len(box) > self._count:
+                label = variables[-1]
+                joint = group_classes(joint, label.join(box[-1]) if finest else label.meet(box[-1]))
+            fit = pillai_trace(total, joint, self._rows, offsets)
+            self._fits[key] = (fit, int(joint.any(axis=0).sum()))
+        return self._fits[key]
+
+
+class Additive:
+    """A figure that adds up over attributes: the best candidate of each domain bounds a box.
+
+    No monotonicity is needed, so corrected measures are searched exactly as well. Where the
+    label has candidates, the bound is the best over those still in its domain.
+    """
+
+    bounded = True
+
+    def __init__(self, name: str, sign: int, values: list[list[list[float]]]) -> None:
+        # values[l][j][c]: signed value of candidate c of variable j under label candidate l
+        self.name = name
+        self.sign = sign
+        self._values = values
+        self._best: dict[tuple[int, int, int], float] = {}
+        self._labelled = len(values) > 1
+
+    def bound(self, box: Box) -> float:
+        """Return the sum of the best values left in each domain."""
+        labels = members(box[-1]) if self._labelled else [0]
+        return max(
+            math.fsum(self._over(label, j, box[j]) for j in range(len(self._values[label])))
+            for label in labels
+        )
+
+    def _over(self, label: int, variable: int, domain: int) -> float:
+        key = (label, variable, domain)
+        if key not in self._best:
+            values = self._values[label][variable]
+            self._best[key] = max(values[c] for c in members(domain))
+        return self._best[key]
+
+
+class Discernibility:
+    """Discernibility: the sum over classes of |E|^2, and N rows for each suppressed one.
+
+    Bayardo and Agrawal, Data privacy through optimal k-anonymization, ICDE 2005, equation 1.
+    Merging classes cannot lower the sum of squares, and a suppressed row costs N >= |E|: the sum
+    of squares at the finest grouping bounds a box.
+    """
+
+    name = "discernibility"
+    sign = -1
+    bounded = True
+
+    def __init__(self, problem: Problem, plan: PrivacyPlan) -> None:
+        self._problem = problem
+        self._plan = plan
+        self._values: dict[Box, float] = {}
+
+    def bound(self, box: Box) -> float:
+        """Return minus the discernibility of a configuration, or a bound for a box."""
+        if box not in self._values:
+            self._values[box] = -self._exact(box) if is_leaf(box) else -self._squares(box)
+        return self._values[box]
+
+    def _exact(self, box: Box) -> float:
+        choice = self._problem.choice(box)
+        classes = self._plan.classes(choice)
+        kept = self._plan.rule.check(classes).kept
+        sizes = classes.sizes.astype(np.float64)
+        return float((sizes[kept] ** 2).sum() + classes.rows * sizes[~kept].sum())
+
+    def _squares(self, box: Box) -> float:
+        frequency = self._problem.summary.frequency
+        if frequency is None:
+            return 0.0
+        groups = {
+            v.name: v.join(d) for v, d in zip(self._problem.variables, box, strict=True) if v.quasi
+        }
+        sizes = frequency.roll_up(groups).sizes.astype(np.float64)
+        return float((sizes**2).sum())
+
+
+class Unbounded:
+    """A measure without a bound: the search then visits every admissible configuration."""
+
+    bounded = False
+
+    def __init__(self, problem: Problem, scorer: Scorer, measure: Measure) -> None:
+        self.name = measure.name
+        self.sign = measure.direction.sign
+        self._problem = problem
+        self._scorer = scorer
+        self._measure = measure
+
+    def bound(self, box: Box) -> float:
+        """Return the value of a single configuration, and infinity for any larger box."""
+        if not is_leaf(box):
+            return math.inf
+        return self.sign * self._scorer.value(self._problem.choice(box), self._measure)
+
+
+def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPlan) -> Objective:
+    """Return the objective called `name`: a registered measure, or an information loss.
+
+    Raises
+    ------
+    PolicyError
+        No measure or loss has that name.
+    """
+    if name in LOSSES:
+        loss = LOSSES[name]
+        if loss.per_attribute is None:
+            return Discernibility(problem, plan)
+        charge = loss.per_attribute
+        values = [
+            [-charge(v.attribute, candidate) for candidate in v.candidates]
+            for v in problem.variables
+        ]
+        return Additive(name, -1, [values])
+    if name not in MEASURES:
+        raise PolicyError.unknown("objective", name, [*MEASURES.names(), *LOSSES])
+    measure = MEASURES.get(name)
+    if name in ("pillai", "pillai-plain"):
+        return Pillai(problem, adjusted=name == "pillai")
+    if measure.scope is Scope.ATTRIBUTE:
+        return _additive_measure(problem, scorer, measure)
+    return Unbounded(problem, scorer, measure)
+
+
+def _additive_measure(problem: Problem, scorer: Scorer, measure: Measure) -> Additive:
+    summary = problem.summary
+    attributes = problem.variables[: len(summary.attributes)]
+    labels: list[Candidate | None] = [None]
+    if summary.label_attribute is not None:
+        labels = [
+            None if c.size == len(c.groups) else c for c in problem.variables[-1].candidates
+        ]
+    total = math.fsum(v.attribute.weight for v in attributes)
+    sign = measure.direction.sign
+    values = [
+        [
+            [
+                sign * v.attribute.weight / total * scorer.attribute(v.attribute, c, measure, label)
+                for c in v.candidates
+            ]
+            for v in attributes
+        ]
+        for label in labels
+    ]
+    return Additive(measure.name, sign, values)
+
+
+def _value_rows(attribute: AttributeSummary) -> npt.NDArray[np.float64]:
+    return attribute.counts.astype(np.float64)
+
+
+def _nu_entropy(attribute: AttributeSummary, candidate: Candidate) -> float:
+    rows = _value_rows(attribute)
+    groups = np.bincount(candidate.groups, weights=rows)
+    seen = rows > 0
+    share = rows[seen] / groups[candidate.groups[seen]]
+    return float(-(rows[seen] * np.log2(share)).sum())
+
+
+def _ncp(attribute: AttributeSummary, candidate: Candidate) -> float:
+    rows = _value_rows(attribute)
+    groups = candidate.groups
+    numbers = attribute.numbers
+    if numbers is None:
+        width = np.bincount(groups).astype(np.float64) - 1
+        span = len(groups) - 1
+    else:
+        valid = np.isfinite(numbers)
+        low = np.full(candidate.size, np.inf)
+        high = np.full(candidate.size, -np.inf)
+        np.minimum.at(low, groups[valid], numbers[valid])
+        np.maximum.at(high, groups[valid], numbers[valid])
+        width = np.where(high >= low, high - low, 0.0)
+        span = float(np.ptp(numbers[valid])) if valid.any() else 0.0
+    return float((rows * width[groups]).sum() / (span * rows.sum())) if span > 0 else 0.0
+
+
+def _precision(attribute: AttributeSummary, candidate: Candidate) -> float:
+    if isinstance(candidate.mask, Level):
+        return candidate.mask.level / max(candidate.mask.hierarchy.height - 1, 1)
+    ladder = sorted({len(attribute.values), *(c.size for c in attribute.candidates)}, reverse=True)
+    return ladder.index(candidate.size) / max(len(ladder) - 1, 1)
+
+
+LOSSES: dict[str, InformationLoss] = {
+    loss.name: loss
+    for loss in (
+        InformationLoss(
+            "nu-entropy",
+            "Non-uniform entropy",
+            "sum over attributes of -sum_v n_v log2(n_v / n_g(v)), in bits; suppression not charged",
+            "Gionis and Tassa, k-Anonymization with minimal loss of information, TKDE 21, 2009",
+            _nu_entropy,
+        ),
+        InformationLoss(
+            "loss",
+            "Normalised certainty penalty",
+            "sum over attributes of the mean over rows of the width of the value's group over the "
+            "attribute's: range for numbers, distinct values less one otherwise",
+            "Xu et al., Utility-based anonymization using local recoding, KDD 2006; Iyengar, KDD 2002",
+            _ncp,
+        ),
+        InformationLoss(
+            "precision",
+            "Precision loss",
+            "sum over attributes of the level over the height of the hierarchy; masks without a "
+            "hierarchy by their rank among the attribute's candidates from finest to coarsest",
+            "Sweeney, Achieving k-anonymity privacy protection, IJUFKS 10, 2002",
+            _precision,
+        ),
+        InformationLoss(
+            "discernibility",
+            "Discernibility",
+            "sum over classes of |E|^2, plus N for each suppressed row",
+            "Bayardo and Agrawal, Data privacy through optimal k-anonymization, ICDE 2005, eq. 1",
+            None,
+        ),
+    )
+}
+"""Losses by name; a label with a role of its own counts among the attributes."""
