@@ -91,6 +91,7 @@ class Group(Mask):
     Values are compared as text: 39, 39.0 and "39" are the same. What belongs to no group is an
     unknown value by default (`rest: error`: `known` finds it and the expression shows "*"), stays
     as it is (`rest: keep`, shown as text) or is shown as "other" (`rest: other`). Null stays null.
+    The order of the groups does not matter.
     """
 
     name: ClassVar[str] = "group"
@@ -148,7 +149,7 @@ def _values(mask: str, parameter: str, given: object) -> tuple[Value, ...]:
 
 
 def _groups(mask: str, given: object) -> tuple[tuple[str, tuple[Value, ...]], ...]:
-    """Return groups in their normal form; each has values, and no value is in two of them."""
+    """Return groups in their normal form, by name; no value may be in two of them."""
     pairs = tuple(given.items()) if isinstance(given, Mapping) else given
     if not isinstance(pairs, tuple) or not all(isinstance(p, tuple) and len(p) == 2 for p in pairs):
         raise parameters.wrong(
@@ -168,4 +169,4 @@ def _groups(mask: str, given: object) -> tuple[tuple[str, tuple[Value, ...]], ..
                 )
     if not owner:
         raise parameters.wrong(mask, "groups", given, "at least one group with at least one value")
-    return tuple(found.items())
+    return tuple(sorted(found.items()))

@@ -90,7 +90,7 @@ def transform(mask: Mask, data: ValueCounts) -> ValueCounts:
     """Return the distinct masked values of `data` and how many rows hold each."""
     [grouping] = evaluate([mask], data.values)
     counts = np.bincount(grouping.codes, weights=data.counts, minlength=grouping.size)
-    order = pc.sort_indices(grouping.shown, null_placement="at_end")
+    order = pc.sort_indices(grouping.shown)
     dtype = ibis.dtype(grouping.shown.type)
     return ValueCounts(
         Kind.of(dtype) or Kind.TEXT,
@@ -124,8 +124,9 @@ def _masked(
 
 def _group(column: pa.ChunkedArray) -> Grouping:
     if pa.types.is_floating(column.type):
-        # -0.0 + 0.0 is 0.0; NaN is one value to Arrow's dictionary already.
+        # -0.0 + 0.0 is 0.0. Arrow tells NaN apart by their bits.
         column = pc.add(column, pa.scalar(0.0, column.type))
+        column = pc.if_else(pc.is_nan(column), pa.scalar(np.nan, column.type), column)
     encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()

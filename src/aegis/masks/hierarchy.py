@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -164,7 +165,7 @@ class Hierarchy:
         listed = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
         dtype = _type_of(values, listed)
         covered = {key_of(value, dtype) for value in self.values if value is not None} - {None}
-        missing = (value for value in listed if value is not None and value not in covered)
+        missing = (v for v in listed if v is not None and _comparable(v) not in covered)
         return tuple(str(text_of(value)) for value in missing)
 
     def cover(self, values: pa.Array | Iterable[object], attribute: str) -> None:
@@ -189,6 +190,11 @@ def _type_of(values: Any, listed: list[Any]) -> Any:
         if not isinstance(first, int)
         else ibis.dtype("boolean" if isinstance(first, bool) else "int64")
     )
+
+
+def _comparable(value: object) -> object:
+    """Return a value as `key_of` returns it: decimals are compared as floats."""
+    return float(value) if isinstance(value, Decimal) else value
 
 
 def _read(file: Path) -> str:

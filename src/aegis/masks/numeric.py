@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import ibis
 
@@ -63,8 +63,7 @@ class Round(Mask):
             return self._significant(column, self.digits or 1)
         grid = Grid.of(self.step)
         if grid.digits == 0 and column.type().is_integer():
-            value = arithmetic.widened(column)
-            return _nearest(value, ibis.literal(grid.width), grid.width)
+            return _nearest(column, grid.width)
         return _nearest_float(column, grid)
 
     @staticmethod
@@ -72,22 +71,28 @@ class Round(Mask):
         if not column.type().is_integer():
             return _significant_float(column.cast("float64"), digits)
         value = arithmetic.widened(column)
-        low, high = arithmetic.limits(value.type())
-        steps = []
-        for length in range(digits, len(str(high))):
+        low, high = arithmetic.limits(column.type())
+        longest = len(str(high))
+        steps: list[tuple[Any, Any]] = []
+        for length in range(digits, longest):
             largest = 10**length - 1
-            small = value <= arithmetic.constant(largest, value)
+            short = value <= arithmetic.constant(largest, value)
             if low < 0:
-                small = small & (value >= -largest)
-            steps.append((small, 10 ** (length - digits)))
-        step = ibis.cases(*steps, else_=10 ** (len(str(high)) - digits)).cast("int64")
-        return _nearest(value, step, None)
+                short = short & (value >= -largest)
+            steps.append((short, _nearest_inside(value, 10 ** (length - digits))))
+        if digits >= longest:
+            return value
+        otherwise = _nearest(column, 10 ** (longest - digits))
+        return ibis.cases(*steps, else_=otherwise)
 
 
-def _nearest(value: ir.IntegerValue, step: ir.IntegerValue, width: int | None) -> ir.IntegerValue:
-    """Return the multiple of `step` nearest to `value`, or `value` where it would not fit."""
+def _nearest(column: ir.IntegerValue, step: int) -> ir.IntegerValue:
+    """Return the multiple of `step` nearest to each number, or the number where it would not fit."""
+    value = arithmetic.widened(column)
+    if column.type().nbytes < 8:
+        return _nearest_inside(value, step)
     least, greatest = arithmetic.limits(value.type())
-    rest = arithmetic.remainder(value, width) if width else (value % step + step) % step
+    rest = arithmetic.remainder(value, step)
     up = rest * 2 >= step
     most = arithmetic.constant(greatest, value)
     nearest = ibis.cases(
@@ -95,6 +100,15 @@ def _nearest(value: ir.IntegerValue, step: ir.IntegerValue, width: int | None) -
         (~up & (value >= rest + least), value - rest),
         else_=value,
     )
+    return arithmetic.settled(nearest, value.type())
+
+
+def _nearest_inside(value: ir.IntegerValue, step: int) -> ir.IntegerValue:
+    """Return the multiple of `step` nearest to each 64-bit number that is not near the ends."""
+    if step == 1:
+        return value
+    moved = value + step // 2
+    nearest = moved - arithmetic.remainder(moved, step)
     return arithmetic.settled(nearest, value.type())
 
 

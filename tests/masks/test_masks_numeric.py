@@ -1,0 +1,335 @@
+"""Numeric masks on the embedded engine against their plain definitions, in exact arithmetic."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import ibis
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from masks_support import (
+    GREATEST,
+    LEAST,
+    counted,
+    decimal_floats,
+    floats,
+    integers,
+    lists,
+    masked,
+    small_integers,
+)
+
+from aegis.masks import (
+    BottomCode,
+    Bucketize,
+    EqualWidth,
+    EraseDigits,
+    Kind,
+    Quantiles,
+    Round,
+    TopCode,
+)
+from aegis.sources import embedded
+
+NAN, INF = math.nan, math.inf
+widths = st.sampled_from([1, 2, 7, 10, 1000, 10**12]) | st.integers(1, 500)
+
+
+def number(value: float | Decimal) -> Fraction:
+    return Fraction(value if isinstance(value, (int, Decimal)) else repr(value))
+
+
+def floors(value: float | Decimal, width: float, origin: float = 0, shift: float = 0) -> set[int]:
+    """Numbers of the cells that the documented tolerance allows; one when the value is on a cut."""
+    place = (number(value) - number(origin)) / number(width) + Fraction(shift)
+    if place.denominator == 1:
+        return {int(place)}
+    slack = Fraction(2, 10**9) + abs(place) / 2**49
+    return {math.floor(place), math.floor(place + slack)}
+
+
+def interval(cell: int, width: float, origin: float, digits: int) -> str:
+    low = cell * number(width) + number(origin)
+    texts = [
+        f"{Decimal(int(b * 10**digits)).scaleb(-digits):f}" for b in (low, low + number(width))
+    ]
+    return f"[{texts[0]}, {texts[1]}["
+
+
+@given(lists(integers), widths, st.integers(-1000, 1000))
+def test_bucketize_of_64_bit_integers_is_exact(values, width, origin):
+    shown = masked(Bucketize(width, origin), values, pa.int64())
+    lows = [None if v is None else (v - origin) // width * width + origin for v in values]
+    assert shown == [None if low is None else f"[{low}, {low + width}[" for low in lows]
+    lower = masked(Bucketize(width, origin, "lower"), values, pa.int64())
+    assert lower == [None if low is None else max(low, LEAST) for low in lows]
+
+
+@given(lists(st.integers(-128, 127)), widths, st.integers(-5, 5))
+def test_bucketize_of_8_bit_integers_does_not_overflow(values, width, origin):
+    lows = [None if v is None else (v - origin) // width * width + origin for v in values]
+    shown = masked(Bucketize(width, origin), values, pa.int8())
+    assert shown == [None if low is None else f"[{low}, {low + width}[" for low in lows]
+    assert masked(Bucketize(width, origin, "lower"), values, pa.int8()) == lows
+
+
+@given(lists(st.integers(0, 2**64 - 1) | st.integers(0, 50)), st.integers(1, 99), st.integers(0, 9))
+def test_bucketize_of_unsigned_integers(values, width, origin):
+    lows = [None if v is None else (v - origin) // width * width + origin for v in values]
+    shown = masked(Bucketize(width, origin), values, pa.uint64())
+    assert shown == [None if low is None else f"[{low}, {low + width}[" for low in lows]
+    lower = masked(Bucketize(width, origin, "lower"), values, pa.uint64())
+    assert lower == [None if low is None else max(low, 0) for low in lows]
+
+
+@given(
+    lists(floats),
+    st.sampled_from([(0.1, 0, 1), (0.25, 0.5, 2), (10, 0, 0), (3, -1, 0), (2.5, 0.25, 2)]),
+)
+def test_bucketize_of_floats(values, grid):
+    width, origin, digits = grid
+    shown = masked(Bucketize(width, origin), values, pa.float64())
+    lower = masked(Bucketize(width, origin, "lower"), values, pa.float64())
+    for value, text, low in zip(values, shown, lower, strict=True):
+        if value is None:
+            assert text is None
+            assert low is None
+            continue
+        cells = floors(value, width, origin)
+        assert text in {interval(cell, width, origin, digits) for cell in cells}
+        assert low in {float(cell * number(width) + number(origin)) for cell in cells}
+
+
+def test_bucketize_puts_decimal_fractions_where_they_read():
+    steps = [n / 10 for n in range(-300, 300)]
+    shown = masked(Bucketize(0.1), steps, pa.float64())
+    assert shown == [interval(n, 0.1, 0, 1) for n in range(-300, 300)]
+    assert masked(Bucketize(0.1), steps, pa.float32()) == shown
+
+
+def test_bucketize_of_special_and_very_large_floats():
+    values = [NAN, INF, -INF, 1e300, -1e300, -0.0, None]
+    assert masked(Bucketize(10), values, pa.float64()) == [
+        "NaN", "inf", "-inf", "[9007199254740970, inf[", "]-inf, -9007199254740970[", "[0, 10[", None,
+    ]  # fmt: skip
+    lower = masked(Bucketize(10, show="lower"), values, pa.float64())
+    assert math.isnan(lower[0])
+    assert lower[1:] == [INF, -INF, 9007199254740970.0, -INF, 0.0, None]
+
+
+@given(lists(st.decimals(-(10**14), 10**14, places=2)), st.sampled_from([1, 10, 365]))
+def test_bucketize_of_decimals_is_exact_for_whole_widths(values, width):
+    expected = [None if v is None else interval(math.floor(v / width), width, 0, 0) for v in values]
+    for dtype in (pa.decimal128(17, 2), pa.decimal128(38, 2)):
+        assert masked(Bucketize(width), values, dtype) == expected
+
+
+def test_decimals_beyond_64_bits_share_the_outer_interval():
+    values = [Decimal("9" * 30), -Decimal("9" * 30), Decimal("9999999999999999.99")]
+    assert masked(Bucketize(10), values, pa.decimal128(38, 2)) == [
+        "[9000000000000000000, inf[",
+        "]-inf, -9000000000000000000[",
+        "[9999999999999990, 10000000000000000[",
+    ]
+
+
+def test_bucketize_of_integers_under_a_fractional_width():
+    assert masked(Bucketize(2.5), [-1, 0, 2, 3, None], pa.int64()) == [
+        "[-2.5, 0.0[", "[0.0, 2.5[", "[0.0, 2.5[", "[2.5, 5.0[", None,
+    ]  # fmt: skip
+
+
+def binned(value: float, edges: list[float]) -> str:
+    below = [e for e in edges if e <= value]
+    above = [e for e in edges if e > value]
+    low = f"[{below[-1]:g}" if below else "]-inf"
+    return f"{low}, {f'{above[0]:g}' if above else 'inf'}["
+
+
+@given(lists(small_integers), st.sets(st.integers(-50, 50), max_size=9).map(sorted))
+def test_cut_points_on_integers_and_floats(values, edges):
+    mask = Quantiles(10, tuple(edges))
+    expected = [None if v is None else binned(v, edges) for v in values]
+    assert masked(mask, values, pa.int64()) == expected
+    assert masked(mask, values, pa.float64()) == expected
+    halves = tuple(edge + 0.5 for edge in edges)
+    expected = [None if v is None else binned(v, list(halves)) for v in values]
+    assert masked(EqualWidth(10, halves), values, pa.int32()) == expected
+
+
+def test_cut_points_and_special_floats():
+    shown = masked(EqualWidth(3, (0, 0.5)), [NAN, INF, -INF, 0.5, -0.0], pa.float64())
+    assert shown == ["NaN", "[0.5, inf[", "]-inf, 0[", "[0.5, inf[", "[0, 0.5["]
+
+
+def test_equal_width_fits_least_and_greatest_finite_value():
+    data = counted(Kind.INTEGER, [17, 90, 40, None], pa.int64())
+    assert EqualWidth(5).fit(data).edges == (31.6, 46.2, 60.8, 75.4)
+    data = counted(Kind.NUMBER, [0.1, 0.4, INF, -INF, None], pa.float64())
+    assert EqualWidth(3).fit(data).edges == (0.2, 0.3)
+    data = counted(Kind.NUMBER, [Decimal("1.00"), Decimal("2.00")], pa.decimal128(5, 2))
+    assert EqualWidth(2).fit(data).edges == (1.5,)
+    for values in ([7], [None], [7, None]):
+        fitted = EqualWidth(4).fit(counted(Kind.INTEGER, values, pa.int64()))
+        assert fitted.edges == ()
+        assert masked(fitted, [1, None], pa.int64()) == ["]-inf, inf[", None]
+
+
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=40), st.integers(2, 6))
+def test_quantiles_cut_where_the_share_below_is_nearest(values, count):
+    fitted = Quantiles(count).fit(counted(Kind.INTEGER, values, pa.int64()))
+    candidates = sorted(set(values))[1:]
+    expected = []
+    for j in range(1, count):
+        if candidates:
+            goal = Fraction(j, count)
+            share = {c: Fraction(sum(v < c for v in values), len(values)) for c in candidates}
+            best = min(candidates, key=lambda c: (abs(share[c] - goal), c))
+            expected += [] if best in expected else [best]
+    assert fitted.edges == tuple(expected)
+    assert fitted.fit(counted(Kind.INTEGER, [1, 2, 3], pa.int64())) is fitted
+
+
+@given(lists(integers), widths)
+def test_round_of_integers_to_a_step(values, step):
+    expected = [None if v is None else (2 * v + step) // (2 * step) * step for v in values]
+    expected = [
+        v if e is None or not LEAST <= e <= GREATEST else e
+        for v, e in zip(values, expected, strict=True)
+    ]
+    assert masked(Round(step=step), values, pa.int64()) == expected
+
+
+@given(lists(integers), st.integers(1, 15))
+def test_round_of_integers_to_significant_digits(values, digits):
+    def rounded(value: int) -> int:
+        step = 10 ** max(0, len(str(abs(value))) - digits)
+        nearest = (2 * value + step) // (2 * step) * step
+        return nearest if LEAST <= nearest <= GREATEST else value
+
+    shown = masked(Round(digits=digits), values, pa.int64())
+    assert shown == [None if v is None else rounded(v) for v in values]
+
+
+@given(lists(floats), st.sampled_from([0.1, 0.25, 5, 2.5]))
+def test_round_of_floats_to_a_step(values, step):
+    for value, shown in zip(values, masked(Round(step=step), values, pa.float64()), strict=True):
+        if value is None:
+            assert shown is None
+        else:
+            nearest = floors(value, step, shift=0.5)
+            assert shown in {float(cell * number(step)) for cell in nearest}
+
+
+@given(lists(decimal_floats.filter(bool)), st.integers(1, 6))
+def test_round_of_floats_to_significant_digits(values, digits):
+    for value, shown in zip(
+        values, masked(Round(digits=digits), values, pa.float64()), strict=True
+    ):
+        if value is None:
+            assert shown is None
+            continue
+        place = Decimal(repr(value)).adjusted() - digits + 1
+        unit = Fraction(10) ** place
+        assert shown == float(math.floor(number(value) / unit + Fraction(1, 2)) * unit)
+
+
+def test_round_leaves_special_floats():
+    values = [INF, -INF, 1e300, -1e300, None, -0.0]
+    for mask in (Round(step=5), Round(digits=2)):
+        assert masked(mask, values, pa.float64()) == [*values[:5], 0.0]
+        assert math.isnan(masked(mask, [NAN], pa.float64())[0])
+    assert masked(Round(step=0.5), [1, 2], pa.int32()) == [1.0, 2.0]
+    assert masked(Round(step=5), [Decimal("12.50")], pa.decimal128(6, 2)) == [15.0]
+
+
+@given(lists(integers), integers)
+def test_top_and_bottom_coding_of_integers(values, at):
+    top = [None if v is None else min(v, at) for v in values]
+    assert masked(TopCode(at), values, pa.int64()) == top
+    bottom = [None if v is None else max(v, at) for v in values]
+    assert masked(BottomCode(at), values, pa.int64()) == bottom
+
+
+@given(lists(st.integers(0, 255)), st.integers(-10, 300))
+def test_top_and_bottom_coding_beyond_the_type(values, at):
+    top = [None if v is None else min(v, at) for v in values]
+    assert masked(TopCode(at), values, pa.uint8()) == top
+    bottom = [None if v is None else max(v, at) for v in values]
+    assert masked(BottomCode(at), values, pa.uint8()) == bottom
+
+
+@given(lists(floats | st.sampled_from([INF, -INF])), floats)
+def test_top_and_bottom_coding_of_floats(values, at):
+    assert masked(TopCode(at), values, pa.float64()) == [
+        v if v is None else min(v, at) for v in values
+    ]
+    assert masked(BottomCode(at), values, pa.float64()) == [
+        v if v is None else max(v, at) for v in values
+    ]
+
+
+def test_coding_leaves_nan_and_the_digits_of_decimals():
+    for mask in (TopCode(1), BottomCode(1)):
+        assert math.isnan(masked(mask, [NAN], pa.float64())[0])
+    values = [Decimal("1234567890123456.78"), Decimal("-0.01"), None]
+    dtype = pa.decimal128(18, 2)
+    assert masked(TopCode(90.5), values, dtype) == [Decimal("90.50"), Decimal("-0.01"), None]
+    assert masked(BottomCode(0), values, dtype) == [values[0], Decimal(0), None]
+
+
+@given(lists(integers), st.integers(1, 18))
+def test_erase_digits_of_integers(values, digits):
+    def erased(value: int) -> int:
+        kept = abs(value) // 10**digits * 10**digits
+        return -kept if value < 0 else kept
+
+    shown = masked(EraseDigits(digits), values, pa.int64())
+    assert shown == [None if v is None else erased(v) for v in values]
+
+
+@given(lists(st.decimals(-(10**6), 10**6, places=2)), st.integers(1, 4))
+def test_erase_digits_of_decimals_and_floats(values, digits):
+    expected = [None if v is None else int(v / 10**digits) * 10**digits for v in values]
+    assert masked(EraseDigits(digits), values, pa.decimal128(10, 2)) == expected
+    as_floats = [None if v is None else float(v) for v in values]
+    assert masked(EraseDigits(digits), as_floats, pa.float64()) == expected
+
+
+def test_erase_digits_leaves_special_floats():
+    assert masked(EraseDigits(1), [INF, -INF, 1e300, None], pa.float64()) == [
+        INF,
+        -INF,
+        1e300,
+        None,
+    ]
+    assert math.isnan(masked(EraseDigits(1), [NAN], pa.float64())[0])
+    assert masked(EraseDigits(1), [2**64 - 1], pa.uint64()) == [18446744073709551610]
+
+
+@pytest.mark.parametrize(
+    ("mask", "value", "dtype"),
+    [
+        (Bucketize(10, 3, "lower"), 2**64 - 1, pa.uint64()),
+        (Round(step=5), 2**63, pa.uint64()),
+        (Round(digits=2), 2**63, pa.uint64()),
+        (EraseDigits(2), 2**64 - 1, pa.uint64()),
+        (TopCode(2**63), 2**64 - 1, pa.uint64()),
+        (Round(digits=3), 100, pa.int8()),
+        (Bucketize(10, 0, "lower"), 100, pa.int16()),
+    ],
+    ids=str,
+)
+def test_the_engine_holds_the_declared_type(mask, value, dtype):
+    """What the engine writes to a file has the type that Ibis declares, not a wider one."""
+    table = ibis.memtable(pa.table({"v": pa.array([value], dtype)}))
+    shown = table.select(x=mask.expression(table.v))
+    connection = embedded()
+    connection.to_pyarrow(shown)  # makes the table in memory known to the engine
+    created = connection.raw_sql(f"DESCRIBE {connection.compile(shown)}").fetchone()
+    names = {"uint64": "UBIGINT", "int64": "BIGINT"}
+    assert created[1] == names[str(shown.schema()["x"])]
