@@ -43,7 +43,10 @@ def read_yaml(text: str, origin: str) -> Located:
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         if node is None:
-            raise PolicyError(f"{origin} is empty.", hint="`aegis init TABLE --label COLUMN` writes a first policy.")
+            raise PolicyError(
+                f"{origin} is empty.",
+                hint="`aegis init TABLE --label COLUMN` writes a first policy.",
+            )
         lines: dict[Path, int] = {}
         _walk(node, (), lines, origin)
         return Located(yaml.safe_load(text), lines, origin)
@@ -54,7 +57,9 @@ def read_yaml(text: str, origin: str) -> Located:
             hint="Check indentation, colons and quotes near that line.",
         ) from error
     except yaml.YAMLError as error:
-        raise PolicyError(f"{origin}: not valid YAML ({error}).", hint="Save it as UTF-8 text.") from error
+        raise PolicyError(
+            f"{origin}: not valid YAML ({error}).", hint="Save it as UTF-8 text."
+        ) from error
 
 
 def _walk(node: yaml.Node, path: Path, lines: dict[Path, int], origin: str) -> None:

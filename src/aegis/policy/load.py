@@ -17,7 +17,7 @@ from aegis.masks import Hierarchy, Identity, Mask, Suppress, parse_mask
 from aegis.measures import MEASURES
 from aegis.policy.lines import Located, read_yaml
 from aegis.policy.model import Attribute, Configuration, Label, Policy, Role, Unseen
-from aegis.policy.schema import AttributeShape, LabelShape, PolicyShape
+from aegis.policy.schema import AttributeShape, LabelShape, PolicyShape, Shape
 from aegis.privacy import PrivacyRule
 
 VERSION = 1
@@ -61,7 +61,9 @@ def load_configurations(path: str | Path, policy: Policy) -> dict[str, Configura
         return {file.stem: _configuration(file.stem, data, policy.attributes, located, ())}
     found = data["configurations"]
     if not isinstance(found, dict) or not found:
-        raise PolicyError(f"{located.where('configurations')}: no configurations.", hint="Give at least one.")
+        raise PolicyError(
+            f"{located.where('configurations')}: no configurations.", hint="Give at least one."
+        )
     return {
         str(name): _configuration(
             str(name), masks, policy.attributes, located, ("configurations", str(name))
@@ -123,7 +125,9 @@ def _read(path: Path, what: str) -> str:
             f"Cannot read {what} file {path}: {error.strerror}.", hint="Check the path."
         ) from error
     except UnicodeDecodeError as error:
-        raise PolicyError(f"{what.capitalize()} file {path} is not UTF-8 text.", hint="Save it as UTF-8.") from error
+        raise PolicyError(
+            f"{what.capitalize()} file {path} is not UTF-8 text.", hint="Save it as UTF-8."
+        ) from error
 
 
 def _plain(value: Any) -> Any:
@@ -157,7 +161,9 @@ class _Loader:
             MEASURES.get(shape.measure)
         with _at(self.located, "privacy"):
             privacy = PrivacyRule.parse(shape.privacy)
-        attributes = {name: self._attribute(name, entry) for name, entry in shape.attributes.items()}
+        attributes = {
+            name: self._attribute(name, entry) for name, entry in shape.attributes.items()
+        }
         configurations = {
             name: _configuration(name, masks, attributes, self.located, ("configurations", name))
             for name, masks in shape.configurations.items()
@@ -176,7 +182,8 @@ class _Loader:
         data = self.located.data
         if not isinstance(data, dict):
             raise PolicyError(
-                f"{self.located.origin} is not a mapping.", hint="A policy starts with `version: 1`."
+                f"{self.located.origin} is not a mapping.",
+                hint="A policy starts with `version: 1`.",
             )
         for key in ("attributes", "configurations"):
             if isinstance(data.get(key), dict):
@@ -193,10 +200,11 @@ class _Loader:
         name = ".".join(map(str, path))
         where = self.located.where(*path)
         if first["type"] == "extra_forbidden":
-            shape = AttributeShape if path[0] == "attributes" else PolicyShape
-            shape = LabelShape if path[0] == "label" else shape
+            shapes: dict[object, type[Shape]] = {"attributes": AttributeShape, "label": LabelShape}
+            shape = shapes.get(path[0], PolicyShape) if len(path) > 1 else PolicyShape
             return PolicyError(
-                f"{where}: unknown key {path[-1]!r}.", hint=choices(str(path[-1]), shape.model_fields)
+                f"{where}: unknown key {path[-1]!r}.",
+                hint=choices(str(path[-1]), shape.model_fields),
             )
         if first["type"] == "missing":
             return PolicyError(f"{where}: {name!r} is missing.", hint="Add it.")
@@ -229,7 +237,9 @@ class _Loader:
 def _default_masks(role: Role, hierarchy: Hierarchy | None) -> list[Mask]:
     """Return the candidates of an attribute that lists none."""
     if hierarchy is not None:
-        levels: list[Mask] = [parse_mask({"level": n}, hierarchy=hierarchy) for n in range(1, hierarchy.height)]
+        levels: list[Mask] = [
+            parse_mask({"level": n}, hierarchy=hierarchy) for n in range(1, hierarchy.height)
+        ]
         return [Identity(), *levels]
     if role is Role.QUASI_IDENTIFIER:
         return [Identity(), Suppress()]
@@ -246,7 +256,8 @@ def _configuration(
     """Return one configuration; attributes that it leaves out keep their default mask."""
     if not isinstance(masks, dict):
         raise PolicyError(
-            f"{located.where(*path)}: configuration {name!r} is {masks!r}.", hint="Write {ATTRIBUTE: MASK}."
+            f"{located.where(*path)}: configuration {name!r} is {masks!r}.",
+            hint="Write {ATTRIBUTE: MASK}.",
         )
     found: dict[str, Mask] = {}
     scored = {n: a for n, a in attributes.items() if a.scored}

@@ -15,12 +15,14 @@ import pyarrow.feather
 import pyarrow.parquet
 
 from aegis.errors import DataError, EngineError
-from aegis.sources.source import Source, embedded, engine_errors
+from aegis.sources.source import ROW_NUMBER, Source, embedded, engine_errors
 
 _PARQUET = {".parquet", ".pq"}
 _ARROW = {".arrow", ".feather", ".ipc"}
 _CSV = {".csv", ".tsv", ".txt"}
 _JSON = {".jsonl", ".ndjson"}
+_FILE = 1 << 40
+"""More rows than one file has."""
 FORMATS = "CSV (.csv .tsv .txt, also .gz), Parquet (.parquet .pq), Arrow (.arrow .feather .ipc), JSON lines (.jsonl .ndjson)"
 
 
@@ -101,7 +103,8 @@ def _open_path(given: str) -> Source:
     suffixes = {_suffix(file) for file in files}
     if len(suffixes) > 1:
         raise DataError(
-            f"{given} mixes formats: {', '.join(sorted(suffixes))}.", hint="Give files of one format."
+            f"{given} mixes formats: {', '.join(sorted(suffixes))}.",
+            hint="Give files of one format.",
         )
     suffix = suffixes.pop()
     names = [str(file) for file in files]
@@ -130,19 +133,26 @@ def _files(given: str) -> tuple[Path, ...]:
     if path.is_dir():
         found = sorted(p for p in path.rglob("*") if p.is_file() and _suffix(p) in _PARQUET)
         if not found:
-            raise DataError(f"Folder {given} holds no Parquet files.", hint="Give a file or a glob.")
+            raise DataError(
+                f"Folder {given} holds no Parquet files.", hint="Give a file or a glob."
+            )
         return tuple(found)
     if path.is_file():
         found = [path]
     else:
-        found = sorted(Path(p) for p in glob.glob(str(path), recursive=True) if Path(p).is_file())
+        matches = glob.glob(str(path), recursive=True)  # noqa: PTH207 - absolute or relative
+        found = sorted(Path(match) for match in matches if Path(match).is_file())
     if not found:
-        raise DataError(f"No such file: {given}.", hint="Check the path; a glob must match at least one file.")
+        raise DataError(
+            f"No such file: {given}.", hint="Check the path; a glob must match at least one file."
+        )
     if _suffix(found[0]) not in _PARQUET | _ARROW | _CSV | _JSON:
         raise DataError(f"Unknown file format: {given}.", hint=f"Allowed: {FORMATS}.")
     empty = [str(file) for file in found if file.stat().st_size == 0]
     if empty:
-        raise DataError(f"{empty[0]} is empty (0 bytes).", hint="Give a file with a header and rows.")
+        raise DataError(
+            f"{empty[0]} is empty (0 bytes).", hint="Give a file with a header and rows."
+        )
     return tuple(found)
 
 
@@ -168,8 +178,21 @@ def _open_parquet(given: str, files: tuple[Path, ...]) -> Source:
     connection = embedded()
     with engine_errors(given):
         table = connection.read_parquet(names, hive_partitioning=True)
-        numbered = connection.read_parquet(names, hive_partitioning=True, file_row_number=True)
-    return Source(table, given, files, numbered)
+        if ROW_NUMBER in table.columns:
+            return Source(table, given, files)
+        return Source(table, given, files, _numbered(names))
+
+
+def _numbered(names: list[str]) -> ir.Table:
+    """Return the rows of Parquet files with a number that no two of them share.
+
+    The engine numbers the rows of each file from 0; the index of the file makes them differ.
+    """
+    listed = ", ".join("'" + name.replace("'", "''") + "'" for name in names)
+    return embedded().sql(
+        f"SELECT * REPLACE ({ROW_NUMBER} + CAST(file_index AS BIGINT) * {_FILE} AS {ROW_NUMBER}) "
+        f"FROM read_parquet([{listed}], hive_partitioning = true, file_row_number = true)"
+    )
 
 
 def _materialise(view: ir.Table) -> ir.Table:

@@ -18,6 +18,8 @@ from ibis.common.exceptions import IbisError
 
 from aegis.errors import DataError, EngineError
 
+ROW_NUMBER = "file_row_number"
+"""Name of the column of `Source.numbered` that tells rows apart, from 0, below 2**62."""
 _BUCKETS = 1 << 30
 
 
@@ -27,9 +29,13 @@ def embedded() -> Any:
     return ibis.duckdb.connect()
 
 
-@ibis.udf.scalar.builtin(name="hash")
-def _hash(value: int) -> ibis.dtype("uint64"):  # type: ignore[empty-body,valid-type]
-    """DuckDB's hash function with its own result type (Ibis casts it, slowly, to int64)."""
+def _hashed(value: int) -> int:
+    """Give the signature of the engine's hash function to Ibis, which never calls this one."""
+    return value
+
+
+# With its own result type: Ibis casts what `hash` returns to int64, slowly.
+_HASH = ibis.udf.scalar.builtin(_hashed, name="hash", signature=(("int64",), "uint64"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +51,8 @@ class Source:
     files
         The files behind the table, in reading order; empty for tables in memory or in a database.
     numbered
-        The same table with a column `file_row_number`, where the engine knows row numbers without
-        counting (Parquet); used for sampling.
+        The same table with a column `ROW_NUMBER`, different in each row, where the engine knows
+        row numbers without counting (Parquet); used for sampling.
     """
 
     table: ir.Table
@@ -101,13 +107,13 @@ class Source:
         if rows >= self.rows:
             return self.table
         threshold = int(_BUCKETS * rows / self.rows)
-        offset = ibis.literal(seed % (1 << 31), type="int64") * (1 << 31)
+        offset = ibis.literal(_offset(seed), type="int64")
         if self.numbered is not None:
-            numbered, number = self.numbered, self.numbered["file_row_number"]
+            numbered, number = self.numbered, self.numbered[ROW_NUMBER]
         else:
-            numbered = self.table.mutate(file_row_number=ibis.row_number())
-            number = numbered["file_row_number"]
-        chosen = (_hash(number + offset) % _BUCKETS).cast("int64") < threshold
+            numbered = self.table.mutate(**{ROW_NUMBER: ibis.row_number()})
+            number = numbered[ROW_NUMBER]
+        chosen = (_HASH(number + offset) % _BUCKETS).cast("int64") < threshold
         return numbered.filter(chosen).select(*self.columns)
 
     def digest(self) -> str:
@@ -124,6 +130,11 @@ class Source:
             for column in batch.columns:
                 sha.update(_column_bytes(column))
         return sha.hexdigest()
+
+
+def _offset(seed: int) -> int:
+    """Return a number below 2**62 that no other seed is likely to come near."""
+    return int.from_bytes(hashlib.sha256(str(seed).encode()).digest()[:8]) >> 2
 
 
 def _column_bytes(column: pa.Array) -> bytes:

@@ -1,6 +1,7 @@
 """Aggregation near the data: the sufficient statistic, and the bundle that holds it on disk."""
 
 from aegis.summary.build import summarize
+from aegis.summary.bundle import load_bundle, save_bundle
 from aegis.summary.classes import CountedClasses, count_classes
 from aegis.summary.cooccurrence import PairCounts
 from aegis.summary.count_cells import count_in_engine
@@ -18,7 +19,9 @@ __all__ = [
     "Summary",
     "count_classes",
     "count_in_engine",
+    "load_bundle",
     "masked_table",
+    "save_bundle",
     "summarize",
     "suppress",
 ]

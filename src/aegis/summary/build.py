@@ -360,4 +360,3 @@ def _check_hierarchy(attribute: Attribute, data: ValueCounts) -> None:
             + (", ..." if len(missing) > 5 else "."),
             hint="Add a row for each of them to the hierarchy.",
         )
-

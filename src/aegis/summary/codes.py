@@ -38,7 +38,8 @@ def code_values(column: pa.Array, values: pa.Array) -> npt.NDArray[np.int64]:
     found = pc.index_in(column, value_set=values)
     if found.null_count:
         raise InternalError("A value was read that was not there when values were counted.")
-    return found.to_numpy(zero_copy_only=False).astype(np.int64)
+    codes: npt.NDArray[np.int64] = found.to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes
 
 
 def show(value: Any) -> str:

@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-
 Counts = npt.NDArray[np.int64]
 _DENSE_FACTOR = 4
 """A pair is counted in a dense array up to this many cells per row, above it by sorting."""

@@ -112,7 +112,9 @@ def count_in_engine(
     def classes(masks: Mapping[str, Mask]) -> ClassTable:
         names = dict.fromkeys((*quasi, *sensitive))
         columns = {
-            name: masks[name].expression(source.table[name]) if name in masks else source.table[name]
+            name: masks[name].expression(source.table[name])
+            if name in masks
+            else source.table[name]
             for name in names
         }
         return count_classes(source, quasi, sensitive, table=source.table.select(**columns)).table

@@ -46,8 +46,8 @@ def atomise(pooled: Sequence[Ints], size: int) -> tuple[Ints, list[Ints]]:
 
     Atoms are the cells of the common refinement of all candidates' levels (theory.md, section 2).
     """
-    atoms = (
-        common_refinement(list(pooled)) if pooled else np.zeros(size, dtype=np.int32)
-    ).astype(np.int32)
+    atoms = (common_refinement(list(pooled)) if pooled else np.zeros(size, dtype=np.int32)).astype(
+        np.int32
+    )
     _, first = np.unique(atoms, return_index=True)
     return atoms, [levels[first].astype(np.int32) for levels in pooled]

@@ -118,7 +118,9 @@ class AttributeSummary:
         values = self.values
         if self.kind is Kind.DATE:
             values = values.cast(pa.timestamp("us")).cast(pa.int64())
-        return values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        found: npt.NDArray[np.float64]
+        found = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        return found
 
     def candidate(self, mask: Mask) -> Candidate:
         """Return the candidate for `mask`, given as declared or as fitted.

@@ -1,0 +1,117 @@
+"""Arrays of different lengths and types in one Arrow IPC stream, with one form for equal arrays.
+
+A member of a bundle is a table of one row whose columns are lists. Null is stored as a position,
+since what lies beneath a null, and the unused bits of a validity bitmap, are not defined: equal
+arrays could be written as different bytes.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from aegis.errors import InternalError
+
+_NULL = ":null"
+_COMPRESSION = 3
+"""Place of `compression` among the fields of a RecordBatch (Arrow format, Message.fbs)."""
+_HEADER = 2
+"""Place of `header` among the fields of a Message."""
+
+
+def pack(columns: Mapping[str, Any]) -> bytes:
+    """Return arrays by name as one Arrow IPC stream.
+
+    Parameters
+    ----------
+    columns
+        NumPy arrays of one dimension, or Arrow arrays in which at most one entry is null.
+    """
+    stored: dict[str, pa.Array] = {}
+    for name, column in columns.items():
+        array = column if isinstance(column, pa.Array) else pa.array(column)
+        if array.null_count > 1:
+            raise InternalError(f"{name!r} is no array of distinct values: null occurs twice.")
+        if array.null_count:
+            position = pc.index(pc.is_null(array), True).as_py()
+            stored[name + _NULL] = _one_row(pa.array([position], pa.int64()))
+            array = array.drop_null()
+        if pa.types.is_boolean(array.type):
+            array = pa.array(array.to_pylist(), pa.bool_())
+        stored[name] = _one_row(array)
+    batch = pa.record_batch(list(stored.values()), names=list(stored))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def unpack(data: bytes) -> dict[str, pa.Array]:
+    """Return the arrays that `pack` wrote; they share the memory of `data`.
+
+    Raises
+    ------
+    ValueError
+        The bytes are no such stream, or hold compressed buffers, which could expand to any size.
+    """
+    reader = pa.ipc.MessageReader.open_stream(pa.py_buffer(data))
+    schema = pa.ipc.read_schema(reader.read_next_message())
+    message = reader.read_next_message()
+    if message.type != "record batch" or _compressed(message.metadata):
+        raise ValueError("it holds no plain record batch")
+    batch = pa.ipc.read_record_batch(message, schema)
+    batch.validate(full=True)
+    if batch.num_rows != 1:
+        raise ValueError("it has not exactly one row")
+    lists = {name: batch.column(name) for name in schema.names}
+    if not all(pa.types.is_large_list(column.type) for column in lists.values()):
+        raise ValueError("a column is not a list")
+    found = {name: column.flatten() for name, column in lists.items()}
+    return {
+        name: _with_null(array, found.get(name + _NULL))
+        for name, array in found.items()
+        if not name.endswith(_NULL)
+    }
+
+
+def _one_row(array: pa.Array) -> pa.Array:
+    return pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), array)
+
+
+def _with_null(array: pa.Array, position: pa.Array | None) -> pa.Array:
+    if position is None:
+        return array
+    place = position[0].as_py()
+    return pa.concat_arrays([array[:place], pa.nulls(1, array.type), array[place:]])
+
+
+def numbers(array: pa.Array, dtype: type[np.integer[Any]]) -> Any:
+    """Return an Arrow array of whole numbers as NumPy; raise `ValueError` for another type."""
+    found = array.to_numpy(zero_copy_only=False)
+    if found.dtype != np.dtype(dtype):
+        raise ValueError(f"an array holds {found.dtype} in place of {np.dtype(dtype)}")
+    return found
+
+
+def _compressed(metadata: pa.Buffer) -> bool:
+    """Return whether a record batch's metadata (a flatbuffer) says that buffers are compressed."""
+    data = metadata.to_pybytes()
+    header = _field(data, struct.unpack_from("<I", data, 0)[0], _HEADER)
+    if header is None:
+        raise ValueError("a message has no header")
+    batch = header + struct.unpack_from("<I", data, header)[0]
+    return _field(data, batch, _COMPRESSION) is not None
+
+
+def _field(data: bytes, table: int, index: int) -> int | None:
+    """Return where field `index` of the flatbuffer table at `table` stands; None where unset."""
+    vtable = table - struct.unpack_from("<i", data, table)[0]
+    size = struct.unpack_from("<H", data, vtable)[0]
+    slot = 4 + 2 * index
+    offset = struct.unpack_from("<H", data, vtable + slot)[0] if slot < size else 0
+    return table + offset if offset else None
