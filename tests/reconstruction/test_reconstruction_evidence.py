@@ -117,6 +117,21 @@ def test_identity_among_the_candidates_returns_the_truth():
     assert (result.table == truth).all()
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_a_fit_that_stops_early_says_so_and_keeps_the_table_usable(known):
+    truth = np.random.default_rng(2).integers(0, 9, (30, 2)).astype(float)
+    masks = [
+        joint_of(f"m{n}", np.random.default_rng(n).integers(0, 5, 30), truth) for n in range(4)
+    ]
+    evidence = Evidence(30, 2, masks, truth.sum(axis=1) if known else None)
+    result = all_evidence(evidence, max_sweeps=1)
+    assert not result.converged
+    assert "did not converge" in result.notes[0]
+    assert result.residual > 1e-6
+    assert result.table.sum() == pytest.approx(truth.sum())
+    assert all_evidence(evidence).converged
+
+
 def test_noisy_joints_left_unused_are_said():
     truth = np.array([[3.0, 1], [1, 5]])
     noisy = NoisyJoint("response", np.eye(2), truth)

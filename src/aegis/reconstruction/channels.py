@@ -73,8 +73,8 @@ def laplace_channel(
 
     References
     ----------
-    Dwork, McSherry, Nissim and Smith (2006), proposition 1; local form: Kasiviswanathan et al.
-    (2011).
+    Dwork, McSherry, Nissim and Smith (2006), Calibrating noise to sensitivity in private data
+    analysis; local form: Kasiviswanathan et al. (2011), What can we learn privately?
     """
     scale = _scale(epsilon, sensitivity)
 
@@ -105,7 +105,8 @@ def geometric_channel(
 
     References
     ----------
-    Ghosh, Roughgarden and Sundararajan (2012), definition 2.1 and the truncated form after it.
+    Ghosh, Roughgarden and Sundararajan (2012), Universally utility-maximizing privacy mechanisms:
+    the geometric mechanism and its truncated form.
     """
     true = _numbers(values, "values")
     if (true != np.round(true)).any():
@@ -177,7 +178,8 @@ def randomised_response_channel(
 
     References
     ----------
-    Warner (1965); for V values: Kairouz, Bonawitz and Ramage (2016), equation 11.
+    Warner (1965); for V values: Kairouz, Bonawitz and Ramage (2016), Discrete distribution
+    estimation under local privacy.
     """
     if size < 1:
         raise PolicyError(f"Randomised response over {size} values is not possible.")
@@ -207,7 +209,8 @@ def pram_channel(matrix: npt.ArrayLike) -> FloatArray:
 
     References
     ----------
-    Gouweleeuw, Kooiman, Willenborg and de Wolf (1998).
+    Gouweleeuw, Kooiman, Willenborg and de Wolf (1998), Post randomisation for statistical
+    disclosure control.
     """
     channel = check_channel(matrix, "of PRAM")
     if channel.shape[0] != channel.shape[1]:

@@ -19,7 +19,7 @@ def all_evidence(
     evidence: Evidence,
     *,
     tolerance: float = 1e-8,
-    max_sweeps: int = 1000,
+    max_sweeps: int = 10_000,
     progress: Progress = SILENT,
 ) -> Reconstruction:
     """Return the table closest to uniform that agrees with every masked joint at once.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, sparse
+import scipy
 
 from aegis.errors import DataError, PolicyError
 from aegis.progress import SILENT, Progress
@@ -28,7 +28,7 @@ def ipf(
     families: Sequence[Family],
     *,
     tolerance: float = 1e-8,
-    max_sweeps: int = 1000,
+    max_sweeps: int = 10_000,
     progress: Progress = SILENT,
 ) -> Reconstruction:
     """Fit a table to the totals of families of disjoint groups.
@@ -155,7 +155,7 @@ def _without_implied(families: Sequence[Family], slack: float) -> list[Family]:
         ]
         for other in larger:
             gap = np.abs(_margin_of(other, family.axes) - family.targets)
-            if gap.max() > slack:
+            if np.maximum.reduce(gap) > slack:
                 raise DataError(
                     f"Inconsistent constraints: families {other.name!r} and {family.name!r} "
                     f"contradict each other by {gap.max():g} rows in group {int(gap.argmax())} "
@@ -200,20 +200,20 @@ def _iterate(fit: Fit, limit: float, max_sweeps: int, progress: Progress) -> _Ou
     sweep, before = 0, np.inf
     with progress.step("Iterative proportional fitting", max_sweeps) as step:
         while sweep < max_sweeps:
-            worst = fit.sweep()
+            correction = fit.sweep()
             sweep += 1
             step.advance()
             # Fitting one family disturbs the others, so only a look at all of them after the
             # sweep counts; it is worth its time when they hardly moved, and after the first
             # sweep, where one family or a chain of them is already exact.
-            if worst <= limit or sweep == 1:
+            if correction <= limit or sweep == 1:
                 residual, name = fit.residual()
                 if residual <= limit:
                     return _Outcome(True, sweep, residual, name)
             if sweep % STALL_WINDOW == 0:
-                if worst > 0.99 * before:
+                if correction > 0.99 * before:
                     break
-                before = worst
+                before = correction
     residual, name = fit.residual()
     return _Outcome(residual <= limit, sweep, residual, name)
 
@@ -229,17 +229,17 @@ def _require_feasible(
     if len(support) > LARGEST_PROOF:
         return
     blocks = [
-        sparse.csr_matrix(
+        scipy.sparse.csr_matrix(
             (np.ones(len(support)), (family.codes[support], np.arange(len(support)))),
             shape=(len(family.targets), len(support)),
         )
         for family in families
     ]
-    matrix = sparse.vstack(blocks).tocsr()
-    slack = sparse.identity(matrix.shape[0], format="csr")
-    answer = optimize.linprog(
+    matrix = scipy.sparse.vstack(blocks).tocsr()
+    slack = scipy.sparse.identity(matrix.shape[0], format="csr")
+    answer = scipy.optimize.linprog(
         np.concatenate([np.zeros(len(support)), np.ones(2 * matrix.shape[0])]),
-        A_eq=sparse.hstack([matrix, slack, -slack]).tocsr(),
+        A_eq=scipy.sparse.hstack([matrix, slack, -slack]).tocsr(),
         b_eq=np.concatenate([family.targets for family in families]) / total,
         method="highs",
     )

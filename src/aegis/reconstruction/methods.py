@@ -40,7 +40,7 @@ class Settings:
 
     seed: int = 0
     tolerance: float = 1e-8
-    max_sweeps: int = 1000
+    max_sweeps: int = 10_000
     progress: Progress = SILENT
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy import interpolate, linalg, sparse
+import scipy
 
 from aegis.errors import DataError, PolicyError
 from aegis.progress import SILENT, Progress
@@ -89,8 +89,8 @@ def composite_link(
     References
     ----------
     Rizzi, Gampe and Eilers (2015), Efficient estimation of smooth distributions from coarsely
-    grouped data, American Journal of Epidemiology 182(2), equations 2 to 5; offsets as there
-    under extensions. B-spline basis: Eilers and Marx (1996).
+    grouped data, American Journal of Epidemiology 182(2): the model, its iteration and the
+    choice of lambda. B-spline basis: Eilers and Marx (1996), Flexible smoothing.
     """
     seen = counts(grouped, "The grouped counts")
     groups = group_codes(codes, len(seen), "Smooth")
@@ -119,7 +119,7 @@ def smooth(
     *,
     penalty: float | None = None,
     tolerance: float = 1e-8,
-    max_sweeps: int = 1000,
+    max_sweeps: int = 10_000,
     progress: Progress = SILENT,
 ) -> Reconstruction:
     """Return a table that is smooth along an ordered attribute and agrees with all evidence.
@@ -236,16 +236,16 @@ def _meet(
 @dataclass(frozen=True, eq=False)
 class _Model:
     seen: FloatArray
-    composition: sparse.csr_matrix
-    basis: sparse.csr_matrix
+    composition: scipy.sparse.csr_matrix
+    basis: scipy.sparse.csr_matrix
     roughness: FloatArray
     offset: FloatArray
 
     @classmethod
     def of(cls, seen: FloatArray, groups: IntArray, offset: FloatArray) -> _Model:
         basis = _basis(len(groups), len(seen))
-        differences = sparse.csr_matrix(np.diff(np.eye(basis.shape[1]), n=2, axis=0))
-        composition = sparse.csr_matrix(
+        differences = scipy.sparse.csr_matrix(np.diff(np.eye(basis.shape[1]), n=2, axis=0))
+        composition = scipy.sparse.csr_matrix(
             (np.ones(len(groups)), (groups, np.arange(len(groups)))),
             shape=(len(seen), len(groups)),
         )
@@ -297,7 +297,7 @@ class _Model:
 
     def _information(
         self, coefficients: FloatArray
-    ) -> tuple[FloatArray, sparse.csr_matrix, FloatArray]:
+    ) -> tuple[FloatArray, scipy.sparse.csr_matrix, FloatArray]:
         intensity = self._intensity(coefficients)
         mu = self._expected(intensity)
         weighted = self.composition.copy()
@@ -312,9 +312,9 @@ class _Model:
         information, q, mu = self._information(coefficients)
         pull = q.T @ ((self.seen - mu) / mu) + information @ coefficients
         matrix, ridge = self._penalised(information, penalty)
-        factor = linalg.cho_factor(matrix, lower=True)
+        factor = scipy.linalg.cho_factor(matrix, lower=True)
         # The ridge pulls towards where the iteration stands, so the solution is not biased.
-        solution: FloatArray = linalg.cho_solve(factor, pull + ridge * coefficients)
+        solution: FloatArray = scipy.linalg.cho_solve(factor, pull + ridge * coefficients)
         return solution
 
     def _penalised(self, information: FloatArray, penalty: float) -> tuple[FloatArray, float]:
@@ -329,7 +329,9 @@ class _Model:
     ) -> SmoothFit:
         information, _, mu = self._information(coefficients)
         matrix, _ = self._penalised(information, penalty)
-        dimension = float(np.trace(linalg.cho_solve(linalg.cho_factor(matrix), information)))
+        dimension = float(
+            np.trace(scipy.linalg.cho_solve(scipy.linalg.cho_factor(matrix), information))
+        )
         deviance = self._deviance(mu)
         return SmoothFit(
             self._intensity(coefficients),
@@ -342,15 +344,15 @@ class _Model:
         )
 
 
-def _basis(atoms: int, groups: int) -> sparse.csr_matrix:
+def _basis(atoms: int, groups: int) -> scipy.sparse.csr_matrix:
     """Return the (V, K) basis: the identity, or cubic B-splines over the rank of the atoms."""
     size = min(max(SMALLEST_BASIS, 2 * groups), LARGEST_BASIS)
     if atoms <= size:
-        return sparse.identity(atoms, format="csr")
+        return scipy.sparse.identity(atoms, format="csr")
     inner = np.linspace(0.0, atoms - 1.0, size - 2)
     width = inner[1] - inner[0]
     knots = np.concatenate(
         [inner[0] - width * np.arange(3, 0, -1), inner, inner[-1] + width * np.arange(1, 4)]
     )
     positions = np.arange(atoms, dtype=np.float64)
-    return sparse.csr_matrix(interpolate.BSpline.design_matrix(positions, knots, 3))
+    return scipy.sparse.csr_matrix(scipy.interpolate.BSpline.design_matrix(positions, knots, 3))

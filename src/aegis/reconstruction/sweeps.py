@@ -24,7 +24,10 @@ class Fit(Protocol):
         """Whether nothing is left to fit."""
 
     def sweep(self) -> float:
-        """Fit all families in turn; return the largest deviation met on the way, in rows."""
+        """Fit all families in turn; return a deviation met on the way, in rows.
+
+        It falls to zero as the fit converges; only `residual` says that it has.
+        """
 
     def residual(self) -> tuple[float, str]:
         """Return the largest deviation of the table as it stands, and its family."""
@@ -59,13 +62,17 @@ class CellFit:
         return not self._steps
 
     def sweep(self) -> float:
-        """Fit all families in turn; return the largest deviation met on the way, in rows."""
-        worst = 0.0
-        for step in self._steps:
-            current = step.measure(self._values)
-            worst = max(worst, _largest(current - step.targets))
-            step.scale(self._values, step.targets / np.maximum(current, TINY))
-        return worst
+        """Fit all families in turn; return what the first one had to correct, in rows.
+
+        The sweep before left the last family exact, so the first one shows what is missing.
+        """
+        values, correction = self._values, 0.0
+        for number, step in enumerate(self._steps):
+            current = step.measure(values)
+            if number == 0:
+                correction = _largest(current - step.targets)
+            step.scale(values, step.targets / np.maximum(current, TINY))
+        return correction
 
     def residual(self) -> tuple[float, str]:
         """Return the largest deviation of the table as it stands, and its family."""
@@ -150,13 +157,13 @@ def margin_step(family: Margin) -> Step:
     place = [size if axis in family.axes else 1 for axis, size in enumerate(family.shape)]
 
     def measure(cells: FloatArray) -> FloatArray:
-        margin: FloatArray = np.add.reduce(cells, axis=summed).ravel()
+        margin: FloatArray = np.add.reduce(cells, axis=summed, keepdims=True)
         return margin
 
     def scale(cells: FloatArray, factors: FloatArray) -> None:
-        np.multiply(cells, factors.reshape(place), out=cells)
+        np.multiply(cells, factors, out=cells)
 
-    return Step(family.name, family.targets, measure, scale)
+    return Step(family.name, family.targets.reshape(place), measure, scale)
 
 
 def _grouped_step(name: str, codes: IntArray, targets: FloatArray) -> Step:
@@ -172,4 +179,4 @@ def _grouped_step(name: str, codes: IntArray, targets: FloatArray) -> Step:
 
 
 def _largest(deviations: FloatArray) -> float:
-    return float(np.maximum.reduce(np.abs(deviations)))
+    return float(np.maximum.reduce(np.abs(deviations), axis=None))

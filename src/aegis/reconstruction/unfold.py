@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy import linalg
+import scipy
 
 from aegis.errors import DataError, PolicyError
 from aegis.progress import SILENT, Progress
@@ -113,7 +113,7 @@ def channel_em(
     *,
     tolerance: float = 1e-9,
     max_iterations: int = 10_000,
-    max_sweeps: int = 1000,
+    max_sweeps: int = 10_000,
     progress: Progress = SILENT,
 ) -> Reconstruction:
     """Return the table behind noisy reports, in agreement with all exact evidence.
@@ -226,7 +226,7 @@ def _linear_solution(channel: FloatArray, seen: FloatArray) -> FloatArray | None
     """Return the solution of K' theta = w where it is unique, exact and not negative."""
     if channel.shape[1] < channel.shape[0]:
         return None
-    solution, _, rank, _ = linalg.lstsq(channel.T, seen, cond=1e-12, lapack_driver="gelsy")
+    solution, _, rank, _ = scipy.linalg.lstsq(channel.T, seen, cond=1e-12, lapack_driver="gelsy")
     rounding = 1e-12 * seen.sum()
     if (
         rank < channel.shape[0]
