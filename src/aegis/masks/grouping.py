@@ -51,9 +51,13 @@ class Grouping:
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """The masked values as text, for display: "null" for null, 39 for 39.0, dates as ISO."""
-        return tuple(
-            NULL_LABEL if value is None else str(text_of(value)) for value in self.shown.to_pylist()
-        )
+        shown = self.shown
+        if pa.types.is_string(shown.type) or pa.types.is_integer(shown.type):
+            # The common case of many labels; Arrow's text of these types is that of `text_of`.
+            texts = shown.cast(pa.string()).to_pylist()
+        else:
+            texts = [text_of(value) for value in shown.to_pylist()]
+        return tuple(NULL_LABEL if text is None else text for text in texts)
 
 
 def evaluate(
