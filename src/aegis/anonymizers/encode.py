@@ -33,6 +33,7 @@ def encode(
     kinds: Mapping[str, str] | None = None,
     orders: Mapping[str, Sequence[Any]] | None = None,
     hierarchies: Mapping[str, HierarchyRows] | None = None,
+    degenerate: bool = False,
 ) -> Records:
     """Encode `table` for the record-level methods.
 
@@ -51,6 +52,9 @@ def encode(
         Per attribute the rows (value, group on level 1, ..., group on the top level). A top level
         of one group is added where the rows lack one. A missing value without a row of its own
         is generalised straight to the top.
+    degenerate
+        Accept quasi-identifiers that are constant or all null, as a column may be in part of a
+        table; they change no group.
 
     Raises
     ------
@@ -61,6 +65,7 @@ def encode(
         attribute, a hierarchy that does not cover a value.
     """
     _check_roles(table, roles)
+    _check_types(table, roles)
     kinds, orders, hierarchies = kinds or {}, orders or {}, hierarchies or {}
     quasi = [name for name in table.column_names if roles[name] == "quasi-identifier"]
     for given, what in ((kinds, "kinds"), (orders, "orders"), (hierarchies, "hierarchies")):
@@ -77,6 +82,9 @@ def encode(
         )
         for name in quasi
     )
+    if not degenerate:
+        for attribute in attributes:
+            _refuse_degenerate(attribute)
     sensitive = tuple(
         _sensitive(name, table.column(name))
         for name in table.column_names
@@ -98,6 +106,28 @@ def _check_roles(table: pa.Table, roles: Mapping[str, str]) -> None:
             f"No role is given for column {lacking[0]!r}"
             + (f" and {len(lacking) - 1} more." if len(lacking) > 1 else "."),
             hint=f"Give every column one of: {', '.join(ROLES)}.",
+        )
+
+
+def _check_types(table: pa.Table, roles: Mapping[str, str]) -> None:
+    for field in table.schema:
+        if roles[field.name] in ("quasi-identifier", "sensitive") and pt.is_nested(field.type):
+            raise DataError(
+                f"Column {field.name!r} holds {field.type} values, which have no order.",
+                hint="Flatten the column, or give it the role 'identifier' to leave it out.",
+            )
+
+
+def _refuse_degenerate(attribute: Attribute) -> None:
+    if len(attribute.codes) and attribute.present == 0:
+        raise DataError(
+            f"Quasi-identifier {attribute.name!r} is null in every row.",
+            hint="Drop the column, or give it another role.",
+        )
+    if attribute.size == 1:
+        raise DataError(
+            f"Quasi-identifier {attribute.name!r} holds one value only, {attribute.domain[0]!r}.",
+            hint="It tells no record from another: give it the role 'insensitive' or drop it.",
         )
 
 
@@ -126,17 +156,14 @@ def _is_number(dtype: pa.DataType) -> bool:
     return bool(pt.is_integer(dtype) or pt.is_floating(dtype) or pt.is_decimal(dtype))
 
 
-def _encoded(name: str, column: pa.ChunkedArray) -> tuple[Codes, list[Any]]:
+def _encoded(column: pa.ChunkedArray) -> tuple[Codes, list[Any]]:
     """Return codes with -1 for missing, and the distinct present values."""
     if pt.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
     if pt.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if pt.is_nested(column.type):
-        raise DataError(
-            f"Column {name!r} holds {column.type} values, which have no order and no distance.",
-            hint="Flatten the column, or give it the role 'identifier' to leave it out.",
-        )
+    if pt.is_null(column.type):
+        column = column.cast(pa.string())
     array = column.combine_chunks().dictionary_encode()
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
@@ -164,24 +191,14 @@ def _attribute(
             f"Numeric attribute {name!r} holds {column.type} values.",
             hint="Convert the column to numbers, or declare it ordinal or categorical.",
         )
-    codes, values = _encoded(name, column)
-    if not values:
-        raise DataError(
-            f"Quasi-identifier {name!r} is null in every row.",
-            hint="Drop the column, or give it another role.",
-        )
-    if len(values) == 1 and not (codes < 0).any():
-        raise DataError(
-            f"Quasi-identifier {name!r} holds one value only, {values[0]!r}.",
-            hint="It tells no record from another: give it the role 'insensitive' or drop it.",
-        )
+    codes, values = _encoded(column)
     table = None if rows is None else _rows_by_value(name, values, rows)
     domain = _ordered(name, values, kind, order, table)
     index = {value: i for i, value in enumerate(values)}
     codes = _reordered(codes, [index[value] for value in domain])
     if (codes == len(domain)).any():
         domain = [*domain, None]
-    hierarchy = None if table is None else _hierarchy(name, domain, table)
+    hierarchy = _hierarchy(name, domain, table) if table else None
     numbers = _numbers(domain) if kind is AttributeKind.NUMERIC else np.empty(0)
     if np.isinf(numbers).any():
         raise DataError(
@@ -273,6 +290,8 @@ def _scale(codes: Codes, numbers: Floats) -> tuple[float, float]:
     counts = np.bincount(codes, minlength=len(numbers))
     present = ~np.isnan(numbers)
     weights, values = counts[present], numbers[present]
+    if not len(values):
+        return 0.0, 1.0
     centre = float(np.average(values, weights=weights))
     spread = float(np.sqrt(np.average((values - centre) ** 2, weights=weights)))
     return centre, spread if spread > 0 else 1.0
@@ -291,7 +310,7 @@ def _resolution(numbers: Floats) -> float:
 
 
 def _sensitive(name: str, column: pa.ChunkedArray) -> SensitiveAttribute:
-    codes, values = _encoded(name, column)
+    codes, values = _encoded(column)
     order = sorted(range(len(values)), key=lambda i: str(values[i]))
     domain: list[Any] = [values[i] for i in order]
     codes = _reordered(codes, order)

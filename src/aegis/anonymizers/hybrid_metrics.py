@@ -50,7 +50,7 @@ def originality(table: pa.Table, released: pa.Table, names: Sequence[str]) -> fl
     same = sum(
         int(np.count_nonzero(_written(table, name) == _written(released, name))) for name in names
     )
-    return same / max(table.num_rows * len(names), 1)
+    return float(same / max(table.num_rows * len(names), 1))
 
 
 def disclosure_risk(

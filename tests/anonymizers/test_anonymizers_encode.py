@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from anonymizers_support import GRADES, HIERARCHY, encoded
+
+from aegis.anonymizers import AttributeKind, Hierarchy, Records, encode
+from aegis.errors import DataError, PolicyError
+
+TABLE = pa.table(
+    {
+        "age": [30, None, 20, 40],
+        "job": ["judge", "nurse", None, "doctor"],
+        "grade": ["top", "low", "high", "low"],
+        "illness": ["a", None, "b", "a"],
+    }
+)
+ROLES = {
+    "age": "quasi-identifier",
+    "job": "quasi-identifier",
+    "grade": "quasi-identifier",
+    "illness": "sensitive",
+}
+
+
+def test_domains_are_sorted_and_a_missing_value_is_the_last_code():
+    records = encoded(TABLE, ROLES)
+    age, job, grade = records.attributes
+    assert age.kind is AttributeKind.NUMERIC
+    assert age.domain == (20, 30, 40, None)
+    assert age.codes.tolist() == [1, 3, 0, 2]
+    assert (age.missing, age.present) == (3, 3)
+    assert (age.centre, age.spread) == (30.0, pytest.approx(np.sqrt(200 / 3)))
+    assert age.positions.tolist() == [0.0, 0.5, 1.0, 2.0]
+    assert age.resolution == 1.0
+    assert job.domain == ("doctor", "nurse", "judge", None)
+    assert grade.kind is AttributeKind.ORDINAL
+    assert grade.domain == ("low", "high", "top")
+    assert records.sensitive[0].domain == ("a", "b", None)
+    assert records.sensitive[0].codes.tolist() == [0, 2, 1, 0]
+
+
+def test_a_hierarchy_has_nested_levels_and_missing_goes_to_the_top():
+    job = encoded(TABLE, ROLES).attributes[1]
+    tree = job.tree
+    assert tree.height == 2
+    doctor, nurse, judge, missing = range(4)
+    assert tree.heights_to(doctor)[[doctor, nurse, judge, missing]].tolist() == [0, 1, 2, 2]
+    assert tree.shares[nurse].tolist() == [0.25, 0.5, 1.0]
+
+
+def test_nan_is_missing():
+    records = encode(pa.table({"x": [1.5, float("nan"), 2.5]}), {"x": "quasi-identifier"})
+    assert records.attributes[0].domain == (1.5, 2.5, None)
+    assert records.attributes[0].resolution == 0.1
+
+
+def test_dictionary_columns_are_encoded_by_their_values():
+    column = pa.array(["b", "a", "b"]).dictionary_encode()
+    records = encode(pa.table({"x": column}), {"x": "quasi-identifier"})
+    assert records.attributes[0].domain == ("a", "b")
+    assert records.attributes[0].codes.tolist() == [1, 0, 1]
+
+
+def test_combinations_are_numbered_by_first_record():
+    table = pa.table({"x": ["b", "a", "b", "a"], "y": [1, 2, 1, 1]})
+    first, of = encode(table, dict.fromkeys("xy", "quasi-identifier")).combinations
+    assert first.tolist() == [0, 1, 3]
+    assert of.tolist() == [0, 1, 0, 2]
+
+
+def test_taking_records_keeps_domain_and_scale():
+    records = encoded(TABLE, ROLES)
+    some = records.take(np.array([0, 2]))
+    assert len(some) == 2
+    assert some.attributes[0].domain == records.attributes[0].domain
+    assert some.attributes[0].spread == records.attributes[0].spread
+
+
+@pytest.mark.parametrize(
+    ("columns", "roles", "more", "error", "says"),
+    [
+        ({"x": [1, 2]}, {}, {}, PolicyError, "No role is given for column 'x'"),
+        ({"x": [1, 2]}, {"x": "quasi"}, {}, PolicyError, "Allowed: quasi-identifier, sensitive"),
+        ({"x": [1, 2]}, {"x": "sensitive"}, {}, DataError, "No quasi-identifier"),
+        ({"x": [1, 2]}, {"x": "label", "z": "label"}, {}, DataError, "No column 'z'"),
+        ({"x": [None, None]}, {"x": "quasi-identifier"}, {}, DataError, "null in every row"),
+        ({"x": [3, 3]}, {"x": "quasi-identifier"}, {}, DataError, "one value only, 3"),
+        ({"x": [[1], [2]]}, {"x": "quasi-identifier"}, {}, DataError, "list<"),
+        ({"x": [1.0, float("inf")]}, {"x": "quasi-identifier"}, {}, DataError, "infinite"),
+        (
+            {"x": ["1", "2"]},
+            {"x": "quasi-identifier"},
+            {"kinds": {"x": "numeric"}},
+            DataError,
+            "Numeric attribute 'x' holds string values",
+        ),
+        (
+            {"x": ["1", "2"]},
+            {"x": "quasi-identifier"},
+            {"kinds": {"x": "ordinal"}},
+            PolicyError,
+            "whose order is not known",
+        ),
+        (
+            {"x": ["1", "2"]},
+            {"x": "quasi-identifier"},
+            {"kinds": {"x": "number"}},
+            PolicyError,
+            "Allowed: numeric, ordinal, categorical",
+        ),
+        (
+            {"x": ["1", "2"]},
+            {"x": "quasi-identifier"},
+            {"orders": {"x": ["1"]}},
+            PolicyError,
+            "lacks the value '2'",
+        ),
+        (
+            {"x": ["nurse", "pilot"]},
+            {"x": "quasi-identifier"},
+            {"hierarchies": {"x": HIERARCHY}},
+            DataError,
+            "does not cover the value 'pilot'",
+        ),
+        (
+            {"x": ["a", "b"]},
+            {"x": "quasi-identifier"},
+            {"hierarchies": {"y": HIERARCHY}},
+            DataError,
+            "No column 'y'",
+        ),
+        (
+            {"x": ["a", "b"]},
+            {"x": "quasi-identifier"},
+            {"hierarchies": {"x": [["a", "*"], ["b"]]}},
+            DataError,
+            "the same number of levels",
+        ),
+        (
+            {"x": ["a", "b"]},
+            {"x": "quasi-identifier"},
+            {"hierarchies": {"x": [["a", "g"], ["a", "h"], ["b", "g"]]}},
+            DataError,
+            "gives value 'a' twice",
+        ),
+        (
+            {"x": ["a", "b", "c"]},
+            {"x": "quasi-identifier"},
+            {"hierarchies": {"x": [["a", "g", "1"], ["b", "g", "2"], ["c", "h", "2"]]}},
+            DataError,
+            "Hierarchy of 'x': Level 2 of the hierarchy splits a group",
+        ),
+    ],
+)
+def test_bad_input_gets_one_clear_error(columns, roles, more, error, says):
+    with pytest.raises(error) as raised:
+        encode(pa.table(columns), roles, **more)
+    assert says in str(raised.value)
+
+
+def test_an_empty_table_is_refused():
+    table = pa.table({"x": pa.array([], pa.int64())})
+    with pytest.raises(DataError, match="no rows"):
+        encode(table, {"x": "quasi-identifier"})
+
+
+def test_a_hierarchy_must_end_in_one_group():
+    with pytest.raises(DataError, match="one group that holds all values"):
+        Hierarchy(np.array([[0, 0], [1, 1]], dtype=np.int32), (("a", "b"), ("a", "b")))
+
+
+def test_an_unknown_quasi_identifier_is_named():
+    records: Records = encoded(TABLE, ROLES)
+    with pytest.raises(DataError, match="Did you mean 'age'"):
+        records.attribute("agee")
+
+
+def test_orders_may_list_values_that_do_not_occur():
+    table = pa.table({"grade": ["top", "low"]})
+    records = encode(table, {"grade": "quasi-identifier"}, orders={"grade": GRADES})
+    assert records.attributes[0].domain == ("low", "top")
