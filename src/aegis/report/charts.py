@@ -1,0 +1,367 @@
+"""The report's charts: from plain points to Altair charts, and nothing else.
+
+Names from the data are never a field, a scale's domain or an expression: charts count places, and
+axes look the names up in a list. So no name can be mistaken for syntax, and two that look alike
+stay two. Admissible configurations are filled circles, all others hollow diamonds: shape says what
+colour says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aegis.report.palette import HEAT_STEPS, variable
+
+FULL, HALF, SMALL = 936, 456, 316
+"""Widths in pixels: of the page, of half of it, of a small screen."""
+
+SMALL_COLUMNS = 10
+"""Columns of the heat map on a small screen."""
+
+_CHARACTER = 6.6
+"""Mean width of a character of an axis label in pixels, on the safe side."""
+
+_STATUS = ("recommended", "admissible", "failing")
+
+Points = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A chart and the rows of its named data.
+
+    Attributes
+    ----------
+    chart
+        An Altair chart on named data.
+    data
+        The rows of each name.
+    """
+
+    chart: Any
+    data: Mapping[str, Points]
+
+
+def ranking_chart(points: Points, axis: str, width: int) -> Plot:
+    """Return the ranking as lollipops: utility kept per configuration, best on top."""
+    import altair as alt
+
+    data = [{"place": place, **_with_status(p)} for place, p in enumerate(points)]
+    names = [p["name"] for p in points]
+    domain = [min([0.0, *(p["utility"] for p in data)]), max([1e-9, *(p["utility"] for p in data)])]
+    base = alt.Chart(alt.NamedData("points")).encode(
+        y=alt.Y("place:O", title=None, axis=_row_axis(width))
+    )
+    x = alt.X("utility:Q", title=axis, scale=alt.Scale(domain=domain, nice=False), axis=_grid(5))
+    stems = base.mark_rule(strokeWidth=1.5).encode(
+        x=x,
+        x2=alt.X2Datum(0),
+        color=_by_status([variable("accent"), variable("mark-line"), variable("mark-line")]),
+    )
+    symbols = base.mark_point(**_SYMBOL).encode(x=x, **_symbols())
+    weight = alt.expr("datum.recommended ? 'bold' : 'normal'")
+    figures = base.mark_text(align="left", dx=12, fontSize=12, fontWeight=weight).encode(
+        x=x, text="text:N", color=alt.value(variable("ink"))
+    )
+    layers = (stems + symbols + figures).resolve_scale(color="independent")
+    inner = width - _left(names, width) - 72
+    chart = layers.properties(width=inner, height=alt.Step(26))
+    return Plot(_with_names(chart, row_names=names), {"points": data})
+
+
+def scatter_chart(points: Points, axis: str, width: int, *, limit: float | None) -> Plot:
+    """Return privacy against utility, one point per configuration.
+
+    Privacy is the share of rows that the rule makes the release leave out, with the limit as a
+    line; without a limit it is the size of the smallest class.
+    """
+    import altair as alt
+
+    data = {
+        "points": [_with_status(p) for p in points],
+        "named": [p for p in points if p["recommended"]],
+        "limit": [] if limit is None else [{"limit": limit, "text": f"limit {limit:g} %"}],
+    }
+    position = {
+        "x": alt.X(
+            "utility:Q",
+            title=axis,
+            scale=alt.Scale(zero=False, nice=True, padding=14),
+            axis=_grid(5 if width == HALF else 4),
+        ),
+        "y": _class_axis(points) if limit is None else _left_out_axis(points, limit),
+    }
+    chart = alt.Chart(alt.NamedData("points")).mark_point(**_SYMBOL)
+    layers = [chart.encode(**position, **_symbols())]
+    name = alt.Chart(alt.NamedData("named")).encode(**position, text="name:N")
+    place = {"align": "center", "baseline": "bottom", "dy": -11, "fontSize": 12, "limit": 160}
+    # A ground in the colour of the card keeps the name legible above other points.
+    ground = name.mark_text(**place, fontWeight="bold", strokeWidth=4, stroke=variable("card"))
+    layers += [
+        ground.encode(color=alt.value(variable("card"))),
+        name.mark_text(**place, fontWeight="bold").encode(color=alt.value(variable("ink"))),
+    ]
+    if limit is not None:
+        layers = [*_limit_line(), *layers]
+    height = 420 if width == HALF else 260
+    return Plot(alt.layer(*layers).properties(width=width - 70, height=height), data)
+
+
+def heat_chart(names: Sequence[str], columns: Points, cells: Sequence[Points], width: int) -> Plot:
+    """Return utility kept by attribute (rows) and configuration (columns), as a heat map."""
+    import altair as alt
+
+    if width == SMALL:
+        columns, cells = columns[:SMALL_COLUMNS], cells[:SMALL_COLUMNS]
+    step = min((width - _left(names, width) - 8) / max(len(columns), 1), 44)
+    across = alt.Scale(paddingInner=0.06, paddingOuter=0)
+    base = alt.Chart(alt.NamedData("cells")).encode(
+        x=alt.X(
+            "column:O",
+            title=None,
+            scale=across,
+            axis=_column_axis([c["name"] for c in columns], step),
+        ),
+        y=alt.Y(
+            "row:O",
+            title=None,
+            scale=alt.Scale(paddingInner=0.08, paddingOuter=0),
+            axis=_row_axis(width),
+        ),
+    )
+    tiles = base.mark_rect().encode(color=_by_step("heat", "sunken"))
+    figures = base.mark_text(fontSize=11 if step >= 26 else 10).encode(
+        text="text:N", color=_by_step("heat-text", "muted")
+    )
+    body = (tiles + figures).resolve_scale(color="independent")
+    marks = alt.Chart(alt.NamedData("columns")).mark_point(**_SYMBOL)
+    strip = marks.encode(
+        x=alt.X("column:O", axis=None, scale=across), **{**_symbols(), "size": alt.value(50)}
+    )
+    chart = alt.vconcat(
+        strip.properties(width=step * len(columns), height=16),
+        body.properties(width=step * len(columns), height=alt.Step(26)),
+        spacing=4,
+    )
+    data = {
+        "cells": _tiles(cells),
+        "columns": [{"column": i, **_with_status(c)} for i, c in enumerate(columns)],
+    }
+    listed = {"row_names": names, "column_names": [c["name"] for c in columns]}
+    return Plot(_with_names(chart, **listed), data)
+
+
+def histogram_chart(
+    points: Points, sizes: Sequence[str], series: Sequence[str], width: int
+) -> Plot:
+    """Return the share of rows by the size of their class, hollow before and solid after."""
+    import altair as alt
+
+    labels = [f"{size} (unique)" if size == "1" else size for size in sizes]
+    top = max([1.0, *(p["share"] for p in points)])
+    base = alt.Chart(alt.NamedData("points")).encode(
+        y=alt.Y(
+            "bin:O",
+            title="rows in the class",
+            axis=_row_axis(width),
+            scale=alt.Scale(paddingInner=0.3, paddingOuter=0.1),
+        ),
+        yOffset=alt.YOffset("series:O", scale=alt.Scale(paddingInner=0.12)),
+    )
+    x = alt.X(
+        "share:Q", title="share of all rows (%)", scale=alt.Scale(domain=[0, top]), axis=_grid(5)
+    )
+    fills = [variable("card")] * (len(series) - 1) + [variable("accent")]
+    fill = alt.Fill(
+        "series:O", legend=None, scale=alt.Scale(domain=list(range(len(series))), range=fills)
+    )
+    bars = base.mark_bar(strokeWidth=1.5, stroke=variable("accent")).encode(x=x, fill=fill)
+    figures = base.mark_text(align="left", dx=6, fontSize=11).encode(
+        x=x, text="text:N", color=alt.value(variable("muted"))
+    )
+    chart = (bars + figures).properties(width=width - 164, height=alt.Step(17))
+    return Plot(_with_names(chart, row_names=labels), {"points": points})
+
+
+def front_chart(points: Points, parameter: str, width: int) -> Plot:
+    """Return the Pareto front: utility kept by the level of the demand, the knee filled."""
+    import altair as alt
+
+    levels = [p["value"] for p in points]
+    wide_spread = min(levels) > 0 and max(levels) > 20 * min(levels)
+    scale = alt.Scale(type="log" if wide_spread else "linear", zero=False, nice=False, padding=16)
+    base = alt.Chart(alt.NamedData("points")).encode(
+        x=alt.X("value:Q", title=parameter, scale=scale, axis=_grid(6, format="~r")),
+        y=alt.Y(
+            "kept:Q",
+            title="utility kept (% of unmasked)",
+            scale=alt.Scale(zero=False, padding=16),
+            axis=_grid(5),
+        ),
+    )
+    accent = variable("accent")
+    knee = base.transform_filter("datum.knee")
+    layers = [
+        base.mark_line(interpolate="step-before", strokeWidth=2, color=accent),
+        base.mark_point(size=70, strokeWidth=2, fill=variable("card"), opacity=1, color=accent),
+        knee.mark_point(size=190, filled=True, opacity=1, color=accent),
+        knee.mark_text(
+            text="knee",
+            align="left",
+            baseline="bottom",
+            dx=9,
+            dy=-7,
+            fontSize=12,
+            fontWeight="bold",
+            color=variable("ink"),
+        ),
+    ]
+    return Plot(alt.layer(*layers).properties(width=width - 76, height=280), {"points": points})
+
+
+_SYMBOL: Mapping[str, Any] = {"strokeWidth": 2, "opacity": 1, "fillOpacity": 1}
+
+
+def _with_status(point: Mapping[str, Any]) -> dict[str, Any]:
+    chosen = 0 if point["recommended"] else 1 if point["admissible"] else 2
+    return {**point, "status": _STATUS[chosen]}
+
+
+def _symbols() -> dict[str, Any]:
+    """Return colour, fill, shape and size of a configuration's symbol by its status."""
+    import altair as alt
+
+    accent, caution = variable("accent"), variable("caution")
+
+    def scale(values: list[Any]) -> Any:
+        return alt.Scale(domain=list(_STATUS), range=values)
+
+    return {
+        "color": _by_status([accent, accent, caution]),
+        "fill": alt.Fill("status:N", legend=None, scale=scale([accent, accent, variable("card")])),
+        "shape": alt.Shape("status:N", legend=None, scale=scale(["circle", "circle", "diamond"])),
+        "size": alt.Size("status:N", legend=None, scale=scale([190, 70, 70])),
+    }
+
+
+def _by_status(colours: list[str]) -> Any:
+    import altair as alt
+
+    scale = alt.Scale(domain=list(_STATUS), range=colours)
+    return alt.Color("status:N", legend=None, scale=scale)
+
+
+def _by_step(family: str, undefined: str) -> Any:
+    """Return a colour by step of the heat map, `undefined` where nothing was to keep."""
+    import altair as alt
+
+    colours = [variable(f"{family}-{step}") for step in range(HEAT_STEPS)] + [variable(undefined)]
+    scale = alt.Scale(domain=list(range(HEAT_STEPS + 1)), range=colours)
+    return alt.Color("step:O", legend=None, scale=scale)
+
+
+def _tiles(cells: Sequence[Points]) -> list[dict[str, Any]]:
+    return [
+        {
+            "row": row,
+            "column": column,
+            "text": cell["kept"] or "–",
+            "step": HEAT_STEPS if cell["step"] is None else cell["step"],
+        }
+        for column, attributes in enumerate(cells)
+        for row, cell in enumerate(attributes)
+    ]
+
+
+def _room(width: int) -> int:
+    """Return the most pixels that names on the left may take."""
+    return 104 if width == SMALL else 130 if width == HALF else 190
+
+
+def _left(names: Sequence[str], width: int) -> int:
+    """Return the pixels that the names on the left take."""
+    longest = max((len(name) for name in names), default=0)
+    return min(int(longest * _CHARACTER) + 14, _room(width))
+
+
+def _row_axis(width: int) -> Any:
+    """Return an axis that looks its labels up by place in `row_names`."""
+    import altair as alt
+
+    return alt.Axis(
+        labelExpr="row_names[datum.value]",
+        labelLimit=_room(width) - 14,
+        labelColor=variable("ink"),
+    )
+
+
+def _column_axis(names: Sequence[str], step: float) -> Any:
+    """Return the axis above the heat map; names that do not fit their column stand upright."""
+    import altair as alt
+
+    longest = max((len(name) for name in names), default=0)
+    return alt.Axis(
+        orient="top",
+        labelExpr="column_names[datum.value]",
+        labelAngle=-90 if longest * _CHARACTER > step - 2 else 0,
+        labelLimit=96,
+        labelFontSize=11,
+        labelColor=variable("ink"),
+    )
+
+
+def _grid(ticks: int, **more: Any) -> Any:
+    import altair as alt
+
+    return alt.Axis(tickCount=ticks, gridDash=[2, 3], **more)
+
+
+def _with_names(chart: Any, **lists: Sequence[str]) -> Any:
+    """Return the chart with the lists in which its axes look labels up."""
+    import altair as alt
+
+    return chart.add_params(*[alt.param(name=n, value=list(v)) for n, v in lists.items()])
+
+
+def _left_out_axis(points: Points, limit: float) -> Any:
+    import altair as alt
+
+    top = max([limit, *(p["left_out"] for p in points)])
+    ticks = [tick for tick in (0, 0.1, 0.3, 1, 3, 10, 30, 100) if tick <= top * 1.3]
+    return alt.Y(
+        "left_out:Q",
+        title="rows to leave out (% of all)",
+        # Linear near 0, which a logarithm cannot show, and logarithmic above.
+        scale=alt.Scale(
+            type="symlog", constant=0.05, domain=[0, max(top * 1.2, 0.05)], nice=False, padding=10
+        ),
+        axis=alt.Axis(values=ticks, format="~r", gridDash=[2, 3]),
+    )
+
+
+def _class_axis(points: Points) -> Any:
+    import altair as alt
+
+    sizes = [p["smallest_class"] for p in points]
+    log = min(sizes) > 0 and max(sizes) > 10 * min(sizes)
+    return alt.Y(
+        "smallest_class:Q",
+        title="rows of the smallest class",
+        scale=alt.Scale(type="log" if log else "linear", zero=False, padding=10),
+        axis=_grid(5),
+    )
+
+
+def _limit_line() -> list[Any]:
+    import altair as alt
+
+    base = alt.Chart(alt.NamedData("limit")).encode(y="limit:Q")
+    caution = variable("caution")
+    return [
+        base.mark_rule(strokeDash=[6, 4], strokeWidth=1.5, color=caution),
+        base.mark_text(
+            align="left", baseline="bottom", dx=6, dy=-4, fontSize=12, color=caution
+        ).encode(x=alt.value(0), text="text:N"),
+    ]

@@ -1,0 +1,396 @@
+"""From an advice to what the templates show: pure data in, plain values out.
+
+Nothing here knows HTML or colours. A section whose key is None or empty is left out by the
+templates, so the report only speaks of what was computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+import aegis
+from aegis.measures import MEASURES, Direction, Measure
+from aegis.privacy import PrivacyReport, PrivacyRule
+from aegis.report.context_optional import binding_section, evaluation_section, front_section
+from aegis.report.context_privacy import privacy_section
+from aegis.report.optional import Binding, EvaluationResult, Front
+from aegis.report.palette import HEAT_BOUNDS
+from aegis.report.words import clean, count, lines, measured, percent, plural, rows, share
+
+if TYPE_CHECKING:
+    from aegis.advisor.advice import Advice, Ranked
+
+TOP = 20
+"""Configurations that charts and tables show."""
+
+SCATTER_LIMIT = 200
+"""Configurations that the scatter shows."""
+
+NAME_LIMIT = 200
+"""Characters of a name that are shown; the policy holds all of them."""
+
+YAML_LIMIT = 60_000
+"""Characters of YAML that are shown; inline hierarchies can be long."""
+
+_NOT_RELEASED = {"identifier": "identifier", "ignore": "ignored by the policy"}
+
+
+def build_context(
+    advice: Advice,
+    *,
+    before: PrivacyReport | None,
+    after: PrivacyReport | None,
+    title: str,
+    evaluation: EvaluationResult | None,
+    front: Front | None,
+    binding: Binding | None,
+) -> dict[str, Any]:
+    """Return everything that the templates show, charts aside.
+
+    Parameters
+    ----------
+    advice
+        The ranking. Front and binding are taken from it where it carries them and the caller
+        gives none.
+    before, after
+        Privacy of the table as it is and of the recommended release.
+    title
+        The report's heading.
+    evaluation, front, binding
+        What else was computed; see `aegis.report.optional`.
+
+    Raises
+    ------
+    PolicyError
+        The advice names a measure, or its policy a privacy model, that is not registered.
+    """
+    measure = MEASURES.get(advice.measure)
+    rule = _rule(advice.policy)
+    best = advice.best
+    subject = best or closest(advice.ranking)
+    front = front if front is not None else getattr(advice, "front", None)
+    binding = binding if binding is not None else getattr(advice, "binding", None)
+    return {
+        "title": clean(title, limit=NAME_LIMIT),
+        "table": _table(advice.summary),
+        "measure": _measure(measure),
+        "verdict": _verdict(advice, subject),
+        "key_figures": _key_figures(advice, subject, before, after),
+        "warnings": [_sentence(text) for text in advice.warnings],
+        "attributes": _attributes(subject, advice, measure.direction) if subject else [],
+        "withheld": _withheld(advice),
+        "ranking": _ranking(advice, measure),
+        "shortfalls": _shortfalls(advice),
+        "rule": _rule_section(rule, advice.policy, advice.summary["rows"]),
+        "privacy": privacy_section(before, after, admissible=best is not None),
+        "front": None if front is None else front_section(front, advice.summary["rows"]),
+        "binding": None if binding is None else binding_section(binding),
+        "evaluation": None if evaluation is None else evaluation_section(evaluation, TOP),
+        "yaml": _documents(advice, subject),
+        "provenance": _provenance(advice),
+    }
+
+
+def closest(ranking: Sequence[Ranked]) -> Ranked | None:
+    """Return the configuration that needs the fewest rows left out; None for an empty ranking."""
+    return min(ranking, key=lambda r: (r.suppressed_rows, -r.smallest_class), default=None)
+
+
+def kept_of(score: float, unmasked: float, direction: Direction) -> float | None:
+    """Return the percent of an attribute's utility that a mask keeps.
+
+    The utility of a measure that is better when lower is one minus it. None where the unmasked
+    attribute has no utility to keep.
+    """
+    if direction is Direction.LOWER:
+        score, unmasked = 1.0 - score, 1.0 - unmasked
+    return 100.0 * score / unmasked if unmasked > 0 else None
+
+
+def heat_step(kept: float | None) -> int | None:
+    """Return the step of the heat map for a percent kept, from 0; None where it is undefined."""
+    return None if kept is None else sum(kept >= bound for bound in HEAT_BOUNDS)
+
+
+def _rule(policy: Mapping[str, Any]) -> PrivacyRule | None:
+    """Return the policy's rule; None where it has no criterion, so that nothing can fall short."""
+    written = dict(policy.get("privacy") or {})
+    return PrivacyRule.parse(written) if written.keys() - {"suppression"} else None
+
+
+def _table(summary: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "rows": rows(summary["rows"]),
+        "label": clean(summary["label"], limit=NAME_LIMIT),
+        "classes": plural(len(summary["classes"]), "class", "classes"),
+        "attributes": plural(len(summary["attributes"]), "attribute"),
+    }
+
+
+def _measure(measure: Measure) -> dict[str, str]:
+    return {
+        "name": measure.name,
+        "title": measure.title,
+        "description": measure.description,
+        "formula": measure.formula,
+        "range": measure.range,
+        "unit": "a pure number" if measure.unit == "1" else measure.unit,
+        "better": str(measure.direction),
+        "reference": measure.reference,
+    }
+
+
+def _verdict(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
+    """Return the parts of the recommendation in one sentence."""
+    total = advice.summary["rows"]
+    admissible = sum(r.admissible for r in advice.ranking)
+    verdict: dict[str, Any] = {
+        "admissible": advice.best is not None,
+        "configurations": plural(len(advice.ranking), "configuration"),
+        "admissible_count": count(admissible),
+        "combinations": count(advice.combinations),
+        "optimal": advice.optimal,
+        "name": None,
+    }
+    if subject is not None:
+        verdict |= {
+            "name": clean(subject.name, limit=NAME_LIMIT),
+            "kept": percent(subject.kept) if subject.kept is not None else None,
+            "score": measured(subject.score),
+            "suppressed": count(subject.suppressed_rows),
+            "suppressed_any": subject.suppressed_rows > 0,
+            "rows": rows(total),
+            "share": share(subject.suppressed_rows, total),
+            "violations": [_sentence(text) for text in subject.violations],
+            "limit": _admitting_limit(subject.suppressed_rows, total),
+        }
+    return verdict
+
+
+def _admitting_limit(suppressed: int, total: int) -> str | None:
+    """Return the suppression limit that would admit a release, rounded up; None where none can."""
+    if suppressed >= total:
+        return None
+    return percent(-(-suppressed * 10_000 // total) / 100, 2)
+
+
+def _key_figures(
+    advice: Advice,
+    subject: Ranked | None,
+    before: PrivacyReport | None,
+    after: PrivacyReport | None,
+) -> list[dict[str, str]]:
+    """Return the few figures that stand large under the recommendation."""
+    if subject is None:
+        return []
+    total = advice.summary["rows"]
+    kept = percent(subject.kept) if subject.kept is not None else measured(subject.score)
+    figures = [
+        {"label": "Utility kept", "value": kept, "note": "of what the unmasked table says"},
+        {
+            "label": "Rows left out",
+            "value": share(subject.suppressed_rows, total),
+            "note": f"{count(subject.suppressed_rows)} of {rows(total)}",
+        },
+        {
+            "label": "Smallest class",
+            "value": count(after.k if after else subject.smallest_class),
+            "note": f"{count(before.k)} before masking" if before else "rows that look alike",
+        },
+    ]
+    if before is not None and after is not None:
+        unique = f"{count(before.uniques)} before masking"
+        figures.append({"label": "Unique rows", "value": count(after.uniques), "note": unique})
+    return figures
+
+
+def _attributes(subject: Ranked, advice: Advice, direction: Direction) -> list[dict[str, Any]]:
+    """Return what the configuration does to each attribute, in the order of the policy."""
+    known = advice.summary["attributes"]
+    found = []
+    for name, mask in subject.configuration.masks.items():
+        about = known.get(name, {})
+        score = subject.attributes.get(name)
+        kept = kept_of(score.score, score.unmasked, direction) if score else None
+        found.append(
+            {
+                "name": clean(name, limit=NAME_LIMIT),
+                "role": "label" if name == advice.summary["label"] else about.get("role", ""),
+                "mask": clean(mask, limit=120),
+                "meaning": clean(getattr(mask, "summary", ""), limit=NAME_LIMIT),
+                "values": count(about.get("values")),
+                "nulls": about.get("nulls", 0) and count(about["nulls"]),
+                "unmasked": measured(score.unmasked) if score else None,
+                "masked": measured(score.score) if score else None,
+                "kept": percent(kept),
+                "width": None if kept is None else round(min(max(kept, 0.0), 100.0), 1),
+            }
+        )
+    return found
+
+
+def _withheld(advice: Advice) -> list[dict[str, str]]:
+    """Return the columns that the release does not show as they are, and why."""
+    found = []
+    for name, entry in advice.policy.get("attributes", {}).items():
+        if entry["role"] in _NOT_RELEASED:
+            token = entry["role"] == "identifier" and entry.get("masks")
+            why = "identifier, replaced by a token" if token else _NOT_RELEASED[entry["role"]]
+            found.append({"name": clean(name, limit=NAME_LIMIT), "why": why})
+    unnamed = advice.summary.get("not_in_policy", ())
+    return found + [
+        {"name": clean(n, limit=NAME_LIMIT), "why": "not in the policy"} for n in unnamed
+    ]
+
+
+def _ranking(advice: Advice, measure: Measure) -> dict[str, Any]:
+    """Return the ranking's head as a table, and the points of its charts."""
+    total = advice.summary["rows"]
+    shown = advice.ranking[:TOP]
+    relative = any(r.kept is not None for r in shown)
+    names = list(shown[0].attributes) if shown else []
+    return {
+        "total": count(len(advice.ranking)),
+        "shown": len(shown),
+        "cut": len(advice.ranking) > len(shown),
+        "relative": relative,
+        "axis": "utility kept (% of unmasked)" if relative else f"score ({measure.title})",
+        "rows": [_ranked_row(place, r, total) for place, r in enumerate(shown, 1)],
+        "points": [_point(r, relative, total, first=r is advice.best) for r in shown],
+        "scatter": [
+            _point(r, relative, total, first=r is advice.best)
+            for r in advice.ranking[:SCATTER_LIMIT]
+        ],
+        "by_class": all(r.suppressed_rows == 0 for r in advice.ranking[:SCATTER_LIMIT]),
+        "scatter_cut": len(advice.ranking) > SCATTER_LIMIT,
+        "scatter_shown": min(len(advice.ranking), SCATTER_LIMIT),
+        "heat_names": [clean(name, limit=NAME_LIMIT) for name in names],
+        "heat": [[_cell(r, name, measure.direction) for name in names] for r in shown],
+    }
+
+
+def _ranked_row(place: int, ranked: Ranked, total: int) -> dict[str, Any]:
+    return {
+        "place": place,
+        "name": clean(ranked.name, limit=NAME_LIMIT),
+        "admissible": ranked.admissible,
+        "kept": percent(ranked.kept),
+        "score": measured(ranked.score),
+        "pud": measured(ranked.pud),
+        "suppressed": count(ranked.suppressed_rows),
+        "share": share(ranked.suppressed_rows, total),
+        "smallest_class": count(ranked.smallest_class),
+    }
+
+
+def _point(ranked: Ranked, relative: bool, total: int, *, first: bool) -> dict[str, Any]:
+    """Return one configuration as charts draw it; percent unless there was no utility to keep."""
+    return {
+        "name": clean(ranked.name, limit=NAME_LIMIT),
+        "utility": ranked.kept if relative else ranked.score,
+        "text": percent(ranked.kept) if relative else measured(ranked.score),
+        "admissible": ranked.admissible,
+        "recommended": first,
+        "left_out": 100 * ranked.suppressed_rows / total if total else 0.0,
+        "smallest_class": ranked.smallest_class,
+    }
+
+
+def _cell(ranked: Ranked, name: str, direction: Direction) -> dict[str, Any]:
+    score = ranked.attributes[name]
+    kept = kept_of(score.score, score.unmasked, direction)
+    return {
+        "kept": None if kept is None else str(round(kept)),
+        "step": heat_step(kept),
+    }
+
+
+def _shortfalls(advice: Advice) -> dict[str, Any]:
+    """Return what falls short in each configuration that does not meet the rule."""
+    failing = [r for r in advice.ranking if not r.admissible]
+    total = advice.summary["rows"]
+    return {
+        "total": len(failing),
+        "shown": min(len(failing), TOP),
+        "rows": [
+            {
+                "name": clean(r.name, limit=NAME_LIMIT),
+                "kept": percent(r.kept),
+                "suppressed": count(r.suppressed_rows),
+                "share": share(r.suppressed_rows, total),
+                "violations": [_sentence(text) for text in r.violations],
+            }
+            for r in failing[:TOP]
+        ],
+    }
+
+
+def _rule_section(
+    rule: PrivacyRule | None, policy: Mapping[str, Any], total: int
+) -> dict[str, Any]:
+    limit = float((policy.get("privacy") or {}).get("suppression", 0.0))
+    allowed = rule.allowed_rows(total) if rule else total
+    return {
+        "criteria": [_sentence(str(one)) for one in rule.criteria] if rule else [],
+        "short": clean("; ".join(map(str, rule.criteria)), limit=160) if rule else "",
+        "limit": 100 * limit,
+        "limit_text": f"{100 * limit:g}\u00a0%",
+        "allowed": rows(allowed),
+    }
+
+
+def _documents(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
+    """Return the policy and the recommended configuration as YAML."""
+    chosen = {"configurations": {subject.name: subject.masks}} if subject else None
+    return {
+        "policy": _yaml(advice.policy),
+        "configuration": _yaml(chosen) if chosen else None,
+    }
+
+
+def _yaml(data: Mapping[str, Any]) -> dict[str, Any]:
+    text = yaml.safe_dump(_plain(data), sort_keys=False, allow_unicode=True, width=96)
+    cut = len(text) > YAML_LIMIT
+    return {"text": lines(text[:YAML_LIMIT]), "cut": cut, "characters": count(len(text))}
+
+
+def _plain(value: Any) -> Any:
+    """Return nested mappings and sequences as the plain types that YAML can write."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    return value if type(value) in (bool, int, float, str, type(None)) else str(value)
+
+
+def _provenance(advice: Advice) -> list[dict[str, Any]]:
+    """Return versions, digests and how the figures came about."""
+    summary = advice.summary
+    joint = summary["cooccurrence_rows"]
+    how = f"a seeded sample of {rows(joint)}" if summary["sampled"] else f"all {rows(joint)}"
+    facts = [
+        ("Aegis", aegis.__version__, False),
+        ("Rows summarised", count(summary["rows"]), False),
+        ("Rows without a label", count(summary["unlabelled_rows"]), False),
+        ("Joint counts of attributes from", how, False),
+        ("Seed", str(summary["seed"]), False),
+        ("Configurations ranked", count(len(advice.ranking)), False),
+        ("Combinations of the candidates", count(advice.combinations), False),
+    ]
+    facts += [
+        (f"SHA-256 of the {name}", digest, True) for name, digest in summary["digests"].items()
+    ]
+    if "total" in advice.timings:
+        facts.append(("Time to advise", f"{advice.timings['total']:.2f}\u00a0s", False))
+    return [
+        {"name": clean(name), "value": clean(value), "code": code} for name, value, code in facts
+    ]
+
+
+def _sentence(text: str) -> str:
+    """Return foreign text as a sentence: cleaned, with a capital first letter."""
+    shown = clean(text, limit=600)
+    return shown[:1].upper() + shown[1:]

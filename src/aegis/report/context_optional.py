@@ -1,0 +1,115 @@
+"""Sections that appear only when somebody has computed what they show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aegis.report.optional import Binding, EvaluationResult, Front
+from aegis.report.words import clean, count, measured, percent, share
+
+
+def front_section(front: Front, total: int) -> dict[str, Any] | None:
+    """Return the Pareto front as a table and as points; None for a front without points.
+
+    Parameters
+    ----------
+    front
+        The front; see `aegis.report.optional`.
+    total
+        Rows of the table.
+    """
+    if not front.points:
+        return None
+    knee = front.knee
+    lines = [
+        {
+            "value": f"{point.value:g}",
+            "name": clean(point.name, limit=120),
+            "kept": percent(point.kept),
+            "suppressed": f"{count(point.suppressed_rows)} ({share(point.suppressed_rows, total)})",
+            "proven": "proven best" if point.optimal else "best found",
+            "knee": place == knee,
+        }
+        for place, point in enumerate(front.points)
+    ]
+    points = [
+        {"value": point.value, "kept": point.kept, "knee": place == knee}
+        for place, point in enumerate(front.points)
+        if point.kept is not None
+    ]
+    return {
+        "parameter": clean(front.parameter, limit=80),
+        "lines": lines,
+        "points": points,
+        "knee": lines[knee] if knee is not None else None,
+    }
+
+
+def binding_section(binding: Binding) -> dict[str, Any] | None:
+    """Return what keeps the masks from being finer; None when nothing was computed."""
+    if not binding.finer and not binding.relaxations:
+        return None
+    return {
+        "finer": [
+            {
+                "attribute": clean(one.attribute, limit=120),
+                "mask": clean(one.mask, limit=120),
+                "finer": clean(one.finer, limit=120),
+                "smallest_class": count(one.smallest_class),
+                "rows_at_risk": count(one.rows_at_risk),
+                "kept": percent(one.kept),
+                "violations": [clean(text, limit=600) for text in one.violations],
+            }
+            for one in binding.finer
+        ],
+        "relaxations": [
+            {
+                "change": clean(one.change, limit=120),
+                "name": clean(one.name, limit=120),
+                "kept": percent(one.kept),
+            }
+            for one in binding.relaxations
+        ],
+    }
+
+
+def evaluation_section(evaluation: EvaluationResult, top: int) -> dict[str, Any] | None:
+    """Return the trained models' scores, the first `top` configurations, and the agreement."""
+    if not evaluation.scores and not evaluation.agreement:
+        return None
+    names = list(dict.fromkeys(one.configuration for one in evaluation.scores))
+    shown = set(names[:top])
+    return {
+        "cut": len(names) > top,
+        "shown": len(shown),
+        "total": count(len(names)),
+        "scores": [
+            {
+                "model": clean(one.model, limit=80),
+                "metric": clean(one.metric, limit=80),
+                "configuration": clean(one.configuration, limit=120),
+                "value": _with_deviation(one.value, one.deviation),
+                "unmasked": measured(one.unmasked),
+            }
+            for one in evaluation.scores
+            if one.configuration in shown
+        ],
+        "agreement": [
+            {
+                "measure": clean(one.measure, limit=80),
+                "model": clean(one.model, limit=80),
+                "spearman": _correlation(one.spearman),
+                "kendall": _correlation(one.kendall),
+                "loss": measured(one.loss),
+            }
+            for one in evaluation.agreement
+        ],
+    }
+
+
+def _correlation(value: float | None) -> str:
+    return measured(None) if value is None else f"{value:.2f}"
+
+
+def _with_deviation(value: float, deviation: float | None) -> str:
+    return measured(value) if deviation is None else f"{value:.4f} ± {deviation:.4f}"

@@ -1,0 +1,194 @@
+"""The risk table and the class-size histogram: what an attacker could learn, before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from aegis.privacy import PrivacyReport
+from aegis.privacy.report import Attribute
+from aegis.report.words import NONE, clean, count, figure, percent, share
+
+Column = tuple[str, PrivacyReport]
+
+_IDENTITY: tuple[tuple[str, str, Callable[[PrivacyReport], str]], ...] = (
+    ("Rows", "in the table", lambda r: count(r.rows)),
+    (
+        "Equivalence classes",
+        "groups of rows that look alike in every quasi-identifier",
+        lambda r: count(r.classes),
+    ),
+    ("Smallest class", "its rows; the k of k-anonymity", lambda r: count(r.k)),
+    (
+        "Unique rows",
+        "alone in their class, so that who knows a person finds the row",
+        lambda r: _part(r.uniques, r.rows),
+    ),
+    (
+        "Highest prosecutor risk",
+        "chance to find the row of a person known to be in the table",
+        lambda r: _risk(r.prosecutor.maximum),
+    ),
+    (
+        "Average prosecutor risk",
+        "the same, averaged over all rows",
+        lambda r: _risk(r.prosecutor.average),
+    ),
+    (
+        "Highest journalist risk",
+        "chance to find the row of anybody in the population",
+        lambda r: _risk(r.journalist.maximum),
+    ),
+    (
+        "Marketer risk",
+        "share of rows that an attack on all of them would identify",
+        lambda r: _risk(r.marketer),
+    ),
+)
+
+_SENSITIVE: tuple[tuple[str, str, Callable[[Attribute, int], str]], ...] = (
+    (
+        "Rows in homogeneous classes",
+        "their value is known to whoever knows the class",
+        lambda a, n: _part(a.homogeneous_rows, n),
+    ),
+    (
+        "Largest share of one value",
+        "in any class; the alpha of (alpha,k)-anonymity",
+        lambda a, _: _risk(a.alpha),
+    ),
+    (
+        "Fewest distinct values",
+        "in any class; distinct l-diversity",
+        lambda a, _: count(a.distinct),
+    ),
+    ("Entropy l", "the l of entropy l-diversity", lambda a, _: figure(a.entropy)),
+    ("Closeness t, equal distance", "largest distance to the table", lambda a, _: figure(a.equal)),
+    ("Closeness t, ordered distance", "for values with an order", lambda a, _: figure(a.ordered)),
+    (
+        "Closeness t, hierarchical distance",
+        "for values with a hierarchy",
+        lambda a, _: figure(a.hierarchical),
+    ),
+    (
+        "Basic beta-likeness",
+        "largest relative gain of a value over the table",
+        lambda a, _: figure(a.beta_basic),
+    ),
+    ("Enhanced beta-likeness", "smallest beta that holds", lambda a, _: figure(a.beta_enhanced)),
+    ("Delta-disclosure", "smallest delta that holds", lambda a, _: figure(a.delta)),
+)
+
+
+def privacy_section(
+    before: PrivacyReport | None, after: PrivacyReport | None, *, admissible: bool
+) -> dict[str, Any] | None:
+    """Return the risk table and the histogram of one or two reports; None without any.
+
+    Parameters
+    ----------
+    before, after
+        Privacy of the table as it is, and of the release that the report is about.
+    admissible
+        Whether that release is recommended, or only the one that came closest.
+    """
+    titles = ("Before masking", "Recommended release" if admissible else "Closest configuration")
+    columns = [
+        (title, report)
+        for title, report in zip(titles, (before, after), strict=True)
+        if report is not None
+    ]
+    if not columns:
+        return None
+    notes = [clean(note) for _, report in columns for note in report.notes]
+    return {
+        "columns": [title for title, _ in columns],
+        "groups": [_identity(columns), *_sensitive(columns)],
+        "undefined": NONE,
+        "notes": list(dict.fromkeys(notes)),
+        "histogram": _histogram(columns),
+    }
+
+
+def _identity(columns: list[Column]) -> dict[str, Any]:
+    lines = [
+        {"name": name, "meaning": meaning, "values": [show(report) for _, report in columns]}
+        for name, meaning, show in _IDENTITY
+    ]
+    thresholds = list(dict.fromkeys(tau for _, report in columns for tau in report.at_risk))
+    at_risk = [
+        {
+            "name": f"Rows at risk above {100 * float(tau):g}\u00a0%",
+            "meaning": f"in classes of fewer than {_smaller(float(tau))} rows",
+            "values": [
+                _part(report.at_risk[tau], report.rows) if tau in report.at_risk else NONE
+                for _, report in columns
+            ],
+        }
+        for tau in thresholds
+    ]
+    return {"title": "Finding a person", "lines": lines[:4] + at_risk + lines[4:]}
+
+
+def _smaller(threshold: float) -> int:
+    """Return the smallest class size whose risk 1/size does not exceed the threshold."""
+    size = max(int(1 / threshold), 1)
+    while threshold * size < 1 - 1e-9:
+        size += 1
+    return size
+
+
+def _sensitive(columns: list[Column]) -> list[dict[str, Any]]:
+    names = dict.fromkeys(name for _, report in columns for name in report.attributes)
+    groups = []
+    for name in names:
+        lines = [
+            {"name": title, "meaning": meaning, "values": [_of(name, show, r) for _, r in columns]}
+            for title, meaning, show in _SENSITIVE
+        ]
+        told = [line for line in lines if set(line["values"]) != {NONE}]
+        groups.append({"title": f"Learning {clean(name, limit=80)}", "lines": told})
+    return groups
+
+
+def _of(name: str, show: Callable[[Attribute, int], str], report: PrivacyReport) -> str:
+    found = report.attributes.get(name)
+    return NONE if found is None else show(found, report.rows)
+
+
+def _part(part: int, whole: int) -> str:
+    return f"{count(part)} ({share(part, whole)})" if part and whole else count(part)
+
+
+def _risk(risk: float | None) -> str:
+    return NONE if risk is None else percent(100 * risk)
+
+
+def _histogram(columns: list[Column]) -> dict[str, Any]:
+    """Return per class size the share of rows, once as a table and once as points."""
+    sizes = list(
+        dict.fromkeys(b.size for _, report in columns for b in report.class_size_histogram)
+    )
+    lines, points = [], []
+    for place, size in enumerate(sizes):
+        cells = []
+        for series, (title, report) in enumerate(columns):
+            found = next((b for b in report.class_size_histogram if b.size == size), None)
+            held, classes = (found.rows, found.classes) if found else (0, 0)
+            cells.append({"rows": _part(held, report.rows), "classes": count(classes)})
+            points.append(
+                {
+                    "bin": place,
+                    "series": series,
+                    "share": 100 * held / report.rows if report.rows else 0.0,
+                    "text": share(held, report.rows) if held else "0",
+                    "title": title,
+                }
+            )
+        lines.append({"size": size.replace("-", "–"), "cells": cells})
+    return {
+        "series": [title for title, _ in columns],
+        "sizes": [line["size"] for line in lines],
+        "lines": lines,
+        "points": points,
+    }

@@ -1,0 +1,167 @@
+"""Render an advice as one HTML file that needs nothing but itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aegis.privacy import PrivacyReport
+from aegis.report import charts
+from aegis.report.context import build_context
+from aegis.report.optional import Binding, EvaluationResult, Front
+from aegis.report.palette import DARK, HEAT_BOUNDS, LIGHT
+from aegis.report.svg import FONT, Drawing, draw
+
+if TYPE_CHECKING:
+    import jinja2
+
+    from aegis.advisor.advice import Advice
+
+DEFAULT_TITLE = "Masking advice"
+"""The report's heading when the caller gives none."""
+
+
+def render(
+    advice: Advice,
+    *,
+    before: PrivacyReport | None,
+    after: PrivacyReport | None,
+    title: str = DEFAULT_TITLE,
+    evaluation: EvaluationResult | None = None,
+    front: Front | None = None,
+    binding: Binding | None = None,
+) -> str:
+    """Return the report on `advice` as one HTML document, without any external resource.
+
+    The document is made for offline reading: no script, no font, no image is loaded, and its own
+    content security policy forbids it. It holds no time of its making, so that the same advice
+    gives the same bytes.
+
+    Parameters
+    ----------
+    advice
+        The ranking; the recommendation is its best configuration. When none is admissible, the
+        report says which came closest and what would admit it.
+    before
+        Privacy of the table as it is; None leaves the figures before masking out.
+    after
+        Privacy of the recommended release (of the closest configuration when none is admissible);
+        None leaves the figures after masking out.
+    title
+        The report's heading; plain text.
+    evaluation
+        Scores of trained models; None leaves the section out.
+    front
+        The Pareto front of privacy against utility; by default the one that the advice carries.
+    binding
+        Why the masks are no finer; by default the one that the advice carries.
+
+    Raises
+    ------
+    PolicyError
+        The advice names a measure, or its policy a privacy model, that is not registered.
+    """
+    context = build_context(
+        advice,
+        before=before,
+        after=after,
+        title=title,
+        evaluation=evaluation,
+        front=front,
+        binding=binding,
+    )
+    context["drawings"] = _drawings(context)
+    context["style"] = {"light": LIGHT, "dark": DARK, "font": FONT, "bounds": HEAT_BOUNDS}
+    return _environment().get_template("report.html.j2").render(context)
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    import jinja2
+
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
+    """Return the charts for which the context has data, by name."""
+    found: dict[str, Drawing] = {}
+    ranking = context["ranking"]
+    if ranking["points"]:
+        limit = None if ranking["by_class"] else context["rule"]["limit"]
+        found["ranking"] = _draw_twice(
+            "ranking",
+            "Ranking of configurations",
+            _ranking_words(ranking["points"]),
+            lambda width: charts.ranking_chart(ranking["points"], ranking["axis"], width),
+            charts.HALF,
+        )
+        found["scatter"] = _draw_twice(
+            "scatter",
+            "Privacy against utility",
+            "One point per configuration: utility kept against "
+            + ("the size of its smallest class." if limit is None else "the rows it leaves out."),
+            lambda width: charts.scatter_chart(
+                ranking["scatter"], ranking["axis"], width, limit=limit
+            ),
+            charts.HALF,
+        )
+        found["heat"] = _draw_twice(
+            "heat",
+            "Utility kept per attribute and configuration",
+            "A heat map; the table below it holds the same figures.",
+            lambda width: charts.heat_chart(
+                ranking["heat_names"], ranking["points"], ranking["heat"], width
+            ),
+        )
+    if context["privacy"] is not None:
+        histogram = context["privacy"]["histogram"]
+        found["histogram"] = _draw_twice(
+            "histogram",
+            "Rows by the size of their class",
+            "Bars per class size; the table below them holds the same figures.",
+            lambda width: charts.histogram_chart(
+                histogram["points"], histogram["sizes"], histogram["series"], width
+            ),
+        )
+    front = context["front"]
+    if front is not None and front["points"]:
+        found["front"] = _draw_twice(
+            "front",
+            "Pareto front of privacy against utility",
+            f"Utility kept by {front['parameter']}; the table below it holds the same figures.",
+            lambda width: charts.front_chart(front["points"], front["parameter"], width),
+        )
+    return found
+
+
+def _ranking_words(points: Sequence[Mapping[str, Any]]) -> str:
+    """Return what the ranking chart shows, for those who cannot see it."""
+    entries = [
+        f"{p['name']} {p['text']}, {'meets the rule' if p['admissible'] else 'does not meet the rule'}"
+        for p in points[:5]
+    ]
+    return f"Utility kept, best first: {'; '.join(entries)}."
+
+
+def _draw_twice(
+    name: str,
+    title: str,
+    description: str,
+    chart: Callable[[int], charts.Plot],
+    width: int = charts.FULL,
+) -> Drawing:
+    """Draw a chart for a broad screen, `width` pixels wide, and for a small one."""
+    return Drawing(
+        wide=draw(chart(width), name=f"{name}-wide", title=title, description=description),
+        narrow=draw(
+            chart(charts.SMALL), name=f"{name}-narrow", title=title, description=description
+        ),
+    )

@@ -1,0 +1,139 @@
+"""From a chart to inline SVG: rendered offline, named for screen readers, one scheme of colours.
+
+Vega-Lite writes attributes verbatim, so a colour given as `var(--accent)` follows the page from
+light to dark. Text is escaped by its SVG writer; what comes out is still parsed and checked here,
+because the template has to insert it without escaping.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+from xml.etree import ElementTree
+
+from markupsafe import Markup
+
+from aegis.errors import InternalError
+from aegis.report.charts import Plot
+from aegis.report.palette import variable
+
+FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
+"""Typefaces of page and charts; all have the metrics by which labels are laid out."""
+
+_DRAWING = frozenset(
+    {"svg", "g", "path", "line", "rect", "text", "tspan", "circle", "defs", "clipPath", "title"}
+)
+"""Elements that a chart may hold: nothing that runs, loads or links."""
+
+_NOISE = re.compile(
+    r' (?:font-family="[^"]*"|opacity="1"|pointer-events="none"|stroke-width="0"'
+    r'|class="(?:background|foreground|mark-[^"]*)")'
+)
+"""Attributes that say what the page says once, or nothing."""
+
+_OPENING = re.compile(r"<svg\b[^>]*>")
+_TAG = re.compile(r"<[a-z][^<>]*>")
+_NAMESPACE = "{http://www.w3.org/2000/svg}"
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """One chart as it stands in the page.
+
+    Attributes
+    ----------
+    wide, narrow
+        The SVG for a broad and for a small screen.
+    """
+
+    wide: Markup
+    narrow: Markup
+
+
+def draw(plot: Plot, *, name: str, title: str, description: str) -> Markup:
+    """Return a chart as an inline SVG with a title and a description.
+
+    The data joins the specification only here: Altair copies and checks whatever stands in a
+    chart, which for data would be the larger part of the time.
+
+    Parameters
+    ----------
+    plot
+        The chart and its data.
+    name
+        Identifier, unique in the page.
+    title, description
+        What screen readers say; plain text.
+
+    Raises
+    ------
+    InternalError
+        The renderer made something other than a plain drawing.
+    """
+    import altair
+    import vl_convert
+
+    version = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+    specification = plot.chart.to_dict(validate=False)
+    specification |= {"config": _config(), "datasets": dict(plot.data)}
+    text = vl_convert.vegalite_to_svg(specification, vl_version=version, allowed_base_urls=[])
+    _require_plain(text)
+    width, height = _size(text)
+    opening = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        f'style="max-width:{width}px" role="img" '
+        f'aria-labelledby="{name}-title {name}-description">'
+        f'<title id="{name}-title">{escape(title)}</title>'
+        f'<desc id="{name}-description">{escape(description)}</desc>'
+    )
+    text = _OPENING.sub(lambda _: opening, text, count=1)
+    return Markup(_TAG.sub(lambda tag: _NOISE.sub("", tag.group()), text))
+
+
+def _config() -> dict[str, Any]:
+    """Return the report's type, lines and colours for every chart."""
+    return {
+        "font": FONT,
+        "aria": False,
+        "padding": 4,
+        "background": None,
+        "view": {"stroke": None, "continuousWidth": 300, "continuousHeight": 300},
+        "axis": {
+            "labelColor": variable("muted"),
+            "titleColor": variable("muted"),
+            "labelFontSize": 12,
+            "titleFontSize": 12,
+            "titleFontWeight": "normal",
+            "titlePadding": 10,
+            "labelPadding": 6,
+            "gridColor": variable("line"),
+            "domain": False,
+            "ticks": False,
+        },
+    }
+
+
+def _require_plain(text: str) -> None:
+    """Raise unless the SVG holds nothing but shapes and text."""
+    try:
+        root = ElementTree.fromstring(text)
+    except ElementTree.ParseError as error:
+        raise InternalError(
+            f"The renderer made an SVG that is not well formed: {error}."
+        ) from error
+    for element in root.iter():
+        tag = element.tag.removeprefix(_NAMESPACE)
+        links = [key for key in element.attrib if key.endswith("href") or key.startswith("on")]
+        if tag not in _DRAWING or links:
+            raise InternalError(f"The renderer made an SVG with <{tag}> {links}.")
+
+
+def _size(text: str) -> tuple[int, int]:
+    """Return width and height of an SVG in pixels, as its opening states them."""
+    opening = _OPENING.search(text)
+    found = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', opening.group()) if opening else None
+    if found is None:
+        raise InternalError("The renderer made an SVG without a size.")
+    return round(float(found.group(1))), round(float(found.group(2)))

@@ -1,0 +1,102 @@
+"""How the report writes figures and foreign text."""
+
+from __future__ import annotations
+
+import unicodedata
+
+NONE = "–"
+"""Stands where a figure is undefined."""
+
+_SPACE = "\u00a0"
+"""Keeps a number and its unit on one line."""
+
+_DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Characters that turn the direction of the text that follows them, outside their own name."""
+
+
+def clean(text: object, *, limit: int | None = None) -> str:
+    """Return text from the data in a form that can be shown.
+
+    Control characters, lone surrogates, non-characters and marks of direction become U+FFFD, so that they are seen
+    and cannot disturb their surroundings; white space becomes one space each. Escaping is the
+    template's work, not done here.
+
+    Parameters
+    ----------
+    text
+        A name or value, however hostile.
+    limit
+        Most characters to show; what is longer ends in "…".
+    """
+    shown = "".join(_visible(character) for character in str(text))
+    if limit is not None and len(shown) > limit:
+        return shown[: limit - 1] + "…"
+    return shown
+
+
+def lines(text: str) -> str:
+    """Return `clean` text that keeps its line breaks."""
+    return "\n".join(clean(line) for line in text.split("\n"))
+
+
+def _visible(character: str) -> str:
+    if character in "\t\n\r\x0b\x0c\u2028\u2029":
+        return " "
+    odd = unicodedata.category(character) in ("Cc", "Cs") or ord(character) & 0xFFFE == 0xFFFE
+    if odd or character in _DIRECTIONS:
+        return "\ufffd"
+    return character
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """Return a number of percent, for example "93.4 %".
+
+    What would round to nothing or to everything without being it is shown as a bound.
+    """
+    if value is None:
+        return NONE
+    smallest = 10.0**-digits
+    if 0 < value < smallest / 2:
+        return f"<{_SPACE}{smallest:.{digits}f}{_SPACE}%"
+    if 100 - smallest / 2 <= value < 100:
+        return f">{_SPACE}{100 - smallest:.{digits}f}{_SPACE}%"
+    return f"{value + 0.0:.{digits}f}{_SPACE}%".replace("-0.0" + _SPACE, "0.0" + _SPACE)
+
+
+def share(part: int, whole: int) -> str:
+    """Return `part` of `whole` as percent; undefined when the whole is empty."""
+    return percent(100 * part / whole, 2 if part and part / whole < 0.01 else 1) if whole else NONE
+
+
+def figure(value: float | None) -> str:
+    """Return a figure with four significant digits, never in exponents that few can read."""
+    if value is None:
+        return NONE
+    if value == 0:
+        return "0"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.2e}" if abs(value) < 1e-4 else f"{value:.4g}"
+
+
+def measured(value: float | None) -> str:
+    """Return the value of a measure with so many decimals that columns of them align."""
+    if value is None:
+        return NONE
+    digits = 4 if abs(value) < 10 else 2 if abs(value) < 1000 else 0
+    return f"{round(value, digits) + 0.0:,.{digits}f}"
+
+
+def count(value: int | None) -> str:
+    """Return a whole number with separated thousands."""
+    return NONE if value is None else f"{value:,}"
+
+
+def rows(value: int) -> str:
+    """Return "1 row" or "2,000 rows"."""
+    return plural(value, "row")
+
+
+def plural(value: int, noun: str, many: str | None = None) -> str:
+    """Return a count and its noun, for example "3 classes"; `many` unless the noun just adds s."""
+    return f"{value:,} {noun if value == 1 else many or noun + 's'}"
