@@ -317,3 +317,15 @@ def test_prosecutor_threshold_counts_whole_classes() -> None:
     assert MODELS.get("max_risk.prosecutor").criterion({"threshold": 0.2}).failing(
         ClassTable(np.array([4, 5]))
     ).tolist() == [True, False]
+
+
+def test_dropping_a_class_can_make_another_one_fail() -> None:
+    """Value 1 has a share of 6/8, and of 6/7 once the last class is gone: then the first fails."""
+    classes = [[0, 1], [1, 1, 1], [1, 1], [0]]
+    table = table_of([(place, value) for place, one in enumerate(classes) for value in one])
+    asked = {"t_closeness": {"attribute": "s", "t": 0.25}}
+    first = PrivacyRule.parse(asked).criteria[0].failing(table)
+    assert first.tolist() == [False, False, False, True]
+    verdict = PrivacyRule.parse({**asked, "suppression": 0.4}).check(table)
+    assert verdict.kept.tolist() == [False, True, True, False]
+    assert (verdict.admissible, verdict.suppressed_rows) == (True, 3)
