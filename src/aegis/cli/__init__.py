@@ -1,1 +1,1 @@
-"""cli"""
+"""The command line: one file per command, each a thin shell over a public function."""

@@ -1,0 +1,172 @@
+"""Advice as people and programs read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from aegis.cli.options import Format
+from aegis.cli.output import Output
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.text import Text
+
+    from aegis.advisor import Advice, Ranked
+    from aegis.policy import Policy
+
+FIXED = (
+    "rank",
+    "name",
+    "score",
+    "kept",
+    "pud",
+    "admissible",
+    "smallest_class",
+    "suppressed_rows",
+    "violations",
+)
+"""Columns of the CSV before those of the attributes."""
+
+
+def print_advice(
+    page: Output, advice: Advice, origin: str, policy: Policy, top: int | None
+) -> None:
+    """Print the ranking's best `top` configurations (None: all), and the best one in full."""
+    if page.format is Format.JSON:
+        page.json(advice_dict(advice, top))
+        return
+    page.warn(advice.warnings)
+    if page.format is Format.CSV:
+        names = list(advice.ranking[0].attributes)
+        header = [*FIXED, *(f"mask:{n}" for n in names), *(f"change:{n}" for n in names)]
+        page.csv(header, (_flat(i + 1, r, names) for i, r in enumerate(advice.ranking[:top])))
+        return
+    page.show(*_overview(advice, origin, policy), *_ranking(advice, top))
+    if advice.best is not None:
+        page.show(*_best(advice, advice.best))
+
+
+def advice_dict(advice: Advice, top: int | None) -> dict[str, Any]:
+    """Return the JSON of `advice` with the best `top` configurations in its ranking."""
+    data = advice.to_dict()
+    data["ranking"] = data["ranking"][:top]
+    return data
+
+
+def _flat(rank: int, ranked: Ranked, names: list[str]) -> list[object]:
+    masks = ranked.configuration.masks
+    return [
+        *(rank, ranked.name, ranked.score, ranked.kept, ranked.pud),
+        *(str(ranked.admissible).lower(), ranked.smallest_class, ranked.suppressed_rows),
+        "; ".join(ranked.violations),
+        *(masks[name] for name in names),
+        *(ranked.attributes[name].change for name in names),
+    ]
+
+
+def _overview(advice: Advice, origin: str, policy: Policy) -> Iterator[RenderableType]:
+    from aegis.cli.tables import pairs
+    from aegis.measures import MEASURES
+
+    summary = advice.summary
+    admissible = sum(r.admissible for r in advice.ranking)
+    quasi = len(policy.quasi_identifiers)
+    yield pairs(
+        (
+            ("Table", f"{origin}: {summary['rows']:,} rows"),
+            ("Label", f"{summary['label']} ({len(summary['classes'])} classes)"),
+            (
+                "Attributes",
+                f"{len(summary['attributes'])} scored, {quasi} of them quasi-identifiers",
+            ),
+            ("Rule", str(policy.privacy)),
+            ("Measure", f"{advice.measure} ({MEASURES.get(advice.measure).title})"),
+            (
+                "Ranked",
+                f"{len(advice.ranking):,} of {advice.combinations:,} combinations of masks; "
+                f"{admissible:,} meet the rule",
+            ),
+        )
+    )
+
+
+def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
+    from aegis.cli.tables import Column, fixed, heading, line, number, pairs, percent, share, table
+
+    shown = advice.ranking[:top]
+    rows = advice.summary["rows"]
+    yield heading(
+        "Ranking" + (f" (the first {len(shown)})" if len(shown) < len(advice.ranking) else "")
+    )
+    columns = (
+        *(number("#"), Column("name", wraps=True), number("score"), number("kept")),
+        *(number("PUD"), number("k"), number("suppressed"), Column("rule", wraps=True)),
+    )
+    yield table(
+        columns,
+        (
+            (
+                *(str(i + 1), r.name, fixed(r.score), percent(r.kept), fixed(r.pud)),
+                *(f"{r.smallest_class:,}", share(r.suppressed_rows, rows), _verdict(r)),
+            )
+            for i, r in enumerate(shown)
+        ),
+    )
+    failing = [r for r in shown if not r.admissible]
+    if failing:
+        yield heading("What falls short")
+        yield pairs((r.name, "; ".join(r.violations)) for r in failing)
+    yield line(
+        f"\nscore: {advice.measure} (unmasked {fixed(advice.unmasked)}). kept: percent of the unmasked utility.\n"
+        "PUD: mean change per attribute. k: smallest class once rows are suppressed.",
+        style="dim",
+    )
+
+
+def _verdict(ranked: Ranked) -> Text:
+    from rich.text import Text
+
+    if ranked.admissible:
+        return Text("met", style="green")
+    broken = [v.partition(":")[0] if ":" in v else "nothing is left" for v in ranked.violations]
+    return Text(f"fails {', '.join(broken)}", style="red")
+
+
+def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
+    from aegis.advisor import kept
+    from aegis.cli.tables import Column, fixed, heading, line, number, percent, table
+    from aegis.measures import MEASURES
+
+    rows = advice.summary["rows"]
+    part = "" if best.kept is None else f" keeps {percent(best.kept)} of the predictive value"
+    yield heading(f"Best: {best.name}{part}")
+    yield line(
+        f"{rows - best.suppressed_rows:,} of {rows:,} rows are released, each in a class of at "
+        f"least {best.smallest_class:,}."
+        + (" No combination of the candidate masks does better." if advice.optimal else "")
+    )
+    yield line("")
+    direction = MEASURES.get(advice.measure).direction
+    columns = (
+        *(Column("attribute", wraps=True), Column("mask", wraps=True)),
+        *(number("unmasked"), number("masked"), number("change"), number("kept")),
+    )
+    yield table(
+        columns,
+        (
+            (
+                *(name, best.shown[name]),
+                *(fixed(one.unmasked), fixed(one.score), _signed(one.change)),
+                percent(kept(one.score, one.unmasked, direction)),
+            )
+            for name, one in best.attributes.items()
+        ),
+    )
+
+
+def _signed(change: float) -> str:
+    from aegis.cli.tables import fixed
+
+    text = fixed(change)
+    return f"+{text}" if change > 0 else text

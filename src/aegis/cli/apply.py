@@ -1,0 +1,177 @@
+"""`aegis apply`: mask a table, verify what was written, certify it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from aegis.cli.files import JSON, check_outputs, next_step, written, written_dict
+from aegis.cli.options import Force, Format, FormatOption, PolicyFile, Quiet, Seed, Table
+from aegis.cli.output import Output
+from aegis.cli.progress import reporting
+from aegis.errors import PolicyError
+from aegis.files import TABLE_FORMATS
+
+if TYPE_CHECKING:
+    from aegis.policy import Configuration, Policy
+    from aegis.release import Release
+
+EXAMPLES = (
+    "aegis apply table.csv -p policy.yaml -c best.yaml -o masked.parquet",
+    "aegis apply table.csv -p policy.yaml -c all.yaml --name coarse -o coarse.csv",
+    "aegis apply table.csv -p policy.yaml -c best.yaml -o out.csv --certificate out.json",
+)
+
+
+def command(
+    table: Table,
+    policy: PolicyFile,
+    configuration: Annotated[
+        Path,
+        typer.Option(
+            "--configuration",
+            "-c",
+            metavar="FILE",
+            help="The configuration to apply (YAML), as aegis advise -o writes it.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The masked table: .parquet, .csv, .tsv, .arrow or .feather.",
+            show_default=False,
+        ),
+    ],
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--name",
+            metavar="NAME",
+            help="Which configuration, where the file holds several.",
+            show_default=False,
+        ),
+    ] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(
+            "--certificate",
+            metavar="FILE",
+            help="Write a certificate (JSON): digests, masks, every privacy figure.",
+            show_default=False,
+        ),
+    ] = None,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+    seed: Seed = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Mask a table with one configuration, and verify the file that was written.
+
+    In: a table, its policy and a configuration. Out: the masked table without
+    identifiers and without the rows of classes that break the rule. Privacy is
+    measured on the written file before it takes its name; when the rule is not
+    met, nothing is written and the exit code is 1. The same configuration masks
+    tomorrow's rows alike.
+    """
+    from aegis.policy import load_configurations, load_policy
+    from aegis.release import apply
+
+    check_outputs([(output, TABLE_FORMATS), (certificate, JSON)], force=force)
+    rules = load_policy(policy)
+    chosen = _choose(load_configurations(configuration, rules), name, configuration)
+    with reporting(quiet=quiet) as progress:
+        release = apply(
+            table,
+            rules,
+            chosen,
+            output=output,
+            certificate=certificate,
+            force=force,
+            seed=seed,
+            progress=progress,
+        )
+    _print(Output(format, quiet), release, rules, policy, [output, certificate])
+
+
+def _choose(found: Mapping[str, Configuration], name: str | None, file: Path) -> Configuration:
+    if name is not None:
+        if name not in found:
+            raise PolicyError.unknown(f"configuration of {file}:", name, found)
+        return found[name]
+    if len(found) > 1:
+        raise PolicyError(
+            f"{file} holds {len(found)} configurations: {', '.join(found)}.",
+            hint="Choose one with --name.",
+        )
+    return next(iter(found.values()))
+
+
+def _print(
+    page: Output, release: Release, rules: Policy, policy: Path, paths: list[Path | None]
+) -> None:
+    if not page.tabular:
+        data = release.to_dict() | {"files": written_dict(paths)}
+        page.json(data) if page.format is Format.JSON else page.figures(data)
+        return
+    if page.quiet:
+        return
+    from aegis.cli.tables import heading, line, pairs
+
+    page.show(
+        line(
+            f"Released {release.released_rows:,} of {release.rows:,} rows, verified on the written file."
+        )
+    )
+    page.show(heading("Release"), pairs(_facts(release)))
+    page.show(heading("Privacy, measured on the output"), pairs(_privacy(release, rules)))
+    page.say(*written(paths))
+    page.say(
+        *next_step(
+            "see every privacy figure of the output",
+            *("aegis", "audit", release.path, "--policy", policy),
+        )
+    )
+
+
+def _facts(release: Release) -> list[tuple[str, str]]:
+    from aegis.cli.tables import fixed, percent, share
+
+    found = [
+        ("configuration", release.configuration.name),
+        ("rows suppressed", share(release.suppressed_rows, release.rows)),
+    ]
+    found += [
+        (f"unseen values, shown as *: {name}", f"{rows:,} rows")
+        for name, rows in release.unseen.items()
+    ]
+    if release.dropped:
+        found.append(("columns left out", ", ".join(release.dropped)))
+    utility = release.utility
+    if utility is not None:
+        found.append(
+            (
+                "utility kept",
+                f"{percent(utility.kept)} ({utility.measure} {fixed(utility.released)} "
+                f"of {fixed(utility.unmasked)})",
+            )
+        )
+    return found
+
+
+def _privacy(release: Release, rules: Policy) -> list[tuple[str, str]]:
+    report = release.audit.report
+    met = [(str(criterion), "met") for criterion in rules.privacy.criteria]
+    return [
+        *met,
+        ("smallest class (k)", f"{report.k:,}"),
+        ("classes", f"{report.classes:,}"),
+        ("unique rows", f"{report.uniques:,}"),
+        ("rows at risk above 0.2", f"{report.at_risk['0.2']:,}"),
+    ]

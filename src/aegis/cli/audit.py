@@ -1,0 +1,95 @@
+"""`aegis audit`: the privacy of any table, as it stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aegis.cli.audit_page import print_audit
+from aegis.cli.options import Format, FormatOption, Quiet, Table
+from aegis.cli.output import Output
+from aegis.cli.progress import reporting
+from aegis.errors import NoAdmissibleConfiguration
+
+EXAMPLES = (
+    "aegis audit table.csv --quasi-identifiers age,sex,zip --sensitive diagnosis",
+    "aegis audit table.csv --quasi-identifiers age,sex --k 2",
+    "aegis audit table.csv -p policy.yaml --format json",
+)
+
+
+def command(
+    table: Table,
+    quasi_identifiers: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--quasi-identifiers",
+            metavar="A,B,...",
+            help="Columns that others may know, separated by commas, or the option given again.",
+            show_default=False,
+        ),
+    ] = None,
+    sensitive: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--sensitive",
+            metavar="A,B,...",
+            help="Columns that nobody may learn.",
+            show_default=False,
+        ),
+    ] = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option(
+            "--policy",
+            "-p",
+            metavar="FILE",
+            help="Take roles and the rule from this policy (YAML).",
+            show_default=False,
+        ),
+    ] = None,
+    k: Annotated[
+        int | None,
+        typer.Option(
+            "--k",
+            metavar="K",
+            help="Hold the table against k-anonymity, instead of the policy's rule.",
+            show_default=False,
+        ),
+    ] = None,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+    quiet: Quiet = False,
+) -> None:
+    """Measure the privacy of any table, also one that Aegis did not make.
+
+    In: a table and its quasi-identifiers, named here or in a policy. Out: class
+    sizes, every privacy model, the risk of re-identification; with a rule also
+    whether the table meets it as it stands. Exit code 1 when it does not.
+    """
+    from aegis.policy import load_policy
+    from aegis.privacy import PrivacyRule
+    from aegis.release import audit
+
+    rules = None if policy is None else load_policy(policy)
+    with reporting(quiet=quiet) as progress:
+        found = audit(
+            table,
+            quasi_identifiers=_names(quasi_identifiers),
+            sensitive=_names(sensitive),
+            policy=rules,
+            rule=None if k is None else PrivacyRule.parse({"k": k}),
+            progress=progress,
+        )
+    print_audit(Output(format, quiet), found, table)
+    if found.passed is False:
+        raise typer.Exit(NoAdmissibleConfiguration.exit_code)
+
+
+def _names(given: list[str] | None) -> list[str] | None:
+    """Return column names from repeated options, each a list separated by commas."""
+    if given is None:
+        return None
+    names = [name.strip() for text in given for name in text.split(",")]
+    return list(dict.fromkeys(name for name in names if name))

@@ -1,0 +1,164 @@
+"""An audit as people and programs read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from aegis.cli.options import Format
+from aegis.cli.output import Output
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from aegis.privacy import PrivacyReport
+    from aegis.privacy.report import Attribute
+    from aegis.release import Audit
+
+BESIDE = 3
+"""Sensitive attributes that one table shows beside each other."""
+LONGEST_BAR = 30
+
+
+def print_audit(page: Output, found: Audit, origin: str) -> None:
+    """Print every figure of an audit, the verdict last."""
+    if page.format is Format.JSON:
+        page.json(found.to_dict())
+    elif page.format is Format.CSV:
+        page.figures(found.to_dict())
+    else:
+        page.show(*_head(found, origin), *_identity(found.report), *_sizes(found.report))
+        page.show(*_sensitive(found.report))
+        page.warn(found.report.notes)
+        page.show(*_verdict(found))
+
+
+def _head(found: Audit, origin: str) -> Iterator[RenderableType]:
+    from aegis.cli.tables import pairs
+
+    yield pairs(
+        (
+            ("Table", f"{origin}: {found.report.rows:,} rows"),
+            ("Quasi-identifiers", ", ".join(found.quasi_identifiers) or "none"),
+            ("Sensitive", ", ".join(found.sensitive) or "none"),
+        )
+    )
+
+
+def _identity(report: PrivacyReport) -> Iterator[RenderableType]:
+    from aegis.cli.tables import Column, figure, heading, number, pairs, share, table
+
+    rows = report.rows
+    yield heading("Can a person be found?")
+    yield pairs(
+        (
+            ("k, rows of the smallest class", f"{report.k:,}"),
+            ("equivalence classes", f"{report.classes:,}"),
+            ("mean rows per class", figure(report.mean_class_size)),
+            ("unique rows", share(report.uniques, rows)),
+        )
+    )
+    yield heading("Risk of re-identification")
+    yield table(
+        (Column("attack"), number("worst row"), number("average"), Column("on", wraps=True)),
+        (
+            (
+                *(
+                    "prosecutor",
+                    figure(report.prosecutor.maximum),
+                    figure(report.prosecutor.average),
+                ),
+                "a person known to be in the table",
+            ),
+            (
+                *(
+                    "journalist",
+                    figure(report.journalist.maximum),
+                    figure(report.journalist.average),
+                ),
+                "any person of the population",
+            ),
+            ("marketer", "", figure(report.marketer), "all rows at once"),
+        ),
+    )
+    yield heading("Rows at risk")
+    yield pairs((f"above {tau}", share(n, rows)) for tau, n in report.at_risk.items())
+
+
+def _sizes(report: PrivacyReport) -> Iterator[RenderableType]:
+    from aegis.cli.tables import Column, heading, number, table
+
+    yield heading("Rows by size of their class")
+    yield table(
+        (number("size"), number("classes"), number("rows"), Column("share of rows")),
+        (
+            (one.size, f"{one.classes:,}", f"{one.rows:,}", _bar(one.rows, report.rows))
+            for one in report.class_size_histogram
+        ),
+    )
+
+
+def _bar(rows: int, whole: int) -> str:
+    if not rows:
+        return ""
+    return "#" * max(1, round(LONGEST_BAR * rows / whole))
+
+
+def _sensitive(report: PrivacyReport) -> Iterator[RenderableType]:
+    from aegis.cli.tables import Column, heading, number, table
+
+    names = list(report.attributes)
+    for start in range(0, len(names), BESIDE):
+        shown = names[start : start + BESIDE]
+        columns = [_attribute_figures(report.attributes[name], report.k) for name in shown]
+        yield heading("What can be learned of a person?")
+        yield table(
+            [Column("figure"), *map(number, shown)],
+            ([title, *(column[title] for column in columns)] for title in columns[0]),
+        )
+    if len(names) > 1 and report.homogeneous_rows_any is not None:
+        from aegis.cli.tables import line
+
+        yield line(
+            f"\nRows in classes where any of them is constant: {report.homogeneous_rows_any:,}"
+        )
+
+
+def _attribute_figures(one: Attribute, k: int) -> dict[str, str]:
+    """Return the figures of one sensitive attribute by title."""
+    from aegis.cli.tables import figure
+
+    found = {
+        "rows in homogeneous classes": f"{one.homogeneous_rows:,}",
+        f"alpha, with k = {k:,}": figure(one.alpha),
+        "l, distinct": "-" if one.distinct is None else f"{one.distinct:,}",
+        "l, entropy": figure(one.entropy),
+    }
+    found |= {f"c, recursive, l = {n}: above": figure(c) for n, c in one.recursive_c.items()}
+    return found | {
+        "t, equal distance": figure(one.equal),
+        "t, ordered distance": figure(one.ordered),
+        "t, hierarchical distance": figure(one.hierarchical),
+        "beta, basic": figure(one.beta_basic),
+        "beta, enhanced": figure(one.beta_enhanced),
+        "delta-disclosure: above": figure(one.delta),
+        "  over values present": figure(one.delta_present),
+    }
+
+
+def _verdict(found: Audit) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    from aegis.cli.tables import heading, line
+
+    if found.rule is None:
+        yield line("\nNo rule was given: --k 5 or --policy FILE holds the table against one.")
+        return
+    asked = "; ".join(map(str, found.rule.criteria)) or "no demand"
+    yield heading(f"Rule: {asked}")
+    if found.passed:
+        yield Text("Met: the table meets the rule as it stands.", style="green")
+        return
+    yield Text("Not met.", style="red")
+    for violation in found.violations:
+        yield line(f"  {violation}")

@@ -1,0 +1,107 @@
+"""How a run ends: the exit code, and one clear block on standard error."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aegis.cli.output import clean, console, labelled, write_json
+from aegis.errors import AegisError, InternalError
+
+INTERRUPTED = 130
+CLOSED_PIPE = 141
+"""What a shell reports of a program that a closed pipe has ended."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An error as a user sees it.
+
+    Attributes
+    ----------
+    kind
+        Word for programs: usage, policy, data, engine, no_admissible_configuration, file,
+        internal.
+    message
+        What was given and what is allowed.
+    hint
+        What to do.
+    exit_code
+        What the process answers with.
+    """
+
+    kind: str
+    message: str
+    hint: str
+    exit_code: int
+
+    @classmethod
+    def of(cls, error: Exception) -> Failure:
+        """Return how `error` is shown."""
+        if isinstance(error, AegisError):
+            hint = error.hint
+            if isinstance(error, InternalError):
+                hint = f"{hint} {_REPORT}".strip()
+            return cls(_kind(error), error.message, hint, error.exit_code)
+        if hasattr(error, "format_message"):  # an error of the command line's own parser
+            return cls("usage", _sentence(error.format_message()), _usage_hint(error), 2)
+        if isinstance(error, OSError) and error.strerror:
+            where = f" {error.filename}" if error.filename else ""
+            message = f"Cannot use{where or ' a file'}: {error.strerror}."
+            return cls("file", message, "Check the path, permissions and space.", 2)
+        name = type(error).__name__
+        return cls("internal", f"{name}: {error}".rstrip(": "), _REPORT, InternalError.exit_code)
+
+    def show(self, *, as_json: bool) -> None:
+        """Write the failure to standard error."""
+        if as_json:
+            error = {"kind": self.kind, "message": self.message, "hint": self.hint}
+            write_json(sys.stderr, {"error": error})
+            return
+        lines = [clean(line) for line in (self.message, self.hint) if line]
+        console(sys.stderr).print(labelled("Error: ", *lines, style="bold red"))
+
+
+_REPORT = (
+    "This is a bug in Aegis, not your mistake: please report it with the command and the "
+    "traceback that AEGIS_DEBUG=1 shows."
+)
+
+
+def fail(error: Exception, arguments: Sequence[str]) -> int:
+    """Show `error` and return the exit code; with AEGIS_DEBUG=1 its traceback comes first."""
+    if os.environ.get("AEGIS_DEBUG") == "1":
+        traceback.print_exception(error)
+    failure = Failure.of(error)
+    failure.show(as_json=wants_json(arguments))
+    return failure.exit_code
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """Return whether the arguments ask for JSON, also where they cannot be parsed."""
+    for option, value in zip(arguments, [*arguments[1:], ""], strict=True):
+        name, _, inline = option.partition("=")
+        if name in ("--format", "-f") and (inline or value).lower() == "json":
+            return True
+        if option.lower() == "-fjson":
+            return True
+    return False
+
+
+def _kind(error: AegisError) -> str:
+    name = re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__).lower()
+    return name.removesuffix("_error")
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+def _usage_hint(error: Exception) -> str:
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "aegis"
+    return f"`{command} --help` shows what the command takes, with examples."

@@ -1,0 +1,88 @@
+"""Files that commands read and write."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aegis.errors import PolicyError
+from aegis.files import check_output
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from aegis.summary import Summary
+
+BUNDLE = ".aegis"
+"""Extension of a summary on disk."""
+YAML = (".yaml", ".yml")
+HTML = (".html", ".htm")
+JSON = (".json",)
+
+
+def open_subject(given: str) -> str | Summary:
+    """Return the summary that a path names, or the path of a table as it is."""
+    if not is_bundle(given):
+        return given
+    from aegis.summary import load_bundle
+
+    return load_bundle(given)
+
+
+def is_bundle(given: str) -> bool:
+    """Return whether a path names a summary on disk."""
+    return given.lower().endswith(BUNDLE)
+
+
+def check_outputs(
+    outputs: Sequence[tuple[Path | None, tuple[str, ...] | None]], *, force: bool
+) -> None:
+    """Raise before any work is done unless every output can be written, each under its own name."""
+    seen: set[Path] = set()
+    for path, formats in outputs:
+        if path is None:
+            continue
+        check_output(path, force=force, formats=formats)
+        if path.resolve() in seen:
+            raise PolicyError(f"{path} is named for two outputs.", hint="Give each its own name.")
+        seen.add(path.resolve())
+
+
+def written(paths: Sequence[Path | None]) -> list[RenderableType]:
+    """Return the lines that say which files were written, with their sizes."""
+    from aegis.cli.tables import heading, pairs, size
+
+    found = [path for path in paths if path is not None]
+    if not found:
+        return []
+    return [heading("Written"), pairs((str(p), size(p.stat().st_size)) for p in found)]
+
+
+def written_dict(paths: Sequence[Path | None]) -> list[dict[str, Any]]:
+    """Return the files that were written, for JSON."""
+    return [{"path": str(p), "bytes": p.stat().st_size} for p in paths if p is not None]
+
+
+def next_step(why: str, *words: str | Path | None) -> list[RenderableType]:
+    """Return what to do next: a sentence, and a command that can be copied.
+
+    Parameters
+    ----------
+    why
+        What the command does, as a sentence without its full stop.
+    words
+        The command's words, of which None is left out; each option starts a new line where the
+        command is long.
+    """
+    from aegis.cli.tables import heading, line
+
+    quoted = [shlex.quote(str(word)) for word in words if word is not None]
+    command = "  " + " ".join(quoted)
+    if len(command) > 78:
+        parts = [quoted[:3]]
+        for word in quoted[3:]:
+            parts.append([word]) if word.startswith("-") else parts[-1].append(word)
+        command = "  " + " \\\n    ".join(map(" ".join, parts))
+    return [heading(f"Next: {why}"), line(command)]

@@ -1,0 +1,76 @@
+"""Registries for people and programs: a list, or one entry in full."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from aegis.cli.options import Format
+from aegis.cli.output import Output
+
+Name = Annotated[
+    str | None,
+    typer.Argument(metavar="NAME", help="Show this one in full.", show_default=False),
+]
+
+
+def print_list(page: Output, entries: Sequence[dict[str, Any]], shown: Sequence[str]) -> None:
+    """Print all entries of a registry.
+
+    Parameters
+    ----------
+    page
+        Where and how.
+    entries
+        One mapping per entry, all with the same keys.
+    shown
+        Keys of the columns of the table; the last one holds prose.
+    """
+    if page.format is Format.JSON:
+        page.json(list(entries))
+    elif page.format is Format.CSV:
+        header = list(entries[0])
+        page.csv(header, ([_cell(entry[key]) for key in header] for entry in entries))
+    else:
+        from aegis.cli.tables import Column, table
+
+        columns = [Column(key, wraps=key == shown[-1]) for key in shown]
+        page.show(table(columns, ([_cell(entry[key]) for key in shown] for entry in entries)))
+
+
+def print_entry(page: Output, entry: dict[str, Any], example: str) -> None:
+    """Print one entry in full, with an example for the policy."""
+    if page.format is Format.JSON:
+        page.json(entry)
+        return
+    if page.format is Format.CSV:
+        page.csv(list(entry), [[_cell(value) for value in entry.values()]])
+        return
+    from aegis.cli.tables import heading, line, pairs
+
+    plain = {key: value for key, value in entry.items() if key not in ("parameters", "example")}
+    page.show(
+        pairs((key.replace("_", " "), _cell(value)) for key, value in plain.items() if value != "")
+    )
+    if entry.get("parameters"):
+        page.show(heading("Parameters"))
+        page.show(pairs((one["name"], _parameter(one)) for one in entry["parameters"]))
+    page.show(heading("In a policy"), line("\n".join(f"  {text}" for text in example.split("\n"))))
+
+
+def _parameter(one: dict[str, Any]) -> str:
+    if one["required"]:
+        return f"{one['description']} (required)"
+    default = "" if one["default"] is None else f" (default {one['default']})"
+    return f"{one['description']}{default}"
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        named = [one["name"] if isinstance(one, dict) else str(one) for one in value]
+        return ", ".join(named)
+    return "" if value is None else str(value)

@@ -1,0 +1,131 @@
+"""The command line: `aegis VERB`, each verb a thin shell over a public function."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Annotated, Any
+
+import typer
+
+import aegis
+from aegis.cli import (
+    advise,
+    apply,
+    audit,
+    init,
+    masks,
+    measures,
+    privacy_models,
+    report,
+    summarize,
+)
+from aegis.cli.failures import CLOSED_PIPE, INTERRUPTED, fail
+from aegis.cli.output import ClosedPipe
+
+ABOUT = """Find the masking of a table that keeps the most predictive value under a privacy rule.
+
+Start with a table and the label to predict:
+
+  aegis init table.csv --label income -o policy.yaml
+  aegis advise table.csv -p policy.yaml -o best.yaml
+  aegis apply table.csv -p policy.yaml -c best.yaml -o masked.parquet
+  aegis audit masked.parquet -p policy.yaml
+
+Results go to standard output, progress and errors to standard error. \
+Exit code: 0 done, 1 no admissible configuration or a failed audit, \
+2 bad input, 70 a bug, 130 interrupted."""
+
+COMMANDS: dict[str, ModuleType] = {
+    "init": init,
+    "summarize": summarize,
+    "advise": advise,
+    "apply": apply,
+    "audit": audit,
+    "report": report,
+    "masks": masks,
+    "measures": measures,
+    "privacy-models": privacy_models,
+}
+"""Every command by name: a module with `command` and the `EXAMPLES` of its help."""
+
+app = typer.Typer(
+    name="aegis",
+    help=ABOUT,
+    add_completion=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"aegis {aegis.__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def start(
+    context: typer.Context,
+    version: Annotated[  # noqa: ARG001 - the callback has answered it
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Show the help when no command is given."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def _add(name: str, command: Callable[..., None], examples: Sequence[str]) -> None:
+    """Register a command whose help is its docstring and its examples."""
+    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
+    text = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
+    shown = "\n".join(f"  {example}" for example in examples)
+    app.command(name, help=f"{text}\n\nExamples:\n\n{shown}".replace("[", r"\["))(command)
+
+
+for _name, _module in COMMANDS.items():
+    _add(_name, _module.command, _module.EXAMPLES)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return the exit code; every failure becomes one clear block.
+
+    Parameters
+    ----------
+    arguments
+        What follows `aegis` on the command line.
+    """
+    try:
+        command: Any = typer.main.get_command(app)
+        code = command.main(args=list(arguments), prog_name="aegis", standalone_mode=False)
+        sys.stdout.flush()
+    except (ClosedPipe, BrokenPipeError):
+        _discard_output()
+        return CLOSED_PIPE
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - the outermost place: nothing escapes unexplained
+        return fail(error, arguments)
+    if code == INTERRUPTED:
+        typer.echo("Interrupted.", err=True)
+    return int(code or 0)
+
+
+def _discard_output() -> None:
+    """Point standard output to nowhere, so that nothing complains when Python exits."""
+    with open(os.devnull, "w") as nowhere:  # noqa: PTH123 - a device, not a file
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+
+
+def main() -> None:
+    """Run the command line; the entry point of `aegis`."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,49 @@
+"""`aegis masks`: the masking functions that a policy can name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aegis.cli.listing import Name, print_entry, print_list
+from aegis.cli.options import Format, FormatOption
+from aegis.cli.output import Output
+
+if TYPE_CHECKING:
+    from aegis.masks import MaskType
+
+EXAMPLES = ("aegis masks", "aegis masks bucketize", "aegis masks --format json")
+
+
+def command(name: Name = None, format: FormatOption = Format.TABLE) -> None:  # noqa: A002 - the option's name
+    """List the masks that a policy can name, or explain one.
+
+    Out: each mask's name, the kinds of column that it works on and what it does;
+    with a name also its parameters and how a policy writes it.
+    """
+    from aegis.masks import MASKS
+
+    page = Output(format)
+    if name is None:
+        print_list(page, [_entry(mask) for mask in MASKS], ("name", "kinds", "description"))
+        return
+    mask = MASKS.get(name)
+    print_entry(page, _entry(mask), f"masks: [{mask.example}]")
+
+
+def _entry(mask: MaskType) -> dict[str, Any]:
+    return {
+        "name": mask.name,
+        "description": mask.summary,
+        "kinds": [str(kind) for kind in mask.kinds],
+        "deterministic": mask.mask.deterministic,
+        "parameters": [
+            {
+                "name": one.name,
+                "description": one.doc,
+                "required": one.required,
+                "default": one.default,
+            }
+            for one in mask.parameters
+        ],
+        "example": mask.example,
+    }

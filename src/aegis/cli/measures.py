@@ -1,0 +1,48 @@
+"""`aegis measures`: the measures of association that can rank configurations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aegis.cli.listing import Name, print_entry, print_list
+from aegis.cli.options import Format, FormatOption
+from aegis.cli.output import Output
+
+if TYPE_CHECKING:
+    from aegis.measures import Measure
+
+EXAMPLES = ("aegis measures", "aegis measures pillai", "aegis measures --format csv")
+
+
+def command(name: Name = None, format: FormatOption = Format.TABLE) -> None:  # noqa: A002 - the option's name
+    """List the measures that can rank configurations, or explain one.
+
+    Out: each measure's name, whether it looks at one attribute or at the whole
+    configuration, which values are better, and what it says; with a name also
+    its formula, range, reference and properties.
+    """
+    from aegis.measures import MEASURES
+
+    page = Output(format)
+    if name is None:
+        entries = [_entry(measure) for measure in MEASURES]
+        print_list(page, entries, ("name", "scope", "better", "title"))
+        return
+    measure = MEASURES.get(name)
+    print_entry(page, _entry(measure), f"measure: {measure.name}")
+
+
+def _entry(measure: Measure) -> dict[str, Any]:
+    return {
+        "name": measure.name,
+        "title": measure.title,
+        "description": measure.description,
+        "formula": measure.formula,
+        "scope": str(measure.scope),
+        "better": str(measure.direction),
+        "range": measure.range,
+        "unit": measure.unit,
+        "monotone": measure.monotone,
+        "cost": measure.cost,
+        "reference": measure.reference,
+    }

@@ -1,0 +1,85 @@
+"""Options that several commands share, declared once so that they mean the same everywhere."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Format(StrEnum):
+    """How results are printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+Table = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="CSV, Parquet, Arrow or JSON lines: a file, a folder or a quoted glob.",
+        show_default=False,
+    ),
+]
+TableOrBundle = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE|SUMMARY",
+        help="A table (file, folder or quoted glob), or the summary of one (.aegis).",
+        show_default=False,
+    ),
+]
+PolicyFile = Annotated[
+    Path,
+    typer.Option("--policy", "-p", metavar="FILE", help="The policy (YAML).", show_default=False),
+]
+FormatOption = Annotated[
+    Format,
+    typer.Option(
+        "--format", "-f", help="How to print results: table, json or csv.", case_sensitive=False
+    ),
+]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="Results only: no progress, no warnings, no next steps."),
+]
+Seed = Annotated[
+    int,
+    typer.Option(
+        "--seed", min=0, metavar="N", help="Seed of whatever is random: the same gives the same."
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
+Measure = Annotated[
+    str | None,
+    typer.Option(
+        "--measure",
+        "-m",
+        metavar="NAME",
+        help="Measure that ranks, instead of the policy's (aegis measures lists them).",
+        show_default=False,
+    ),
+]
+Configurations = Annotated[
+    Path | None,
+    typer.Option(
+        "--configurations",
+        metavar="FILE",
+        help="Rank the configurations of this file (YAML).",
+        show_default=False,
+    ),
+]
+Generate = Annotated[
+    int | None,
+    typer.Option(
+        "--generate",
+        metavar="N",
+        help="Rank N random combinations of the candidate masks. By default the policy's own "
+        "configurations are ranked, or 50 random ones where it has none.",
+        show_default=False,
+    ),
+]

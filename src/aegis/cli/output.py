@@ -1,0 +1,144 @@
+"""Where words go: results to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any
+
+from aegis.cli.options import Format
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+UNLIMITED = 100_000
+"""Columns of a page that nobody looks at: nothing is wrapped or cut in files and pipes."""
+
+
+class ClosedPipe(Exception):  # noqa: N818 - a reader that has seen enough is no error
+    """Whoever reads the output has closed it."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """How one run of a command speaks.
+
+    Attributes
+    ----------
+    format
+        How results are printed.
+    quiet
+        Whether to print results only.
+    """
+
+    format: Format = Format.TABLE
+    quiet: bool = False
+
+    @property
+    def tabular(self) -> bool:
+        """Whether results are printed for people."""
+        return self.format is Format.TABLE
+
+    def show(self, *parts: RenderableType) -> None:
+        """Print results for people."""
+        page = console(sys.stdout)
+        for part in parts:
+            page.print(part)
+
+    def say(self, *parts: RenderableType) -> None:
+        """Print what goes with the results: files written, next steps.
+
+        People find it below the results; where a program reads them, on standard error.
+        """
+        if not self.quiet:
+            page = console(sys.stdout if self.tabular else sys.stderr)
+            for part in parts:
+                page.print(part)
+
+    def warn(self, warnings: Iterable[str]) -> None:
+        """Print warnings on standard error."""
+        if not self.quiet:
+            page = console(sys.stderr)
+            for warning in warnings:
+                page.print(labelled("Note: ", clean(warning), style="yellow"))
+
+    def json(self, data: object) -> None:
+        """Print one JSON document."""
+        write_json(sys.stdout, data)
+
+    def csv(self, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+        """Print rows as CSV under a header; null is an empty cell."""
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(header)
+        for row in rows:
+            writer.writerow("" if value is None else value for value in row)
+
+    def figures(self, data: Mapping[str, Any]) -> None:
+        """Print a nested result as CSV: one row per figure, named by its JSON pointer."""
+        self.csv(("figure", "value"), _pointers(data))
+
+
+def console(file: IO[str]) -> Console:
+    """Return the page that `file` is: as wide as the terminal, or unlimited where it is none."""
+    from rich.console import Console
+
+    class Page(Console):
+        def on_broken_pipe(self) -> None:
+            raise ClosedPipe
+
+    wide = None if file.isatty() or os.environ.get("COLUMNS", "").isdigit() else UNLIMITED
+    return Page(file=file, width=wide, markup=False, emoji=False, highlight=False)
+
+
+def labelled(label: str, *lines: str, style: str) -> RenderableType:
+    """Return a block of text that hangs beside its label."""
+    from rich.table import Table
+    from rich.text import Text
+
+    block = Table.grid(padding=0)
+    block.add_column(no_wrap=True)
+    block.add_column(overflow="fold")
+    for number, line in enumerate(lines):
+        block.add_row(Text(label if number == 0 else "", style=style), Text(line))
+    return block
+
+
+def clean(text: object) -> str:
+    """Return text from the data with control characters shown, so that none reaches a terminal."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
+
+
+def write_json(file: IO[str], data: object) -> None:
+    """Write one JSON document; what is not finite becomes null."""
+    encoding = getattr(file, "encoding", None) or "utf-8"
+    ascii_only = not encoding.lower().startswith("utf")
+    text = json.dumps(finite(data), indent=2, ensure_ascii=ascii_only, allow_nan=False, default=str)
+    file.write(text + "\n")
+
+
+def finite(data: Any) -> Any:
+    """Return nested data with NaN and the infinities as None, and mappings as dicts."""
+    if isinstance(data, Mapping):
+        return {str(key): finite(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [finite(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
+
+
+def _pointers(data: Any, prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Yield the leaves of nested data with their JSON pointers (RFC 6901)."""
+    if isinstance(data, Mapping):
+        entries: Iterable[tuple[object, Any]] = data.items()
+    elif isinstance(data, list | tuple):
+        entries = enumerate(data)
+    else:
+        yield prefix, data
+        return
+    for key, value in entries:
+        name = str(key).replace("~", "~0").replace("/", "~1")
+        yield from _pointers(value, f"{prefix}/{name}")

@@ -1,0 +1,88 @@
+"""`aegis privacy-models`: what a privacy rule can ask for."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from aegis.cli.listing import Name, print_entry, print_list
+from aegis.cli.options import Format, FormatOption
+from aegis.cli.output import Output
+
+if TYPE_CHECKING:
+    from aegis.privacy import Parameter, PrivacyModel
+
+EXAMPLES = (
+    "aegis privacy-models",
+    "aegis privacy-models l_diversity.entropy",
+    "aegis privacy-models --format json",
+)
+
+
+def command(name: Name = None, format: FormatOption = Format.TABLE) -> None:  # noqa: A002 - the option's name
+    """List the privacy models that a rule can ask for, or explain one.
+
+    Out: each model's name, what it is called and what it protects against; with a
+    name also its demand on a class, parameters, reference, and how a policy
+    writes it.
+    """
+    from aegis.privacy import MODELS
+
+    page = Output(format)
+    if name is None:
+        entries = [_entry(model) for model in MODELS]
+        print_list(page, entries, ("name", "title", "description"))
+        return
+    model = MODELS.get(name)
+    print_entry(page, _entry(model), _example(model))
+
+
+def _entry(model: PrivacyModel) -> dict[str, Any]:
+    return {
+        "name": model.name,
+        "title": model.title,
+        "description": model.description,
+        "formula": model.formula,
+        "needs": sorted(str(need) for need in model.needs),
+        "monotone": model.monotone,
+        "monotone_with_suppression": model.monotone_with_suppression,
+        "argument": model.argument,
+        "reference": model.reference,
+        "parameters": [
+            {
+                "name": one.name,
+                "description": f"{one.description}; {one.range}",
+                "required": one.default is None,
+                "default": one.default,
+            }
+            for one in model.parameters
+        ],
+        "example": _example(model),
+    }
+
+
+def _example(model: PrivacyModel) -> str:
+    """Return a demand for this model as a policy writes it: one that the model accepts."""
+    from aegis.privacy import PrivacyRule
+    from aegis.privacy.model import Need
+
+    given: dict[str, object] = {one.name: _value(one) for one in model.parameters}
+    if Need.SENSITIVE in model.needs:
+        given["attribute"] = "diagnosis"
+    written = PrivacyRule((model.criterion(given),)).to_mapping()[model.key]
+    if isinstance(written, dict):
+        written = "{" + ", ".join(f"{key}: {_plain(value)}" for key, value in written.items()) + "}"
+    return f"privacy: {{{model.key}: {written}}}"
+
+
+def _value(parameter: Parameter) -> float:
+    """Return a value in the middle of what people choose."""
+    if parameter.default is not None:
+        return parameter.default
+    if math.isinf(parameter.high):
+        return max(5.0 if parameter.whole else 2.0, parameter.low)
+    return parameter.low + (parameter.high - parameter.low) / 5
+
+
+def _plain(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

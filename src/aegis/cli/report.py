@@ -1,0 +1,78 @@
+"""`aegis report`: advice as one HTML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aegis.cli.files import HTML, check_outputs, open_subject, written
+from aegis.cli.options import (
+    Configurations,
+    Force,
+    Generate,
+    Measure,
+    PolicyFile,
+    Quiet,
+    Seed,
+    TableOrBundle,
+)
+from aegis.cli.output import Output
+from aegis.cli.progress import reporting
+
+EXAMPLES = (
+    "aegis report table.csv -p policy.yaml -o report.html",
+    "aegis report table.aegis -p policy.yaml --generate 200 -o report.html --force",
+)
+
+
+def command(
+    table: TableOrBundle,
+    policy: PolicyFile,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The report to write (.html).",
+            show_default=False,
+        ),
+    ],
+    configurations: Configurations = None,
+    generate: Generate = None,
+    measure: Measure = None,
+    seed: Seed = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write the report on a table's advice: one HTML file that works offline.
+
+    In: a table, or its summary, and a policy. Out: the recommendation, the ranking,
+    what each mask costs, privacy before and after, in charts and tables that a
+    privacy officer can read. Exit code 1 when no configuration meets the rule; the
+    report is written all the same and says what came closest.
+    """
+    from aegis.cli.figures import advise_with_report
+    from aegis.files import write_text
+    from aegis.policy import load_configurations, load_policy
+
+    check_outputs([(output, HTML)], force=force)
+    rules = load_policy(policy)
+    listed = None if configurations is None else load_configurations(configurations, rules)
+    with reporting(quiet=quiet) as progress:
+        advice, page = advise_with_report(
+            open_subject(table),
+            rules,
+            configurations=listed,
+            generate_count=generate,
+            measure=measure,
+            seed=seed,
+            progress=progress,
+        )
+    write_text(output, page or "")
+    shell = Output(quiet=quiet)
+    shell.warn(advice.warnings)
+    shell.say(*written([output]))
+    advice.require_best()

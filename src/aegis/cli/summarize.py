@@ -1,0 +1,108 @@
+"""`aegis summarize`: aggregates of a table, in one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aegis.cli.files import BUNDLE, check_outputs, next_step, written, written_dict
+from aegis.cli.options import Force, Format, FormatOption, PolicyFile, Quiet, Seed, Table
+from aegis.cli.output import Output
+from aegis.cli.progress import reporting
+
+if TYPE_CHECKING:
+    from aegis.summary import Summary
+
+EXAMPLES = (
+    "aegis summarize table.csv -p policy.yaml -o table.aegis",
+    "aegis summarize table.csv -p policy.yaml -o table.aegis --exact --force",
+)
+
+
+def command(
+    table: Table,
+    policy: PolicyFile,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The summary to write (.aegis).",
+            show_default=False,
+        ),
+    ],
+    exact: Annotated[
+        bool,
+        typer.Option("--exact", help="Count co-occurrences on all rows, not on a sample."),
+    ] = False,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+    seed: Seed = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Reduce a table to the aggregates that advice needs, in one file.
+
+    In: a table and its policy. Out: a summary (.aegis) from which `aegis advise`
+    works without the table. It holds counts, not rows; yet exact counts of rare
+    values can point at a person, so treat it like the table unless it was made
+    to be shared.
+    """
+    from aegis.policy import load_policy
+    from aegis.summary import save_bundle, summarize
+
+    check_outputs([(output, (BUNDLE,))], force=force)
+    rules = load_policy(policy)
+    with reporting(quiet=quiet) as progress:
+        summary = summarize(table, rules, exact=exact, seed=seed, progress=progress)
+    save_bundle(summary, output, force=force)
+    _print(summary, output, policy, Output(format, quiet))
+
+
+def _print(summary: Summary, output: Path, policy: Path, page: Output) -> None:
+    figures = summary.to_dict()
+    if page.format is Format.JSON:
+        page.json(figures | {"files": written_dict([output])})
+        return
+    names = ("attribute", "role", "kind", "values", "nulls", "masks")
+    rows = [_row(name, entry) for name, entry in figures["attributes"].items()]
+    if page.format is Format.CSV:
+        page.csv(names, rows)
+        return
+    from aegis.cli.tables import Column, line, number, table
+
+    columns = (
+        *(Column(names[0], wraps=True), Column(names[1]), Column(names[2])),
+        *(number(name) for name in names[3:]),
+    )
+    page.show(line(_overview(figures)), line(""))
+    page.show(table(columns, ([*r[:3], *(f"{n:,}" for n in r[3:])] for r in rows)))
+    page.say(*written([output]))
+    page.say(
+        *next_step(
+            "rank configurations from the summary alone",
+            *("aegis", "advise", output, "--policy", policy, "-o", "best.yaml"),
+        )
+    )
+
+
+def _row(name: str, entry: dict[str, Any]) -> list[Any]:
+    return [
+        *(name, entry["role"], entry["kind"], entry["values"], entry["nulls"]),
+        len(entry["candidates"]),
+    ]
+
+
+def _overview(figures: dict[str, Any]) -> str:
+    classes = ", ".join(f"{name} {rows:,}" for name, rows in list(figures["classes"].items())[:5])
+    more = ", ..." if len(figures["classes"]) > 5 else ""
+    cells = figures["quasi_identifier_classes"]
+    counted = "none kept" if cells is None else f"{cells:,}"
+    basis = "a sample of " if figures["sampled"] else "all "
+    return (
+        f"{figures['rows']:,} rows; label {figures['label']}: {classes}{more}\n"
+        f"Cells of the frequency table: {counted}; co-occurrences from "
+        f"{basis}{figures['cooccurrence_rows']:,} labelled rows"
+    )

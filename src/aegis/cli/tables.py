@@ -1,0 +1,125 @@
+"""Tables for people: aligned, readable at 80 columns, and whole where nobody cuts them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from aegis.cli.output import clean
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+NOTHING = "-"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table.
+
+    Attributes
+    ----------
+    title
+        Its heading.
+    right
+        Whether it is aligned to the right, as numbers are.
+    wraps
+        Whether its cells may take several lines where the page is narrow.
+    """
+
+    title: str
+    right: bool = False
+    wraps: bool = False
+
+
+def number(title: str) -> Column:
+    """Return a column of numbers."""
+    return Column(title, right=True)
+
+
+def table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]]) -> Table:
+    """Return a table with a line under its headings and no frame."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
+    for column in columns:
+        made.add_column(
+            column.title,
+            justify="right" if column.right else "left",
+            no_wrap=not column.wraps,
+            overflow="fold",
+        )
+    for row in rows:
+        made.add_row(*(Text(clean(cell)) if isinstance(cell, str) else cell for cell in row))
+    return made
+
+
+def pairs(rows: Iterable[tuple[str, str]]) -> Table:
+    """Return names and what belongs to them, in two columns without headings."""
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table.grid(padding=(0, 2))
+    made.add_column(no_wrap=True)
+    made.add_column(overflow="fold")
+    for name, value in rows:
+        made.add_row(Text(clean(name)), Text(clean(value)))
+    return made
+
+
+def heading(text: str) -> RenderableType:
+    """Return the heading of a section, with an empty line above it."""
+    from rich.text import Text
+
+    return Text(f"\n{clean(text)}", style="bold")
+
+
+def line(text: str, *, style: str = "") -> RenderableType:
+    """Return one paragraph; data in it is shown without control characters."""
+    from rich.text import Text
+
+    return Text("\n".join(map(clean, text.split("\n"))), style=style)
+
+
+def figure(value: float | None, digits: int = 5) -> str:
+    """Return a figure with `digits` significant digits; `-` for none."""
+    if value is None or math.isnan(value):
+        return NOTHING
+    return f"{value:.{digits}g}"
+
+
+def fixed(value: float | None, decimals: int = 4) -> str:
+    """Return a figure with fixed decimals, so that a column of them compares at a glance."""
+    if value is None or math.isnan(value):
+        return NOTHING
+    if value and (abs(value) < 0.5 * 10**-decimals or abs(value) >= 100_000):
+        return f"{value:.3g}"
+    return f"{value:.{decimals}f}"
+
+
+def percent(value: float | None, decimals: int = 1) -> str:
+    """Return a percentage; `-` for none."""
+    return NOTHING if value is None or math.isnan(value) else f"{value:.{decimals}f} %"
+
+
+def share(part: int, whole: int) -> str:
+    """Return rows with their share of all rows: `312 (1.0 %)`."""
+    return f"{part:,} ({percent(100 * part / whole)})" if whole else f"{part:,}"
+
+
+def size(number_of_bytes: int) -> str:
+    """Return the size of a file in words."""
+    value = float(number_of_bytes)
+    for unit in ("bytes", "kB", "MB"):
+        if value < 1000:
+            return (
+                f"{value:.0f} {unit}" if unit == "bytes" or value >= 10 else f"{value:.1f} {unit}"
+            )
+        value /= 1000
+    return f"{value:.1f} GB"
