@@ -196,6 +196,7 @@ class PrivacyRule:
 
     @cached_property
     def sizes_only(self) -> bool:
+        """Whether `minimum_size` is all that the criteria ask for."""
         return all(one.model.name in ("k", "max_risk.prosecutor") for one in self.criteria)
 
     def allowed_rows(self, rows: int) -> int:
