@@ -4,6 +4,7 @@ from aegis.advisor.advice import Advice, Ranked
 from aegis.advisor.advise import advise, prepare
 from aegis.advisor.generate import combinations, generate
 from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.rank import as_it_is
 from aegis.advisor.scoring import AttributeScore, Choice, ConfigurationScore, Scorer, kept
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Ranked",
     "Scorer",
     "advise",
+    "as_it_is",
     "combinations",
     "generate",
     "kept",

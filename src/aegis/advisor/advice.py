@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from aegis.advisor.figures import Binding, Front, SearchFigures
 from aegis.advisor.scoring import AttributeScore
 from aegis.errors import NoAdmissibleConfiguration
 from aegis.policy import Configuration
@@ -42,6 +43,12 @@ class Ranked:
         What falls short, in plain sentences; empty when admissible.
     attributes
         The measure of each attribute alone, masked and unmasked.
+    declared
+        Attribute to mask as the policy wrote it, without what was fitted: short, for people.
+    objective
+        The value of the search's objective, where it is not the measure itself.
+    after_suppression
+        The measure of the rows that the release keeps, where it was computed.
     """
 
     configuration: Configuration
@@ -53,6 +60,9 @@ class Ranked:
     suppressed_rows: int
     violations: tuple[str, ...]
     attributes: Mapping[str, AttributeScore]
+    declared: Mapping[str, str] = field(default_factory=dict)
+    objective: float | None = None
+    after_suppression: float | None = None
 
     @property
     def name(self) -> str:
@@ -63,6 +73,11 @@ class Ranked:
     def masks(self) -> dict[str, Any]:
         """Attribute to mask, as a policy writes it."""
         return self.configuration.spec()
+
+    @property
+    def shown(self) -> dict[str, str]:
+        """Attribute to mask as text for people: as declared, without what was fitted."""
+        return {n: self.declared.get(n, str(m)) for n, m in self.configuration.masks.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entry of `ranking` in the JSON of advice."""
@@ -75,6 +90,8 @@ class Ranked:
             "smallest_class": self.smallest_class,
             "suppressed_rows": self.suppressed_rows,
             "violations": list(self.violations),
+            "objective": self.objective,
+            "after_suppression": self.after_suppression,
             "masks": self.masks,
             "attributes": {
                 name: {"score": a.score, "unmasked": a.unmasked, "change": a.change}
@@ -107,6 +124,12 @@ class Advice:
         What a reader should know before relying on the advice.
     timings
         Seconds per step.
+    search
+        How a search over all combinations ended; None for a ranking of given configurations.
+    binding
+        What keeps the best configuration from being finer, where it was asked for.
+    front
+        The best configuration for each of several strengths of the rule, where it was asked for.
     """
 
     measure: str
@@ -118,6 +141,9 @@ class Advice:
     policy: Mapping[str, Any]
     warnings: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
+    search: SearchFigures | None = None
+    binding: Binding | None = None
+    front: Front | None = None
 
     @property
     def best(self) -> Ranked | None:
@@ -135,11 +161,18 @@ class Advice:
         """
         if self.best is not None:
             return self.best
+        what = "combinations of candidate masks" if self.search else "configurations"
+        count = self.combinations if self.search else len(self.ranking)
+        if not self.ranking:
+            raise NoAdmissibleConfiguration(
+                f"The search ended before it found one of {count:,} {what} that meets the rule.",
+                hint="Allow more time.",
+            )
         closest = min(self.ranking, key=lambda r: (r.suppressed_rows, -r.smallest_class))
         rows = self.summary["rows"]
         share = closest.suppressed_rows / rows
         raise NoAdmissibleConfiguration(
-            f"None of the {len(self.ranking)} configurations meets the privacy rule. "
+            f"None of the {count:,} {what} meets the privacy rule. "
             f"{closest.name!r} came closest: {'; '.join(closest.violations)}.",
             hint=f"It would pass with a suppression limit of {_ceil(share)} "
             f"({closest.suppressed_rows:,} of {rows:,} rows). Or allow coarser masks, or a weaker rule.",
@@ -159,6 +192,9 @@ class Advice:
             "policy": dict(self.policy),
             "warnings": list(self.warnings),
             "timings": dict(self.timings),
+            "search": None if self.search is None else self.search.to_dict(),
+            "binding": None if self.binding is None else self.binding.to_dict(),
+            "front": None if self.front is None else self.front.to_dict(),
         }
 
     def rows(self, top: int | None = None) -> list[dict[str, Any]]:
@@ -176,7 +212,7 @@ class Advice:
                 "suppressed_rows": r.suppressed_rows,
                 "violations": "; ".join(r.violations),
             }
-            | {name: str(mask) for name, mask in r.configuration.masks.items()}
+            | dict(r.shown)
             for i, r in enumerate(shown)
         ]
 

@@ -6,9 +6,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aegis.advisor.advice import Advice, Ranked
+from aegis.advisor.advice import Advice
 from aegis.advisor.generate import combinations, generate
 from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.rank import rank_choice
 from aegis.advisor.scoring import Scorer
 from aegis.errors import PolicyError
 from aegis.measures import MEASURES
@@ -72,22 +73,7 @@ def advise(
     with progress.step("Scoring configurations", len(listed)) as step:
         for configuration in listed:
             choice = scorer.choose(configuration)
-            verdict = plan.check(choice)
-            score = scorer.score(choice, chosen)
-            fitted = {name: candidate.mask for name, candidate in choice.items()}
-            ranking.append(
-                Ranked(
-                    configuration=Configuration(configuration.name, fitted),
-                    score=score.score,
-                    kept=score.kept,
-                    pud=score.pud,
-                    admissible=verdict.admissible,
-                    smallest_class=verdict.smallest_class,
-                    suppressed_rows=verdict.suppressed_rows,
-                    violations=verdict.violations,
-                    attributes=score.attributes,
-                )
-            )
+            ranking.append(rank_choice(configuration.name, choice, scorer, plan, chosen))
             step.advance()
     sign = chosen.direction.sign
     ranking.sort(key=lambda r: (not r.admissible, -sign * r.score, r.name))
@@ -101,7 +87,7 @@ def advise(
         combinations=possible,
         summary=summary.to_dict(),
         policy=policy_mapping(policy),
-        warnings=_warnings(summary, plan),
+        warnings=warnings_of(summary, plan),
         timings={**summary.timings, "scoring": now - ready, "total": now - started},
     )
 
@@ -144,7 +130,7 @@ def _listed(
     return generate(summary, count or DEFAULT_COUNT, seed=seed)
 
 
-def _warnings(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
+def warnings_of(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
     """Return what a reader should know: samples, left-out rows and columns, unchecked privacy."""
     found = []
     if summary.unnamed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -66,19 +66,23 @@ class PrivacyPlan:
             if known is not None and name not in known:
                 raise PolicyError.unknown("sensitive attribute of the summary", name, known)
 
+    def under(self, rule: PrivacyRule) -> PrivacyPlan:
+        """Return the same plan for another rule."""
+        return PrivacyPlan(self.summary, rule, counter=self._counter)
+
     def check(self, choice: Choice) -> Verdict:
         """Return whether the release of a configuration would meet the rule."""
         return self.rule.check(self.classes(choice))
 
-    def classes(self, choice: Choice) -> ClassTable:
-        """Return the equivalence classes that a configuration makes."""
+    def classes(self, choice: Choice, sensitive: Sequence[str] | None = None) -> ClassTable:
+        """Return the classes of a configuration, with counts of `sensitive` (by default the rule's)."""
         frequency = self.summary.frequency
         if frequency is None:
             if self._counter is None:
                 raise InternalError("A plan without frequency table has no way to count classes.")
             return self._counter({name: candidate.mask for name, candidate in choice.items()})
         groups = {name: choice[name].groups for name in frequency.quasi}
-        needed = {name: self._sensitive(name, choice) for name in self.rule.sensitive}
+        needed = {name: self._sensitive(name, choice) for name in (self.rule.sensitive if sensitive is None else sensitive)}
         return frequency.roll_up(groups, needed)
 
     def _sensitive(self, name: str, choice: Choice) -> tuple[Groups, tuple[str, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -109,6 +109,15 @@ class Criterion:
             if key == name:
                 return value
         raise InternalError(f"{self.model.name!r} has no parameter {name!r}.")
+
+    def with_parameter(self, name: str, value: float) -> Criterion:
+        """Return the criterion with one parameter changed; raise `PolicyError` out of range."""
+        parameter = next((p for p in self.model.parameters if p.name == name), None)
+        if parameter is None:
+            raise InternalError(f"{self.model.name!r} has no parameter {name!r}.")
+        checked = parameter.check(value, self.model.title)
+        changed = tuple((key, checked if key == name else old) for key, old in self.parameters)
+        return replace(self, parameters=changed)
 
     def __str__(self) -> str:
         of = f" of {self.attribute}" if self.attribute else ""

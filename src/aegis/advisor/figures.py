@@ -1,0 +1,207 @@
+"""What a search has to say beside its ranking: proof, what binds, and the front."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from aegis.policy import Configuration
+
+
+@dataclass(frozen=True)
+class SearchFigures:
+    """How a search ended.
+
+    Attributes
+    ----------
+    objective
+        What was maximised (or minimised, for losses).
+    optimal
+        Whether the best configuration is proven best among all combinations.
+    exact
+        Whether the objective has a valid bound; if not, `notes` says how it was searched.
+    best, bound
+        The objective of the best configuration, and the best that any other could still reach.
+    gap
+        Distance between the two, relative to the best; 0 when proven.
+    combinations
+        Size of the space, duplicates left out.
+    nodes, checked
+        Boxes that were split, and class counts that were held against the rule.
+    seconds
+        Time of the search alone.
+    rule_monotone
+        Whether the whole rule prunes; if not, some criteria were checked one by one.
+    notes
+        What a reader should know.
+    """
+
+    objective: str
+    optimal: bool
+    exact: bool
+    best: float | None
+    bound: float | None
+    gap: float | None
+    combinations: int
+    nodes: int
+    checked: int
+    seconds: float
+    rule_monotone: bool
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values; infinite figures as null."""
+        return {**finite(asdict(self)), "notes": list(self.notes)}
+
+
+@dataclass(frozen=True)
+class FinerMask:
+    """The next finer mask of one attribute and what it would break.
+
+    Attributes
+    ----------
+    attribute, mask
+        The attribute and the finer candidate.
+    gain
+        What the objective would gain.
+    smallest_class
+        Smallest class before suppression.
+    rows_failing
+        Rows in classes that would fail the rule.
+    allowed_rows
+        How many may be suppressed.
+    violations
+        What falls short, in plain sentences; empty where the mask is admissible but no better.
+    """
+
+    attribute: str
+    mask: str
+    gain: float
+    smallest_class: int
+    rows_failing: int
+    allowed_rows: int
+    violations: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """What one step less of the rule would gain.
+
+    Attributes
+    ----------
+    change
+        The step, such as "k = 4 instead of 5".
+    score
+        The objective of the best configuration under it.
+    gain
+        How much that is better.
+    proven
+        Whether that best is proven.
+    masks
+        Attributes whose masks would change, with the new mask.
+    """
+
+    change: str
+    score: float
+    gain: float
+    proven: bool
+    masks: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Binding:
+    """Why the best configuration is not finer: what binds, and what relaxing would gain."""
+
+    finer: tuple[FinerMask, ...]
+    relaxations: tuple[Relaxation, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return {
+            "finer": [{**asdict(f), "violations": list(f.violations)} for f in self.finer],
+            "relaxations": [{**asdict(r), "masks": dict(r.masks)} for r in self.relaxations],
+        }
+
+
+@dataclass(frozen=True)
+class FrontPoint:
+    """The best configuration under one strength of the rule.
+
+    Attributes
+    ----------
+    value
+        The parameter's value.
+    score, kept
+        The measure of the best configuration and the percent of utility that it keeps; None
+        where no configuration is admissible.
+    configuration
+        Its masks, or None.
+    declared
+        Its masks as text.
+    smallest_class, suppressed_rows
+        As in the ranking.
+    proven
+        Whether it is proven best.
+    dominated
+        Whether a stricter point keeps as much, so that this one is not on the Pareto front.
+    """
+
+    value: float
+    score: float | None
+    kept: float | None
+    configuration: Configuration | None
+    declared: Mapping[str, str]
+    smallest_class: int
+    suppressed_rows: int
+    proven: bool
+    dominated: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return {
+            "value": self.value,
+            "score": self.score,
+            "kept": self.kept,
+            "masks": None if self.configuration is None else self.configuration.spec(),
+            "smallest_class": self.smallest_class,
+            "suppressed_rows": self.suppressed_rows,
+            "proven": self.proven,
+            "dominated": self.dominated,
+        }
+
+
+@dataclass(frozen=True)
+class Front:
+    """The Pareto front of privacy against utility.
+
+    Attributes
+    ----------
+    parameter
+        What varies: `k`, `risk`, `l` or `suppression`.
+    points
+        One per value, from weakest to strictest.
+    knee
+        Value at the recommended knee, or None where the front is too short to bend.
+    """
+
+    parameter: str
+    points: tuple[FrontPoint, ...]
+    knee: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return {
+            "parameter": self.parameter,
+            "knee": self.knee,
+            "points": [point.to_dict() for point in self.points],
+        }
+
+
+def finite(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a mapping with infinite and undefined numbers as None, which JSON can hold."""
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in values.items()
+    }

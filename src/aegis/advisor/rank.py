@@ -1,0 +1,139 @@
+"""Score one configuration and hold it against the rule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from aegis.advisor.advice import Ranked
+from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.scoring import Choice, Scorer
+from aegis.masks import Identity
+from aegis.measures import Measure
+from aegis.policy import Attribute, Configuration, Label, Policy
+from aegis.privacy import PrivacyRule, Verdict
+from aegis.sources import Source
+from aegis.summary import Summary, count_pairs, masked_table, summarize, suppress
+
+
+def rank_choice(
+    name: str,
+    choice: Choice,
+    scorer: Scorer,
+    plan: PrivacyPlan,
+    measure: Measure,
+    verdict: Verdict | None = None,
+) -> Ranked:
+    """Return a configuration with its score and what the rule says of it."""
+    said = plan.check(choice) if verdict is None else verdict
+    score = scorer.score(choice, measure)
+    return Ranked(
+        configuration=Configuration(name, {n: c.mask for n, c in choice.items()}),
+        declared={n: str(c.declared) for n, c in choice.items()},
+        score=score.score,
+        kept=score.kept,
+        pud=score.pud,
+        admissible=said.admissible,
+        smallest_class=said.smallest_class,
+        suppressed_rows=said.suppressed_rows,
+        violations=said.violations,
+        attributes=score.attributes,
+    )
+
+
+def as_it_is(policy: Policy, measure: str) -> Policy:
+    """Return the policy with `identity` as only candidate: it measures a table as it stands."""
+    attributes = {
+        a.name: Attribute(a.name, a.role, (Identity(),), weight=a.weight) for a in policy.features
+    }
+    return Policy(
+        Label(policy.label.column, policy.label.bins), attributes, PrivacyRule(), measure
+    )
+
+
+class AfterSuppression:
+    """Measures a configuration on the rows that its release keeps.
+
+    Where every scored attribute is in the frequency table the figure comes from the summary
+    alone; otherwise it takes the table, and without one there is no figure.
+
+    Parameters
+    ----------
+    plan
+        Says which classes are kept.
+    measure
+        What is measured.
+    source, policy
+        The table and its policy, where they are at hand.
+    """
+
+    def __init__(
+        self,
+        plan: PrivacyPlan,
+        measure: Measure,
+        source: Source | None = None,
+        policy: Policy | None = None,
+    ) -> None:
+        self.plan = plan
+        self.measure = measure
+        self.source = source
+        self.policy = policy
+
+    def score(self, choice: Choice) -> float | None:
+        """Return the measure of the kept rows, or None where it cannot be known."""
+        summary = self.plan.summary
+        frequency = summary.frequency
+        if frequency is not None and set(summary.attributes) <= set(frequency.codes):
+            return self._from_cells(summary, choice)
+        if self.source is None or self.policy is None:
+            return None
+        return self._from_table(self.source, self.policy, choice)
+
+    def _from_table(self, source: Source, policy: Policy, choice: Choice) -> float:
+        masks: dict[str, Any] = {name: c.mask for name, c in choice.items()}
+        masks.setdefault(policy.label.column, None)
+        masked = masked_table(source, masks)
+        quasi = [a.name for a in policy.quasi_identifiers]
+        rule = self.plan.rule
+        kept, _ = suppress(source, masked, quasi, rule.sensitive, rule)
+        summary = summarize(Source(kept, source.origin), as_it_is(policy, self.measure.name))
+        scorer = Scorer(summary)
+        return scorer.value(scorer.unmasked, self.measure)
+
+    def _from_cells(self, summary: Summary, choice: Choice) -> float | None:
+        """Count joints and co-occurrences of the kept rows from the cells of the frequency table."""
+        frequency = summary.frequency
+        if frequency is None:
+            return None
+        ids = frequency.class_ids({q: choice[q].groups for q in frequency.quasi})
+        classes = self.plan.classes(choice)
+        kept_ids = classes.kept_ids(self.plan.rule.check(classes).kept)
+        label = frequency.representatives[frequency.label][frequency.codes[frequency.label]]
+        keep = np.isin(ids, kept_ids) & (label < len(summary.label.classes))
+        if not keep.any():
+            return None
+        values = {
+            name: frequency.representatives[name][frequency.codes[name][keep]]
+            for name in summary.attributes
+        }
+        weights = frequency.counts[keep]
+        names = tuple(summary.attributes)
+        width = len(summary.label.classes)
+        y = label[keep].astype(np.int64)
+        atoms = [a.atoms[values[a.name]].astype(np.int64) for a in summary.attributes.values()]
+        pairs = count_pairs(names, summary.pairs.sizes, width, [(atoms, y, weights)])
+        attributes = {
+            a.name: replace(
+                a,
+                joint=np.bincount(
+                    values[a.name] * width + y, weights=weights, minlength=len(a.values) * width
+                )
+                .astype(np.int64)
+                .reshape(-1, width),
+            )
+            for a in summary.attributes.values()
+        }
+        rest = replace(summary, attributes=attributes, pairs=pairs)
+        return Scorer(rest).value(choice, self.measure)

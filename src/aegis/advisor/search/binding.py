@@ -1,0 +1,107 @@
+"""Why not less? What keeps the best configuration from being finer, and what relaxing would gain."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from aegis.advisor.figures import Binding, FinerMask, Relaxation
+from aegis.advisor.search.branch import Found
+from aegis.advisor.search.problem import Box, members
+from aegis.privacy import PrivacyRule
+
+if TYPE_CHECKING:
+    from aegis.advisor.search.search import Searcher
+
+SUPPRESSION_STEP = 0.01
+"""One step of the suppression limit: one more percent of the rows."""
+
+
+def explain(searcher: Searcher, found: Found, time_limit: float | None) -> Binding:
+    """Return what binds the best configuration.
+
+    Parameters
+    ----------
+    searcher
+        The search that found it.
+    found
+        What it found; at least one configuration.
+    time_limit
+        Seconds for each relaxed search.
+    """
+    value, box = found.best[0]
+    return Binding(
+        finer=tuple(_finer(searcher, box, value)),
+        relaxations=tuple(_relaxed(searcher, box, value, time_limit)),
+    )
+
+
+def _finer(searcher: Searcher, box: Box, value: float) -> list[FinerMask]:
+    """Return, per attribute, each next finer candidate and what the rule says of it."""
+    problem = searcher.problem
+    found = []
+    for index, (variable, domain) in enumerate(zip(problem.variables, box, strict=True)):
+        current = domain.bit_length() - 1
+        finer = variable.finer[current] & ~domain
+        # A next finer candidate refines the current one with no other candidate in between.
+        covers = [c for c in members(finer) if not (variable.coarser[c] & finer & ~(1 << c))]
+        for candidate in covers:
+            other = (*box[:index], 1 << candidate, *box[index + 1 :])
+            verdict = searcher.plan.check(problem.choice(other))
+            found.append(
+                FinerMask(
+                    attribute=variable.name,
+                    mask=str(variable.candidates[candidate].declared),
+                    gain=searcher.objective.bound(other) - value,
+                    smallest_class=verdict.smallest_before,
+                    rows_failing=verdict.suppressed_rows,
+                    allowed_rows=verdict.allowed_rows,
+                    violations=verdict.violations,
+                )
+            )
+    return found
+
+
+def _relaxed(
+    searcher: Searcher, box: Box, value: float, time_limit: float | None
+) -> list[Relaxation]:
+    """Return what the best configuration under each one-step weaker rule would gain."""
+    found = []
+    for change, rule in relaxations(searcher.plan.rule):
+        best, figures = searcher.run(rule, top=1, time_limit=time_limit, start=(box,))
+        if best.best:
+            score, other = best.best[0]
+            found.append(
+                Relaxation(
+                    change=change,
+                    score=searcher.objective.sign * score,
+                    gain=score - value,
+                    proven=figures.optimal,
+                    masks=_differences(searcher, box, other),
+                )
+            )
+    return found
+
+
+def relaxations(rule: PrivacyRule) -> list[tuple[str, PrivacyRule]]:
+    """Return each rule that is one step weaker: one row less in k, one percent more suppressed."""
+    weaker = []
+    for index, criterion in enumerate(rule.criteria):
+        if criterion.model.name == "k" and criterion["k"] > 2:
+            lower = criterion.with_parameter("k", criterion["k"] - 1)
+            criteria = (*rule.criteria[:index], lower, *rule.criteria[index + 1 :])
+            text = f"k = {lower['k']:g} instead of {criterion['k']:g}"
+            weaker.append((text, replace(rule, criteria=criteria)))
+    limit = rule.suppression + SUPPRESSION_STEP
+    if rule.criteria and limit < 1:
+        text = f"{100 * limit:g} % of the rows suppressed instead of {100 * rule.suppression:g} %"
+        weaker.append((text, replace(rule, suppression=limit)))
+    return weaker
+
+
+def _differences(searcher: Searcher, one: Box, two: Box) -> dict[str, str]:
+    return {
+        variable.name: str(variable.candidates[b.bit_length() - 1].declared)
+        for variable, a, b in zip(searcher.problem.variables, one, two, strict=True)
+        if a != b
+    }

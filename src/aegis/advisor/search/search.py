@@ -1,0 +1,254 @@
+"""Find the best admissible configuration among all combinations of candidate masks."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from typing import Any
+
+from aegis.advisor.advice import Advice, Ranked
+from aegis.advisor.advise import prepare, warnings_of
+from aegis.advisor.figures import SearchFigures
+from aegis.advisor.generate import combinations
+from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.rank import AfterSuppression, rank_choice
+from aegis.advisor.scoring import Scorer
+from aegis.advisor.search.binding import explain
+from aegis.advisor.search.branch import BranchAndBound, Found, gap
+from aegis.advisor.search.feasibility import Feasibility, InEngine, InMemory
+from aegis.advisor.search.front import FrontRange, trace_front
+from aegis.advisor.search.objectives import LOSSES, Objective, make_objective
+from aegis.advisor.search.problem import Box, Problem, make_problem
+from aegis.errors import PolicyError
+from aegis.measures import MEASURES, Measure
+from aegis.policy import Policy, policy_mapping
+from aegis.privacy import PrivacyRule
+from aegis.progress import SILENT, Progress, Step
+from aegis.sources import open_table
+from aegis.summary import Summary
+
+RERANKED = 200
+"""Configurations that are ranked anew under an objective without a bound."""
+ENUMERATED = 5_000
+"""Largest space in which every admissible configuration is visited for such an objective."""
+
+
+def search(
+    table: Any,
+    policy: Policy,
+    *,
+    objective: str | None = None,
+    top: int = 5,
+    time_limit: float | None = None,
+    front: FrontRange | str | None = None,
+    explain_best: bool = True,
+    seed: int = 0,
+    progress: Progress = SILENT,
+) -> Advice:
+    """Return the best admissible configurations among all combinations, with proof.
+
+    Branch and bound (see `aegis.advisor.search.branch`) over boxes of candidates. The objective
+    scores the masks before suppression; what the kept rows score stands beside it.
+
+    Parameters
+    ----------
+    table
+        A `Summary`, or anything that `summarize` takes.
+    policy
+        Roles, candidate masks, the privacy rule and the measure.
+    objective
+        A registered measure, or an information loss: `nu-entropy`, `loss`, `precision`,
+        `discernibility`. By default the policy's measure.
+    top
+        How many of the best configurations to return, at least 1.
+    time_limit
+        Seconds for the search itself; then the best so far is returned with its bound and gap.
+        Ctrl-C does the same.
+    front
+        Trace the Pareto front over a parameter of the rule, such as "k=2..50".
+    explain_best
+        Whether to find out what binds the best configuration.
+    seed
+        Seed of the summary's sample.
+    progress
+        Receives incumbent, bound and gap.
+
+    Returns
+    -------
+    Advice
+        With `search`, and where asked for `binding` and `front`. Without an admissible
+        configuration the ranking holds the one that comes closest.
+
+    Raises
+    ------
+    PolicyError
+        The objective is unknown, `top` is below 1 or the time limit is negative.
+    """
+    if top < 1:
+        raise PolicyError(f"The best {top} configurations were asked for.", hint="Ask for at least 1.")
+    if time_limit is not None and not time_limit >= 0:
+        raise PolicyError(f"The time limit is {time_limit}.", hint="Give seconds, 0 or more.")
+    started = time.perf_counter()
+    source = None if isinstance(table, Summary) else open_table(table)
+    summary, plan = prepare(table if source is None else source, policy, seed=seed, progress=progress)
+    searcher = Searcher(summary, plan, objective or policy.measure, policy.measure, progress)
+    found, figures = searcher.run(plan.rule, top=top, time_limit=time_limit)
+    measure = searcher.measure
+    ranking = searcher.rank(found)
+    if found.best:
+        after = AfterSuppression(plan, measure, source, policy)
+        choice = searcher.problem.choice(found.best[0][1])
+        ranking[0] = replace(ranking[0], after_suppression=after.score(choice))
+    advice = Advice(
+        measure=measure.name,
+        ranking=tuple(ranking),
+        unmasked=searcher.scorer.value(searcher.scorer.unmasked, measure),
+        optimal=figures.optimal,
+        combinations=combinations(summary),
+        summary=summary.to_dict(),
+        policy=policy_mapping(policy),
+        warnings=warnings_of(summary, plan),
+        search=figures,
+    )
+    if explain_best and found.best:
+        advice = replace(advice, binding=explain(searcher, found, time_limit))
+    if front is not None:
+        span = FrontRange.parse(front) if isinstance(front, str) else front
+        advice = replace(advice, front=trace_front(searcher, span, time_limit))
+    total = time.perf_counter() - started
+    timings = {**summary.timings, "search": figures.seconds, "total": total}
+    return replace(advice, timings=timings)
+
+
+class Searcher:
+    """Searches one summary under changing rules, sharing all that does not depend on the rule."""
+
+    def __init__(
+        self,
+        summary: Summary,
+        plan: PrivacyPlan,
+        objective: str,
+        measure: str,
+        progress: Progress = SILENT,
+    ) -> None:
+        self.summary = summary
+        self.plan = plan
+        self.progress = progress
+        self.scorer = Scorer(summary)
+        self.problem = make_problem(summary)
+        self.objective = make_objective(objective, self.problem, self.scorer, plan)
+        self.measure = MEASURES.get(measure if objective in LOSSES else objective)
+
+    def feasibility(self, rule: PrivacyRule) -> Feasibility:
+        """Return what is admissible under a rule."""
+        plan = self.plan if rule is self.plan.rule else self.plan.under(rule)
+        if self.summary.frequency is None:
+            return InEngine(self.problem, plan)
+        return InMemory(self.problem, self.summary.frequency, plan)
+
+    def run(
+        self,
+        rule: PrivacyRule,
+        *,
+        top: int,
+        time_limit: float | None,
+        start: tuple[Box, ...] = (),
+    ) -> tuple[Found, SearchFigures]:
+        """Search under a rule; `start` holds configurations that are worth trying first."""
+        began = time.perf_counter()
+        feasibility = self.feasibility(rule)
+        with self.progress.step(f"Searching {self._size():,} combinations") as step:
+            found, exact, notes = self._find(feasibility, top, time_limit, start, step)
+        sign = self.objective.sign
+        best = found.best[0][0] if found.best else -math.inf
+        notes = (*notes, *self.problem.duplicates)
+        if self.summary.frequency is None:
+            notes = (*notes, "classes were counted in the engine, one query per configuration")
+        if not rule.monotone:
+            notes = (
+                *notes,
+                "some criteria are not monotone under the suppression limit: they were checked "
+                "configuration by configuration and pruned nothing",
+            )
+        return found, SearchFigures(
+            objective=self.objective.name,
+            optimal=found.complete and exact and bool(found.best),
+            exact=exact,
+            best=sign * best if found.best else None,
+            bound=sign * found.bound if exact and math.isfinite(found.bound) else None,
+            gap=gap(best, found.bound) if exact else None,
+            combinations=self._size(),
+            nodes=found.nodes,
+            checked=feasibility.checked,
+            seconds=time.perf_counter() - began,
+            rule_monotone=rule.monotone,
+            notes=notes,
+        )
+
+    def _find(
+        self,
+        feasibility: Feasibility,
+        top: int,
+        time_limit: float | None,
+        start: tuple[Box, ...],
+        step: Step,
+    ) -> tuple[Found, bool, tuple[str, ...]]:
+        if self.objective.bounded or self._size() <= ENUMERATED:
+            one = BranchAndBound(
+                self.problem, self.objective, feasibility, top=top, time_limit=time_limit, step=step
+            )
+            return one.run(start), True, ()
+        plain = make_objective("pillai-plain", self.problem, self.scorer, self.plan)
+        wide = BranchAndBound(
+            self.problem, plain, feasibility, top=max(RERANKED, top), time_limit=time_limit, step=step
+        ).run(start)
+        return (
+            self._rerank(wide, top),
+            False,
+            (
+                f"{self.objective.name} has no valid bound: the {len(wide.best)} best configurations "
+                "by plug-in Pillai's trace were ranked by it, and nothing is proven",
+            ),
+        )
+
+    def _rerank(self, wide: Found, top: int) -> Found:
+        values: list[tuple[float, Box]] = [(self.objective.bound(box), box) for _, box in wide.best]
+        values.sort(key=lambda entry: (-entry[0], entry[1]))
+        return Found(values[:top], math.inf, wide.nodes, complete=False)
+
+    def _size(self) -> int:
+        return math.prod(len(v.candidates) for v in self.problem.variables)
+
+    def rank(self, found: Found) -> list[Ranked]:
+        """Return the configurations that were found, best first, or else the closest one."""
+        if found.best:
+            return [self.ranked(f"best-{i + 1}", box, value) for i, (value, box) in enumerate(found.best)]
+        corner = self._coarsest()
+        return [] if corner is None else [self.ranked("closest", corner, self.objective.bound(corner))]
+
+    def ranked(self, name: str, box: Box, value: float) -> Ranked:
+        """Return one configuration with its scores."""
+        choice = self.problem.choice(box)
+        ranked = rank_choice(name, choice, self.scorer, self.plan, self.measure)
+        if self.objective.name == self.measure.name:
+            return ranked
+        return replace(ranked, objective=self.objective.sign * value)
+
+    def _coarsest(self) -> Box | None:
+        """Return the configuration of coarsest masks: under a monotone rule it comes closest."""
+        return tuple(
+            1 << max(
+                range(len(v.candidates)),
+                key=lambda c: (v.coarser[c] == 1 << c, -v.candidates[c].size),
+            )
+            for v in self.problem.variables
+        )
+
+
+def objective_names() -> tuple[str, ...]:
+    """Return everything that `search` can maximise or minimise."""
+    return (*MEASURES.names(), *LOSSES)
+
+
+__all__ = ["Measure", "Objective", "Problem", "Searcher", "objective_names", "search"]
