@@ -1,0 +1,239 @@
+"""The proposal of a first policy from a table and its label (`aegis init`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aegis.errors import DataError, PolicyError
+from aegis.masks import Mask
+from aegis.policy.model import Attribute, Label, Policy, Role
+from aegis.policy.suggest_masks import propose_masks
+from aegis.policy.suggest_profile import ColumnFacts, measure_columns
+from aegis.policy.suggest_roles import propose_role
+from aegis.policy.suggest_yaml import render, show
+from aegis.privacy import PrivacyRule
+from aegis.progress import SILENT, Progress
+from aegis.sources import open_table
+
+K = 5
+SUPPRESSION = 0.02
+BINS = 5
+"""Bins of a numeric label."""
+MOST_NUMERIC_CLASSES = 20
+"""A numeric label with more values is cut into bins, unless its name says that they are codes."""
+MOST_CLASSES = 256
+"""Most classes of a label that a summary takes."""
+FEWEST_SENSITIVE = 4
+"""Values that a sensitive attribute needs before the rule asks for 2 in every class."""
+MOST_DOMINANT = 0.8
+"""Largest share of one value of such an attribute: above, too many classes would hold it alone."""
+
+
+@dataclass(frozen=True)
+class ColumnProfile:
+    """What was found on one column, and what is proposed for it.
+
+    Attributes
+    ----------
+    facts
+        What was measured.
+    role
+        The proposed role; None for the label.
+    reason
+        Why this role.
+    masks
+        Candidate masks, from fine to coarse.
+    masks_reason
+        Why these masks.
+    unused
+        Masks that fit too but are not proposed, each with the reason.
+    """
+
+    facts: ColumnFacts
+    role: Role | None
+    reason: str
+    masks: tuple[Mask, ...] = ()
+    masks_reason: str = ""
+    unused: tuple[tuple[Mask, str], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The column's name."""
+        return self.facts.name
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the profile as plain data; values of an identifier are left out."""
+        facts = self.facts
+        hidden = self.role is Role.IDENTIFIER
+        return {
+            "name": facts.name,
+            "type": facts.dtype,
+            "rows": facts.rows,
+            "nulls": facts.nulls,
+            "distinct": facts.distinct,
+            "distinct_exact": facts.exact,
+            "minimum": None if hidden else _plain(facts.low),
+            "maximum": None if hidden else _plain(facts.high),
+            "special": facts.special,
+            "frequent": [] if hidden else [{"value": v, "share": s} for v, s in facts.frequent],
+            "role": None if self.role is None else str(self.role),
+            "reason": self.reason,
+            "masks": [mask.spec() for mask in self.masks],
+            "masks_reason": self.masks_reason,
+            "unused": [{"mask": mask.spec(), "reason": why} for mask, why in self.unused],
+        }
+
+
+@dataclass(frozen=True)
+class ProposedPolicy:
+    """A first policy, as an object and as commented YAML for a person to edit.
+
+    Attributes
+    ----------
+    policy
+        The policy.
+    yaml
+        The same as text; `load_policy` reads it to an equal policy.
+    profiles
+        What was found on every column, the label included, by name in the table's order.
+    """
+
+    policy: Policy
+    yaml: str
+    profiles: Mapping[str, ColumnProfile]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return label, rule and profiles as plain data."""
+        label = self.policy.label
+        return {
+            "label": {"column": label.column, "bins": label.bins},
+            "privacy": self.policy.privacy.to_mapping(),
+            "columns": [profile.to_dict() for profile in self.profiles.values()],
+        }
+
+    def __repr__(self) -> str:
+        lines = [f"ProposedPolicy(label={self.policy.label.column!r}, {self.policy.privacy})"]
+        for profile in self.profiles.values():
+            if profile.role is not None:
+                masks = ", ".join(map(str, profile.masks)) or "no masks"
+                lines.append(f"  {profile.role:<16}  {show(profile.name)}: {masks}")
+        return "\n".join(lines)
+
+
+def init_policy(table: Any, *, label: str, progress: Progress = SILENT) -> ProposedPolicy:
+    """Propose roles, candidate masks and a privacy rule for a table.
+
+    The proposal is a guess from names, types and distributions, made to be edited: each entry of
+    the YAML says what was found and why it was proposed. Nulls are counted and are no value of
+    their own here; NaN and the infinities count as values but not for ranges. Duplicate rows are
+    rows. The same table always gives the same proposal.
+
+    Parameters
+    ----------
+    table
+        Anything that `aegis.sources.open_table` opens.
+    label
+        Name of the column to predict. A numeric one with more than 20 values is cut into 5
+        quantile bins.
+    progress
+        Receives one step.
+
+    Returns
+    -------
+    ProposedPolicy
+        The policy, its YAML and what was found on every column.
+
+    Raises
+    ------
+    DataError
+        The table cannot be read or has no rows; the label is missing, null everywhere, constant,
+        of a type that no mask works on, or has more than 256 classes.
+    PolicyError
+        No column besides the label can be scored: there is none, or all are identifiers or
+        carry no information.
+    """
+    source = open_table(table)
+    source.require(label, where="the label")
+    facts = measure_columns(source, progress=progress)
+    target, label_profile = _propose_label(facts[label])
+    profiles = {name: _propose(one) for name, one in facts.items() if name != label}
+    _check_scored(list(profiles.values()), label)
+    attributes = {
+        name: Attribute(name, one.role, one.masks)
+        for name, one in profiles.items()
+        if one.role is not None
+    }
+    policy = Policy(label=target, attributes=attributes, privacy=_propose_rule(profiles.values()))
+    text = render(policy, label_profile, tuple(profiles.values()), source.origin)
+    ordered = {name: label_profile if name == label else profiles[name] for name in facts}
+    return ProposedPolicy(policy, text, ordered)
+
+
+def _propose(one: ColumnFacts) -> ColumnProfile:
+    role, reason = propose_role(one)
+    candidates = propose_masks(one, role)
+    return ColumnProfile(one, role, reason, candidates.masks, candidates.reason, candidates.unused)
+
+
+def _propose_label(one: ColumnFacts) -> tuple[Label, ColumnProfile]:
+    """Return the label, cut into bins where it is a number with many values."""
+    if one.kind is None:
+        raise DataError(
+            f"The label {one.name!r} has type {one.dtype}, which cannot be a class.",
+            hint="Choose a column of text, numbers, dates or booleans.",
+        )
+    if one.values == 0:
+        raise DataError(
+            f"The label {one.name!r} is null in every row.", hint="Choose a label that is known."
+        )
+    if one.distinct < 2:
+        raise DataError(
+            f"The label {one.name!r} has the same value in every row.",
+            hint="Advice needs a label with at least two classes.",
+        )
+    most = MOST_CLASSES if one.coded else MOST_NUMERIC_CLASSES
+    if one.kind.numeric and one.distinct > most:
+        reason = f"many numbers, so cut into {BINS} bins of about equally many rows"
+        return Label(one.name, BINS), ColumnProfile(one, None, reason)
+    if one.distinct > MOST_CLASSES:
+        raise DataError(
+            f"The label {one.name!r} has {one.distinct:,} different values; at most {MOST_CLASSES} classes are allowed.",
+            hint="Choose another label, or group its values before.",
+        )
+    return Label(one.name), ColumnProfile(one, None, "the label")
+
+
+def _propose_rule(profiles: Any) -> PrivacyRule:
+    """Return k-anonymity, and 2-diversity of the first sensitive attribute with enough values."""
+    rule: dict[str, object] = {"k": K, "suppression": SUPPRESSION}
+    for profile in profiles:
+        facts = profile.facts
+        enough = facts.distinct >= FEWEST_SENSITIVE and facts.top_share <= MOST_DOMINANT
+        if profile.role is Role.SENSITIVE and enough:
+            rule["l_diversity"] = {"attribute": profile.name, "kind": "distinct", "l": 2}
+            break
+    return PrivacyRule.parse(rule)
+
+
+def _check_scored(profiles: Sequence[ColumnProfile], label: str) -> None:
+    """Raise when nothing is left to score."""
+    if not profiles:
+        raise PolicyError(
+            f"The table has no column besides the label {label!r}.",
+            hint="Give a table with at least one attribute.",
+        )
+    if any(one.role not in (Role.IDENTIFIER, Role.IGNORE) for one in profiles):
+        return
+    shown = "; ".join(f"{show(one.name)!r} ({one.role}: {one.reason})" for one in profiles[:10])
+    more = f"; and {len(profiles) - 10:,} more" if len(profiles) > 10 else ""
+    raise PolicyError(
+        f"No column besides the label {label!r} can be masked and scored: {shown}{more}.",
+        hint="Give a table with attributes that several rows share, or write the policy by hand.",
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Return a number or date as plain data that JSON can hold."""
+    return value if value is None or isinstance(value, int | float) else str(value)

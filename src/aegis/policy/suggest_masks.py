@@ -1,0 +1,256 @@
+"""Candidate masks that fit a column: a few, from fine to coarse, chosen from its distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import ROUND_CEILING, Context, Decimal
+from typing import Any
+
+from aegis.errors import PolicyError
+from aegis.masks import Kind, Mask, parse_mask
+from aegis.policy.model import Role
+from aegis.policy.suggest_names import AGE, POSTCODE
+from aegis.policy.suggest_profile import ColumnFacts
+from aegis.policy.suggest_roles import is_code
+
+MOST_MASKS = 7
+"""Most candidates of one attribute."""
+INTERVALS = 12
+"""Intervals that the narrowest proposed width makes of the bulk of the values."""
+FEW = 5
+"""Up to this many values are not grouped by frequency unless one of them dominates."""
+ROWS_PER_VALUE = 20
+"""A quasi-identifier with fewer rows per value is not shown as it is: no class would be large."""
+FREQUENT = (2, 5, 10, 20, 50)
+"""Counts of frequent values to choose from."""
+SAFE_HARBOR_AGE = 90
+"""Ages over 89 go into one group (45 CFR 164.514(b)(2)(i)(C))."""
+
+_UNITS = (
+    (31, ("day", "week")),
+    (366, ("week", "month", "quarter")),
+    (1830, ("month", "quarter", "year")),
+)
+_LONG_UNITS = ("month", "quarter", "year")
+
+Spec = str | dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The masks proposed for one column.
+
+    Attributes
+    ----------
+    masks
+        Candidates, from fine to coarse.
+    reason
+        Why these, in half a sentence.
+    unused
+        Masks that would fit too but are left out, each with the reason.
+    """
+
+    masks: tuple[Mask, ...] = ()
+    reason: str = ""
+    unused: tuple[tuple[Mask, str], ...] = ()
+
+
+def propose_masks(one: ColumnFacts, role: Role) -> Candidates:
+    """Return the candidate masks of a column under a role.
+
+    Identifiers and ignored columns get none. Every other column gets `identity`, some coarser
+    masks and, unless it is sensitive, `suppress`; a quasi-identifier with fewer than
+    `ROWS_PER_VALUE` rows per value goes without `identity`.
+    """
+    if role is Role.IDENTIFIER:
+        token = parse_mask({"tokenise": {"key_env": "AEGIS_TOKEN_KEY"}})
+        return Candidates(
+            unused=((token, "releases a keyed token instead of dropping the column"),)
+        )
+    if role is Role.IGNORE:
+        return Candidates()
+    specs, reason = _coarser(one)
+    masks = _parse(specs, one)
+    identity, suppress = parse_mask("identity"), parse_mask("suppress")
+    unused: list[tuple[Mask, str]] = []
+    rare = role is Role.QUASI_IDENTIFIER and one.distinct * ROWS_PER_VALUE > one.values
+    if rare and masks:
+        unused.append((identity, "so many values leave classes of single rows"))
+    else:
+        masks.insert(0, identity)
+    masks = masks[: MOST_MASKS - 1]
+    if role is Role.SENSITIVE:
+        unused.append((suppress, "hides the attribute altogether"))
+    else:
+        masks.append(suppress)
+    return Candidates(tuple(masks), reason, tuple(unused))
+
+
+def _parse(specs: Sequence[Spec], one: ColumnFacts) -> list[Mask]:
+    """Return the masks of `specs`, those left out that cannot work on numbers of such a size."""
+    masks: list[Mask] = []
+    for spec in specs:
+        try:
+            mask = parse_mask(spec)
+            if one.kind is not None:
+                mask.check(one.kind, one.name)
+        except PolicyError:
+            # Widths near the limits of exact arithmetic are refused by the mask, which knows them.
+            continue
+        masks.append(mask)
+    return masks
+
+
+def _coarser(one: ColumnFacts) -> tuple[list[Spec], str]:
+    """Return masks between `identity` and `suppress`, from fine to coarse, and the reason."""
+    concept = one.concept
+    postcode = concept is not None and concept.name == POSTCODE
+    if one.distinct < 3:
+        return [], "too few values to group"
+    if one.kind is Kind.DATE:
+        return _dates(one)
+    if is_code(one) or (postcode and one.kind in (Kind.TEXT, Kind.INTEGER)):
+        return _codes(one)
+    if one.coded:
+        return _categories(one)
+    if one.kind in (Kind.INTEGER, Kind.NUMBER):
+        return _numbers(one, is_age=concept is not None and concept.name == AGE)
+    return [], "too few values to group"
+
+
+def _dates(one: ColumnFacts) -> tuple[list[Spec], str]:
+    low, high = _day(one.low), _day(one.high)
+    if low is None or high is None:
+        return [], "no range of dates"
+    days = (high - low).days
+    units = next((units for most, units in _UNITS if days <= most), _LONG_UNITS)
+    if not one.dtype.startswith("date") and "day" not in units:
+        units = ("day", *units)
+    kept = [unit for unit in units if _period(low, unit) != _period(high, unit)]
+    return [{"truncate": {"unit": unit}} for unit in kept], f"the dates span {days:,} days"
+
+
+def _day(value: Any) -> date | None:
+    if value is None:
+        return None
+    return value.date() if hasattr(value, "date") else value  # type: ignore[no-any-return]
+
+
+def _period(day: date, unit: str) -> tuple[int, ...]:
+    """Return the period in which a day falls, such that different periods differ."""
+    return {
+        "day": (day.toordinal(),),
+        "week": day.isocalendar()[:2],
+        "month": (day.year, day.month),
+        "quarter": (day.year, (day.month - 1) // 3),
+        "year": (day.year,),
+    }[unit]
+
+
+def _codes(one: ColumnFacts) -> tuple[list[Spec], str]:
+    if one.lengths is not None and one.lengths[0] == one.lengths[1]:
+        length = one.lengths[0]
+        keeps = [keep for keep in (length - 1, length - 2, length - 3) if keep > 0]
+        return [{"blur": {"keep": keep}} for keep in keeps], "a prefix of a code is a larger area"
+    longest = one.lengths[1] if one.lengths is not None else len(str(one.high))
+    hides = [hide for hide in (1, 2, 3) if hide < longest]
+    return [{"blur": {"hide": hide}} for hide in hides], "the front of a code is a larger area"
+
+
+def _categories(one: ColumnFacts) -> tuple[list[Spec], str]:
+    dominated = one.top_share >= 0.5
+    counts = [count for count in FREQUENT if count < one.distinct - 1]
+    if one.distinct <= FEW:
+        counts = [] if dominated else counts[:1]
+    counts = counts[-3:]
+    if dominated:
+        counts.insert(0, 1)
+    specs: list[Spec] = [{"keep_frequent": {"count": count}} for count in reversed(counts)]
+    return specs, "rare categories are grouped"
+
+
+def _numbers(one: ColumnFacts, *, is_age: bool) -> tuple[list[Spec], str]:
+    if one.low is None or one.low == one.high:
+        return [], "no range of numbers"
+    if one.distinct <= FEW:
+        return [{"quantiles": {"count": 2}}], "few values, halved"
+    top = _top(one, is_age=is_age)
+    if _skewed(one):
+        return [*top, *_skewed_specs(one)], "skewed, so cut by share of rows instead of width"
+    widths = _widths(one)
+    if not widths:
+        return [*top, {"quantiles": {"count": 4}}], "no round width fits, so cut by share of rows"
+    specs: list[Spec] = [{"bucketize": {"width": width}} for width in widths]
+    specs.append({"quantiles": {"count": 4}})
+    return [*top, *specs], "round widths for the bulk of the values, and quarters of the rows"
+
+
+def _skewed(one: ColumnFacts) -> bool:
+    """Return whether half the values coincide, or Kelly's skewness of the deciles exceeds 1/2."""
+    cuts = one.quantiles or {}
+    if len(cuts) < 7:
+        return False
+    low, middle, high = cuts[0.1], cuts[0.5], cuts[0.9]
+    if cuts[0.25] == cuts[0.75] or high == low:
+        return True
+    return abs((high - middle) - (middle - low)) > 0.5 * (high - low)
+
+
+def _skewed_specs(one: ColumnFacts) -> list[Spec]:
+    specs: list[Spec] = []
+    if one.kind is Kind.INTEGER and one.distinct <= 20:
+        # Counts such as children in a household: the few large ones become "so many or more".
+        at = max(int((one.quantiles or {}).get(0.9, one.low)), one.low + 1)
+        specs += [{"top_code": {"at": at}}] if at < one.high else []
+    upper = abs((one.quantiles or {}).get(0.99, 0.0))
+    if one.kind is Kind.INTEGER and 1000 <= upper < 1e18:
+        specs.append({"erase_digits": {"digits": len(str(int(upper))) - 2}})
+    if one.distinct > 20 and upper >= 20:
+        specs.append({"round": {"digits": 1}})
+    specs += [{"quantiles": {"count": count}} for count in (10, 4) if count < one.distinct]
+    return specs
+
+
+def _top(one: ColumnFacts, *, is_age: bool) -> list[Spec]:
+    """Return top coding where the largest hundredth reaches further than half the values do."""
+    if is_age and one.high > SAFE_HARBOR_AGE:
+        return [{"top_code": {"at": SAFE_HARBOR_AGE}}]
+    cuts = one.quantiles or {}
+    if one.distinct <= 20 or 0.99 not in cuts:
+        return []
+    at = _round_up(cuts[0.99])
+    long = float(one.high) - cuts[0.99] > max(cuts[0.99] - cuts[0.5], 0.0)
+    return [{"top_code": {"at": at}}] if long and at < one.high else []
+
+
+def _round_up(value: float) -> int | float:
+    """Return `value` rounded up to two significant digits, whole where it is 10 or more."""
+    rounded = Context(prec=2, rounding=ROUND_CEILING).create_decimal(Decimal(repr(value)))
+    return int(rounded) if rounded == rounded.to_integral_value() else float(rounded)
+
+
+def _widths(one: ColumnFacts) -> list[int | float]:
+    """Return up to three widths of the 1-2-5 ladder that cut the bulk of the values."""
+    cuts = one.quantiles or {}
+    low, high = float(one.low), float(one.high)
+    bulk = cuts.get(0.99, high) - cuts.get(0.01, low)
+    span = bulk if bulk > 0 else high - low
+    if not math.isfinite(span) or span <= 0:
+        return []
+    # Two neighbouring values at least must share an interval, or nothing is coarser.
+    aim = max(span / INTERVALS, 2 * span / one.distinct)
+    rung = round(3 * math.log10(aim))
+    if one.kind is Kind.INTEGER:
+        rung = max(rung, 1)
+    widths = [_ladder(rung + step) for step in range(3)]
+    return [w for w in widths if w < span and math.floor(low / w) != math.floor(high / w)]
+
+
+def _ladder(rung: int) -> int | float:
+    """Return rung 0, 1, 2, 3, ... of 1, 2, 5, 10, ...; negative rungs are below 1."""
+    power, step = divmod(rung, 3)
+    digit = (1, 2, 5)[step]
+    return digit * 10**power if power >= 0 else float(f"{digit}e{power}")

@@ -1,0 +1,345 @@
+"""What a first policy needs to know about a table, measured in a handful of queries.
+
+One aggregation over all columns of the whole table counts nulls and finds the ranges, and counts
+distinct values where the table is not large. A second, over a seeded sample where it is, finds
+quantiles and the shape of texts; a third finds the most frequent values of all categories at
+once. The number of queries does not grow with the number of columns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Any
+
+import ibis
+import ibis.expr.types as ir
+
+from aegis.errors import DataError
+from aegis.masks import Kind
+from aegis.policy.suggest_names import Concept, find_concept, names_codes
+from aegis.progress import SILENT, Progress
+from aegis.sources import Source
+
+EXACT_ROWS = 1_000_000
+"""Most rows of a table whose distinct values are counted rather than estimated from the sample."""
+SAMPLE_ROWS = 200_000
+"""Rows of the sample behind quantiles, the shape of texts and the most frequent values."""
+SHOWN_VALUES = 5
+"""Most frequent values that are kept."""
+FEWEST_ROWS = 5
+"""A value that fewer rows hold is not quoted: it could point at a person."""
+FEW_VALUES = 50
+"""Most distinct whole numbers whose frequent values are counted."""
+NEARLY_ALL = 0.95
+"""Share of different values from which a column is near-unique."""
+SHARES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
+
+SHAPES: Mapping[str, str] = {
+    "digits": r"^[0-9]+$",
+    "email": r"^[^@\s]+@[^@\s]+\.[A-Za-z]{2,}$",
+    "uuid": r"^[0-9A-Fa-f]{8}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{12}$",
+    "ip": r"^[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}$",
+    "ssn": r"^[0-9]{3}-[0-9]{2}-[0-9]{4}$",
+}
+"""Forms of text that are recognised, as regular expressions that every engine understands."""
+
+
+@dataclass(frozen=True)
+class ColumnFacts:
+    """What was measured on one column.
+
+    Attributes
+    ----------
+    name, dtype
+        The column and its Ibis data type as text.
+    spoken
+        The name without a beginning that all columns of the table share.
+    kind
+        What it holds as far as masks care; None where no mask works on it.
+    rows, nulls
+        Rows of the table, and how many of them are null here.
+    distinct
+        Number of different values, null left out, NaN counted once; 0 where `kind` is None.
+    exact
+        Whether `distinct` was counted, not estimated from a sample (`estimate_distinct`).
+    low, high
+        Least and greatest finite value of numbers and dates; None otherwise, or without values.
+    special
+        Rows that hold NaN or an infinity.
+    quantiles
+        Of finite numbers, by share of the rows (`SHARES`); empty otherwise.
+    frequent
+        The most frequent values as text with their share of all sampled rows, most frequent
+        first; only values that at least `FEWEST_ROWS` rows hold.
+    shapes
+        Of texts: the share of values that have each form of `SHAPES`.
+    lengths
+        Of texts: the least and the greatest number of characters.
+    """
+
+    name: str
+    spoken: str
+    dtype: str
+    kind: Kind | None
+    rows: int
+    nulls: int
+    distinct: int = 0
+    exact: bool = True
+    low: Any = None
+    high: Any = None
+    special: int = 0
+    quantiles: Mapping[float, float] | None = None
+    frequent: tuple[tuple[str, float], ...] = ()
+    shapes: Mapping[str, float] | None = None
+    lengths: tuple[int, int] | None = None
+
+    @property
+    def values(self) -> int:
+        """Rows that are not null."""
+        return self.rows - self.nulls
+
+    @property
+    def unique_share(self) -> float:
+        """Different values per row that is not null, from 0 to 1."""
+        return min(1.0, self.distinct / self.values) if self.values else 0.0
+
+    @property
+    def top_share(self) -> float:
+        """Share of the rows that hold the most frequent value, 0 where it was not counted."""
+        return self.frequent[0][1] if self.frequent else 0.0
+
+    @property
+    def coded(self) -> bool:
+        """Whether values are categories: text, or whole numbers whose name says that they are codes."""
+        return self.kind is Kind.TEXT or (self.kind is Kind.INTEGER and self.coded_name)
+
+    @property
+    def concept(self) -> Concept | None:
+        """What the name speaks of."""
+        return find_concept(self.spoken) or find_concept(self.name)
+
+    @property
+    def coded_name(self) -> bool:
+        """Whether the name says that whole numbers are codes, without an order."""
+        return names_codes(self.spoken)
+
+    def shape(self, name: str) -> float:
+        """Return the share of texts that have the form `name` of `SHAPES`."""
+        return (self.shapes or {}).get(name, 0.0)
+
+
+def measure_columns(source: Source, *, progress: Progress = SILENT) -> dict[str, ColumnFacts]:
+    """Measure every column of a table.
+
+    Parameters
+    ----------
+    source
+        The opened table.
+    progress
+        Receives one step of three queries.
+
+    Returns
+    -------
+    dict
+        Facts by column name, in the table's order.
+
+    Raises
+    ------
+    DataError
+        The table has no rows.
+    EngineError
+        The engine failed.
+    """
+    if source.rows == 0:
+        raise DataError(f"{source.origin} has no rows.", hint="Give a table with rows.")
+    with progress.step("Measuring columns", 3) as step:
+        step.note("counts and ranges")
+        facts = _count(source)
+        step.advance()
+        step.note("quantiles and forms")
+        sample = source.sample(SAMPLE_ROWS, seed=0)
+        facts = _describe(source, sample, facts)
+        step.advance()
+        step.note("frequent values")
+        facts = _find_frequent(source, sample, facts)
+        step.advance()
+    return {one.name: one for one in facts}
+
+
+def finite(column: ir.Column) -> ir.Value:
+    """Return the column with NaN and the infinities made null."""
+    if not column.type().is_floating():
+        return column
+    return ibis.ifelse(column.isnan() | column.isinf(), ibis.null(column.type()), column)
+
+
+def _row(source: Source, table: ir.Table, wanted: Mapping[str, ir.Value]) -> dict[str, Any]:
+    """Run one aggregation and return its one row."""
+    if not wanted:
+        return {}
+    found: dict[str, Any] = source.collect(table.aggregate(**wanted)).to_pylist()[0]
+    return found
+
+
+def _count(source: Source) -> list[ColumnFacts]:
+    """Count nulls and find ranges, of all columns in one query over the whole table."""
+    table, exact = source.table, source.rows <= EXACT_ROWS
+    wanted: dict[str, ir.Value] = {}
+    for i, name in enumerate(source.columns):
+        column = table[name]
+        kind = Kind.of(column.type())
+        wanted[f"values{i}"] = column.count()
+        if kind is None:
+            continue
+        if exact:
+            wanted[f"distinct{i}"] = column.nunique()
+        if not exact or kind.ordered:
+            wanted[f"low{i}"] = finite(column).min()
+            wanted[f"high{i}"] = finite(column).max()
+        if column.type().is_floating():
+            wanted[f"special{i}"] = (column.isnan() | column.isinf()).sum()
+    row = _row(source, table, wanted)
+    stem = common_stem(source.columns)
+    return [
+        ColumnFacts(
+            name=name,
+            spoken=name[len(stem) :],
+            dtype=str(table[name].type()),
+            kind=Kind.of(table[name].type()),
+            rows=source.rows,
+            nulls=source.rows - row[f"values{i}"],
+            distinct=row.get(f"distinct{i}") or 0,
+            exact=exact,
+            low=row.get(f"low{i}"),
+            high=row.get(f"high{i}"),
+            special=row.get(f"special{i}") or 0,
+        )
+        for i, name in enumerate(source.columns)
+    ]
+
+
+def common_stem(names: Sequence[str]) -> str:
+    """Return the beginning that all of at least four names share, empty where it is a whole name."""
+    first, last = min(names), max(names)
+    pairs = zip(first, last, strict=False)
+    stem = first[: sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))]
+    return stem if len(names) >= 4 and stem not in names else ""
+
+
+def estimate_distinct(rows: int, sampled: int, seen: int) -> int:
+    """Estimate how many different values a table holds from those seen in a sample.
+
+    Solves D (1 - (1 - q)^(rows / D)) = seen for D, with q = sampled / rows: the expected number of
+    values seen when D values are equally frequent and each row is drawn with probability q. For
+    values of different frequencies fewer are expected, so the estimate is then too low; it never
+    is below `seen` or above `rows`.
+
+    Parameters
+    ----------
+    rows, sampled
+        Rows that are not null, of the table and of the sample.
+    seen
+        Different values in the sample.
+    """
+    if seen >= sampled or sampled >= rows:
+        return rows if sampled < rows else seen
+    missed = math.log1p(-sampled / rows)
+    low, high = math.log(seen), math.log(rows)
+    for _ in range(60):
+        middle = (low + high) / 2
+        size = math.exp(middle)
+        if -size * math.expm1(missed * rows / size) < seen:
+            low = middle
+        else:
+            high = middle
+    return min(rows, max(seen, round(math.exp(high))))
+
+
+def _describe(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) -> list[ColumnFacts]:
+    """Find quantiles of numbers and the form of texts, of all columns in one query."""
+    wanted: dict[str, ir.Value] = {}
+    for i, one in enumerate(facts):
+        if one.kind is None or (one.exact and one.distinct < 2):
+            continue
+        column = sample[one.name]
+        if not one.exact:
+            wanted[f"sampled{i}"] = column.count()
+            wanted[f"seen{i}"] = column.nunique()
+        if one.kind.numeric:
+            wanted[f"quantiles{i}"] = finite(column.cast("float64")).quantile(list(SHARES))
+        elif one.kind is Kind.TEXT:
+            text = column.cast("string")
+            wanted[f"shortest{i}"] = text.length().min()
+            wanted[f"longest{i}"] = text.length().max()
+            for shape, pattern in SHAPES.items():
+                wanted[f"{shape}{i}"] = text.re_search(pattern).cast("float64").mean()
+    row = _row(source, sample, wanted)
+    return [_described(one, i, row) for i, one in enumerate(facts)]
+
+
+def _described(one: ColumnFacts, i: int, row: Mapping[str, Any]) -> ColumnFacts:
+    if f"seen{i}" in row:
+        one = _estimated(one, row[f"sampled{i}"], row[f"seen{i}"])
+    quantiles = row.get(f"quantiles{i}")
+    if quantiles:
+        pairs = zip(SHARES, quantiles, strict=True)
+        return replace(one, quantiles={s: float(q) for s, q in pairs if q is not None})
+    if row.get(f"shortest{i}") is not None:
+        return replace(
+            one,
+            lengths=(row[f"shortest{i}"], row[f"longest{i}"]),
+            shapes={shape: row[f"{shape}{i}"] for shape in SHAPES},
+        )
+    return one
+
+
+def _estimated(one: ColumnFacts, sampled: int, seen: int) -> ColumnFacts:
+    """Return the facts with the number of values estimated; the whole table tells 0, 1 and more."""
+    distinct = estimate_distinct(one.values, sampled, seen) if seen else 0
+    least = min(one.values, int(one.low is not None) + int(one.low != one.high))
+    ordered = one.kind is not None and one.kind.ordered
+    return replace(
+        one,
+        distinct=max(distinct, least, int(one.special > 0)),
+        low=one.low if ordered else None,
+        high=one.high if ordered else None,
+    )
+
+
+def _find_frequent(
+    source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]
+) -> list[ColumnFacts]:
+    """Find the most frequent values of all categories in one query: stack, group, rank."""
+    wanted = {
+        f"c{i}": sample[one.name].cast("string") for i, one in enumerate(facts) if _countable(one)
+    }
+    if not wanted:
+        return list(facts)
+    stacked = sample.select(**wanted).pivot_longer(
+        ibis.selectors.all(), names_to="column", values_to="value"
+    )
+    grouped = (
+        stacked.filter(stacked["value"].notnull())
+        .group_by("column", "value")
+        .aggregate(n=lambda t: t.count())
+    )
+    rank = ibis.row_number().over(group_by="column", order_by=[ibis.desc("n"), "value"])
+    shown = grouped.mutate(rank=rank).filter(lambda t: t["rank"] < SHOWN_VALUES)
+    rows = source.collect(shown.order_by("column", "rank")).to_pylist()
+    total = _row(source, sample, {"total": sample.count()})["total"]
+    found: dict[str, list[tuple[str, float]]] = {}
+    for row in rows:
+        if row["n"] >= FEWEST_ROWS:
+            found.setdefault(row["column"], []).append((row["value"], row["n"] / total))
+    return [replace(one, frequent=tuple(found.get(f"c{i}", ()))) for i, one in enumerate(facts)]
+
+
+def _countable(one: ColumnFacts) -> bool:
+    if one.kind is Kind.INTEGER:
+        return one.distinct <= FEW_VALUES or one.coded
+    return one.kind in (Kind.TEXT, Kind.BOOLEAN) or (
+        one.kind is Kind.NUMBER and 0 < one.distinct <= FEW_VALUES
+    )

@@ -1,0 +1,223 @@
+"""A proposed policy as commented YAML that a person edits."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from aegis.masks import Kind
+from aegis.policy.load import VERSION
+from aegis.policy.model import Policy, Role
+
+if TYPE_CHECKING:
+    from aegis.policy.suggest import ColumnProfile
+    from aegis.policy.suggest_profile import ColumnFacts
+
+MOST_SHOWN = 40
+"""Characters of a name or value that a comment shows."""
+_LONGEST_KEY = 120
+"""Longer keys need YAML's explicit form, "? key"; its own limit is 1,024 characters on one line."""
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+
+
+def show(value: object, *, most: int = MOST_SHOWN) -> str:
+    """Return a value as text for a comment: one line of printable characters, cut at `most`."""
+    text = str(value)
+    cut = text if len(text) <= most else text[: most - 3] + "..."
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
+
+
+def scalar(text: str) -> str:
+    """Return a text as a YAML scalar on one line that reads back as this text, quoted if need be."""
+    if _PLAIN.fullmatch(text) and yaml.safe_load(text) == text:
+        return text
+    written: str = yaml.safe_dump(text, default_style='"', allow_unicode=True, width=math.inf)
+    return written.rstrip("\n")
+
+
+def flow(value: Any) -> str:
+    """Return a list or mapping as YAML on one line."""
+    written: str = yaml.safe_dump(
+        value, default_flow_style=True, allow_unicode=True, sort_keys=False, width=math.inf
+    )
+    return written.rstrip("\n")
+
+
+def describe(facts: ColumnFacts) -> str:
+    """Return type, number of values, range or frequent values, and nulls of a column."""
+    parts = [show(facts.dtype)]
+    if facts.kind is not None:
+        about = "" if facts.exact else "about "
+        values = "value" if facts.distinct == 1 else "values"
+        parts.append(f"{about}{facts.distinct:,} {values}")
+    if facts.low is not None:
+        parts.append(f"{_number(facts.low)} to {_number(facts.high)}")
+    if facts.special:
+        parts.append(f"{facts.special:,} NaN or infinite")
+    if facts.nulls:
+        parts.append(f"{facts.nulls:,} null ({_percent(facts.nulls / facts.rows)})")
+    else:
+        parts.append("no nulls")
+    return ", ".join(parts)
+
+
+def frequent_values(facts: ColumnFacts) -> str:
+    """Return the most frequent values and their shares, empty where none may be shown."""
+    return ", ".join(f"{show(text)} ({_percent(share)})" for text, share in facts.frequent)
+
+
+def _number(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else show(value)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def render(
+    policy: Policy, label: ColumnProfile, columns: tuple[ColumnProfile, ...], origin: str
+) -> str:
+    """Return the YAML of a proposed policy.
+
+    Parameters
+    ----------
+    policy
+        The policy itself.
+    label
+        What was found on the label.
+    columns
+        What was found on every other column, and why each was proposed as it is.
+    origin
+        What the user called the table.
+    """
+    lines = [
+        *_header(policy, label, columns, origin),
+        "",
+        f"version: {VERSION}",
+        "",
+        *_label(policy, label),
+        "",
+        "# How configurations are scored; `aegis measures` lists all.",
+        f"measure: {policy.measure}",
+        "",
+        *_privacy(policy, columns),
+        "",
+        "# A value that a mask does not know when it is applied: error | suppress",
+        "# unseen: error",
+        "",
+        "attributes:",
+    ]
+    for column in columns:
+        lines += _attribute(column)
+        lines.append("")
+    lines += [
+        "# To compare a few configurations of your own instead of generated ones, name them here:",
+        "# configurations:",
+        "#   coarse: {ATTRIBUTE: MASK, ATTRIBUTE: MASK}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _header(
+    policy: Policy, label: ColumnProfile, columns: tuple[ColumnProfile, ...], origin: str
+) -> Iterator[str]:
+    name = show(PurePath(origin).name or origin)
+    yield f"# A first policy for {name} ({label.facts.rows:,} rows, {len(columns) + 1:,} columns), proposed by `aegis init`."
+    yield "#"
+    yield "# It is a guess from names and values. Read every entry: correct the roles, delete masks that make"
+    yield "# no sense, add others (`aegis masks` lists all), then run"
+    yield "#"
+    yield f"#   aegis advise {name} --policy policy.yaml"
+    yield "#"
+    yield "# Roles: identifier        names a person; dropped, or released as a keyed token"
+    yield "#        quasi-identifier  known to others, identifying in combination; forms the classes of the rule"
+    yield "#        sensitive         must not be learned about a person; released and protected by the rule"
+    yield "#        feature           neither; released, and no part of the classes"
+    yield "#        ignore            neither scored nor released"
+    yield "#"
+    yield "# Comments quote ranges and frequent values of the table: delete them before you pass this file on."
+    if not label.facts.exact or not all(c.facts.exact for c in columns):
+        yield '# "About": estimated within a few per cent, as the table is large.'
+    if not policy.quasi_identifiers:
+        yield "#"
+        yield "# WARNING: no column looks like a quasi-identifier. Unless you name some, the rule protects nothing."
+
+
+def _label(policy: Policy, label: ColumnProfile) -> Iterator[str]:
+    facts, column = label.facts, scalar(policy.label.column)
+    yield f"# The class to predict: {describe(facts)}"
+    if shown := frequent_values(facts):
+        yield f"# most frequent: {shown}"
+    if policy.label.bins is None:
+        yield f"label: {column}"
+        if facts.kind is not None and facts.kind.numeric and facts.distinct > 2:
+            yield f"# label: {{column: {column}, bins: 2}}   # cut into quantile bins instead"
+    else:
+        yield f"# {label.reason}"
+        yield f"label: {{column: {column}, bins: {policy.label.bins}}}"
+
+
+def _privacy(policy: Policy, columns: tuple[ColumnProfile, ...]) -> Iterator[str]:
+    yield "# What a release must meet; `aegis privacy-models` lists all models."
+    yield "privacy:"
+    rule = policy.privacy.to_mapping()
+    yield f"  k: {rule['k']}                # every combination of quasi-identifiers is shared by so many rows"
+    yield f"  suppression: {rule['suppression']}   # share of rows that may be removed to get there"
+    protected = rule.get("l_diversity")
+    if protected is not None:
+        yield "  # every class holds at least so many different values of the sensitive attribute"
+        yield f"  l_diversity: {flow(protected)}"
+    others = [
+        c for c in columns if c.role is Role.SENSITIVE and c.name not in policy.privacy.sensitive
+    ]
+    for column in others:
+        option = flow({"attribute": column.name, "kind": "distinct", "l": 2})
+        why = (
+            "too few values, or one that dominates"
+            if protected is None
+            else "a second one: make it a list"
+        )
+        yield f"  # l_diversity: {option}   # {why}"
+    if protected is None and not others:
+        yield "  # l_diversity: {attribute: NAME, kind: distinct, l: 2}   # NAME needs the role sensitive"
+
+
+def _attribute(column: ColumnProfile) -> Iterator[str]:
+    facts = column.facts
+    shown = column.role is not Role.IDENTIFIER
+    about = describe(facts) if shown else _without_range(facts)
+    yield f"  # {about}"
+    if shown and (values := frequent_values(facts)):
+        yield f"  # most frequent: {values}"
+    yield f"  # {column.role}: {column.reason}"
+    if column.masks_reason:
+        yield f"  # masks: {column.masks_reason}"
+    yield from _entry(column)
+    for mask, why in column.unused:
+        yield f"    # masks: [{flow([mask.spec()])[1:-1]}]   # {why}"
+    if column.role is Role.QUASI_IDENTIFIER and facts.kind is Kind.TEXT and facts.distinct > 2:
+        yield "    # hierarchy: FILE.csv   # generalisation in ARX format; each level becomes a candidate"
+
+
+def _without_range(facts: ColumnFacts) -> str:
+    """Describe an identifier without quoting any value of it."""
+    nulls = f"{facts.nulls:,} null" if facts.nulls else "no nulls"
+    about = "" if facts.exact else "about "
+    return f"{show(facts.dtype)}, {about}{facts.distinct:,} values, {nulls}"
+
+
+def _entry(column: ColumnProfile) -> Iterator[str]:
+    key = scalar(column.name)
+    if len(key) > _LONGEST_KEY:
+        yield f"  ? {key}"
+        yield f"  : role: {column.role}"
+    else:
+        yield f"  {key}:"
+        yield f"    role: {column.role}"
+    if column.masks:
+        yield f"    masks: {flow([mask.spec() for mask in column.masks])}"
