@@ -86,6 +86,8 @@ def exact_partition(
     None where there is none.
     """
     given = list(costs)
+    if not given:
+        return None
     cover = np.zeros((rows + 1, len(given)))
     for column, block in enumerate(given):
         cover[list(block), column] = 1

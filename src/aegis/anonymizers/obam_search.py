@@ -16,6 +16,8 @@ LLOYD_ROUNDS = 25
 SWEEPS = 60
 ALL_PAIRS = 1_500
 """Up to so many records, every pair is tried as a swap."""
+BALANCED_UP_TO = 200
+"""Up to so many records, starts of balanced diversity are tried as well."""
 SWAP_TRIES = 1_000
 """On larger tables, so many records are tried per sweep, against their best target cluster."""
 CHAINS = (1, 4, 12)
@@ -117,6 +119,15 @@ def start(instance: Instance, clusters: int, k: int, random: np.random.Generator
         state = State(instance, of, clusters)
     _fill(state, k)
     return state.copy()
+
+
+def balanced(instance: Instance, clusters: int, random: np.random.Generator) -> State:
+    """Return clusters among which the sensitive values are dealt out evenly, at random."""
+    shuffled = random.permutation(len(instance))
+    order = shuffled[np.lexsort(instance.sensitive[shuffled].T)]
+    of = np.empty(len(instance), dtype=np.int64)
+    of[order] = np.arange(len(instance)) % clusters
+    return State(instance, of, clusters)
 
 
 def _around(instance: Instance, seeds: Integers) -> State:
@@ -407,7 +418,8 @@ def optimise(
 
     Every start first descends on information loss alone; the lowest loss met is MIN(IL). For a
     weight above 0 each start then alternates between raising the least entropies and descending
-    on the whole objective.
+    on the whole objective. Small tables are also searched from clusters of balanced diversity,
+    which large weights are nearer to.
     """
     total = instance.total
     ceilings = tuple(math.log2(size) if size > 1 else 1.0 for size in instance.sensitive_sizes)
@@ -425,13 +437,16 @@ def optimise(
         objective = Objective(total, least, weight, ceilings)
         candidates: list[State] = []
         settled = converged
-        for origin in states:
+        origins = list(states)
+        if objective.looks_at_diversity and len(instance) <= BALANCED_UP_TO:
+            origins += [balanced(instance, clusters, random) for _ in range(starts)]
+        for origin in origins:
             state = origin.copy()
             if objective.looks_at_diversity:
                 settled &= _alternate(state, k, objective, rounds)
             candidates.append(state.copy())
-            if step is not None:
-                step.advance()
+        if step is not None:
+            step.advance(starts)
         costs = [_value(objective, state) for state in candidates]
         found.append((weight, candidates[int(np.argmin(costs))], settled))
     least = min([least, *(s.loss / total for _, s, _ in found if total > 0)])
