@@ -9,13 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
 from aegis.errors import PolicyError, choices
 from aegis.masks import Hierarchy, Identity, Mask, Suppress, parse_mask
 from aegis.measures import MEASURES
-from aegis.policy.lines import Located, read_yaml
+from aegis.policy.lines import Located, read_yaml, write_yaml
 from aegis.policy.model import Attribute, Configuration, Label, Policy, Role, Unseen
 from aegis.policy.schema import AttributeShape, LabelShape, PolicyShape, Shape
 from aegis.privacy import PrivacyRule
@@ -39,8 +38,7 @@ def load_policy(source: str | Path | Mapping[str, Any]) -> Policy:
         line.
     """
     if isinstance(source, Mapping):
-        text = yaml.safe_dump(_plain(source), sort_keys=False, allow_unicode=True)
-        return _Loader(read_yaml(text, "policy"), Path()).load()
+        return _Loader(read_yaml(write_yaml(_plain(source)), "policy"), Path()).load()
     path = Path(source)
     return _Loader(read_yaml(_read(path, "policy"), str(path)), path.parent).load()
 
@@ -65,22 +63,20 @@ def load_configurations(path: str | Path, policy: Policy) -> dict[str, Configura
             f"{located.where('configurations')}: no configurations.", hint="Give at least one."
         )
     return {
-        str(name): _configuration(
-            str(name), masks, policy.attributes, located, ("configurations", str(name))
-        )
+        name: _configuration(name, masks, policy.attributes, located, ("configurations", name))
         for name, masks in found.items()
     }
 
 
 def dump_policy(policy: Policy) -> str:
     """Return the policy as YAML that `load_policy` reads back to an equal policy."""
-    return yaml.safe_dump(policy_mapping(policy), sort_keys=False, allow_unicode=True)
+    return write_yaml(policy_mapping(policy))
 
 
 def dump_configurations(configurations: Mapping[str, Configuration]) -> str:
     """Return configurations as YAML that `load_configurations` reads back."""
     data = {"configurations": {name: c.spec() for name, c in configurations.items()}}
-    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+    return write_yaml(data)
 
 
 def policy_mapping(policy: Policy) -> dict[str, Any]:
@@ -160,7 +156,7 @@ class _Loader:
         with _at(self.located, "measure"):
             MEASURES.get(shape.measure)
         with _at(self.located, "privacy"):
-            privacy = PrivacyRule.parse(shape.privacy)
+            privacy = PrivacyRule.parse(shape.privacy) if shape.privacy else PrivacyRule()
         attributes = {
             name: self._attribute(name, entry) for name, entry in shape.attributes.items()
         }
@@ -185,9 +181,6 @@ class _Loader:
                 f"{self.located.origin} is not a mapping.",
                 hint="A policy starts with `version: 1`.",
             )
-        for key in ("attributes", "configurations"):
-            if isinstance(data.get(key), dict):
-                data = {**data, key: {str(name): entry for name, entry in data[key].items()}}
         try:
             return PolicyShape.model_validate(data)
         except ValidationError as error:
@@ -196,7 +189,9 @@ class _Loader:
     def _shape_error(self, error: ValidationError) -> PolicyError:
         """Return the first shape error with its line, and the nearest key for an unknown one."""
         first = error.errors()[0]
-        path = tuple(p for p in first["loc"] if p not in ("str", "dict[str,any]"))
+        # From the fourth part on, what is not an index says which side of "text or mapping" failed.
+        path = tuple(p for i, p in enumerate(first["loc"]) if i < 3 or isinstance(p, int))
+        either = len(path) < len(first["loc"])
         name = ".".join(map(str, path))
         where = self.located.where(*path)
         if first["type"] == "extra_forbidden":
@@ -209,7 +204,8 @@ class _Loader:
         if first["type"] == "missing":
             return PolicyError(f"{where}: {name!r} is missing.", hint="Add it.")
         given = first.get("input")
-        return PolicyError(f"{where}: {name} is {given!r}.", hint=f"{first['msg']}.")
+        hint = "Input should be a text or a mapping." if either else f"{first['msg']}."
+        return PolicyError(f"{where}: {name} is {given!r}.", hint=hint)
 
     def _attribute(self, name: str, entry: AttributeShape) -> Attribute:
         role = Role(entry.role)
@@ -262,10 +258,10 @@ def _configuration(
     found: dict[str, Mask] = {}
     scored = {n: a for n, a in attributes.items() if a.scored}
     for given, spec in masks.items():
-        with _at(located, *path, str(given)):
-            if str(given) not in scored:
+        with _at(located, *path, given):
+            if given not in scored:
                 raise PolicyError.unknown(f"attribute in configuration {name!r}:", given, scored)
-            attribute = scored[str(given)]
+            attribute = scored[given]
             where = f"attribute {attribute.name!r}"
             found[attribute.name] = parse_mask(spec, hierarchy=attribute.hierarchy, where=where)
     for attribute in scored.values():

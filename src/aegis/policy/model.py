@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from aegis.errors import PolicyError
-from aegis.masks import Hierarchy, Mask
+from aegis.masks import Hierarchy, Mask, Suppress, Tokenise
 from aegis.privacy import PrivacyRule
 
 
@@ -132,7 +132,32 @@ class Policy:
                 "The policy names no attribute that can be scored.",
                 hint="Give at least one attribute besides the label the role quasi-identifier, sensitive or feature.",
             )
+        self._check_label()
+        self._check_identifiers()
         self._check_sensitive()
+
+    def _check_label(self) -> None:
+        own = self.label_attribute
+        if own is not None and not own.scored:
+            raise PolicyError(
+                f"The label {own.name!r} has the role {own.role}, but a label is always released.",
+                hint="Leave it out of the attributes, or give it the role quasi-identifier, sensitive or feature.",
+            )
+
+    def _check_identifiers(self) -> None:
+        """Refuse masks that would release an identifier as it is, or in part."""
+        for attribute in self.with_role(Role.IDENTIFIER):
+            if any(not isinstance(mask, Tokenise | Suppress) for mask in attribute.masks):
+                shown = ", ".join(map(str, attribute.masks))
+                raise PolicyError(
+                    f"The identifier {attribute.name!r} has the masks {shown}, which would release it.",
+                    hint="Leave the masks out and it is dropped, or write `masks: [{tokenise: {key_env: NAME}}]`.",
+                )
+            if len(attribute.masks) > 1:
+                raise PolicyError(
+                    f"The identifier {attribute.name!r} has {len(attribute.masks)} masks.",
+                    hint="Give it one: identifiers have no part in the search.",
+                )
 
     def _check_sensitive(self) -> None:
         for name in self.privacy.sensitive:

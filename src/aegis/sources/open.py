@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import glob
-from collections import Counter
+import gzip
+import io
+import zlib
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import ibis
 import ibis.expr.types as ir
 import pyarrow as pa
@@ -21,6 +24,7 @@ _PARQUET = {".parquet", ".pq"}
 _ARROW = {".arrow", ".feather", ".ipc"}
 _CSV = {".csv", ".tsv", ".txt"}
 _JSON = {".jsonl", ".ndjson"}
+_FILE_ROW = "file_row_number"
 _FILE = 1 << 40
 """More rows than one file has."""
 FORMATS = "CSV (.csv .tsv .txt, also .gz), Parquet (.parquet .pq), Arrow (.arrow .feather .ipc), JSON lines (.jsonl .ndjson)"
@@ -119,10 +123,11 @@ def _open_path(given: str) -> Source:
             if suffix in _JSON:
                 return Source(_materialise(embedded().read_json(names)), given, files)
             return Source(_read_csv(given, files), given, files)
-    except (EngineError, pa.ArrowException, OSError) as error:
-        reason = getattr(error, "message", str(error)).splitlines()[0]
+    except (EngineError, pa.ArrowException, OSError, EOFError, zlib.error, csv.Error) as error:
+        cause = error.__cause__ if isinstance(error, EngineError) else error
+        reason = (str(cause).strip() or type(cause).__name__).splitlines()[0].rstrip(".")
         raise DataError(
-            f"Cannot read {given}: {reason}",
+            f"Cannot read {given}: {reason}.",
             hint="Check that the file is complete, is of the format that its name says, and is encoded in UTF-8.",
         ) from error
 
@@ -178,21 +183,23 @@ def _open_parquet(given: str, files: tuple[Path, ...]) -> Source:
     connection = embedded()
     with engine_errors(given):
         table = connection.read_parquet(names, hive_partitioning=True)
-        if ROW_NUMBER in table.columns:
+        if _FILE_ROW in table.columns:  # the engine would refuse a second one
             return Source(table, given, files)
-        return Source(table, given, files, _numbered(names))
+        return Source(table, given, files, _numbered(names, table.schema()))
 
 
-def _numbered(names: list[str]) -> ir.Table:
+def _numbered(names: list[str], schema: ibis.Schema) -> ir.Table:
     """Return the rows of Parquet files with a number that no two of them share.
 
     The engine numbers the rows of each file from 0; the index of the file makes them differ.
     """
     listed = ", ".join("'" + name.replace("'", "''") + "'" for name in names)
-    return embedded().sql(
-        f"SELECT * REPLACE ({ROW_NUMBER} + CAST(file_index AS BIGINT) * {_FILE} AS {ROW_NUMBER}) "
+    query = (
+        f"SELECT * EXCLUDE ({_FILE_ROW}), "
+        f"{_FILE_ROW} + CAST(file_index AS BIGINT) * {_FILE} AS {ROW_NUMBER} "
         f"FROM read_parquet([{listed}], hive_partitioning = true, file_row_number = true)"
     )
+    return embedded().sql(query, schema=ibis.schema({**schema, ROW_NUMBER: "int64"}))
 
 
 def _materialise(view: ir.Table) -> ir.Table:
@@ -201,42 +208,71 @@ def _materialise(view: ir.Table) -> ir.Table:
 
 
 def _read_csv(given: str, files: tuple[Path, ...]) -> ir.Table:
-    _refuse_duplicates(_header(files[0]), given)
+    for file in files:
+        _check_complete(file)
+    header, separator = _header(files[0])
+    _refuse_duplicates(header, given)
+    # The engine, left to itself, takes another separator where rows differ in length, and then
+    # reads each row as one text.
+    options = {"header": True} | ({"delim": separator} if len(header) > 1 else {})
     names = [str(file) for file in files]
-    codes = _columns_with_leading_zeros(names)
+    try:
+        return _typed_csv(names, options)
+    except duckdb.ConversionException:
+        # The first rows suggested a type that a later one does not have: look at all of them.
+        return _typed_csv(names, {**options, "sample_size": -1})
+
+
+def _typed_csv(names: list[str], options: dict[str, Any]) -> ir.Table:
+    codes = _columns_with_leading_zeros(names, options)
     types = {"types": dict.fromkeys(codes, "VARCHAR")} if codes else {}
-    return _materialise(embedded().read_csv(names, header=True, **types))
+    return _materialise(embedded().read_csv(names, **options, **types))
 
 
-def _columns_with_leading_zeros(names: list[str], rows: int = 100_000) -> list[str]:
+def _columns_with_leading_zeros(names: list[str], options: dict[str, Any]) -> list[str]:
     """Return the columns that look like numbers but hold codes such as 01234.
 
     A type sniffer would read them as integers and lose the zeros, and with them the prefix that
-    a mask keeps.
+    a mask keeps. All rows are looked at: sorted codes may have their zeros at the end.
     """
     connection = embedded()
-    guessed = connection.read_csv(names, header=True).schema()
+    guessed = connection.read_csv(names, **options).schema()
     integers = [column for column, dtype in guessed.items() if dtype.is_integer()]
     if not integers:
         return []
-    text = connection.read_csv(names, header=True, all_varchar=True).limit(rows)
+    text = connection.read_csv(names, **options, all_varchar=True)
     found = text.aggregate(
-        **{str(i): text[c].re_search(r"^-?0[0-9]").any() for i, c in enumerate(integers)}
+        **{
+            str(i): (text[column].like("0_%") | text[column].like("-0_%")).any()
+            for i, column in enumerate(integers)
+        }
     )
     row = connection.to_pyarrow(found).to_pylist()[0]
     return [column for i, column in enumerate(integers) if row[str(i)]]
 
 
-def _header(file: Path) -> list[str]:
-    """Return the column names of a CSV file as written (the engine would rename duplicates)."""
-    import gzip
+def _opened(file: Path) -> Any:
+    """Return a file opened for reading bytes, `.gz` looked through."""
+    return gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb")
 
-    opener = gzip.open if file.suffix.lower() == ".gz" else open
-    with opener(file, "rt", encoding="utf-8-sig", newline="", errors="replace") as handle:
-        line = handle.readline()
-    counts = Counter({d: line.count(d) for d in ",;\t|"})
-    delimiter = counts.most_common(1)[0][0]
-    return next(csv.reader([line], delimiter=delimiter), [])
+
+def _check_complete(file: Path) -> None:
+    """Raise `EOFError` when a compressed file ends too early, which the engine does not mind."""
+    if file.suffix.lower() == ".gz":
+        with _opened(file) as handle:
+            while handle.read(1 << 20):
+                pass
+
+
+def _header(file: Path) -> tuple[list[str], str]:
+    """Return the column names of a CSV file as written, and the separator between them.
+
+    The engine would rename duplicates. The separator is the one that gives the most columns.
+    """
+    with _opened(file) as handle:
+        start = handle.read(1 << 16).decode("utf-8-sig", errors="replace")
+    headers = [(next(csv.reader(io.StringIO(start), delimiter=d), []), d) for d in ",;\t|"]
+    return max(headers, key=lambda found: len(found[0]))
 
 
 def _refuse_duplicates(names: list[str], origin: str) -> None:

@@ -18,7 +18,7 @@ from ibis.common.exceptions import IbisError
 
 from aegis.errors import DataError, EngineError
 
-ROW_NUMBER = "file_row_number"
+ROW_NUMBER = "aegis_row_number"
 """Name of the column of `Source.numbered` that tells rows apart, from 0, below 2**62."""
 _BUCKETS = 1 << 30
 

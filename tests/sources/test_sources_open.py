@@ -1,0 +1,323 @@
+"""Every format and every object opens as the table that it holds; what cannot be read says why."""
+
+from __future__ import annotations
+
+import gzip
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import ibis
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aegis.errors import DataError
+from aegis.sources import Source, open_table
+
+ROWS = [
+    {"zip": "01234", "age": 39, "name": "Zoë", "label": True},
+    {"zip": "99999", "age": None, "name": "a, b", "label": False},
+    {"zip": "00001", "age": 7, "name": None, "label": True},
+]
+COLUMNS = ("zip", "age", "name", "label")
+
+
+def rows(table: Any) -> list[dict[str, Any]]:
+    source = open_table(table)
+    return source.collect(source.table).to_pylist()
+
+
+def as_csv(separator: str = ",", *, bom: bool = False) -> bytes:
+    lines = [
+        separator.join(COLUMNS),
+        separator.join(["01234", "39", "Zoë", "true"]),
+        separator.join(["99999", "", '"a, b"', "false"]),
+        separator.join(["00001", "7", "", "true"]),
+    ]
+    return ("\ufeff" if bom else "").encode() + ("\n".join(lines) + "\n").encode()
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("bom", [False, True])
+def test_csv_of_any_separator_and_mark(tmp_path: Path, separator: str, bom: bool) -> None:
+    file = tmp_path / "people.csv"
+    file.write_bytes(as_csv(separator, bom=bom))
+    assert rows(file) == ROWS
+    assert rows(str(file)) == ROWS
+
+
+def test_compressed_csv(tmp_path: Path) -> None:
+    file = tmp_path / "people.csv.gz"
+    file.write_bytes(gzip.compress(as_csv()))
+    assert rows(file) == ROWS
+
+
+def test_one_column_and_quoted_names(tmp_path: Path) -> None:
+    file = tmp_path / "one.csv"
+    file.write_text('"hours, per week"\n40\n35\n')
+    assert rows(file) == [{"hours, per week": 40}, {"hours, per week": 35}]
+
+
+def test_windows_line_ends(tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_bytes(as_csv().replace(b"\n", b"\r\n"))
+    assert rows(file) == ROWS
+
+
+@given(codes=st.lists(st.from_regex(r"[0-9]{1,6}", fullmatch=True), min_size=1, max_size=20))
+def test_codes_keep_their_leading_zeros(
+    codes: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    file = tmp_path_factory.mktemp("codes") / "codes.csv"
+    file.write_text("row,code\n" + "".join(f"{i + 1},{code}\n" for i, code in enumerate(codes)))
+    found = [row["code"] for row in rows(file)]
+    padded = any(len(code) > 1 and code.startswith("0") for code in codes)
+    assert found == (codes if padded else [int(code) for code in codes])
+
+
+def test_zeros_and_types_that_come_late(tmp_path: Path) -> None:
+    file = tmp_path / "late.csv"
+    many = 150_000
+    file.write_text("n,code\n" + "1,2\n" * many + "1,02\nx,3\n")
+    source = open_table(file)
+    schema = source.table.schema()
+    assert schema["n"].is_string()
+    assert schema["code"].is_string()
+    table = source.table
+    found = source.collect(table.group_by("n", "code").aggregate(rows=table.count()))
+    assert {(r["n"], r["code"]): r["rows"] for r in found.to_pylist()} == {
+        ("1", "2"): many,
+        ("1", "02"): 1,
+        ("x", "3"): 1,
+    }
+
+
+def arrow() -> pa.Table:
+    return pa.Table.from_pylist(ROWS)
+
+
+def test_parquet(tmp_path: Path) -> None:
+    pq.write_table(arrow(), tmp_path / "people.parquet")
+    assert rows(tmp_path / "people.parquet") == ROWS
+
+
+@pytest.mark.parametrize("extension", ["arrow", "feather", "ipc"])
+def test_arrow_files(tmp_path: Path, extension: str) -> None:
+    file = tmp_path / f"people.{extension}"
+    pyarrow.feather.write_feather(arrow(), file, compression="uncompressed")
+    assert rows(file) == ROWS
+
+
+@pytest.mark.parametrize("extension", ["jsonl", "ndjson"])
+def test_json_lines(tmp_path: Path, extension: str) -> None:
+    file = tmp_path / f"people.{extension}"
+    pd.DataFrame(ROWS).astype({"age": "Int64"}).to_json(file, orient="records", lines=True)
+    assert rows(file) == ROWS
+
+
+def test_globs_and_folders(tmp_path: Path) -> None:
+    for part in ("b", "a"):
+        pq.write_table(pa.table({"part": [part], "n": [1]}), tmp_path / f"{part}.parquet")
+    assert [row["part"] for row in rows(str(tmp_path / "*.parquet"))] == ["a", "b"]
+    assert [row["part"] for row in rows(tmp_path)] == ["a", "b"]
+    assert open_table(tmp_path).files == (tmp_path / "a.parquet", tmp_path / "b.parquet")
+
+
+def test_partitioned_folders_give_their_keys_as_columns(tmp_path: Path) -> None:
+    for year in (2023, 2024):
+        folder = tmp_path / f"year={year}"
+        folder.mkdir()
+        pq.write_table(pa.table({"n": [year % 100]}), folder / "part.parquet")
+    found = sorted((row["year"], row["n"]) for row in rows(tmp_path))
+    assert found == [(2023, 23), (2024, 24)]
+
+
+def test_a_quote_in_a_path(tmp_path: Path) -> None:
+    folder = tmp_path / "o'brien"
+    folder.mkdir()
+    for part in ("a", "b"):
+        pq.write_table(arrow(), folder / f"{part}.parquet")
+    source = open_table(folder)
+    assert source.rows == 6
+    assert source.collect(source.sample(3, seed=0)).num_rows <= 6
+
+
+def test_pandas() -> None:
+    frame = pd.DataFrame(
+        {
+            "category": pd.Categorical(["x", "y", None]),
+            "number": [1.5, np.nan, 2.0],
+            "when": pd.to_datetime(["2024-01-31", None, "2024-02-01"]),
+            "mixed": ["a", None, "b"],
+            "whole": pd.array([1, None, 3], dtype="Int64"),
+        },
+        index=[7, 8, 9],
+    )
+    found = rows(frame)
+    assert [row["category"] for row in found] == ["x", "y", None]
+    # In pandas NaN is how a missing number is written.
+    assert [row["number"] for row in found] == [1.5, None, 2.0]
+    assert [row["when"] for row in found] == [datetime(2024, 1, 31), None, datetime(2024, 2, 1)]
+    assert [row["mixed"] for row in found] == ["a", None, "b"]
+    assert [row["whole"] for row in found] == [1, None, 3]
+    assert set(found[0]) == set(frame.columns)
+
+
+def test_pandas_of_mixed_types() -> None:
+    with pytest.raises(DataError, match="mixes types"):
+        open_table(pd.DataFrame({"a": [1, "x", object()]}))
+
+
+def test_polars() -> None:
+    frame = pl.DataFrame(ROWS).with_columns(pl.col("zip").cast(pl.Categorical))
+    assert rows(frame) == ROWS
+    assert rows(frame.lazy()) == ROWS
+    assert open_table(frame.lazy()).origin == "Polars LazyFrame"
+
+
+def test_pyarrow() -> None:
+    encoded = arrow().set_column(0, "zip", arrow()["zip"].dictionary_encode())
+    assert rows(encoded) == ROWS
+    assert rows(arrow()) == ROWS
+    assert rows(arrow().slice(1)) == ROWS[1:]
+    types = pa.table(
+        {
+            "day": pa.array([date(2024, 1, 31), None]),
+            "price": pa.array([Decimal("1.10"), None], pa.decimal128(9, 2)),
+            "large": pa.array(["a", None], pa.large_string()),
+            "small": pa.array([1, None], pa.int8()),
+        }
+    )
+    assert rows(types) == types.to_pylist()
+
+
+def test_duckdb_relation() -> None:
+    relation = duckdb.connect().sql("SELECT 1 AS a, 'x' AS b UNION ALL SELECT NULL, 'y' ORDER BY b")
+    assert rows(relation) == [{"a": 1, "b": "x"}, {"a": None, "b": "y"}]
+
+
+def test_ibis_table_stays_in_its_engine() -> None:
+    connection = ibis.duckdb.connect()
+    table = connection.create_table("people", arrow())
+    source = open_table(table)
+    assert source.table is table
+    assert source.backend is connection
+    assert sorted(rows(table), key=str) == sorted(ROWS, key=str)
+    assert rows(ibis.memtable(arrow())) == ROWS
+
+
+def test_a_source_is_returned_as_it_is() -> None:
+    source = open_table(arrow())
+    assert isinstance(source, Source)
+    assert open_table(source) is source
+
+
+@pytest.mark.parametrize("names", [("a", "a"), ("a", "A"), ("É", "é")])
+def test_repeated_columns(tmp_path: Path, names: tuple[str, str]) -> None:
+    table = pa.table([pa.array([1]), pa.array([2])], names=list(names))
+    (tmp_path / "a.csv").write_text(f"{names[0]};{names[1]}\n1;2\n")
+    pq.write_table(table, tmp_path / "a.parquet")
+    frame = pd.DataFrame([[1, 2]], columns=list(names))
+    for given_table in (table, frame, tmp_path / "a.csv", tmp_path / "a.parquet"):
+        with pytest.raises(DataError, match="two columns named") as caught:
+            open_table(given_table)
+        assert repr(names[1]) in str(caught.value)
+
+
+def test_missing_and_empty_files(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="No such file"):
+        open_table(tmp_path / "none.csv")
+    with pytest.raises(DataError, match="No such file"):
+        open_table(str(tmp_path / "*.parquet"))
+    (tmp_path / "empty.csv").touch()
+    with pytest.raises(DataError, match=r"empty \(0 bytes\)"):
+        open_table(tmp_path / "empty.csv")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(DataError, match="no Parquet files"):
+        open_table(tmp_path / "folder")
+
+
+def test_unknown_formats_and_objects(tmp_path: Path) -> None:
+    (tmp_path / "people.xlsx").write_bytes(b"PK")
+    with pytest.raises(DataError, match="Unknown file format") as caught:
+        open_table(tmp_path / "people.xlsx")
+    assert ".parquet" in caught.value.hint
+    for thing in (7, None, {"a": [1]}, pd.Series([1]), pl.Series([1])):
+        with pytest.raises(DataError, match="Cannot read a table from"):
+            open_table(thing)
+
+
+def test_no_columns() -> None:
+    with pytest.raises(DataError, match="no columns"):
+        open_table(pa.table({}))
+
+
+def test_mixed_formats_and_schemas(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
+    (tmp_path / "a.csv").write_text("a\n1\n")
+    with pytest.raises(DataError, match="mixes formats"):
+        open_table(str(tmp_path / "a.*"))
+    pq.write_table(pa.table({"a": ["x"]}), tmp_path / "b.parquet")
+    with pytest.raises(DataError, match="different columns or types") as caught:
+        open_table(str(tmp_path / "*.parquet"))
+    assert "b.parquet" in str(caught.value)
+
+
+def test_csv_files_with_different_columns(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "b.csv").write_text("a,c\n1,2\n")
+    with pytest.raises(DataError, match="Schema mismatch"):
+        open_table(str(tmp_path / "*.csv"))
+
+
+def test_text_that_is_not_utf8(tmp_path: Path) -> None:
+    file = tmp_path / "latin.csv"
+    file.write_bytes("name,n\nZoë,1\nRené,2\n".encode("latin-1"))
+    with pytest.raises(DataError, match="Cannot read") as caught:
+        open_table(file)
+    assert "UTF-8" in caught.value.hint
+
+
+def test_truncated_files(tmp_path: Path) -> None:
+    whole = tmp_path / "whole.parquet"
+    pq.write_table(pa.table({"a": list(range(1000))}), whole)
+    cut = tmp_path / "cut.parquet"
+    cut.write_bytes(whole.read_bytes()[:-50])
+    with pytest.raises(DataError, match="Cannot read"):
+        open_table(cut)
+    broken = tmp_path / "broken.arrow"
+    broken.write_bytes(b"ARROW1\x00\x00not really")
+    with pytest.raises(DataError, match="Cannot read"):
+        open_table(broken)
+    zipped = tmp_path / "cut.csv.gz"
+    zipped.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 5000)[:40])
+    with pytest.raises(DataError, match="Cannot read"):
+        open_table(zipped)
+
+
+def test_json_that_is_none(tmp_path: Path) -> None:
+    file = tmp_path / "people.jsonl"
+    file.write_text('{"a": 1}\n{"a": \n')
+    with pytest.raises(DataError, match="Cannot read"):
+        open_table(file)
+
+
+def test_rows_that_are_too_long(tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_text("a,b\n" + "1,2\n" * 100 + "1,2,3\n" + "1,2\n" * 100)
+    with pytest.raises(DataError, match="Cannot read"):
+        open_table(file)
+
+
+def test_an_unknown_column_suggests_the_nearest() -> None:
+    with pytest.raises(DataError, match="Did you mean 'age'"):
+        open_table(arrow()).require("aeg")
