@@ -121,7 +121,9 @@ def _listed(
             hint="Give one of them.",
         )
     if configurations is not None:
-        explicit = configurations.values() if isinstance(configurations, Mapping) else configurations
+        explicit = (
+            configurations.values() if isinstance(configurations, Mapping) else configurations
+        )
         if not explicit:
             raise PolicyError("No configurations were given.", hint="Give at least one.")
         return list(explicit)
@@ -147,7 +149,9 @@ def warnings_of(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
             f"multi-attribute scores come from a seeded sample of {summary.pairs.rows:,} rows"
         )
     if plan.in_engine:
-        found.append("classes were counted in the engine: the frequency table is too large for memory")
+        found.append(
+            "classes were counted in the engine: the frequency table is too large for memory"
+        )
     if not plan.rule.criteria:
         found.append("the policy has no privacy criterion: every configuration is admissible")
     return tuple(found)

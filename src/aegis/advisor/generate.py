@@ -35,7 +35,9 @@ def generate(summary: Summary, count: int, *, seed: int = 0) -> list[Configurati
         `count` is below 1.
     """
     if count < 1:
-        raise PolicyError(f"{count} configurations cannot be generated.", hint="Ask for at least 1.")
+        raise PolicyError(
+            f"{count} configurations cannot be generated.", hint="Ask for at least 1."
+        )
     attributes = summary.all_attributes
     total = combinations(summary)
     random = np.random.default_rng(seed)

@@ -82,7 +82,10 @@ class PrivacyPlan:
                 raise InternalError("A plan without frequency table has no way to count classes.")
             return self._counter({name: candidate.mask for name, candidate in choice.items()})
         groups = {name: choice[name].groups for name in frequency.quasi}
-        needed = {name: self._sensitive(name, choice) for name in (self.rule.sensitive if sensitive is None else sensitive)}
+        needed = {
+            name: self._sensitive(name, choice)
+            for name in (self.rule.sensitive if sensitive is None else sensitive)
+        }
         return frequency.roll_up(groups, needed)
 
     def _sensitive(self, name: str, choice: Choice) -> tuple[Groups, tuple[str, ...]]:

@@ -48,9 +48,7 @@ def as_it_is(policy: Policy, measure: str) -> Policy:
     attributes = {
         a.name: Attribute(a.name, a.role, (Identity(),), weight=a.weight) for a in policy.features
     }
-    return Policy(
-        Label(policy.label.column, policy.label.bins), attributes, PrivacyRule(), measure
-    )
+    return Policy(Label(policy.label.column, policy.label.bins), attributes, PrivacyRule(), measure)
 
 
 class AfterSuppression:

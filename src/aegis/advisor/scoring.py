@@ -276,9 +276,7 @@ def group_rows(
     return np.stack(columns, axis=1).astype(np.int64)
 
 
-def _group_classes(
-    joint: npt.NDArray[np.int64], label: Candidate | None
-) -> npt.NDArray[np.int64]:
+def _group_classes(joint: npt.NDArray[np.int64], label: Candidate | None) -> npt.NDArray[np.int64]:
     return joint if label is None else group_classes(joint, label.groups)
 
 

@@ -96,7 +96,7 @@ CONCEPTS: tuple[Concept, ...] = (
         "an account or device of a person",
         _ID,
         "account number, account no, iban, credit card, card number, kontonummer, license plate, "
-        "number plate, vin, imei, mac address, ip address, ip, device id, cookie, login, username, url",
+        "number plate, vin, imei, mac address, ip address, ip, device id, cookie, login, url",
     ),
     _concept(
         "a number that names one person or record",

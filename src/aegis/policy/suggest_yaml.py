@@ -171,12 +171,12 @@ def _privacy(policy: Policy, columns: tuple[ColumnProfile, ...]) -> Iterator[str
     protected = rule.get("l_diversity")
     if protected is not None:
         yield "  # every class holds at least so many different values of the sensitive attribute"
-        yield f"  l_diversity: {flow(protected)}"
+        yield f"  l_diversity: {_diversity(protected['attribute'])}"
     others = [
         c for c in columns if c.role is Role.SENSITIVE and c.name not in policy.privacy.sensitive
     ]
     for column in others:
-        option = flow({"attribute": column.name, "kind": "distinct", "l": 2})
+        option = _diversity(column.name)
         why = (
             "too few values, or one that dominates"
             if protected is None
@@ -185,6 +185,10 @@ def _privacy(policy: Policy, columns: tuple[ColumnProfile, ...]) -> Iterator[str
         yield f"  # l_diversity: {option}   # {why}"
     if protected is None and not others:
         yield "  # l_diversity: {attribute: NAME, kind: distinct, l: 2}   # NAME needs the role sensitive"
+
+
+def _diversity(attribute: str) -> str:
+    return f"{{attribute: {scalar(attribute)}, kind: distinct, l: 2}}"
 
 
 def _attribute(column: ColumnProfile) -> Iterator[str]:

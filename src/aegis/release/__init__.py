@@ -1,11 +1,13 @@
 """Apply a configuration, verify what was written, certify it; audit any table."""
 
 from aegis.files import check_output, replacing, write_text
-from aegis.release.apply import Release, Utility, apply
-from aegis.release.audit import Audit, audit
+from aegis.release.applying import Release, Utility, apply
+from aegis.release.auditing import Audit, audit
+from aegis.release.transformer import MaskingTransformer
 
 __all__ = [
     "Audit",
+    "MaskingTransformer",
     "Release",
     "Utility",
     "apply",

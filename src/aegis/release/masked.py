@@ -9,7 +9,7 @@ import numpy as np
 
 from aegis.errors import DataError, PolicyError
 from aegis.masks import Kind, Mask, ValueCounts
-from aegis.policy import Configuration, Policy, Role, Unseen
+from aegis.policy import Configuration, Policy, Role
 from aegis.sources import Source
 from aegis.summary.codes import sorted_values
 
@@ -75,14 +75,16 @@ def count_unseen(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, 
             unknown[name] = (~known).fill_null(False).sum().fill_null(0)
     if not unknown:
         return {}
-    counts = source.collect(source.table.aggregate(**{f"u{i}": e for i, e in enumerate(unknown.values())}))
+    counts = source.collect(
+        source.table.aggregate(**{f"u{i}": e for i, e in enumerate(unknown.values())})
+    )
     row = counts.to_pylist()[0]
     return {name: int(row[f"u{i}"]) for i, name in enumerate(unknown) if row[f"u{i}"]}
 
 
-def refuse_unseen(unseen: Mapping[str, int], policy: Policy) -> None:
-    """Raise `DataError` for unseen values where the policy says so."""
-    if unseen and policy.unseen is Unseen.ERROR:
+def refuse_unseen(unseen: Mapping[str, int]) -> None:
+    """Raise `DataError` when there are unseen values."""
+    if unseen:
         listed = ", ".join(f"{name} ({count:,} rows)" for name, count in unseen.items())
         raise DataError(
             f"The table holds values that the masks have never seen: {listed}.",

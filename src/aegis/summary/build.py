@@ -18,7 +18,7 @@ from aegis.policy import Attribute, Policy, Role, policy_digest
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source, open_table
 from aegis.summary.codes import code_values, encode, show, sorted_values
-from aegis.summary.cooccurrence import PairCounts, count_pairs
+from aegis.summary.cooccurrence import Chunk, PairCounts, count_pairs
 from aegis.summary.count_cells import count_cells
 from aegis.summary.frequency import FrequencyTable
 from aegis.summary.levels import atomise, pool
@@ -257,7 +257,7 @@ class _Builder:
         classes: pa.Array,
         sample_rows: int | None,
         step: Any,
-    ) -> Iterator[tuple[list[npt.NDArray[np.int64]], npt.NDArray[np.int64]]]:
+    ) -> Iterator[Chunk]:
         """Stream the atoms and the class of each labelled row, of a sample where asked for."""
         sampled = sample_rows is not None and self.rows > sample_rows
         if sampled and sample_rows is not None:
@@ -276,6 +276,7 @@ class _Builder:
                     for i, a in enumerate(attributes.values())
                 ],
                 y,
+                None,
             )
             step.advance(len(batch))
 

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 Counts = npt.NDArray[np.int64]
+Chunk = tuple[list[Counts], Counts, Counts | None]
+"""Coded rows: the atoms of each attribute, the class, and how often each row counts."""
 _DENSE_FACTOR = 4
 """A pair is counted in a dense array up to this many cells per row, above it by sorting."""
 
@@ -85,7 +87,7 @@ def count_pairs(
     names: tuple[str, ...],
     sizes: tuple[int, ...],
     classes: int,
-    chunks: Iterable[tuple[list[npt.NDArray[np.int64]], npt.NDArray[np.int64]]],
+    chunks: Iterable[Chunk],
 ) -> PairCounts:
     """Count co-occurrences from chunks of coded rows.
 
@@ -94,20 +96,21 @@ def count_pairs(
     names, sizes, classes
         Attributes, their atoms and the number of classes.
     chunks
-        Chunks of rows: per attribute the atom of each row, and the class of each row.
+        Chunks of rows: per attribute the atom of each row, the class of each row, and how often
+        each row counts (None: once).
     """
     width = len(names)
     joints = [np.zeros((size, classes), dtype=np.int64) for size in sizes]
     cells: dict[tuple[int, int], tuple[Counts, Counts]] = {}
     rows = 0
-    for codes, label in chunks:
-        rows += len(label)
+    for codes, label, weights in chunks:
+        rows += len(label) if weights is None else int(weights.sum())
         for i in range(width):
             own = codes[i] * classes + label
-            joints[i] += np.bincount(own, minlength=sizes[i] * classes).reshape(-1, classes)
+            joints[i] += _count(own, weights, sizes[i] * classes).reshape(-1, classes)
             for j in range(i + 1, width):
                 key = (codes[i] * sizes[j] + codes[j]) * classes + label
-                found = _tally(key, sizes[i] * sizes[j] * classes)
+                found = _tally(key, weights, sizes[i] * sizes[j] * classes)
                 cells[i, j] = found if (i, j) not in cells else _merge(cells[i, j], found)
     if not cells and width > 1:
         none = np.zeros(0, dtype=np.int64)
@@ -123,13 +126,21 @@ def count_pairs(
     )
 
 
-def _tally(key: Counts, space: int) -> tuple[Counts, Counts]:
+def _count(key: Counts, weights: Counts | None, size: int) -> Counts:
+    """Return how often each key from 0 to `size` occurs; float sums are exact below 2**53."""
+    return np.bincount(key, weights=weights, minlength=size).astype(np.int64)
+
+
+def _tally(key: Counts, weights: Counts | None, space: int) -> tuple[Counts, Counts]:
     """Return the distinct keys, ascending, and how often each occurs."""
     if space <= _DENSE_FACTOR * len(key) + 1024:
-        counts = np.bincount(key, minlength=1)
+        counts = _count(key, weights, 1)
         index = np.flatnonzero(counts)
         return index, counts[index]
-    return np.unique(key, return_counts=True)
+    if weights is None:
+        return np.unique(key, return_counts=True)
+    index, position = np.unique(key, return_inverse=True)
+    return index, _count(position, weights, len(index))
 
 
 def _merge(one: tuple[Counts, Counts], two: tuple[Counts, Counts]) -> tuple[Counts, Counts]:

@@ -216,7 +216,7 @@ class BranchAndBound:
 
     def _keep(self, box: Box) -> bool:
         """Record a configuration if it is admissible; return whether it is."""
-        if not self.feasibility.judge(box).admissible:
+        if not self.feasibility.admits(box):
             return False
         if box not in self._known:
             self._known.add(box)

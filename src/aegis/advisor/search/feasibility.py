@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.problem import Box, Problem, Variable, members
-from aegis.privacy import ClassTable, PrivacyRule, Verdict
+from aegis.privacy import ClassTable, PrivacyRule
 from aegis.summary import FrequencyTable
 
 Ids = npt.NDArray[np.int64]
@@ -37,8 +37,8 @@ class Feasibility(Protocol):
     def narrow(self, box: Box) -> Box | None:
         """Return the box without what cannot be admissible; None when nothing is left."""
 
-    def judge(self, box: Box) -> Verdict:
-        """Return what the whole rule says of a single configuration."""
+    def admits(self, box: Box) -> bool:
+        """Return whether a single configuration meets the whole rule."""
 
 
 class InMemory:
@@ -64,7 +64,7 @@ class InMemory:
         self._codes: dict[tuple[int, int], tuple[Ids, int]] = {}
         self._tables: OrderedDict[tuple[int, ...], tuple[Ids, int]] = OrderedDict()
         self._bytes = 0
-        self._verdicts: dict[Box, Verdict] = {}
+        self._admits: dict[Box, bool] = {}
         self._cells = _Cells(frequency, self.rule)
 
     def narrow(self, box: Box) -> Box | None:
@@ -144,12 +144,15 @@ class InMemory:
             if v.name in self.frequency.sensitive
         }
 
-    def judge(self, box: Box) -> Verdict:
-        """Return what the whole rule says of a single configuration."""
-        if box not in self._verdicts:
-            self.checked += 1
-            self._verdicts[box] = self.plan.check(self.problem.choice(box))
-        return self._verdicts[box]
+    def admits(self, box: Box) -> bool:
+        """Return whether a single configuration meets the whole rule."""
+        if box not in self._admits:
+            if self.plan.rule.sizes_only and self.plan.rule.criteria:
+                self._admits[box] = self._passes(box, *self._corner(box))
+            else:
+                self.checked += 1
+                self._admits[box] = self.plan.check(self.problem.choice(box)).admissible
+        return self._admits[box]
 
 
 class InEngine:
@@ -163,7 +166,7 @@ class InEngine:
         self.plan = plan
         self.checked = 0
         self._monotone = plan.rule.monotone
-        self._verdicts: dict[Box, Verdict] = {}
+        self._admits: dict[Box, bool] = {}
 
     def narrow(self, box: Box) -> Box | None:
         """Return the box, or None when the configuration at its coarsest corner fails."""
@@ -173,18 +176,21 @@ class InEngine:
             if coarsest is None:
                 return box
             corner.append(1 << coarsest)
-        if self._monotone and not self.judge(tuple(corner)).admissible:
+        if self._monotone and not self.admits(tuple(corner)):
             return None
         return box
 
-    def judge(self, box: Box) -> Verdict:
-        """Return what the rule says of a single configuration, from a query."""
-        choice = self.problem.choice(box)
-        key = tuple(d if v.quasi else 0 for v, d in zip(self.problem.variables, box, strict=True))
-        if key not in self._verdicts:
+    def admits(self, box: Box) -> bool:
+        """Return whether a single configuration meets the rule, from one query."""
+        # Masks of other attributes do not change classes, so they share the answer.
+        key = tuple(
+            domain if v.quasi or v.name in self.plan.rule.sensitive else 0
+            for v, domain in zip(self.problem.variables, box, strict=True)
+        )
+        if key not in self._admits:
             self.checked += 1
-            self._verdicts[key] = self.plan.check(choice)
-        return self._verdicts[key]
+            self._admits[key] = self.plan.check(self.problem.choice(box)).admissible
+        return self._admits[key]
 
 
 class _Cells:
@@ -221,9 +227,7 @@ class _Cells:
         sizes = np.bincount(ids, weights=self._weights, minlength=1)
         return int(sizes.sum(where=sizes < k))
 
-    def classes(
-        self, ids: Ids, sensitive: Mapping[str, npt.NDArray[np.integer]]
-    ) -> ClassTable:
+    def classes(self, ids: Ids, sensitive: Mapping[str, npt.NDArray[np.integer]]) -> ClassTable:
         """Return the classes with the counts of sensitive values, each at a given grouping."""
         frequency = self._frequency
         cells = {}

@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 PARAMETERS = ("k", "risk", "l", "suppression")
 _MOST = 12
 """Most points of a front that is given as a range."""
+_ALLOWED = {
+    "k": (1, 1e12, True),
+    "l": (1, 1e6, False),
+    "risk": (1e-9, 1, False),
+    "suppression": (0, 0.999999, False),
+}
+"""Per parameter the smallest and largest value, and whether it is a whole number."""
 _LADDER = (1, 1.5, 2, 3, 4, 5, 7)
 
 
@@ -70,18 +77,15 @@ def _between(name: str, low: float, high: float) -> list[float]:
 
 
 def _checked(name: str, values: Sequence[float]) -> list[float]:
-    allowed = {
-        "k": (lambda v: v >= 1 and v == int(v), "whole numbers from 1"),
-        "l": (lambda v: v >= 1, "numbers from 1"),
-        "risk": (lambda v: 0 < v <= 1, "shares above 0, at most 1"),
-        "suppression": (lambda v: 0 <= v < 1, "shares from 0, below 1"),
-    }
-    sound, text = allowed[name]
-    wrong = [v for v in values if not (math.isfinite(v) and sound(v))]
+    low, high, whole = _ALLOWED[name]
+    wrong = [v for v in values if not low <= v <= high or (whole and v != int(v))]
     if wrong or not values:
-        raise PolicyError(f"The front over {name} visits {wrong or 'nothing'}.", hint=f"Give {text}.")
-    weakest_first = sorted(set(values), reverse=name in ("risk", "suppression"))
-    return weakest_first
+        kind = "whole numbers" if whole else "numbers"
+        raise PolicyError(
+            f"The front over {name} visits {wrong or 'nothing'}.",
+            hint=f"Give {kind} from {low:g} to {high:g}.",
+        )
+    return sorted(set(values), reverse=name in ("risk", "suppression"))
 
 
 def rule_at(rule: PrivacyRule, parameter: str, value: float) -> PrivacyRule:
@@ -127,7 +131,9 @@ def trace_front(searcher: Searcher, span: FrontRange, time_limit: float | None) 
     points: list[FrontPoint] = []
     known: list[Box] = []
     proven_box: Box | None = None
-    with searcher.progress.step(f"Tracing the front over {span.parameter}", len(span.values)) as step:
+    with searcher.progress.step(
+        f"Tracing the front over {span.parameter}", len(span.values)
+    ) as step:
         for value in span.values:
             rule = rule_at(searcher.plan.rule, span.parameter, value)
             box, proven = proven_box, True

@@ -235,9 +235,7 @@ def _additive_measure(problem: Problem, scorer: Scorer, measure: Measure) -> Add
     attributes = problem.variables[: len(summary.attributes)]
     labels: list[Candidate | None] = [None]
     if summary.label_attribute is not None:
-        labels = [
-            None if c.size == len(c.groups) else c for c in problem.variables[-1].candidates
-        ]
+        labels = [None if c.size == len(c.groups) else c for c in problem.variables[-1].candidates]
     total = math.fsum(v.attribute.weight for v in attributes)
     sign = measure.direction.sign
     values = [
@@ -271,7 +269,7 @@ def _ncp(attribute: AttributeSummary, candidate: Candidate) -> float:
     numbers = attribute.numbers
     if numbers is None:
         width = np.bincount(groups).astype(np.float64) - 1
-        span = len(groups) - 1
+        span = float(len(groups) - 1)
     else:
         valid = np.isfinite(numbers)
         low = np.full(candidate.size, np.inf)
@@ -284,7 +282,7 @@ def _ncp(attribute: AttributeSummary, candidate: Candidate) -> float:
 
 
 def _precision(attribute: AttributeSummary, candidate: Candidate) -> float:
-    if isinstance(candidate.mask, Level):
+    if isinstance(candidate.mask, Level) and candidate.mask.hierarchy is not None:
         return candidate.mask.level / max(candidate.mask.hierarchy.height - 1, 1)
     ladder = sorted({len(attribute.values), *(c.size for c in attribute.candidates)}, reverse=True)
     return ladder.index(candidate.size) / max(len(ladder) - 1, 1)

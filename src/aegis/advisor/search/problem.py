@@ -124,7 +124,9 @@ class Variable:
         """Return the finest levels (A,) that the levels of every candidate of a domain refine."""
         if domain not in self._level_meets:
             chosen = [self.candidates[i].levels for i in members(domain)]
-            self._level_meets[domain] = chosen[0] if len(chosen) == 1 else _common_coarsening(chosen)
+            self._level_meets[domain] = (
+                chosen[0] if len(chosen) == 1 else _common_coarsening(chosen)
+            )
         return self._level_meets[domain]
 
 

@@ -86,12 +86,16 @@ def search(
         The objective is unknown, `top` is below 1 or the time limit is negative.
     """
     if top < 1:
-        raise PolicyError(f"The best {top} configurations were asked for.", hint="Ask for at least 1.")
+        raise PolicyError(
+            f"The best {top} configurations were asked for.", hint="Ask for at least 1."
+        )
     if time_limit is not None and not time_limit >= 0:
         raise PolicyError(f"The time limit is {time_limit}.", hint="Give seconds, 0 or more.")
     started = time.perf_counter()
     source = None if isinstance(table, Summary) else open_table(table)
-    summary, plan = prepare(table if source is None else source, policy, seed=seed, progress=progress)
+    summary, plan = prepare(
+        table if source is None else source, policy, seed=seed, progress=progress
+    )
     searcher = Searcher(summary, plan, objective or policy.measure, policy.measure, progress)
     found, figures = searcher.run(plan.rule, top=top, time_limit=time_limit)
     measure = searcher.measure
@@ -201,7 +205,12 @@ class Searcher:
             return one.run(start), True, ()
         plain = make_objective("pillai-plain", self.problem, self.scorer, self.plan)
         wide = BranchAndBound(
-            self.problem, plain, feasibility, top=max(RERANKED, top), time_limit=time_limit, step=step
+            self.problem,
+            plain,
+            feasibility,
+            top=max(RERANKED, top),
+            time_limit=time_limit,
+            step=step,
         ).run(start)
         return (
             self._rerank(wide, top),
@@ -223,9 +232,14 @@ class Searcher:
     def rank(self, found: Found) -> list[Ranked]:
         """Return the configurations that were found, best first, or else the closest one."""
         if found.best:
-            return [self.ranked(f"best-{i + 1}", box, value) for i, (value, box) in enumerate(found.best)]
+            return [
+                self.ranked(f"best-{i + 1}", box, value)
+                for i, (value, box) in enumerate(found.best)
+            ]
         corner = self._coarsest()
-        return [] if corner is None else [self.ranked("closest", corner, self.objective.bound(corner))]
+        return (
+            [] if corner is None else [self.ranked("closest", corner, self.objective.bound(corner))]
+        )
 
     def ranked(self, name: str, box: Box, value: float) -> Ranked:
         """Return one configuration with its scores."""
@@ -238,7 +252,8 @@ class Searcher:
     def _coarsest(self) -> Box | None:
         """Return the configuration of coarsest masks: under a monotone rule it comes closest."""
         return tuple(
-            1 << max(
+            1
+            << max(
                 range(len(v.candidates)),
                 key=lambda c: (v.coarser[c] == 1 << c, -v.candidates[c].size),
             )

@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 import aegis
-from aegis.advisor import Scorer, kept
+from aegis.advisor import Scorer, as_it_is, kept
 from aegis.errors import InternalError, NoAdmissibleConfiguration
 from aegis.files import check_output, replacing, write_text
-from aegis.masks import Identity
 from aegis.measures import MEASURES
-from aegis.policy import Attribute, Configuration, Label, Policy, policy_digest, policy_mapping
-from aegis.privacy import PrivacyRule, Verdict
+from aegis.policy import Configuration, Policy, Unseen, policy_digest, policy_mapping
+from aegis.privacy import Verdict
 from aegis.progress import SILENT, Progress
-from aegis.release.audit import Audit, audit
+from aegis.release.auditing import Audit, audit
 from aegis.release.masked import count_unseen, fit_masks, refuse_unseen, release_masks
 from aegis.release.write import write_table
 from aegis.sources import Source, open_table
@@ -221,10 +220,12 @@ class _Job:
         self.progress = progress
         self.masks = fit_masks(source, release_masks(policy, configuration))
         self.configuration = Configuration(
-            configuration.name, {n: m for n, m in self.masks.items() if n in configuration.masks and m}
+            configuration.name,
+            {n: m for n, m in self.masks.items() if n in configuration.masks and m},
         )
         self.unseen = count_unseen(source, self.masks)
-        refuse_unseen(self.unseen, policy)
+        if policy.unseen is Unseen.ERROR:
+            refuse_unseen(self.unseen)
         self.quasi = tuple(a.name for a in policy.quasi_identifiers)
         with progress.step("Checking classes"):
             masked = masked_table(source, self.masks)
@@ -268,7 +269,9 @@ class _Job:
         checked = audit(output, policy=self.policy)
         expected = self.source.rows - self.verdict.suppressed_rows
         if checked.violations or checked.report.rows != expected:
-            found = "; ".join(checked.violations) or f"{checked.report.rows:,} rows, not {expected:,}"
+            found = (
+                "; ".join(checked.violations) or f"{checked.report.rows:,} rows, not {expected:,}"
+            )
             raise InternalError(
                 f"The written table is not what was planned: {found}.",
                 hint="Nothing was released. Please report this with the policy and configuration.",
@@ -289,13 +292,13 @@ class _Job:
     def _utility(self, output: Source) -> Utility:
         """Measure the predictive value of the input and of the output, both as they stand."""
         measure = MEASURES.get(self.policy.measure)
-        before = Scorer(summarize(self.source, _as_it_is(self.policy), seed=self.seed))
-        after = Scorer(
-            summarize(output, _as_it_is(self.policy, released=True), seed=self.seed)
-        )
+        before = Scorer(summarize(self.source, as_it_is(self.policy, measure.name), seed=self.seed))
+        after = Scorer(summarize(output, as_it_is(self.policy, measure.name), seed=self.seed))
         unmasked = before.value(before.unmasked, measure)
         released = after.value(after.unmasked, measure)
-        return Utility(measure.name, unmasked, released, kept(released, unmasked, measure.direction))
+        return Utility(
+            measure.name, unmasked, released, kept(released, unmasked, measure.direction)
+        )
 
     def _certificate(self, release: Release, output: Source) -> dict[str, Any]:
         """Return the document that goes with the released file."""
@@ -333,13 +336,3 @@ def _require(verdict: Verdict, configuration: Configuration) -> None:
             f"{'; '.join(verdict.violations)}.",
             hint="Choose a coarser configuration, or allow more suppression in the policy.",
         )
-
-
-def _as_it_is(policy: Policy, *, released: bool = False) -> Policy:
-    """Return the policy with `identity` as only candidate, to measure a table as it stands."""
-    attributes = {
-        a.name: Attribute(a.name, a.role, (Identity(),), weight=a.weight)
-        for a in policy.features
-    }
-    label = policy.label if not released else Label(policy.label.column, policy.label.bins)
-    return Policy(label, attributes, PrivacyRule(), policy.measure)

@@ -57,7 +57,9 @@ class Audit:
         }
 
     def __repr__(self) -> str:
-        verdict = {None: "no rule given", True: "meets the rule", False: "fails the rule"}[self.passed]
+        verdict = {None: "no rule given", True: "meets the rule", False: "fails the rule"}[
+            self.passed
+        ]
         return f"Audit({verdict})\n{self.report!r}"
 
     def _repr_html_(self) -> str:
@@ -100,7 +102,9 @@ def audit(
     if policy is not None:
         rule = policy.privacy if rule is None else rule
         if quasi_identifiers is None:
-            quasi_identifiers = [a.name for a in policy.quasi_identifiers if a.name in source.columns]
+            quasi_identifiers = [
+                a.name for a in policy.quasi_identifiers if a.name in source.columns
+            ]
         if sensitive is None:
             sensitive = [name for name in policy.sensitive if name in source.columns]
     if quasi_identifiers is None:

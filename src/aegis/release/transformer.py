@@ -1,0 +1,180 @@
+"""A configuration as a step of a scikit-learn pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import ibis
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from aegis.errors import DataError, PolicyError
+from aegis.masks import Mask, parse_mask
+from aegis.policy import Configuration, Policy, Unseen
+from aegis.release.masked import count_unseen, fit_masks, refuse_unseen
+from aegis.sources import Source, open_table
+from aegis.summary import masked_table
+
+
+class MaskingTransformer:
+    """Masks columns as a configuration says; fit learns cut points, transform never does.
+
+    It follows scikit-learn's estimator protocol (`fit`, `transform`, `get_params`,
+    `get_feature_names_out`) without importing scikit-learn, so that it fits into a `Pipeline` or
+    `ColumnTransformer`. Rows are never suppressed: a transformer must keep them aligned with the
+    target. A frame that goes in comes out as the same kind of frame.
+
+    Parameters
+    ----------
+    configuration
+        A `Configuration`, or `{column: mask}` with masks as a policy writes them.
+    policy
+        Supplies hierarchies for `level` masks and what happens to unseen values.
+    keep_others
+        Whether columns that the configuration does not name pass through; else they are dropped.
+    unseen
+        `error` or `suppress`: what happens to values that a mask does not know; by default what
+        the policy says, else `error`.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration | Mapping[str, Any],
+        policy: Policy | None = None,
+        *,
+        keep_others: bool = False,
+        unseen: str | None = None,
+    ) -> None:
+        self.configuration = configuration
+        self.policy = policy
+        self.keep_others = keep_others
+        self.unseen = unseen
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 - the protocol's signature
+        """Fit the masks that depend on the data, and remember the columns.
+
+        Raises
+        ------
+        DataError
+            A column is missing.
+        PolicyError
+            A mask is unknown or does not fit its column.
+        """
+        source = open_table(X)
+        masks = self._masks()
+        fitted = fit_masks(source, masks)
+        self.masks_ = {name: mask for name, mask in fitted.items() if mask is not None}
+        self.feature_names_in_ = np.array(source.columns, dtype=object)
+        self.n_features_in_ = len(source.columns)
+        names = [c for c in source.columns if c in masks or self.keep_others]
+        self._names_out = np.array(names, dtype=object)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the masked columns, row for row.
+
+        Raises
+        ------
+        DataError
+            The transformer is not fitted, a column is missing, or a value is unseen and the
+            transformer is told to refuse it.
+        """
+        if not hasattr(self, "masks_"):
+            raise DataError("The transformer is not fitted.", hint="Call fit before transform.")
+        source = open_table(X)
+        for name in self._names_out:
+            source.require(name, where="seen by fit")
+        if self._unseen() is Unseen.ERROR:
+            refuse_unseen(count_unseen(source, self.masks_))
+        shown: dict[str, Mask | None] = {n: self.masks_.get(n) for n in self._names_out}
+        numbered = source.table.mutate(**{_ROW: ibis.row_number()})
+        with_row = Source(numbered, source.origin)
+        masked = masked_table(with_row, {**shown, _ROW: None}).order_by(_ROW).drop(_ROW)
+        return _like(X, source.collect(masked.select(*self._names_out)))
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Fit to a table and mask it."""
+        return self.fit(X, y).transform(X)
+
+    def get_feature_names_out(
+        self,
+        input_features: Sequence[str] | None = None,  # noqa: ARG002 - the protocol's signature
+    ) -> npt.NDArray[np.object_]:
+        """Return the names of the columns that transform gives, shape (n_features_out,)."""
+        if not hasattr(self, "masks_"):
+            raise DataError("The transformer is not fitted.", hint="Call fit first.")
+        return self._names_out
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - the protocol's signature
+        """Return the constructor's parameters."""
+        return {
+            "configuration": self.configuration,
+            "policy": self.policy,
+            "keep_others": self.keep_others,
+            "unseen": self.unseen,
+        }
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Set constructor parameters; raise `PolicyError` for unknown ones."""
+        known = self.get_params()
+        for name, value in parameters.items():
+            if name not in known:
+                raise PolicyError.unknown("parameter", name, known)
+            setattr(self, name, value)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        """Return the tags of a transformer that takes any type and keeps missing values."""
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=False),
+            transformer_tags=TransformerTags(),
+            input_tags=InputTags(allow_nan=True, string=True, categorical=True),
+        )
+
+    def __repr__(self) -> str:
+        masks = self._masks()
+        return f"MaskingTransformer({', '.join(f'{n}={m}' for n, m in masks.items())})"
+
+    def _masks(self) -> dict[str, Mask | None]:
+        if isinstance(self.configuration, Configuration):
+            return dict(self.configuration.masks)
+        attributes = self.policy.attributes if self.policy else {}
+        return {
+            name: spec
+            if isinstance(spec, Mask)
+            else parse_mask(
+                spec,
+                hierarchy=attributes[name].hierarchy if name in attributes else None,
+                where=f"attribute {name!r}",
+            )
+            for name, spec in self.configuration.items()
+        }
+
+    def _unseen(self) -> Unseen:
+        if self.unseen is not None:
+            if self.unseen not in tuple(Unseen):
+                raise PolicyError.unknown("treatment of unseen values", self.unseen, tuple(Unseen))
+            return Unseen(self.unseen)
+        return self.policy.unseen if self.policy else Unseen.ERROR
+
+
+_ROW = "__aegis_row__"
+
+
+def _like(given: Any, masked: pa.Table) -> Any:
+    """Return `masked` as the kind of frame that was given; Arrow for anything else."""
+    library = type(given).__module__.split(".")[0]
+    if library == "pandas":
+        frame = masked.to_pandas()
+        frame.index = given.index
+        return frame
+    if library == "polars":
+        import polars
+
+        return polars.from_arrow(masked)
+    return masked
