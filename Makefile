@@ -2,36 +2,53 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+DEMO := demo
+ADULT := --policy examples/adult/policy.yaml
 
-.PHONY: venv demo test lint types imports docs bench check clean format
+.PHONY: help venv demo test lint format types imports check docs bench clean
 
-venv: $(STAMP)
+help: ## Show this list.
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+venv: $(STAMP) ## Make .venv with the command `aegis` in it.
 
 $(STAMP): pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Aegis needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Aegis needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[ml]" --group dev
-	touch $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[ml,dp]" --group dev
+	@touch $(STAMP)
 
-test: venv
+demo: venv ## Advise on and release UCI Adult; results in demo/.
+	@mkdir -p $(DEMO)
+	$(BIN)/aegis advise data/adult.parquet $(ADULT) --generate 50 --seed 1 -o $(DEMO)/best.yaml --report $(DEMO)/report.html --force
+	$(BIN)/aegis apply data/adult.parquet $(ADULT) --configuration $(DEMO)/best.yaml -o $(DEMO)/masked.parquet --certificate $(DEMO)/certificate.json --force
+
+test: venv ## Run the tests.
 	$(BIN)/python -m pytest -n auto
 
-lint: venv
+lint: venv ## Check format and lint.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 
-format: venv
+format: venv ## Format, and fix what can be fixed.
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-types: venv
+types: venv ## Check types, strictly.
 	$(BIN)/mypy
 
-imports: venv
+imports: venv ## Check that rooms import only downward.
 	$(BIN)/lint-imports
 
-check: lint types imports test
+check: lint types imports test ## Everything that CI checks.
 
-clean:
-	rm -rf .venv build dist demo .bench
+docs: venv ## Make the generated parts of the reference anew.
+	$(BIN)/python -m aegis.cli.reference
+
+bench: venv ## Measure speed and memory; results in .bench/.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group bench
+	$(BIN)/python -m benchmarks
+
+clean: ## Remove what make made.
+	rm -rf .venv build dist $(DEMO) .bench
