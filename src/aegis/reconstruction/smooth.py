@@ -19,7 +19,7 @@ from aegis.reconstruction.result import FloatArray, IntArray, Reconstruction
 PENALTIES = np.logspace(6, -4, 21)
 """Penalties tried, heaviest first, as multiples of the mean count of a group."""
 
-SMALLEST_BASIS, LARGEST_BASIS = 40, 160
+SMALLEST_BASIS, LARGEST_BASIS = 40, 96
 MAX_ITERATIONS = 200
 
 GAIN = 1e-6
@@ -63,9 +63,9 @@ def composite_link(
 
     mu = C gamma, gamma = offset * exp(X b), counts y ~ Poisson(mu); iterates
     (Q'WQ + lambda D'D) b = Q'W (y - mu + Q b) with Q = C diag(gamma) X, W = diag(1/mu), D second
-    differences, halving a step that does not lower the penalised deviance. X is the identity up
-    to 40 atoms, above that a basis of cubic B-splines over the rank of the atom, as large as the
-    number of groups asks for and at most 160.
+    differences, halving a step that does not lower the penalised deviance. X is
+    the identity where there are at most max(40, 2 G) atoms, and never more than 96; above that a
+    basis of as many cubic B-splines over the rank of the atom.
 
     Parameters
     ----------
@@ -327,11 +327,10 @@ class _Model:
     def _report(
         self, coefficients: FloatArray, penalty: float, converged: bool, iterations: int
     ) -> SmoothFit:
-        information, _, mu = self._information(coefficients)
+        information, q, mu = self._information(coefficients)
         matrix, _ = self._penalised(information, penalty)
-        dimension = float(
-            np.trace(scipy.linalg.cho_solve(scipy.linalg.cho_factor(matrix), information))
-        )
+        factor = scipy.linalg.cho_factor(matrix, lower=True)
+        dimension = _trace_of_quotient(factor, information, q, mu)
         deviance = self._deviance(mu)
         return SmoothFit(
             self._intensity(coefficients),
@@ -342,6 +341,30 @@ class _Model:
             converged,
             iterations,
         )
+
+
+def _trace_of_quotient(
+    factor: tuple[FloatArray, bool],
+    information: FloatArray,
+    q: scipy.sparse.csr_matrix,
+    mu: FloatArray,
+) -> float:
+    """Return trace(M^-1 Q'WQ) from the Cholesky factor of M, one right-hand side at a time.
+
+    Many at once would be one call, but to threaded BLAS. The trace runs over groups or over
+    coefficients, whichever are fewer.
+    """
+    if len(mu) < len(information):
+        terms = [
+            row @ scipy.linalg.cho_solve(factor, row) / share
+            for row, share in zip(q.toarray(), mu, strict=True)
+        ]
+    else:
+        terms = [
+            scipy.linalg.cho_solve(factor, column)[number]
+            for number, column in enumerate(information.T)
+        ]
+    return float(sum(terms))
 
 
 def _basis(atoms: int, groups: int) -> scipy.sparse.csr_matrix:
