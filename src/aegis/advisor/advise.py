@@ -11,6 +11,7 @@ from aegis.advisor.generate import combinations, generate
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.rank import rank_choice
 from aegis.advisor.scoring import Scorer
+from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.measures import MEASURES
 from aegis.policy import Configuration, Policy, policy_mapping
@@ -22,6 +23,7 @@ DEFAULT_COUNT = 50
 """Configurations that are generated when neither the caller nor the policy names any."""
 
 
+@one_blas_thread
 def advise(
     table: Any,
     policy: Policy,

@@ -7,6 +7,7 @@ a mask, its measures, and the information of a pair of attributes under a pair o
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +29,8 @@ from aegis.measures import (
 from aegis.policy import Configuration
 from aegis.summary import AttributeSummary, Candidate, PairCounts, Summary
 
+_REMEMBERED = 64
+"""Configurations whose second-order counts are kept, for measures that share them."""
 Choice = Mapping[str, Candidate]
 """One candidate per scored attribute, and one for the label where it has candidates."""
 
@@ -93,6 +96,8 @@ class Scorer:
         self._contingencies: dict[Any, Contingency] = {}
         self._values: dict[Any, float] = {}
         self._pair_values: dict[Any, float] = {}
+        self._counts: OrderedDict[Any, Cooccurrence] = OrderedDict()
+        self._singles: dict[Any, Cooccurrence] = {}
 
     @cached_property
     def unmasked(self) -> Choice:
@@ -176,6 +181,14 @@ class Scorer:
         """Return the second-order counts of a configuration (S' G_y S of theory.md)."""
         label = self._label(choice)
         candidates = [choice[name] for name in self._names]
+        key = (label, *candidates)
+        if key not in self._counts:
+            self._counts[key] = self._cooccurrence(candidates, label)
+            if len(self._counts) > _REMEMBERED:
+                self._counts.popitem(last=False)
+        return self._counts[key]
+
+    def _cooccurrence(self, candidates: list[Candidate], label: Candidate | None) -> Cooccurrence:
         total, joint, offsets = group_counts(self.summary.pairs, [c.levels for c in candidates])
         return Cooccurrence(
             n=float(self.summary.pairs.rows),
@@ -190,6 +203,14 @@ class Scorer:
         self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
     ) -> Cooccurrence:
         """Return the counts of a configuration of one attribute."""
+        key = (attribute.name, candidate, label)
+        if key not in self._singles:
+            self._singles[key] = self._single(attribute, candidate, label)
+        return self._singles[key]
+
+    def _single(
+        self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
+    ) -> Cooccurrence:
         position = self._names.index(attribute.name)
         counts = self.summary.pairs.joints[position]
         joint = _group_classes(group_rows(counts, candidate.levels, candidate.n_levels), label)

@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import InternalError
+from aegis.measures.pillai import Numbers, PillaiFit, pillai_trace
 
-Numbers = npt.NDArray[Any]
-"""Counts as int64 or float64: samples are scaled."""
 Blocks = Callable[[int, int], npt.NDArray[Any]]
 PairInformation = Callable[[int, int], float]
 
@@ -80,6 +79,11 @@ class Cooccurrence:
     def attributes(self) -> int:
         """m, the number of attributes."""
         return len(self.offsets) - 1
+
+    @cached_property
+    def fit(self) -> PillaiFit:
+        """Pillai's trace, its adjusted form and the rank, from one factorisation."""
+        return pillai_trace(self.total, self.joint, self.n, self.offsets)
 
     @cached_property
     def class_totals(self) -> Numbers:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import InternalError
-from aegis.measures.cooccurrence import Cooccurrence, Numbers
 
+if TYPE_CHECKING:
+    from aegis.measures.cooccurrence import Cooccurrence
+
+Numbers = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
 _NOISE = 128 * float(np.finfo(np.float64).eps)
@@ -130,8 +134,8 @@ def _adjusted(trace: float, rank: int, classes: int, n: float) -> float:
 
 
 def fit_pillai(counts: Cooccurrence) -> PillaiFit:
-    """Return `pillai_trace` of the counts of a configuration."""
-    return pillai_trace(counts.total, counts.joint, counts.n, counts.offsets)
+    """Return `pillai_trace` of the counts of a configuration, computed once for both forms."""
+    return counts.fit
 
 
 def pillai(counts: Cooccurrence) -> float:

@@ -20,6 +20,7 @@ from aegis.advisor.search.feasibility import Feasibility, InEngine, InMemory
 from aegis.advisor.search.front import FrontRange, trace_front
 from aegis.advisor.search.objectives import LOSSES, Objective, make_objective
 from aegis.advisor.search.problem import Box, Problem, make_problem
+from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.measures import MEASURES, Measure
 from aegis.policy import Policy, policy_mapping
@@ -34,6 +35,7 @@ ENUMERATED = 5_000
 """Largest space in which every admissible configuration is visited for such an objective."""
 
 
+@one_blas_thread
 def search(
     table: Any,
     policy: Policy,
