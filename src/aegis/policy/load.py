@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from aegis.errors import PolicyError, choices
+from aegis.errors import DataError, PolicyError, choices
 from aegis.masks import Hierarchy, Identity, Mask, Suppress, parse_mask
 from aegis.measures import MEASURES
 from aegis.policy.lines import Located, read_yaml, write_yaml
@@ -20,6 +20,14 @@ from aegis.policy.schema import AttributeShape, LabelShape, PolicyShape, Shape
 from aegis.privacy import PrivacyRule
 
 VERSION = 1
+
+_HINTS = {
+    "model_type": "Write a mapping: {key: value, ...}.",
+    "dict_type": "Write a mapping: {key: value, ...}.",
+    "list_type": "Write a list: [one, two].",
+    "string_type": "Write a text, in quotes where it looks like something else.",
+    "too_short": "Give at least one, or leave the key out.",
+}
 
 
 def load_policy(source: str | Path | Mapping[str, Any]) -> Policy:
@@ -34,8 +42,9 @@ def load_policy(source: str | Path | Mapping[str, Any]) -> Policy:
     ------
     PolicyError
         The file is missing or not YAML; a key, role, mask, measure or privacy model is unknown; a
-        parameter has the wrong type or range; a hierarchy cannot be read. The message names the
-        line.
+        parameter has the wrong type or range. The message names the line.
+    DataError
+        A hierarchy cannot be read or is none; so does this message.
     """
     if isinstance(source, Mapping):
         return _Loader(read_yaml(write_yaml(_plain(source)), "policy"), Path()).load()
@@ -137,11 +146,11 @@ def _plain(value: Any) -> Any:
 
 @contextmanager
 def _at(located: Located, *path: str | int) -> Iterator[None]:
-    """Put "file, line n: " before the message of a `PolicyError`."""
+    """Put "file, line n: " before the message of an error."""
     try:
         yield
-    except PolicyError as error:
-        raise PolicyError(f"{located.where(*path)}: {error.message}", hint=error.hint) from error
+    except (PolicyError, DataError) as error:
+        raise type(error)(f"{located.where(*path)}: {error.message}", hint=error.hint) from error
 
 
 class _Loader:
@@ -188,10 +197,10 @@ class _Loader:
 
     def _shape_error(self, error: ValidationError) -> PolicyError:
         """Return the first shape error with its line, and the nearest key for an unknown one."""
-        first = error.errors()[0]
+        # A misspelt key also makes the right one missing: it is the better thing to say.
+        first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
         # From the fourth part on, what is not an index says which side of "text or mapping" failed.
         path = tuple(p for i, p in enumerate(first["loc"]) if i < 3 or isinstance(p, int))
-        either = len(path) < len(first["loc"])
         name = ".".join(map(str, path))
         where = self.located.where(*path)
         if first["type"] == "extra_forbidden":
@@ -203,9 +212,10 @@ class _Loader:
             )
         if first["type"] == "missing":
             return PolicyError(f"{where}: {name!r} is missing.", hint="Add it.")
-        given = first.get("input")
-        hint = "Input should be a text or a mapping." if either else f"{first['msg']}."
-        return PolicyError(f"{where}: {name} is {given!r}.", hint=hint)
+        hint = _HINTS.get(first["type"], f"{first['msg']}.")
+        if len(path) < len(first["loc"]):
+            hint = "Write a text or a mapping."
+        return PolicyError(f"{where}: {name} is {first.get('input')!r}.", hint=hint)
 
     def _attribute(self, name: str, entry: AttributeShape) -> Attribute:
         role = Role(entry.role)

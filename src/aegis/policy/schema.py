@@ -9,9 +9,14 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 MaskSpec = str | dict[str, Any]
 
 
+def _column(value: Any) -> Any:
+    """Accept a whole number for a column's name: a column may be called 2024."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
 def _label(value: Any) -> Any:
     """Accept a bare column name for `{column: NAME}`."""
-    return {"column": value} if isinstance(value, str) else value
+    return {"column": value} if isinstance(value, str | int) else value
 
 
 class Shape(BaseModel):
@@ -23,7 +28,7 @@ class Shape(BaseModel):
 class LabelShape(Shape):
     """`label: income`, or `label: {column: price, bins: 5}`."""
 
-    column: str
+    column: Annotated[str, BeforeValidator(_column)]
     """Name of the label column."""
     bins: int | None = Field(default=None, ge=2, le=100)
     """Number of quantile bins of a numeric label."""
