@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
@@ -134,9 +134,10 @@ def _dates(one: ColumnFacts) -> tuple[list[Spec], str]:
 
 
 def _day(value: Any) -> date | None:
-    if value is None:
-        return None
-    return value.date() if hasattr(value, "date") else value  # type: ignore[no-any-return]
+    """Return the day of a date or moment, in UTC as the mask reads it."""
+    if isinstance(value, datetime):
+        return (value if value.tzinfo is None else value.astimezone(UTC)).date()
+    return value if isinstance(value, date) else None
 
 
 def _period(day: date, unit: str) -> tuple[int, ...]:

@@ -142,7 +142,8 @@ def _header(
     yield "#"
     yield "# Comments quote ranges and frequent values of the table: delete them before you pass this file on."
     if not label.facts.exact or not all(c.facts.exact for c in columns):
-        yield '# "About": estimated within a few per cent, as the table is large.'
+        yield '# "About": estimated from a sample of the rows, as the table is large; likely too low where'
+        yield "# some values are much more frequent than others."
     if not policy.quasi_identifiers:
         yield "#"
         yield "# WARNING: no column looks like a quasi-identifier. Unless you name some, the rule protects nothing."

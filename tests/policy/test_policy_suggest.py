@@ -1,0 +1,499 @@
+"""Whole proposals: the YAML reads back, candidates are coarser, bad tables get one clear error."""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aegis.errors import DataError, PolicyError
+from aegis.masks import Identity, Kind, Suppress, ValueCounts, evaluate
+from aegis.policy import Policy, Role, load_policy, suggest_profile
+from aegis.policy.lines import read_yaml
+from aegis.policy.suggest import ProposedPolicy, init_policy
+from aegis.policy.suggest_masks import MOST_MASKS
+from aegis.policy.suggest_yaml import scalar, show
+from aegis.sources import open_table
+
+
+def load_text(text: str) -> Policy:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "policy.yaml"
+        path.write_text(text, encoding="utf-8")
+        return load_policy(path)
+
+
+def check(table: pa.Table, label: str) -> ProposedPolicy:
+    """Propose a policy and check everything that holds for every proposal."""
+    proposed = init_policy(table, label=label)
+    assert load_text(proposed.yaml) == proposed.policy
+    assert list(proposed.profiles) == table.column_names
+    assert set(proposed.policy.attributes) == set(table.column_names) - {label}
+    assert init_policy(table, label=label).yaml == proposed.yaml
+    json.dumps(proposed.to_dict(), allow_nan=False)
+    for attribute in proposed.policy.attributes.values():
+        check_candidates(table, proposed, attribute.name)
+    return proposed
+
+
+def check_candidates(table: pa.Table, proposed: ProposedPolicy, name: str) -> None:
+    """Check the candidates of one attribute on the data itself."""
+    attribute = proposed.policy.attributes[name]
+    if not attribute.scored:
+        assert attribute.masks == ()
+        return
+    assert 1 <= len(attribute.masks) <= MOST_MASKS
+    assert len(set(attribute.masks)) == len(attribute.masks)
+    if attribute.role is not Role.SENSITIVE:
+        assert attribute.masks[-1] == Suppress()
+    column = open_table(table.select([name])).table
+    counted = column.group_by(v=column[name]).aggregate(n=lambda t: t.count()).order_by("v")
+    values = counted.to_pyarrow()
+    kind = Kind.of(column[name].type())
+    assert kind is not None
+    data = ValueCounts(kind, values["v"].combine_chunks(), values["n"].to_numpy())
+    for mask in attribute.masks:
+        mask.check(kind, name)
+    fitted = [mask.fit(data) for mask in attribute.masks]
+    groups = [len(g.labels) for g in evaluate([*fitted, Identity()], data.values)]
+    if attribute.role is Role.QUASI_IDENTIFIER:
+        assert any(size < groups[-1] for size in groups[:-1])
+
+
+AWKWARD = [
+            "yes", "no", "null", "~", "true", "on", "1", "1.5", "1e3", ".inf", "0x1f", "0o17", "12:30:00",
+            "2024-01-31", "<<", "=", "-", "?", ":", "a: b", "a #b", "#c", "'", '"', "it's", 'say "hi"', "[x]",
+            "{y}", "& z", "*w", "!t", "| p", "> q", "%r", "@s", "`u`", " lead", "trail ", "two  spaces", "tab\tin",
+            "line\nbreak", "return\r", "next\x85line", "sep\u2028arated", "\ufeffbom", "nul\\0", "bell\x07",
+            "Straße", "日本語", "😀", "عربى", "e\u0301", "age", "Zip Code", "y", "x" * 300, "ü" * 1500, "id", "version",
+        ]  # fmt: skip
+
+NAMES = st.sampled_from(AWKWARD) | st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1, max_size=30
+)
+
+COLUMNS: list[st.SearchStrategy[tuple[pa.DataType, st.SearchStrategy[Any]]]] = [
+    st.just((pa.int64(), st.integers(-(2**63), 2**63 - 1))),
+    st.just((pa.int32(), st.integers(0, 120))),
+    st.just((pa.uint64(), st.integers(0, 2**64 - 1))),
+    st.just((pa.float64(), st.floats())),
+    st.just((pa.float32(), st.floats(width=32))),
+    st.just((pa.float64(), st.floats(-100, 100))),
+    st.just((pa.decimal128(38, 4), st.decimals(-(10**30), 10**30, places=4, allow_nan=False))),
+    st.just((pa.string(), st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=8))),
+    st.just((pa.string(), st.sampled_from("abcdefgh"))),
+    st.just((pa.string(), st.from_regex(r"[0-9]{5}", fullmatch=True))),
+    st.just((pa.bool_(), st.booleans())),
+    st.just((pa.date32(), st.dates(date(1, 1, 1), date(9999, 12, 31)))),
+    st.just((pa.timestamp("us", tz="UTC"), st.datetimes(datetime(1700, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC)))),
+    st.just((pa.binary(), st.binary(max_size=3))),
+]  # fmt: skip
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[pa.Table, str]:
+    rows = draw(st.integers(4, 40))
+    names = draw(st.lists(NAMES, min_size=3, max_size=6, unique_by=lambda n: n.lower()))
+    label, anchor, *others = names
+    data = {
+        label: pa.array([i % 2 for i in range(rows)]),
+        # One column that is certainly scored, so that every table has a proposal.
+        anchor: pa.array([i % 3 == 0 for i in range(rows)]),
+    }
+    for name in others:
+        dtype, values = draw(st.one_of(COLUMNS))
+        data[name] = pa.array(
+            draw(st.lists(st.none() | values, min_size=rows, max_size=rows)), dtype
+        )
+    return pa.table(data), label
+
+
+@settings(max_examples=12)
+@given(tables())
+def test_the_yaml_of_any_table_reads_back_to_the_policy(case: tuple[pa.Table, str]) -> None:
+    check(*case)
+
+
+@given(NAMES)
+def test_any_name_reads_back_as_key_and_value(name: str) -> None:
+    text = f"{scalar(name)}: {{column: {scalar(name)}, bins: 5}}   # {show(name)}\n? {scalar(name * 9)}\n: {scalar(name)}"
+    assert read_yaml(text, "test").data == {name: {"column": name, "bins": 5}, name * 9: name}
+    assert "\n" not in scalar(name)
+
+
+def test_all_awkward_names_in_one_table() -> None:
+    columns = {name: [i % 8 for i in range(80)] for name in AWKWARD}
+    proposed = init_policy(
+        pa.table({**columns, "income": [i % 2 for i in range(80)]}), label="income"
+    )
+    assert load_text(proposed.yaml) == proposed.policy
+    assert list(proposed.policy.attributes) == AWKWARD
+
+
+@pytest.mark.parametrize(
+    "name", ["no", "a: b", "1e3", "line\nbreak", "ü" * 1500, 'say "hi" # \u2028']
+)
+def test_awkward_labels_and_sensitive_attributes(name: str) -> None:
+    rows = range(80)
+    table = pa.table(
+        {
+            name: [i % 40 for i in rows],
+            f"{name} salary": [i % 8 for i in rows],
+            "x": [i % 3 for i in rows],
+        }
+    )
+    proposed = init_policy(table, label=name)
+    assert load_text(proposed.yaml) == proposed.policy
+    assert proposed.policy.label.bins == 5
+    if len(name) < 200:
+        assert proposed.policy.privacy.sensitive == (f"{name} salary",)
+
+
+def people(rows: int = 400) -> pa.Table:
+    start = date(1950, 1, 1)
+    return pa.table(
+        {
+            "user_id": range(rows),
+            "email": [f"p{i}@example.org" for i in range(rows)],
+            "token": [f"{i:08x}" for i in range(rows)],
+            "age": [18 + i % 70 for i in range(rows)],
+            "zip": [f"{10000 + i % 97:05d}" for i in range(rows)],
+            "sex": ["f" if i % 2 else "m" for i in range(rows)],
+            "job": [f"job {i % 12}" for i in range(rows)],
+            "birth_date": [start + timedelta(days=37 * (i % 300)) for i in range(rows)],
+            "visited": [
+                datetime(2024, 1, 1, tzinfo=UTC) + timedelta(hours=i % 200) for i in range(rows)
+            ],
+            "diagnosis": [f"E{i % 9}" for i in range(rows)],
+            "weight": [50 + i * 0.37 for i in range(rows)],
+            "spent": [0 if i % 4 else 13 * i for i in range(rows)],
+            "constant": ["x"] * rows,
+            "void": pa.nulls(rows, pa.int64()),
+            "items": [[i] for i in range(rows)],
+            "label": [i % 3 == 0 for i in range(rows)],
+        }
+    )
+
+
+def test_roles_and_masks_of_a_table_of_people() -> None:
+    proposed = check(people(), "label")
+    roles = {name: str(a.role) for name, a in proposed.policy.attributes.items()}
+    assert roles == {
+        "user_id": "identifier",
+        "email": "identifier",
+        "token": "identifier",
+        "age": "quasi-identifier",
+        "zip": "quasi-identifier",
+        "sex": "quasi-identifier",
+        "job": "quasi-identifier",
+        "birth_date": "quasi-identifier",
+        "visited": "quasi-identifier",
+        "diagnosis": "sensitive",
+        "weight": "feature",
+        "spent": "feature",
+        "constant": "ignore",
+        "void": "ignore",
+        "items": "ignore",
+    }
+    specs = {n: [m.spec() for m in a.masks] for n, a in proposed.policy.attributes.items()}
+    assert specs["age"] == [
+        {"bucketize": {"width": 5}},
+        {"bucketize": {"width": 10}},
+        {"bucketize": {"width": 20}},
+        {"quantiles": {"count": 4}},
+        "suppress",
+    ]
+    assert specs["zip"][:-1] == [{"blur": {"keep": n}} for n in (4, 3, 2)]
+    assert specs["sex"] == ["identity", "suppress"]
+    assert specs["birth_date"][:-1] == [
+        {"truncate": {"unit": u}} for u in ("month", "quarter", "year")
+    ]
+    assert specs["visited"][:-1] == [{"truncate": {"unit": u}} for u in ("day", "week")]
+    assert specs["diagnosis"] == ["identity", *({"keep_frequent": {"count": n}} for n in (5, 2))]
+    assert {"quantiles": {"count": 4}} in specs["spent"]
+    assert str(proposed.policy.privacy) == (
+        "k-anonymity (k = 5); distinct l-diversity of diagnosis (l = 2); at most 2 % of the rows suppressed"
+    )
+    assert "masks: [identity]" in proposed.yaml  # age, as an option in a comment
+    assert "quasi-identifier  age: bucketize(width=5)" in repr(proposed)
+
+
+def test_the_yaml_quotes_no_identifier_and_no_rare_value() -> None:
+    rows = 100
+    table = pa.table(
+        {
+            "email": [f"p{i}@example.org" for i in range(rows)],
+            "patient_id": range(770_000, 770_000 + rows),
+            "word": ["rare-word" if i < 3 else "common-word" for i in range(rows)],
+            "label": [i % 2 for i in range(rows)],
+        }
+    )
+    proposed = init_policy(table, label="label")
+    shown = proposed.yaml + json.dumps(proposed.to_dict()) + repr(proposed)
+    assert "example.org" not in shown
+    assert "7700" not in shown
+    assert "rare-word" not in shown
+    assert "common-word (97.0 %)" in proposed.yaml
+
+
+def test_numeric_labels_are_cut_into_bins() -> None:
+    table = pa.table({"x": [i % 4 for i in range(100)], "price": [i * 1.5 for i in range(100)]})
+    assert check(table, "price").policy.label.bins == 5
+    assert "label: {column: price, bins: 5}" in check(table, "price").yaml
+    grades = pa.table({"x": [i % 4 for i in range(100)], "grade": [i % 6 for i in range(100)]})
+    assert check(grades, "grade").policy.label.bins is None
+    codes = pa.table({"x": [i % 4 for i in range(100)], "cluster": [i % 40 for i in range(100)]})
+    assert check(codes, "cluster").policy.label.bins is None
+
+
+def test_too_few_or_dominated_sensitive_values_leave_the_rule_commented_out() -> None:
+    for values in (["a", "b"] * 50, ["a"] * 90 + [f"v{i % 5}" for i in range(10)]):
+        table = pa.table(
+            {
+                "diagnosis": values,
+                "x": [i % 3 for i in range(100)],
+                "y": [i % 2 for i in range(100)],
+            }
+        )
+        proposed = check(table, "y")
+        assert proposed.policy.privacy.sensitive == ()
+        assert "# l_diversity: {attribute: diagnosis, kind: distinct, l: 2}" in proposed.yaml
+        uncommented = proposed.yaml.replace("  # l_diversity:", "  l_diversity:")
+        assert load_text(uncommented).privacy.sensitive == ("diagnosis",)
+
+
+def test_commented_options_are_valid_policies() -> None:
+    lines = init_policy(people(), label="label").yaml.splitlines()
+    options = [i for i, line in enumerate(lines) if line.strip().startswith("# masks: [")]
+    assert len(options) >= 3
+    for i in options:
+        entry = list(lines)
+        name = max(
+            j for j in range(i) if lines[j].startswith("  ") and lines[j].rstrip().endswith(":")
+        )
+        masks = [j for j in range(name, i) if lines[j].startswith("    masks:")]
+        for j in masks:
+            entry[j] = ""
+        entry[i] = lines[i].replace("# masks:", "masks:", 1)
+        load_text("\n".join(entry))
+
+
+def test_codes_with_leading_zeros_and_whole_numbers_named_postcode() -> None:
+    rows = 200
+    table = pa.table(
+        {
+            "dept": [f"{i % 60:04d}" for i in range(rows)],
+            "plz": [10_000 + 11 * (i % 50) for i in range(rows)],
+            "postcode": [
+                ("AB1 2CD", "M1 1AA", "SW1A 1AA")[i % 3] + str(i % 20) for i in range(rows)
+            ],
+            "y": [i % 2 for i in range(rows)],
+        }
+    )
+    proposed = check(table, "y")
+    specs = {n: [m.spec() for m in a.masks] for n, a in proposed.policy.attributes.items()}
+    assert proposed.policy.attributes["dept"].role is Role.QUASI_IDENTIFIER
+    assert {"blur": {"keep": 3}} in specs["dept"]
+    assert {"blur": {"hide": 1}} in specs["plz"]
+    assert {"blur": {"hide": 3}} in specs["postcode"]
+
+
+def test_a_csv_file_with_leading_zeros(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    rows = "".join(f"{i % 50:05d},{i % 2}\n" for i in range(200))
+    path.write_text("area,y\n" + rows)
+    proposed = init_policy(path, label="y")
+    assert proposed.policy.attributes["area"].role is Role.QUASI_IDENTIFIER
+    assert load_text(proposed.yaml) == proposed.policy
+    assert "A first policy for people.csv (200 rows, 2 columns)" in proposed.yaml
+    assert str(tmp_path) not in proposed.yaml
+
+
+def test_awkward_numbers() -> None:
+    rows = 120
+    table = pa.table(
+        {
+            "nan": [math.nan] * rows,
+            "mostly_nan": [math.nan if i % 5 else float(i) for i in range(rows)],
+            "infinite": [math.inf if i % 2 else -math.inf for i in range(rows)],
+            "mixed": [(math.inf, -math.inf, math.nan, 1.0 * i)[i % 4] for i in range(rows)],
+            "huge": [2**63 - 1 - i % 30 * 10**15 for i in range(rows)],
+            "enormous": [1e300 * (i % 30) for i in range(rows)],
+            "tiny": [1e-300 * (i % 30) for i in range(rows)],
+            "money": pa.array(
+                [Decimal(i % 30) * Decimal("1e20") for i in range(rows)], pa.decimal128(38, 2)
+            ),
+            "y": [i % 2 for i in range(rows)],
+        }
+    )
+    proposed = check(table, "y")
+    assert proposed.policy.attributes["nan"].role is Role.IGNORE
+    assert "30 NaN or infinite" not in proposed.yaml
+    assert "96 NaN or infinite" in proposed.yaml
+    for name in ("huge", "enormous", "tiny", "money"):
+        assert len(proposed.policy.attributes[name].masks) >= 3, name
+
+
+def test_dates_with_time_zones_and_of_every_span() -> None:
+    rows = 100
+    zone = pa.timestamp("us", tz="Asia/Tokyo")
+    start = datetime(2023, 12, 31, 20, tzinfo=UTC)
+    spans = {"hours": 0.01, "days": 0.2, "months": 2, "years": 15, "decades": 200}
+    table = pa.table(
+        {
+            **{
+                n: pa.array([start + timedelta(days=d * i) for i in range(rows)], zone)
+                for n, d in spans.items()
+            },
+            "y": [i % 2 for i in range(rows)],
+        }
+    )
+    proposed = check(table, "y")
+    units = {
+        n: [
+            m.spec()["truncate"]["unit"]
+            for m in proposed.policy.attributes[n].masks
+            if isinstance(m.spec(), dict)
+        ]
+        for n in spans
+    }
+    assert units == {
+        "hours": ["day", "week"],
+        "days": ["day", "week"],
+        "months": ["day", "week", "month", "quarter"],
+        "years": ["day", "month", "quarter", "year"],
+        "decades": ["day", "month", "quarter", "year"],
+    }
+    assert all(a.role is Role.QUASI_IDENTIFIER for a in proposed.policy.attributes.values())
+
+
+def test_duplicate_rows_are_rows() -> None:
+    table = people(100)
+    twice = pa.concat_tables([table, table])
+    assert init_policy(twice, label="label").profiles["age"].facts.rows == 200
+    check(twice, "label")
+
+
+def test_small_tables_have_no_near_unique_columns() -> None:
+    table = pa.table({"a": range(10), "b": [f"v{i}" for i in range(10)], "y": [0, 1] * 5})
+    proposed = check(table, "y")
+    assert all(a.role is Role.FEATURE for a in proposed.policy.attributes.values())
+    assert "WARNING: no column looks like a quasi-identifier" in proposed.yaml
+
+
+def test_measured_numbers_are_no_identifiers() -> None:
+    rows = 100
+    table = pa.table(
+        {
+            "amount": [7 * i for i in range(rows)],
+            "reading": [i / 7 for i in range(rows)],
+            "ticket": [7 * i for i in range(rows)],
+            "y": [i % 2 for i in range(rows)],
+        }
+    )
+    roles = {n: a.role for n, a in init_policy(table, label="y").policy.attributes.items()}
+    assert roles == {"amount": Role.FEATURE, "reading": Role.FEATURE, "ticket": Role.IDENTIFIER}
+
+
+def test_a_wide_table() -> None:
+    rows = 60
+    data: dict[str, Any] = {f"c{i}": [(i + j) % 7 for j in range(rows)] for i in range(240)}
+    data |= {f"t{i}": [f"v{(i + j) % 7}" for j in range(rows)] for i in range(60)}
+    proposed = init_policy(pa.table({**data, "y": [j % 2 for j in range(rows)]}), label="y")
+    assert len(proposed.policy.attributes) == 300
+    assert load_text(proposed.yaml) == proposed.policy
+
+
+def test_the_number_of_queries_does_not_grow_with_the_columns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from aegis.sources import Source
+
+    queries = []
+    collect = Source.collect
+
+    def counted(self: Source, expression: Any) -> pa.Table:
+        queries.append(1)
+        return collect(self, expression)
+
+    monkeypatch.setattr(Source, "collect", counted)
+    init_policy(people(60).select(["age", "sex", "label"]), label="label")
+    few = len(queries)
+    queries.clear()
+    init_policy(people(60), label="label")
+    assert len(queries) == few
+
+
+def test_an_estimated_table_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suggest_profile, "EXACT_ROWS", 100)
+    monkeypatch.setattr(suggest_profile, "SAMPLE_ROWS", 200)
+    proposed = check(people(), "label")
+    assert "estimated from a sample" in proposed.yaml
+    assert "about 2 values" in proposed.yaml
+    assert proposed.policy.attributes["user_id"].role is Role.IDENTIFIER
+    assert proposed.policy.attributes["constant"].role is Role.IGNORE
+
+
+TWO = [0, 1] * 10
+
+
+@pytest.mark.parametrize(
+    ("table", "label", "error", "message"),
+    [
+        ({"income": TWO, "age": TWO}, "incom", DataError, "Did you mean 'income'?"),
+        ({"income": TWO, "age": TWO}, "Income", DataError, "Did you mean 'income'?"),
+        ({"y": [1] * 20, "age": TWO}, "y", DataError, "same value in every row"),
+        ({"y": pa.nulls(20, pa.string()), "age": TWO}, "y", DataError, "null in every row"),
+        ({"y": [[1], [2]] * 10, "age": TWO}, "y", DataError, "cannot be a class"),
+        ({"y": [f"c{i}" for i in range(300)], "age": [0, 1] * 150}, "y", DataError, "at most 256"),
+        ({"y": pa.array([], pa.int64()), "age": pa.array([], pa.int64())}, "y", DataError, "no rows"),
+        ({"y": TWO}, "y", PolicyError, "no column besides the label 'y'"),
+        (
+            {"y": TWO, "email": [f"a{i}@b.org" for i in range(20)], "id": range(20), "z": [1] * 20},
+            "y",
+            PolicyError,
+            "No column besides the label 'y' can be masked and scored: 'email' (identifier",
+        ),
+        (
+            {"y": TWO, **{f"c{i}": [1] * 20 for i in range(12)}},
+            "y",
+            PolicyError,
+            "and 2 more",
+        ),
+    ],
+)  # fmt: skip
+def test_bad_tables_get_one_clear_error(
+    table: dict[str, Any], label: str, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error) as raised:
+        init_policy(pa.table(table), label=label)
+    assert message in str(raised.value)
+    assert raised.value.hint  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("file", "label", "quasi", "identifiers"),
+    [
+        ("hotel/hotel_interactions.csv", "is_booking", {"user_location_city", "srch_children_cnt"}, {"serial", "user_id", "date_time"}),
+        ("fars/fars_subset.csv", "iinjury", {"iage", "irace", "isex", "ihispanic"}, set()),
+        ("arx_adult/adult.csv", "salary-class", {"age", "sex", "race", "education"}, set()),
+        ("air_quality/updated_pollution_dataset.csv", "Air Quality", set(), set()),
+    ],
+)  # fmt: skip
+def test_real_tables(
+    shared_data: Path, file: str, label: str, quasi: set[str], identifiers: set[str]
+) -> None:
+    path = shared_data / file
+    proposed = init_policy(path, label=label)
+    assert load_text(proposed.yaml) == proposed.policy
+    assert quasi <= {a.name for a in proposed.policy.quasi_identifiers}
+    assert {a.name for a in proposed.policy.with_role(Role.IDENTIFIER)} == identifiers

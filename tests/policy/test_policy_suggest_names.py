@@ -1,0 +1,127 @@
+"""What column names say about roles."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aegis.policy.model import Role
+from aegis.policy.suggest_names import (
+    CONCEPTS,
+    find_concept,
+    names_codes,
+    names_measure,
+    read_words,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "concept"),
+    [
+        ("age", "age"),
+        ("AGE", "age"),
+        ("patient_age", "age"),
+        ("Alter", "age"),
+        ("âge", "age"),
+        ("età", "age"),
+        ("年龄", "age"),
+        ("dateOfBirth", "a date of birth"),
+        ("date_of_birth", "a date of birth"),
+        ("DATE OF BIRTH", "a date of birth"),
+        ("dateofbirth", "a date of birth"),
+        ("Geburtsdatum", "a date of birth"),
+        ("gender", "sex or gender"),
+        ("Geschlecht", "sex or gender"),
+        ("zip", "a postcode"),
+        ("zip_code", "a postcode"),
+        ("PLZ", "a postcode"),
+        ("Código Postal", "a postcode"),
+        ("native-country", "nationality"),
+        ("marital-status", "marital status"),
+        ("workclass", "occupation"),
+        ("education-num", "education"),
+        ("income", "income"),
+        ("Religion", "religion"),
+        ("salary", "salary"),
+        ("primary_diagnosis", "health"),
+        ("eMail", "an e-mail address"),
+        ("phone_number", "a telephone number"),
+        ("Nachname", "a person's name"),
+        ("user_id", "a number that names one person or record"),
+        ("destination_id", "a key of the record"),
+        ("nombre_enfants", "the household"),
+    ],
+)
+def test_a_name_speaks_of_its_concept(name: str, concept: str) -> None:
+    found = find_concept(name)
+    assert found is not None
+    assert found.name == concept
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "hours-per-week",
+        "mileage",
+        "percentage",
+        "page",
+        "language_model"[9:],
+        "zipper",
+        "id_type",
+        "x",
+        "PM2.5",
+        "😀",
+    ],
+)
+def test_a_name_that_only_contains_a_word_inside_another_says_nothing(name: str) -> None:
+    assert find_concept(name) is None
+
+
+def test_a_flag_never_names_an_identifier() -> None:
+    assert find_concept("is_phone") is None
+    assert find_concept("has_email") is None
+    married = find_concept("is_married")
+    assert married is not None
+    assert married.role is Role.QUASI_IDENTIFIER
+
+
+def test_roles_of_the_decided_concepts() -> None:
+    roles = {c.name: c.role for c in CONCEPTS}
+    assert roles["religion"] is Role.SENSITIVE
+    assert roles["salary"] is Role.SENSITIVE
+    assert roles["income"] is Role.QUASI_IDENTIFIER
+    assert roles["race or ethnicity"] is Role.QUASI_IDENTIFIER
+
+
+def test_every_phrase_is_found_by_its_own_concept_or_a_namesake() -> None:
+    for concept in CONCEPTS:
+        for phrase in concept.phrases:
+            found = find_concept(phrase)
+            assert found is not None, phrase
+            assert phrase.replace(" ", "") in {p.replace(" ", "") for p in found.phrases}, phrase
+
+
+def test_phrases_are_lower_case_and_none_stands_twice() -> None:
+    phrases = [p for c in CONCEPTS for p in c.phrases]
+    assert len(phrases) == len(set(phrases))
+    assert all(p == p.lower().strip() and "  " not in p for p in phrases)
+
+
+@given(st.text(max_size=40))
+def test_spaces_and_case_do_not_matter(name: str) -> None:
+    plain = find_concept(name)
+    assert find_concept(f"  {name}__") == plain
+    assert len(read_words(name).bare) <= len(name) * 4
+
+
+def test_codes_and_measures() -> None:
+    assert names_codes("hotel_cluster")
+    assert names_codes("channel")
+    assert names_codes("srch_destination_type_id")
+    assert not names_codes("orig_destination_distance")
+    assert not names_codes("age")
+    assert names_measure("credit_amount")
+    assert not names_measure("date_time")
+    assert not names_measure("x")
