@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from aegis.cli.options import Format
 from aegis.cli.output import Output
+from aegis.cli.search_page import search_sections, signed
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -38,13 +39,14 @@ def print_advice(
         return
     page.warn(advice.warnings)
     if page.format is Format.CSV:
-        names = list(advice.ranking[0].attributes)
+        names = list(advice.ranking[0].attributes) if advice.ranking else []
         header = [*FIXED, *(f"mask:{n}" for n in names), *(f"change:{n}" for n in names)]
         page.csv(header, (_flat(i + 1, r, names) for i, r in enumerate(advice.ranking[:top])))
         return
     page.show(*_overview(advice, origin, policy), *_ranking(advice, top))
     if advice.best is not None:
         page.show(*_best(advice, advice.best))
+    page.show(*search_sections(advice))
 
 
 def advice_dict(advice: Advice, top: int | None) -> dict[str, Any]:
@@ -157,16 +159,9 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
         (
             (
                 *(name, best.shown[name]),
-                *(fixed(one.unmasked), fixed(one.score), _signed(one.change)),
+                *(fixed(one.unmasked), fixed(one.score), signed(one.change)),
                 percent(kept(one.score, one.unmasked, direction)),
             )
             for name, one in best.attributes.items()
         ),
     )
-
-
-def _signed(change: float) -> str:
-    from aegis.cli.tables import fixed
-
-    text = fixed(change)
-    return f"+{text}" if change > 0 else text

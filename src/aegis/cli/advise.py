@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aegis.cli.advice import print_advice
+from aegis.cli.advisors import make_advisor
 from aegis.cli.files import HTML, YAML, check_outputs, is_bundle, next_step, open_subject, written
 from aegis.cli.options import (
     Configurations,
@@ -31,6 +32,7 @@ EXAMPLES = (
     "aegis advise table.csv -p policy.yaml -o best.yaml --report report.html",
     "aegis advise table.csv -p policy.yaml --generate 200 --seed 1 --top 5",
     "aegis advise table.aegis -p policy.yaml --measure cmim --format json",
+    "aegis advise table.csv -p policy.yaml --search --time-limit 60 --front k=2..20",
 )
 
 
@@ -39,10 +41,49 @@ def command(
     policy: PolicyFile,
     configurations: Configurations = None,
     generate: Generate = None,
+    search: Annotated[
+        bool,
+        typer.Option(
+            "--search",
+            help="Search all combinations of the candidate masks, with proof of the best.",
+        ),
+    ] = False,
     measure: Measure = None,
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            "--objective",
+            metavar="NAME",
+            help="What the search maximises: a measure, or an information loss to minimise "
+            "(nu-entropy, loss, precision, discernibility). By default the measure.",
+            show_default=False,
+        ),
+    ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            "--time-limit",
+            metavar="SECONDS",
+            help="Stop the search after this time, as Ctrl-C does, with the best so far and "
+            "its gap.",
+            show_default=False,
+        ),
+    ] = None,
+    front: Annotated[
+        str | None,
+        typer.Option(
+            "--front",
+            metavar="RANGE",
+            help="Also search the best for each of several rules: k=2..50, risk=, l=, "
+            "suppression=.",
+            show_default=False,
+        ),
+    ] = None,
     top: Annotated[
         int,
-        typer.Option("--top", min=0, metavar="N", help="How many to show; 0 shows all."),
+        typer.Option(
+            "--top", min=0, metavar="N", help="How many to show; 0 shows all that were ranked."
+        ),
     ] = 10,
     output: Annotated[
         Path | None,
@@ -71,30 +112,36 @@ def command(
     first and the best first among them, each with its score, the utility kept
     (percent of the unmasked score), the predictive utility deviation (PUD), the
     smallest class and the rows to suppress; then the best one, mask by mask.
+
     Exit code 1 when none meets the privacy rule; what came closest is said.
     """
     from aegis.cli.figures import advise_with_report
     from aegis.files import write_text
-    from aegis.policy import dump_configurations, load_configurations, load_policy
+    from aegis.policy import dump_configurations, load_policy
 
     check_outputs([(output, YAML), (report, HTML)], force=force)
     rules = load_policy(policy)
-    listed = None if configurations is None else load_configurations(configurations, rules)
     subject = open_subject(table)
     with reporting(quiet=quiet) as progress:
-        advice, page = advise_with_report(
-            subject,
+        advisor = make_advisor(
             rules,
-            configurations=listed,
-            generate_count=generate,
+            configurations=configurations,
+            generate=generate,
             measure=measure,
+            search=search,
+            objective=objective,
+            time_limit=time_limit,
+            front=front,
+            top=top,
             seed=seed,
             progress=progress,
-            render_report=report is not None,
         )
+        if report is None:
+            advice = advisor(subject)
+        else:
+            advice, page = advise_with_report(subject, rules, advisor, seed=seed, progress=progress)
+            write_text(report, page)
     best = advice.best
-    if report is not None and page is not None:
-        write_text(report, page)
     if output is not None and best is not None:
         write_text(output, dump_configurations({best.name: best.configuration}))
     shell = Output(format, quiet)
@@ -103,7 +150,7 @@ def command(
     shell.say(*written([made, report]))
     if best is None:
         advice.require_best()
-    shell.say(*_next(table, policy, made))
+    shell.suggest(*_next(table, policy, made))
 
 
 def _next(table: str, policy: Path, made: Path | None) -> list[RenderableType]:

@@ -132,7 +132,7 @@ def _print(
     page.show(heading("Release"), pairs(_facts(release)))
     page.show(heading("Privacy, measured on the output"), pairs(_privacy(release, rules)))
     page.say(*written(paths))
-    page.say(
+    page.suggest(
         *next_step(
             "see every privacy figure of the output",
             *("aegis", "audit", release.path, "--policy", policy),

@@ -46,7 +46,7 @@ def _head(found: Audit, origin: str) -> Iterator[RenderableType]:
 
 
 def _identity(report: PrivacyReport) -> Iterator[RenderableType]:
-    from aegis.cli.tables import Column, figure, heading, number, pairs, share, table
+    from aegis.cli.tables import Column, figure, fixed, heading, number, pairs, share, table
 
     rows = report.rows
     yield heading("Can a person be found?")
@@ -78,7 +78,7 @@ def _identity(report: PrivacyReport) -> Iterator[RenderableType]:
                 ),
                 "any person of the population",
             ),
-            ("marketer", "", figure(report.marketer), "all rows at once"),
+            ("marketer", "", fixed(report.marketer), "all rows at once"),
         ),
     )
     yield heading("Rows at risk")
@@ -126,23 +126,23 @@ def _sensitive(report: PrivacyReport) -> Iterator[RenderableType]:
 
 def _attribute_figures(one: Attribute, k: int) -> dict[str, str]:
     """Return the figures of one sensitive attribute by title."""
-    from aegis.cli.tables import figure
+    from aegis.cli.tables import fixed
 
     found = {
         "rows in homogeneous classes": f"{one.homogeneous_rows:,}",
-        f"alpha, with k = {k:,}": figure(one.alpha),
+        f"alpha, with k = {k:,}": fixed(one.alpha),
         "l, distinct": "-" if one.distinct is None else f"{one.distinct:,}",
-        "l, entropy": figure(one.entropy),
+        "l, entropy": fixed(one.entropy),
     }
-    found |= {f"c, recursive, l = {n}: above": figure(c) for n, c in one.recursive_c.items()}
+    found |= {f"c, recursive, l = {n}: above": fixed(c) for n, c in one.recursive_c.items()}
     return found | {
-        "t, equal distance": figure(one.equal),
-        "t, ordered distance": figure(one.ordered),
-        "t, hierarchical distance": figure(one.hierarchical),
-        "beta, basic": figure(one.beta_basic),
-        "beta, enhanced": figure(one.beta_enhanced),
-        "delta-disclosure: above": figure(one.delta),
-        "  over values present": figure(one.delta_present),
+        "t, equal distance": fixed(one.equal),
+        "t, ordered distance": fixed(one.ordered),
+        "t, hierarchical distance": fixed(one.hierarchical),
+        "beta, basic": fixed(one.beta_basic),
+        "beta, enhanced": fixed(one.beta_enhanced),
+        "delta-disclosure: above": fixed(one.delta),
+        "  over values present": fixed(one.delta_present),
     }
 
 
@@ -159,6 +159,6 @@ def _verdict(found: Audit) -> Iterator[RenderableType]:
     if found.passed:
         yield Text("Met: the table meets the rule as it stands.", style="green")
         return
-    yield Text("Not met.", style="red")
+    yield Text("Not met by the table as it stands:", style="red")
     for violation in found.violations:
         yield line(f"  {violation}")

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from aegis.cli.output import clean, console, labelled, write_json
+from aegis.cli.output import print_error, write_json
 from aegis.errors import AegisError, InternalError
 
 INTERRUPTED = 130
@@ -62,8 +62,7 @@ class Failure:
             error = {"kind": self.kind, "message": self.message, "hint": self.hint}
             write_json(sys.stderr, {"error": error})
             return
-        lines = [clean(line) for line in (self.message, self.hint) if line]
-        console(sys.stderr).print(labelled("Error: ", *lines, style="bold red"))
+        print_error(*(line for line in (self.message, self.hint) if line))
 
 
 _REPORT = (

@@ -10,7 +10,7 @@ import typer
 
 from aegis.cli.files import YAML, check_outputs, next_step, written
 from aegis.cli.options import Force, Quiet, Table
-from aegis.cli.output import Output
+from aegis.cli.output import Output, write
 from aegis.cli.progress import reporting
 
 EXAMPLES = (
@@ -53,12 +53,12 @@ def command(
     with reporting(quiet=quiet) as progress:
         proposed = init_policy(table, label=label, progress=progress)
     if output is None:
-        sys.stdout.write(proposed.yaml)
+        write(sys.stdout, proposed.yaml)
         return
     write_text(output, proposed.yaml)
     page = Output(quiet=quiet)
     page.say(*written([output]))
-    page.say(
+    page.suggest(
         *next_step(
             "read and edit the policy, then rank what it allows",
             *("aegis", "advise", table, "--policy", output, "-o", output.with_name("best.yaml")),

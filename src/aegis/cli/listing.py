@@ -16,7 +16,9 @@ Name = Annotated[
 ]
 
 
-def print_list(page: Output, entries: Sequence[dict[str, Any]], shown: Sequence[str]) -> None:
+def print_list(
+    page: Output, entries: Sequence[dict[str, Any]], shown: Sequence[str], more: str
+) -> None:
     """Print all entries of a registry.
 
     Parameters
@@ -27,6 +29,8 @@ def print_list(page: Output, entries: Sequence[dict[str, Any]], shown: Sequence[
         One mapping per entry, all with the same keys.
     shown
         Keys of the columns of the table; the last one holds prose.
+    more
+        The command that explains one.
     """
     if page.format is Format.JSON:
         page.json(list(entries))
@@ -34,10 +38,11 @@ def print_list(page: Output, entries: Sequence[dict[str, Any]], shown: Sequence[
         header = list(entries[0])
         page.csv(header, ([_cell(entry[key]) for key in header] for entry in entries))
     else:
-        from aegis.cli.tables import Column, table
+        from aegis.cli.tables import Column, line, table
 
         columns = [Column(key, wraps=key == shown[-1]) for key in shown]
         page.show(table(columns, ([_cell(entry[key]) for key in shown] for entry in entries)))
+        page.show(line(f"\n{more} NAME explains one, with its formula or parameters.", style="dim"))
 
 
 def print_entry(page: Output, entry: dict[str, Any], example: str) -> None:

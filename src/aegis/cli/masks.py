@@ -24,7 +24,10 @@ def command(name: Name = None, format: FormatOption = Format.TABLE) -> None:  # 
 
     page = Output(format)
     if name is None:
-        print_list(page, [_entry(mask) for mask in MASKS], ("name", "kinds", "description"))
+        entries = [_entry(mask) for mask in MASKS]
+        if page.tabular:
+            entries = [entry | {"kinds": _kinds(entry["kinds"])} for entry in entries]
+        print_list(page, entries, ("name", "kinds", "description"), "aegis masks")
         return
     mask = MASKS.get(name)
     print_entry(page, _entry(mask), f"masks: [{mask.example}]")
@@ -47,3 +50,9 @@ def _entry(mask: MaskType) -> dict[str, Any]:
         ],
         "example": mask.example,
     }
+
+
+def _kinds(names: list[str]) -> str:
+    from aegis.masks import Kind
+
+    return "any" if len(names) == len(Kind) else ", ".join(names)

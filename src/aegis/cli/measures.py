@@ -26,7 +26,7 @@ def command(name: Name = None, format: FormatOption = Format.TABLE) -> None:  # 
     page = Output(format)
     if name is None:
         entries = [_entry(measure) for measure in MEASURES]
-        print_list(page, entries, ("name", "scope", "better", "title"))
+        print_list(page, entries, ("name", "scope", "better", "title"), "aegis measures")
         return
     measure = MEASURES.get(name)
     print_entry(page, _entry(measure), f"measure: {measure.name}")

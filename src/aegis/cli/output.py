@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from typing import IO, TYPE_CHECKING, Any
 
 from aegis.cli.options import Format
@@ -46,26 +47,26 @@ class Output:
 
     def show(self, *parts: RenderableType) -> None:
         """Print results for people."""
-        page = console(sys.stdout)
-        for part in parts:
-            page.print(part)
+        _print(sys.stdout, parts)
 
     def say(self, *parts: RenderableType) -> None:
-        """Print what goes with the results: files written, next steps.
+        """Print which files were written.
 
         People find it below the results; where a program reads them, on standard error.
         """
         if not self.quiet:
-            page = console(sys.stdout if self.tabular else sys.stderr)
-            for part in parts:
-                page.print(part)
+            _print(sys.stdout if self.tabular else sys.stderr, parts)
+
+    def suggest(self, *parts: RenderableType) -> None:
+        """Print what to do next; programs know."""
+        if not self.quiet and self.tabular:
+            _print(sys.stdout, parts)
 
     def warn(self, warnings: Iterable[str]) -> None:
         """Print warnings on standard error."""
         if not self.quiet:
-            page = console(sys.stderr)
-            for warning in warnings:
-                page.print(labelled("Note: ", clean(warning), style="yellow"))
+            notes = [labelled("Note: ", clean(warning), style="yellow") for warning in warnings]
+            _print(sys.stderr, notes)
 
     def json(self, data: object) -> None:
         """Print one JSON document."""
@@ -73,10 +74,12 @@ class Output:
 
     def csv(self, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """Print rows as CSV under a header; null is an empty cell."""
-        writer = csv.writer(sys.stdout, lineterminator="\n")
+        text = StringIO()
+        writer = csv.writer(text, lineterminator="\n")
         writer.writerow(header)
         for row in rows:
             writer.writerow("" if value is None else value for value in row)
+        write(sys.stdout, text.getvalue())
 
     def figures(self, data: Mapping[str, Any]) -> None:
         """Print a nested result as CSV: one row per figure, named by its JSON pointer."""
@@ -87,12 +90,31 @@ def console(file: IO[str]) -> Console:
     """Return the page that `file` is: as wide as the terminal, or unlimited where it is none."""
     from rich.console import Console
 
-    class Page(Console):
-        def on_broken_pipe(self) -> None:
-            raise ClosedPipe
-
     wide = None if file.isatty() or os.environ.get("COLUMNS", "").isdigit() else UNLIMITED
-    return Page(file=file, width=wide, markup=False, emoji=False, highlight=False)
+    return Console(file=file, width=wide, markup=False, emoji=False, highlight=False)
+
+
+def _print(file: IO[str], parts: Iterable[RenderableType]) -> None:
+    """Print parts one below the other, without the blanks that fill a line up."""
+    page = console(file)
+    with page.capture() as captured:
+        for part in parts:
+            page.print(part)
+    write(file, "".join(f"{text.rstrip(' ')}\n" for text in captured.get().splitlines()))
+
+
+def write(file: IO[str], text: str) -> None:
+    """Write text; raise `ClosedPipe` when nobody reads it any more."""
+    try:
+        file.write(text)
+        file.flush()
+    except BrokenPipeError as error:
+        raise ClosedPipe from error
+
+
+def print_error(*lines: str) -> None:
+    """Print one block of an error on standard error."""
+    _print(sys.stderr, [labelled("Error: ", *map(clean, lines), style="bold red")])
 
 
 def labelled(label: str, *lines: str, style: str) -> RenderableType:
@@ -118,7 +140,7 @@ def write_json(file: IO[str], data: object) -> None:
     encoding = getattr(file, "encoding", None) or "utf-8"
     ascii_only = not encoding.lower().startswith("utf")
     text = json.dumps(finite(data), indent=2, ensure_ascii=ascii_only, allow_nan=False, default=str)
-    file.write(text + "\n")
+    write(file, text + "\n")
 
 
 def finite(data: Any) -> Any:

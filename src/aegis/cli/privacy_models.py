@@ -22,16 +22,16 @@ EXAMPLES = (
 def command(name: Name = None, format: FormatOption = Format.TABLE) -> None:  # noqa: A002 - the option's name
     """List the privacy models that a rule can ask for, or explain one.
 
-    Out: each model's name, what it is called and what it protects against; with a
-    name also its demand on a class, parameters, reference, and how a policy
-    writes it.
+    Out: each model's name, what it is called; with a name also what it
+    protects against, its demand on a class, parameters, reference, and how a
+    policy writes it.
     """
     from aegis.privacy import MODELS
 
     page = Output(format)
     if name is None:
         entries = [_entry(model) for model in MODELS]
-        print_list(page, entries, ("name", "title", "description"))
+        print_list(page, entries, ("name", "title"), "aegis privacy-models")
         return
     model = MODELS.get(name)
     print_entry(page, _entry(model), _example(model))

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from aegis.cli.advisors import make_advisor
 from aegis.cli.files import HTML, check_outputs, open_subject, written
 from aegis.cli.options import (
     Configurations,
@@ -56,22 +57,23 @@ def command(
     """
     from aegis.cli.figures import advise_with_report
     from aegis.files import write_text
-    from aegis.policy import load_configurations, load_policy
+    from aegis.policy import load_policy
 
     check_outputs([(output, HTML)], force=force)
     rules = load_policy(policy)
-    listed = None if configurations is None else load_configurations(configurations, rules)
     with reporting(quiet=quiet) as progress:
-        advice, page = advise_with_report(
-            open_subject(table),
+        advisor = make_advisor(
             rules,
-            configurations=listed,
-            generate_count=generate,
+            configurations=configurations,
+            generate=generate,
             measure=measure,
             seed=seed,
             progress=progress,
         )
-    write_text(output, page or "")
+        advice, page = advise_with_report(
+            open_subject(table), rules, advisor, seed=seed, progress=progress
+        )
+    write_text(output, page)
     shell = Output(quiet=quiet)
     shell.warn(advice.warnings)
     shell.say(*written([output]))

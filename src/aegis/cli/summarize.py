@@ -80,7 +80,7 @@ def _print(summary: Summary, output: Path, policy: Path, page: Output) -> None:
     page.show(line(_overview(figures)), line(""))
     page.show(table(columns, ([*r[:3], *(f"{n:,}" for n in r[3:])] for r in rows)))
     page.say(*written([output]))
-    page.say(
+    page.suggest(
         *next_step(
             "rank configurations from the summary alone",
             *("aegis", "advise", output, "--policy", policy, "-o", "best.yaml"),

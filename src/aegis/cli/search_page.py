@@ -1,0 +1,130 @@
+"""What a search says beside its ranking, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from aegis.advisor import Advice
+    from aegis.advisor.figures import Binding, Front, SearchFigures
+
+
+def search_sections(advice: Advice) -> Iterator[RenderableType]:
+    """Return the proof, what binds the best configuration, and the front, where there are any."""
+    if advice.search is not None:
+        yield from _proof(advice.search, advice)
+    if advice.binding is not None and advice.binding.finer:
+        yield from _finer(advice.binding)
+    if advice.binding is not None and advice.binding.relaxations:
+        yield from _relaxations(advice.binding)
+    if advice.front is not None:
+        yield from _front(advice.front, advice.summary["rows"])
+
+
+def _proof(search: SearchFigures, advice: Advice) -> Iterator[RenderableType]:
+    from aegis.cli.tables import figure, fixed, heading, pairs
+
+    rows = [
+        ("objective", search.objective),
+        ("combinations", f"{search.combinations:,}"),
+        ("result", _result(search)),
+    ]
+    if search.bound is not None:
+        rows.append(("best, bound", f"{fixed(search.best)}, {fixed(search.bound)}"))
+    after = advice.ranking[0].after_suppression if advice.ranking else None
+    if after is not None:
+        rows.append(("on the released rows", f"{fixed(after)} by {advice.measure}"))
+    rows.append(
+        (
+            "work",
+            f"{search.nodes:,} boxes split, {search.checked:,} class counts checked, "
+            f"{figure(search.seconds, 3)} s",
+        )
+    )
+    yield heading("Search")
+    yield pairs((*rows, *(("note", note) for note in search.notes)))
+
+
+def _result(search: SearchFigures) -> str:
+    from aegis.cli.tables import figure
+
+    if search.best is None:
+        return "no admissible configuration was found"
+    if search.optimal:
+        return "proven best of all combinations"
+    if search.gap is None:
+        return "the best that was found; nothing is proven"
+    return f"the best that was found; at most {figure(100 * search.gap, 3)} % better is possible"
+
+
+def _finer(binding: Binding) -> Iterator[RenderableType]:
+    from aegis.cli.tables import Column, heading, number, table
+
+    yield heading("Why no finer?")
+    columns = (
+        *(Column("attribute", wraps=True), Column("next finer mask", wraps=True)),
+        *(number("gain"), number("failing rows"), number("allowed")),
+    )
+    yield table(
+        columns,
+        (
+            (
+                *(one.attribute, one.mask, signed(one.gain)),
+                f"{one.rows_failing:,}" if one.violations else "none",
+                f"{one.allowed_rows:,}",
+            )
+            for one in binding.finer
+        ),
+    )
+
+
+def _relaxations(binding: Binding) -> Iterator[RenderableType]:
+    from aegis.cli.tables import fixed, heading, pairs
+
+    yield heading("What a weaker rule would gain")
+    for one in binding.relaxations:
+        proof = "" if one.proven else ", not proven"
+        masks = ", ".join(f"{name} {mask}" for name, mask in one.masks.items())
+        with_masks = f", with {masks}" if masks else ""
+        yield pairs([(one.change, f"{signed(one.gain)}, to {fixed(one.score)}{proof}{with_masks}")])
+
+
+def _front(front: Front, rows: int) -> Iterator[RenderableType]:
+    from aegis.cli.tables import Column, figure, fixed, heading, number, percent, share, table
+
+    yield heading(f"The best configuration by {front.parameter}")
+    columns = (
+        *(number(front.parameter), number("score"), number("kept"), number("smallest class")),
+        *(number("suppressed"), Column("")),
+    )
+    yield table(
+        columns,
+        (
+            (
+                *(figure(one.value), fixed(one.score), percent(one.kept)),
+                *(f"{one.smallest_class:,}", share(one.suppressed_rows, rows)),
+                _remark(one.value == front.knee, one.score is None, one.dominated, one.proven),
+            )
+            for one in front.points
+        ),
+    )
+
+
+def _remark(knee: bool, empty: bool, dominated: bool, proven: bool) -> str:
+    if empty:
+        return "none admissible"
+    said = ["recommended knee"] if knee else []
+    said += ["dominated"] if dominated else []
+    said += [] if proven else ["not proven"]
+    return ", ".join(said)
+
+
+def signed(change: float) -> str:
+    """Return a change with its sign."""
+    from aegis.cli.tables import fixed
+
+    text = fixed(change)
+    return f"+{text}" if change > 0 else text
