@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from aegis.report.labels import fit, text_width
 from aegis.report.palette import HEAT_STEPS, variable
 
 FULL, HALF, SMALL = 936, 456, 316
@@ -20,8 +21,8 @@ FULL, HALF, SMALL = 936, 456, 316
 SMALL_COLUMNS = 10
 """Columns of the heat map on a small screen."""
 
-_CHARACTER = 6.6
-"""Mean width of a character of an axis label in pixels, on the safe side."""
+_COLUMN_SIZE, _COLUMN_ROOM = 11, 96
+"""Pixels of the type above the heat map, and of the space for upright names."""
 
 _STATUS = ("recommended", "admissible", "failing")
 
@@ -49,10 +50,10 @@ def ranking_chart(points: Points, axis: str, width: int) -> Plot:
     import altair as alt
 
     data = [{"place": place, **_with_status(p)} for place, p in enumerate(points)]
-    names = [p["name"] for p in points]
+    names = _fitted([p["name"] for p in points], width)
     domain = [min([0.0, *(p["utility"] for p in data)]), max([1e-9, *(p["utility"] for p in data)])]
     base = alt.Chart(alt.NamedData("points")).encode(
-        y=alt.Y("place:O", title=None, axis=_row_axis(width))
+        y=alt.Y("place:O", title=None, axis=_row_axis())
     )
     x = alt.X("utility:Q", title=axis, scale=alt.Scale(domain=domain, nice=False), axis=_grid(5))
     stems = base.mark_rule(strokeWidth=1.5).encode(
@@ -66,7 +67,7 @@ def ranking_chart(points: Points, axis: str, width: int) -> Plot:
         x=x, text="text:N", color=alt.value(variable("ink"))
     )
     layers = (stems + symbols + figures).resolve_scale(color="independent")
-    inner = width - _left(names, width) - 72
+    inner = width - _left(names) - 72
     chart = layers.properties(width=inner, height=alt.Step(26))
     return Plot(_with_names(chart, row_names=names), {"points": data})
 
@@ -79,9 +80,9 @@ def scatter_chart(points: Points, axis: str, width: int, *, limit: float | None)
     """
     import altair as alt
 
-    data = {
+    data: dict[str, Points] = {
         "points": [_with_status(p) for p in points],
-        "named": [p for p in points if p["recommended"]],
+        "named": [{**p, "name": fit(p["name"], 150)} for p in points if p["recommended"]],
         "limit": [] if limit is None else [{"limit": limit, "text": f"limit {limit:g} %"}],
     }
     position = {
@@ -96,7 +97,7 @@ def scatter_chart(points: Points, axis: str, width: int, *, limit: float | None)
     chart = alt.Chart(alt.NamedData("points")).mark_point(**_SYMBOL)
     layers = [chart.encode(**position, **_symbols())]
     name = alt.Chart(alt.NamedData("named")).encode(**position, text="name:N")
-    place = {"align": "center", "baseline": "bottom", "dy": -11, "fontSize": 12, "limit": 160}
+    place = {"align": "center", "baseline": "bottom", "dy": -11, "fontSize": 12}
     # A ground in the colour of the card keeps the name legible above other points.
     ground = name.mark_text(**place, fontWeight="bold", strokeWidth=4, stroke=variable("card"))
     layers += [
@@ -115,20 +116,22 @@ def heat_chart(names: Sequence[str], columns: Points, cells: Sequence[Points], w
 
     if width == SMALL:
         columns, cells = columns[:SMALL_COLUMNS], cells[:SMALL_COLUMNS]
-    step = min((width - _left(names, width) - 8) / max(len(columns), 1), 44)
+    names = _fitted(names, width)
+    titles = [fit(column["name"], _COLUMN_ROOM, _COLUMN_SIZE) for column in columns]
+    step = min((width - _left(names) - 8) / max(len(columns), 1), 44)
     across = alt.Scale(paddingInner=0.06, paddingOuter=0)
     base = alt.Chart(alt.NamedData("cells")).encode(
         x=alt.X(
             "column:O",
             title=None,
             scale=across,
-            axis=_column_axis([c["name"] for c in columns], step),
+            axis=_column_axis(any(text_width(t, _COLUMN_SIZE) > step - 2 for t in titles)),
         ),
         y=alt.Y(
             "row:O",
             title=None,
             scale=alt.Scale(paddingInner=0.08, paddingOuter=0),
-            axis=_row_axis(width),
+            axis=_row_axis(),
         ),
     )
     tiles = base.mark_rect().encode(color=_by_step("heat", "sunken"))
@@ -149,8 +152,7 @@ def heat_chart(names: Sequence[str], columns: Points, cells: Sequence[Points], w
         "cells": _tiles(cells),
         "columns": [{"column": i, **_with_status(c)} for i, c in enumerate(columns)],
     }
-    listed = {"row_names": names, "column_names": [c["name"] for c in columns]}
-    return Plot(_with_names(chart, **listed), data)
+    return Plot(_with_names(chart, row_names=names, column_names=titles), data)
 
 
 def histogram_chart(
@@ -165,7 +167,7 @@ def histogram_chart(
         y=alt.Y(
             "bin:O",
             title="rows in the class",
-            axis=_row_axis(width),
+            axis=_row_axis(),
             scale=alt.Scale(paddingInner=0.3, paddingOuter=0.1),
         ),
         yOffset=alt.YOffset("series:O", scale=alt.Scale(paddingInner=0.12)),
@@ -242,7 +244,7 @@ def _symbols() -> dict[str, Any]:
         "color": _by_status([accent, accent, caution]),
         "fill": alt.Fill("status:N", legend=None, scale=scale([accent, accent, variable("card")])),
         "shape": alt.Shape("status:N", legend=None, scale=scale(["circle", "circle", "diamond"])),
-        "size": alt.Size("status:N", legend=None, scale=scale([190, 70, 70])),
+        "size": alt.Size("status:N", legend=None, scale=scale([170, 55, 70])),
     }
 
 
@@ -280,34 +282,33 @@ def _room(width: int) -> int:
     return 104 if width == SMALL else 130 if width == HALF else 190
 
 
-def _left(names: Sequence[str], width: int) -> int:
-    """Return the pixels that the names on the left take."""
-    longest = max((len(name) for name in names), default=0)
-    return min(int(longest * _CHARACTER) + 14, _room(width))
+def _fitted(names: Sequence[str], width: int) -> list[str]:
+    """Return names as they fit on the left."""
+    return [fit(name, _room(width) - 14) for name in names]
 
 
-def _row_axis(width: int) -> Any:
+def _left(names: Sequence[str]) -> int:
+    """Return the pixels that fitted names take on the left."""
+    return int(max(map(text_width, names), default=0)) + 14
+
+
+def _row_axis() -> Any:
     """Return an axis that looks its labels up by place in `row_names`."""
     import altair as alt
 
-    return alt.Axis(
-        labelExpr="row_names[datum.value]",
-        labelLimit=_room(width) - 14,
-        labelColor=variable("ink"),
-    )
+    return alt.Axis(labelExpr="row_names[datum.value]", labelLimit=0, labelColor=variable("ink"))
 
 
-def _column_axis(names: Sequence[str], step: float) -> Any:
-    """Return the axis above the heat map; names that do not fit their column stand upright."""
+def _column_axis(upright: bool) -> Any:
+    """Return the axis above the heat map, which looks its labels up in `column_names`."""
     import altair as alt
 
-    longest = max((len(name) for name in names), default=0)
     return alt.Axis(
         orient="top",
         labelExpr="column_names[datum.value]",
-        labelAngle=-90 if longest * _CHARACTER > step - 2 else 0,
-        labelLimit=96,
-        labelFontSize=11,
+        labelAngle=-90 if upright else 0,
+        labelLimit=0,
+        labelFontSize=_COLUMN_SIZE,
         labelColor=variable("ink"),
     )
 

@@ -29,8 +29,11 @@ TOP = 20
 SCATTER_LIMIT = 200
 """Configurations that the scatter shows."""
 
-NAME_LIMIT = 200
+NAME_LIMIT = 120
 """Characters of a name that are shown; the policy holds all of them."""
+
+HEADLINE_LIMIT = 60
+"""Characters of a name in the recommendation and the masthead."""
 
 YAML_LIMIT = 60_000
 """Characters of YAML that are shown; inline hierarchies can be long."""
@@ -124,7 +127,7 @@ def _rule(policy: Mapping[str, Any]) -> PrivacyRule | None:
 def _table(summary: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "rows": rows(summary["rows"]),
-        "label": clean(summary["label"], limit=NAME_LIMIT),
+        "label": clean(summary["label"], limit=HEADLINE_LIMIT),
         "classes": plural(len(summary["classes"]), "class", "classes"),
         "attributes": plural(len(summary["attributes"]), "attribute"),
     }
@@ -157,7 +160,7 @@ def _verdict(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
     }
     if subject is not None:
         verdict |= {
-            "name": clean(subject.name, limit=NAME_LIMIT),
+            "name": clean(subject.name, limit=HEADLINE_LIMIT),
             "kept": percent(subject.kept) if subject.kept is not None else None,
             "score": measured(subject.score),
             "suppressed": count(subject.suppressed_rows),
@@ -174,7 +177,7 @@ def _admitting_limit(suppressed: int, total: int) -> str | None:
     """Return the suppression limit that would admit a release, rounded up; None where none can."""
     if suppressed >= total:
         return None
-    return percent(-(-suppressed * 10_000 // total) / 100, 2)
+    return percent(min(-(-suppressed * 10_000 // total) / 100, 99.999), 2)
 
 
 def _key_figures(
@@ -191,7 +194,7 @@ def _key_figures(
     figures = [
         {"label": "Utility kept", "value": kept, "note": "of what the unmasked table says"},
         {
-            "label": "Rows left out",
+            "label": "Rows left out" if advice.best else "Rows to leave out",
             "value": share(subject.suppressed_rows, total),
             "note": f"{count(subject.suppressed_rows)} of {rows(total)}",
         },
@@ -335,11 +338,16 @@ def _rule_section(
     allowed = rule.allowed_rows(total) if rule else total
     return {
         "criteria": [_sentence(str(one)) for one in rule.criteria] if rule else [],
-        "short": clean("; ".join(map(str, rule.criteria)), limit=160) if rule else "",
+        "short": _on_one_line("; ".join(map(str, rule.criteria))) if rule else "",
         "limit": 100 * limit,
         "limit_text": f"{100 * limit:g}\u00a0%",
         "allowed": rows(allowed),
     }
+
+
+def _on_one_line(text: str) -> str:
+    """Return cleaned text whose equations do not break across lines."""
+    return clean(text, limit=160).replace(" = ", "\u00a0=\u00a0")
 
 
 def _documents(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
@@ -391,6 +399,6 @@ def _provenance(advice: Advice) -> list[dict[str, Any]]:
 
 
 def _sentence(text: str) -> str:
-    """Return foreign text as a sentence: cleaned, with a capital first letter."""
+    """Return foreign text as a sentence: cleaned, with a capital letter unless it is a symbol."""
     shown = clean(text, limit=600)
-    return shown[:1].upper() + shown[1:]
+    return shown if shown[1:2] == "-" else shown[:1].upper() + shown[1:]

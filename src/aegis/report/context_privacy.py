@@ -92,7 +92,7 @@ def privacy_section(
     admissible
         Whether that release is recommended, or only the one that came closest.
     """
-    titles = ("Before masking", "Recommended release" if admissible else "Closest configuration")
+    titles = ("Before masking", "After masking")
     columns = [
         (title, report)
         for title, report in zip(titles, (before, after), strict=True)
@@ -103,6 +103,7 @@ def privacy_section(
     notes = [clean(note) for _, report in columns for note in report.notes]
     return {
         "columns": [title for title, _ in columns],
+        "release": "the recommended release" if admissible else "the closest configuration",
         "groups": [_identity(columns), *_sensitive(columns)],
         "undefined": NONE,
         "notes": list(dict.fromkeys(notes)),
@@ -157,7 +158,8 @@ def _of(name: str, show: Callable[[Attribute, int], str], report: PrivacyReport)
 
 
 def _part(part: int, whole: int) -> str:
-    return f"{count(part)} ({share(part, whole)})" if part and whole else count(part)
+    """Return rows and their share, the share after a line break that a broad table ignores."""
+    return f"{count(part)}\n({share(part, whole)})" if part and whole else count(part)
 
 
 def _risk(risk: float | None) -> str:

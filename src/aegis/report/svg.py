@@ -28,10 +28,13 @@ _DRAWING = frozenset(
 """Elements that a chart may hold: nothing that runs, loads or links."""
 
 _NOISE = re.compile(
-    r' (?:font-family="[^"]*"|opacity="1"|pointer-events="none"|stroke-width="0"'
+    r' (?:font-family="[^"]*"|opacity="1"|fill-opacity="1"|pointer-events="none"|stroke-width="0"|aria-hidden="true"'
     r'|class="(?:background|foreground|mark-[^"]*)")'
 )
 """Attributes that say what the page says once, or nothing."""
+
+_DIGITS = re.compile(r"(\d\.\d\d)\d+")
+"""Coordinates finer than a hundredth of a pixel."""
 
 _OPENING = re.compile(r"<svg\b[^>]*>")
 _TAG = re.compile(r"<[a-z][^<>]*>")
@@ -88,8 +91,12 @@ def draw(plot: Plot, *, name: str, title: str, description: str) -> Markup:
         f'<title id="{name}-title">{escape(title)}</title>'
         f'<desc id="{name}-description">{escape(description)}</desc>'
     )
-    text = _OPENING.sub(lambda _: opening, text, count=1)
-    return Markup(_TAG.sub(lambda tag: _NOISE.sub("", tag.group()), text))
+    return Markup(_TAG.sub(_short, _OPENING.sub(lambda _: opening, text, count=1)))
+
+
+def _short(tag: re.Match[str]) -> str:
+    """Return a tag without what nobody sees."""
+    return _DIGITS.sub(r"\1", _NOISE.sub("", tag.group()))
 
 
 def _config() -> dict[str, Any]:

@@ -1,0 +1,48 @@
+"""How wide text is in a chart, and how it is cut to fit.
+
+Vega's own limit cuts between UTF-16 units, which breaks characters beyond the basic plane and stops
+the renderer; so labels are cut here, between characters, and Vega draws them as they come.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+SIZE = 12
+"""Pixels of a label's type."""
+
+_NARROW = frozenset(" .,:;!'|ijltfrI()[]{}-/\\`")
+_BROAD = frozenset("mwMW@%&")
+
+
+def text_width(text: str, size: int = SIZE) -> float:
+    """Return an estimate of the pixels that `text` takes in the report's typeface.
+
+    It leans to the safe side; fonts of other scripts differ more than any table could tell.
+    """
+    return size * sum(map(_ems, text))
+
+
+def fit(text: str, pixels: float, size: int = SIZE) -> str:
+    """Return `text`, cut and ended by "…" where it would take more than `pixels`."""
+    if text_width(text, size) <= pixels:
+        return text
+    room, used = pixels - size, 0.0
+    for place, character in enumerate(text):
+        used += size * _ems(character)
+        if used > room:
+            return text[:place].rstrip() + "…"
+    return text
+
+
+def _ems(character: str) -> float:
+    """Return the width of one character in units of the type's size."""
+    if unicodedata.combining(character) or unicodedata.category(character) == "Cf":
+        return 0.0
+    if unicodedata.east_asian_width(character) in "WF":
+        return 1.05
+    if character in _NARROW:
+        return 0.34
+    if character in _BROAD:
+        return 0.92
+    return 0.7 if character.isupper() or ord(character) > 0x24F else 0.57

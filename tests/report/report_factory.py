@@ -1,0 +1,216 @@
+"""Advice, privacy reports and optional parts made by hand, small and of any shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from aegis.advisor.advice import Advice, Ranked
+from aegis.advisor.scoring import AttributeScore
+from aegis.masks import Identity, Mask, Suppress
+from aegis.policy import Configuration
+from aegis.privacy import ClassTable, PrivacyReport, report
+
+ROWS = 1000
+RULE = {"k": 5, "suppression": 0.02}
+
+
+def ranked(
+    name: str = "c1",
+    *,
+    attributes: Sequence[str] = ("age", "sex"),
+    kept: float | None = 90.0,
+    suppressed: int = 10,
+    admissible: bool = True,
+    violations: Sequence[str] = (),
+    shares: Sequence[float] = (1.0, 0.5),
+) -> Ranked:
+    masks: dict[str, Mask] = {
+        a: Identity() if i % 2 else Suppress() for i, a in enumerate(attributes)
+    }
+    return Ranked(
+        configuration=Configuration(name, masks),
+        score=0.3 if kept is None else 0.4 * kept / 100,
+        kept=kept,
+        pud=0.01,
+        admissible=admissible,
+        smallest_class=5,
+        suppressed_rows=suppressed,
+        violations=tuple(violations),
+        attributes={
+            a: AttributeScore(0.2 * shares[i % len(shares)], 0.2) for i, a in enumerate(attributes)
+        },
+    )
+
+
+def advice(
+    ranking: Sequence[Ranked] | None = None,
+    *,
+    attributes: Sequence[str] = ("age", "sex"),
+    label: str = "income",
+    rule: dict[str, Any] | None = None,
+    measure: str = "pillai",
+    optimal: bool = False,
+    warnings: Sequence[str] = (),
+    unnamed: Sequence[str] = (),
+    more: dict[str, dict[str, Any]] | None = None,
+) -> Advice:
+    entries = tuple(ranking if ranking is not None else [ranked(attributes=attributes)])
+    declared = {a: {"role": "quasi-identifier", "masks": ["identity"]} for a in attributes}
+    summary = {
+        "rows": ROWS,
+        "label": label,
+        "classes": {"high": 240, "low": 750},
+        "unlabelled_rows": 10,
+        "attributes": {
+            a: {
+                "role": "quasi-identifier",
+                "kind": "text",
+                "values": 7,
+                "nulls": 3,
+                "candidates": ["identity", "suppress"],
+            }
+            for a in attributes
+        },
+        "cooccurrence_rows": 990,
+        "sampled": False,
+        "quasi_identifier_classes": 400,
+        "not_in_policy": list(unnamed),
+        "seed": 7,
+        "digests": {"policy": "ab" * 32},
+    }
+    policy = {
+        "version": 1,
+        "label": label,
+        "measure": measure,
+        "privacy": RULE if rule is None else rule,
+        "attributes": declared | (more or {}),
+    }
+    return Advice(
+        measure=measure,
+        ranking=entries,
+        unmasked=0.4,
+        optimal=optimal,
+        combinations=48,
+        summary=summary,
+        policy=policy,
+        warnings=tuple(warnings),
+        timings={"total": 0.25},
+    )
+
+
+def many(count: int, attributes: Sequence[str], *, admissible: int) -> list[Ranked]:
+    """Return a ranking of `count` configurations, the first `admissible` of which meet the rule."""
+    random = np.random.default_rng(5)
+    return [
+        ranked(
+            f"c{i:02d}",
+            attributes=attributes,
+            kept=float(random.uniform(10, 101)),
+            suppressed=int(random.integers(0, 20)) if i < admissible else 21 + i,
+            admissible=i < admissible,
+            violations=()
+            if i < admissible
+            else ("k-anonymity: 40 rows in classes smaller than 5",),
+            shares=random.uniform(0, 1.05, size=len(attributes)).tolist(),
+        )
+        for i in range(count)
+    ]
+
+
+def privacy(sizes: Sequence[int], *, sensitive: str | None = None) -> PrivacyReport:
+    """Return the report of classes of these sizes; the sensitive value alternates by row."""
+    rows = sum(sizes)
+    cells = np.repeat(np.arange(len(sizes)), sizes)
+    values = {sensitive: (np.arange(rows) % 2, ("no", "yes"))} if sensitive else None
+    return report(ClassTable.from_cells(cells, np.ones(rows, dtype=np.int64), values))
+
+
+@dataclass(frozen=True)
+class Point:
+    value: float
+    name: str
+    kept: float | None
+    suppressed_rows: int
+    optimal: bool
+
+
+@dataclass(frozen=True)
+class Curve:
+    parameter: str
+    points: tuple[Point, ...]
+    knee: int | None
+
+
+@dataclass(frozen=True)
+class Finer:
+    attribute: str
+    mask: str
+    finer: str
+    smallest_class: int
+    rows_at_risk: int
+    kept: float | None
+    violations: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Weaker:
+    change: str
+    name: str
+    kept: float | None
+
+
+@dataclass(frozen=True)
+class Why:
+    finer: tuple[Finer, ...]
+    relaxations: tuple[Weaker, ...]
+
+
+@dataclass(frozen=True)
+class Trained:
+    model: str
+    metric: str
+    configuration: str
+    value: float
+    unmasked: float | None
+    deviation: float | None
+
+
+@dataclass(frozen=True)
+class Judged:
+    measure: str
+    model: str
+    spearman: float | None
+    kendall: float | None
+    loss: float
+
+
+@dataclass(frozen=True)
+class Gold:
+    scores: tuple[Trained, ...]
+    agreement: tuple[Judged, ...]
+
+
+FRONT = Curve(
+    "k",
+    (
+        Point(2, "s1", 98.0, 0, True),
+        Point(5, "s2", 94.0, 4, True),
+        Point(10, "s3", 80.0, 9, False),
+    ),
+    1,
+)
+BINDING = Why(
+    (
+        Finer("age", "bucketize(width=10)", "bucketize(width=5)", 2, 31, 93.0, ("k breaks",)),
+        Finer("sex", "suppress", "identity", 5, 0, 91.0, ()),
+    ),
+    (Weaker("k from 5 to 4", "s9", 95.5),),
+)
+GOLD = Gold(
+    (Trained("logistic regression", "accuracy", "c1", 0.8431, 0.851, 0.002),),
+    (Judged("pillai", "logistic regression", 0.96, None, 0.1),),
+)

@@ -1,0 +1,238 @@
+"""What the report says, before any of it becomes HTML."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from report_factory import BINDING, FRONT, GOLD, ROWS, advice, many, privacy, ranked
+
+from aegis.errors import PolicyError
+from aegis.measures import Direction
+from aegis.privacy import PrivacyRule
+from aegis.report.context import (
+    SCATTER_LIMIT,
+    TOP,
+    _admitting_limit,
+    build_context,
+    heat_step,
+    kept_of,
+)
+from aegis.report.context_privacy import _smaller
+from aegis.report.palette import HEAT_STEPS
+
+
+def context(given: Any, **parts: Any) -> dict[str, Any]:
+    defaults = dict.fromkeys(("before", "after", "evaluation", "front", "binding"))
+    return build_context(given, **{**defaults, "title": "Title", **parts})
+
+
+def test_the_recommendation_states_what_was_chosen_and_why() -> None:
+    told = context(advice([ranked("c7"), ranked("c8", kept=80)]))
+    verdict = told["verdict"]
+    assert verdict["admissible"]
+    assert (verdict["name"], verdict["suppressed"]) == ("c7", "10")
+    assert verdict["kept"] == "90.0\u00a0%"
+    assert verdict["share"] == "1.0\u00a0%"
+    assert told["rule"]["short"] == "k-anonymity (k\u00a0=\u00a05)"
+    assert told["rule"]["allowed"] == "20 rows"
+    assert [one["label"] for one in told["key_figures"]] == [
+        "Utility kept",
+        "Rows left out",
+        "Smallest class",
+    ]
+
+
+def test_without_an_admissible_one_the_closest_is_named_and_what_would_admit_it() -> None:
+    far = ranked("far", suppressed=400, admissible=False, violations=["k-anonymity: 400 rows"])
+    near = ranked("near", suppressed=31, admissible=False, violations=["k-anonymity: 31 rows"])
+    told = context(advice([far, near]))
+    verdict = told["verdict"]
+    assert not verdict["admissible"]
+    assert verdict["name"] == "near"
+    assert verdict["limit"] == "3.10\u00a0%"
+    assert verdict["violations"] == ["k-anonymity: 31 rows"]
+    assert [p["recommended"] for p in told["ranking"]["points"]] == [False, False]
+
+
+def test_no_limit_admits_a_release_without_rows() -> None:
+    told = context(advice([ranked(suppressed=ROWS, admissible=False, violations=["no class"])]))
+    assert told["verdict"]["limit"] is None
+    assert told["verdict"]["violations"] == ["No class"]
+
+
+@given(st.integers(1, 5000), st.data())
+def test_the_admitting_limit_suffices_and_is_the_least_in_its_digits(
+    total: int, data: st.DataObject
+) -> None:
+    suppressed = data.draw(st.integers(0, total - 1))
+    text = _admitting_limit(suppressed, total)
+    assert text is not None
+    points = round(100 * float(text.split("\u00a0")[-2]))
+    allowed = PrivacyRule((), min(points / 10_000, math.nextafter(1, 0))).allowed_rows(total)
+    assert allowed >= suppressed or text.startswith(">")
+    if points and suppressed:
+        assert math.floor((points - 1) * total / 10_000 + 1e-9) < suppressed or text.startswith("<")
+
+
+def test_an_empty_ranking_recommends_nothing() -> None:
+    told = context(advice([]))
+    assert told["verdict"]["name"] is None
+    assert told["key_figures"] == told["attributes"] == told["ranking"]["points"] == []
+    assert told["yaml"]["configuration"] is None
+
+
+def test_attributes_say_role_mask_and_change() -> None:
+    age, sex = context(advice())["attributes"]
+    assert (age["name"], age["role"], age["mask"]) == ("age", "quasi-identifier", "suppress")
+    assert age["meaning"]
+    assert (age["unmasked"], age["masked"], age["width"]) == ("0.2000", "0.2000", 100.0)
+    assert (sex["masked"], sex["kept"]) == ("0.1000", "50.0\u00a0%")
+    assert (sex["values"], sex["nulls"]) == ("7", "3")
+
+
+def test_a_masked_label_has_no_score_of_its_own() -> None:
+    one = ranked(attributes=("age", "income"))
+    told = context(advice([_without_score(one, "income")], attributes=("age", "income")))
+    label = told["attributes"][1]
+    assert (label["role"], label["masked"], label["width"]) == ("label", None, None)
+
+
+def _without_score(one: Any, name: str) -> Any:
+    from dataclasses import replace
+
+    return replace(one, attributes={a: s for a, s in one.attributes.items() if a != name})
+
+
+def test_columns_that_are_not_released_are_named_with_the_reason() -> None:
+    more = {
+        "ssn": {"role": "identifier"},
+        "key": {"role": "identifier", "masks": ["tokenise"]},
+        "junk": {"role": "ignore"},
+    }
+    withheld = context(advice(more=more, unnamed=["extra"]))["withheld"]
+    assert {w["name"]: w["why"] for w in withheld} == {
+        "ssn": "identifier",
+        "key": "identifier, replaced by a token",
+        "junk": "ignored by the policy",
+        "extra": "not in the policy",
+    }
+
+
+@pytest.mark.parametrize("direction", list(Direction))
+def test_utility_kept_of_one_attribute(direction: Direction) -> None:
+    kept = kept_of(0.6, 0.2, direction)
+    assert kept == pytest.approx(300 if direction is Direction.HIGHER else 50)
+    assert kept_of(0.5, 0.0 if direction is Direction.HIGHER else 1.0, direction) is None
+
+
+@given(st.floats(-50, 200))
+def test_steps_of_the_heat_map_are_thresholds(kept: float) -> None:
+    expected = next(
+        (i for i, bound in enumerate((10, 30, 50, 70, 90)) if kept < bound), HEAT_STEPS - 1
+    )
+    assert heat_step(kept) == expected
+    assert heat_step(None) is None
+
+
+def test_charts_show_the_head_and_say_so() -> None:
+    names = [f"a{i}" for i in range(14)]
+    told = context(advice(many(SCATTER_LIMIT + 10, names, admissible=5), attributes=names))
+    ranking = told["ranking"]
+    assert (ranking["shown"], ranking["cut"], ranking["scatter_cut"]) == (TOP, True, True)
+    assert (len(ranking["points"]), len(ranking["scatter"])) == (TOP, SCATTER_LIMIT)
+    assert [len(cells) for cells in ranking["heat"]] == [14] * TOP
+    assert [p["admissible"] for p in ranking["points"]] == [True] * 5 + [False] * (TOP - 5)
+    shortfalls = told["shortfalls"]
+    assert (shortfalls["total"], shortfalls["shown"]) == (SCATTER_LIMIT + 5, TOP)
+    assert all(row["violations"] for row in shortfalls["rows"])
+
+
+def test_without_utility_to_keep_the_score_is_shown() -> None:
+    told = context(advice([ranked(kept=None)]))
+    assert told["verdict"]["kept"] is None
+    assert told["ranking"]["points"][0]["utility"] == 0.3
+    assert told["ranking"]["axis"].startswith("score")
+
+
+def test_a_rule_without_criterion_is_no_rule() -> None:
+    told = context(advice(rule={"suppression": 0.1}))["rule"]
+    assert (told["criteria"], told["short"]) == ([], "")
+
+
+def test_an_unknown_measure_is_an_error() -> None:
+    with pytest.raises(PolicyError, match="pilai"):
+        context(advice(measure="pilai"))
+
+
+def test_the_risk_table_holds_the_figures_of_both_reports() -> None:
+    before, after = privacy([1, 1, 8], sensitive="job"), privacy([5, 5], sensitive="job")
+    told = context(advice(), before=before, after=after)["privacy"]
+    assert told["columns"] == ["Before masking", "After masking"]
+    lines = {line["name"]: line["values"] for group in told["groups"] for line in group["lines"]}
+    assert lines["Smallest class"] == ["1", "5"]
+    assert lines["Unique rows"] == ["2\n(20.0\u00a0%)", "0"]
+    assert lines["Rows at risk above 20\u00a0%"] == ["2\n(20.0\u00a0%)", "0"]
+    assert lines["Rows at risk above 10\u00a0%"] == ["10\n(100.0\u00a0%)", "10\n(100.0\u00a0%)"]
+    assert lines["Highest prosecutor risk"] == ["100.0\u00a0%", "20.0\u00a0%"]
+    assert lines["Rows in homogeneous classes"] == ["2\n(20.0\u00a0%)", "0"]
+    assert lines["Fewest distinct values"] == ["1", "2"]
+    assert "Closeness t, hierarchical distance" not in lines
+    assert [group["title"] for group in told["groups"]] == ["Finding a person", "Learning job"]
+
+
+@given(st.sampled_from([0.05, 0.075, 0.1, 0.2, 0.33, 0.5, 1.0]))
+def test_at_risk_means_smaller_than(threshold: float) -> None:
+    size = _smaller(threshold)
+    assert 1 / size <= threshold + 1e-9
+    assert size == 1 or 1 / (size - 1) > threshold
+
+
+@given(st.lists(st.integers(1, 120), min_size=1, max_size=30))
+def test_the_histogram_accounts_for_every_row(sizes: list[int]) -> None:
+    told = context(advice(), before=privacy(sizes))["privacy"]["histogram"]
+    assert sum(p["share"] for p in told["points"]) == pytest.approx(100)
+    assert told["series"] == ["Before masking"]
+    assert sum(int(line["cells"][0]["classes"]) for line in told["lines"]) == len(sizes)
+
+
+def test_optional_sections_appear_only_with_data() -> None:
+    bare = context(advice())
+    assert [bare[name] for name in ("privacy", "front", "binding", "evaluation")] == [None] * 4
+    full = context(advice(), front=FRONT, binding=BINDING, evaluation=GOLD)
+    assert full["front"]["knee"]["name"] == "s2"
+    assert [line["proven"] for line in full["front"]["lines"]] == [
+        "proven best",
+        "proven best",
+        "best found",
+    ]
+    assert full["binding"]["finer"][0]["violations"] == ["k breaks"]
+    assert full["binding"]["relaxations"][0]["change"] == "k from 5 to 4"
+    assert full["evaluation"]["scores"][0]["value"] == "0.8431 ± 0.0020"
+    assert full["evaluation"]["agreement"][0]["kendall"] == "–"
+
+
+def test_what_the_advice_carries_is_shown() -> None:
+    carrying = advice()
+    object.__setattr__(carrying, "front", FRONT)
+    assert context(carrying)["front"]["parameter"] == "k"
+
+
+def test_policy_and_configuration_are_yaml_that_reads_back() -> None:
+    given = advice()
+    told = context(given)["yaml"]
+    assert yaml.safe_load(told["policy"]["text"]) == given.policy
+    assert yaml.safe_load(told["configuration"]["text"]) == {
+        "configurations": {"c1": given.ranking[0].masks}
+    }
+
+
+def test_a_very_long_policy_is_cut_and_says_so() -> None:
+    more = {"x": {"role": "ignore", "hierarchy": {f"v{i}": ["group"] * 5 for i in range(4000)}}}
+    told = context(advice(more=more))["yaml"]["policy"]
+    assert told["cut"]
+    assert len(told["text"]) <= 60_000

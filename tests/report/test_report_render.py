@@ -1,0 +1,293 @@
+"""The finished document: complete, self-contained, accessible, and safe with hostile text."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report_factory import BINDING, FRONT, GOLD, advice, many, privacy, ranked
+
+from aegis.errors import InternalError
+from aegis.report import render
+from aegis.report.labels import fit, text_width
+from aegis.report.svg import _require_plain
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "\"onload='x' & ]]> {{ 7*7 }} {% raw %}",
+    "</style></svg><img src=x onerror=alert(2)>",
+    "Größe 年齢 العمر \u202egnp.exe 👩‍👩‍👧",
+    "datum.value + `${1}` \\u0022 \x00\ud800",
+    "x" * 3000,
+    "with spaces " * 60,
+]
+VOID = {"meta", "br", "img", "link", "input", "hr"}
+
+
+class Document(HTMLParser):
+    """Collects elements and checks that they nest."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.stack: list[str] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.stack == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.stack.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.stack.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.stack:
+            self.words.append(data)
+
+    def tags(self) -> set[str]:
+        return {tag for tag, _ in self.elements}
+
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", "".join(self.words).replace("\u00a0", " "))
+
+
+@pytest.fixture(scope="module")
+def full() -> str:
+    names = [f"attribute-{i}" for i in range(14)]
+    return render(
+        advice(many(50, names, admissible=12), attributes=names, warnings=["a sample was used"]),
+        before=privacy([1, 2, 3, 40, 200], sensitive="job"),
+        after=privacy([6, 40, 200], sensitive="job"),
+        evaluation=GOLD,
+        front=FRONT,
+        binding=BINDING,
+    )
+
+
+@pytest.fixture(scope="module")
+def hostile() -> str:
+    ranking = [
+        ranked(name, attributes=HOSTILE, admissible=i < 3, violations=[] if i < 3 else [name])
+        for i, name in enumerate(HOSTILE)
+    ]
+    given = advice(
+        ranking,
+        attributes=HOSTILE,
+        label=HOSTILE[0],
+        warnings=HOSTILE,
+        unnamed=HOSTILE,
+        more={name: {"role": "ignore"} for name in HOSTILE},
+    )
+    return render(
+        given,
+        before=privacy([1, 9], sensitive=HOSTILE[2]),
+        after=privacy([5, 5], sensitive=HOSTILE[2]),
+        title=HOSTILE[2],
+    )
+
+
+def test_every_section_stands_in_the_document(full: str) -> None:
+    ids = [a["id"] for _, a in Document(full).elements if "id" in a]
+    sections = ["recommendation", "attributes", "comparison", "privacy", "rule", "front", "binding"]
+    assert {*sections, "evaluation", "documents", "reading", "provenance"} <= set(ids)
+    assert Counter(ids).most_common(1)[0][1] == 1
+
+
+def test_what_is_said_in_words(full: str) -> None:
+    text = Document(full).text()
+    assert "Release c00: it keeps " in text
+    assert "meets k-anonymity (k = 5), and leaves out " in text
+    assert "The best of 12 that meet the rule, among 50 configurations that were ranked" in text
+    assert "The best 20 of 50 configurations" in text
+    assert "A sample was used." in text
+    assert "At the knee, k = 5 with s2" in text
+    assert "What would break" in text
+    assert "Pillai's trace, adjusted" in text
+
+
+def test_the_document_loads_nothing(full: str, hostile: str) -> None:
+    for text in (full, hostile):
+        document = Document(text)
+        assert document.tags().isdisjoint(
+            {"script", "link", "img", "iframe", "object", "image", "use", "foreignobject"}
+        )
+        for _, attributes in document.elements:
+            links = [v for k, v in attributes.items() if k in ("src", "href", "xlink:href", "data")]
+            assert all(link and link.startswith("#") for link in links)
+            assert not [k for k in attributes if k.startswith("on")]
+        style = text[text.index("<style>") : text.index("</style>")]
+        assert "url(" not in style
+        assert "@import" not in style
+        assert "default-src 'none'" in text
+
+
+def test_links_and_labels_point_to_what_is_there(full: str) -> None:
+    elements = Document(full).elements
+    ids = {a["id"] for _, a in elements if "id" in a}
+    pointed = [(a.get("href") or "#")[1:] for tag, a in elements if tag == "a"]
+    for _, attributes in elements:
+        pointed += (attributes.get("aria-labelledby") or "").split()
+    assert set(pointed) <= ids
+
+
+def test_every_chart_has_a_title_and_a_description(full: str) -> None:
+    drawings = re.findall(r"<svg [^>]*role=\"img\".*?</svg>", full, re.DOTALL)
+    assert len(drawings) == 10
+    for drawing in drawings:
+        assert re.search(
+            r"<title id=\"[\w-]+\">[^<]+</title><desc id=\"[\w-]+\">[^<]+</desc>", drawing
+        )
+        assert not re.findall(r"(?:fill|stroke)=\"(?!var\(|none|transparent)[^\"]+\"", drawing)
+
+
+def test_shape_tells_what_colour_tells(full: str) -> None:
+    ranking = full[full.index('id="ranking-wide-title"') :]
+    ranking = ranking[: ranking.index("</svg>")]
+    symbols = re.findall(r' d="(M[^"]+)" fill="([^"]+)" stroke="([^"]+)"', ranking)
+    shapes = {("A" in path, fill, stroke) for path, fill, stroke in symbols}
+    assert (True, "var(--accent)", "var(--accent)") in shapes
+    assert (False, "var(--card)", "var(--caution)") in shapes
+
+
+def test_hostile_text_is_shown_and_does_nothing(hostile: str) -> None:
+    document = Document(hostile)
+    text = document.text()
+    assert "<script>alert(1)</script>" in text
+    assert "{{ 7*7 }} {% raw %}" in text
+    assert "Größe 年齢 العمر \ufffdgnp.exe 👩‍👩‍👧" in text
+    assert "\u202e" not in hostile
+    assert "\x00" not in hostile
+    outside_yaml = [len(run) for run in re.findall("x+", text) if len(run) != 3000]
+    assert max(outside_yaml) <= 600
+    hostile.encode("utf-8")
+
+
+def test_text_in_charts_is_escaped(hostile: str) -> None:
+    drawings = re.findall(r"<svg [^>]*role=\"img\".*?</svg>", hostile, re.DOTALL)
+    assert any("&lt;script&gt;" in drawing for drawing in drawings)
+    for drawing in drawings:
+        _require_plain(drawing.replace("<desc", "<title").replace("</desc", "</title"))
+
+
+def test_size_stays_below_a_megabyte(full: str, hostile: str) -> None:
+    assert max(len(full.encode()), len(hostile.encode())) < 1_000_000
+
+
+def test_the_same_advice_gives_the_same_bytes() -> None:
+    parts = {"before": privacy([2, 9]), "after": None}
+    assert render(advice(), **parts) == render(advice(), **parts)
+
+
+def test_none_admissible_is_said_first() -> None:
+    near = ranked("near", suppressed=31, admissible=False, violations=["k-anonymity: 31 rows"])
+    text = Document(render(advice([near], optimal=True), before=None, after=None)).text()
+    assert "No admissible configuration" in text
+    assert "near came closest, and would pass with a suppression limit of 3.10 %." in text
+    assert "What the closest configuration does to each attribute" in text
+    assert "k-anonymity: 31 rows." in text
+    assert "Proven best" not in text
+
+
+def test_nothing_to_rank_and_no_rule() -> None:
+    text = Document(render(advice([], rule={}), before=None, after=None)).text()
+    assert "No configuration was ranked, so there is nothing to recommend." in text
+    assert "The policy has no privacy criterion" in text
+
+
+def test_sections_without_data_are_left_out_and_privacy_is_by_class_size() -> None:
+    given = advice(
+        [ranked(suppressed=0), ranked("c2", suppressed=0, kept=40)], measure="g3", optimal=True
+    )
+    document = render(given, before=None, after=None)
+    ids = {a.get("id") for _, a in Document(document).elements}
+    assert ids.isdisjoint({"privacy", "front", "binding", "evaluation", "histogram-wide-title"})
+    text = Document(document).text()
+    assert "leaves out no row." in text
+    assert "rows of the smallest class" in text
+    assert "Proven best of all 48 combinations" in text
+
+
+@given(st.text(max_size=60), st.floats(20, 200))
+def test_labels_fit_and_keep_whole_characters(text: str, pixels: float) -> None:
+    shown = fit(text, pixels)
+    assert text_width(shown) <= pixels
+    assert shown == text or (shown.endswith("…") and text.startswith(shown[:-1]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<svg><script>1</script></svg>",
+        "<svg><a href='x'/></svg>",
+        "<svg><rect onclick='x'/></svg>",
+        "<svg><g></svg>",
+    ],
+)
+def test_a_drawing_with_anything_but_shapes_is_refused(text: str) -> None:
+    with pytest.raises(InternalError):
+        _require_plain(text)
+
+
+def test_importing_the_report_imports_no_drawing_library() -> None:
+    code = (
+        "import sys, aegis.report; "
+        "print([m for m in ('altair', 'vl_convert', 'jinja2', 'pandas', 'sklearn') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_adult_reads_as_one_report(shared_data: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.csv as csv
+
+    from aegis.advisor import advise
+    from aegis.advisor.advise import prepare
+    from aegis.advisor.scoring import Scorer
+    from aegis.policy import load_policy
+    from aegis.privacy import report
+
+    table = csv.read_csv(
+        shared_data / "adult" / "adult.data",
+        read_options=csv.ReadOptions(autogenerate_column_names=True),
+    )
+    names = ("age", "education", "sex", "income")
+    columns = [table.column(i) for i in (0, 3, 9, 14)]
+    small = pa.table(dict(zip(names, columns, strict=True))).slice(0, 3000)
+    masks = ["identity", {"bucketize": {"width": 10}}, "suppress"]
+    policy = load_policy(
+        {
+            "version": 1,
+            "label": "income",
+            "privacy": {"k": 5, "suppression": 0.02},
+            "attributes": {
+                "age": {"role": "quasi-identifier", "masks": masks},
+                "education": {"role": "quasi-identifier", "masks": ["identity", "suppress"]},
+                "sex": {"role": "quasi-identifier", "masks": ["identity"]},
+            },
+        }
+    )
+    summary, plan = prepare(small, policy)
+    found = advise(summary, policy, generate_count=6)
+    scorer = Scorer(summary)
+    classes = plan.classes(scorer.choose(found.require_best().configuration))
+    after = report(classes.keep(plan.rule.check(classes).kept))
+    before = report(plan.classes(scorer.unmasked))
+    text = Document(render(found, before=before, after=after)).text()
+    assert f"Release {found.require_best().name}: it keeps" in text
+    assert "Proven best of all 6 combinations" in text
+    assert f"{before.uniques} before masking" in text
