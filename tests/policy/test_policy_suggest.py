@@ -125,7 +125,7 @@ def test_the_yaml_of_any_table_reads_back_to_the_policy(case: tuple[pa.Table, st
 
 @given(NAMES)
 def test_any_name_reads_back_as_key_and_value(name: str) -> None:
-    text = f"{scalar(name)}: {{column: {scalar(name)}, bins: 5}}   # {show(name)}\n? {scalar(name * 9)}\n: {scalar(name)}"
+    text = f"? {scalar(name)}\n: {{column: {scalar(name)}, bins: 5}}   # {show(name)}\n? {scalar(name * 9)}\n: {scalar(name)}"
     assert read_yaml(text, "test").data == {name: {"column": name, "bins": 5}, name * 9: name}
     assert "\n" not in scalar(name)
 
