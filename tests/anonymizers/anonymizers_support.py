@@ -19,7 +19,7 @@ HIERARCHY = [[job, group, "*"] for job, group in JOBS.items()]
 ROLES = dict.fromkeys(QUASI, "quasi-identifier") | {
     "name": "identifier",
     "illness": "sensitive",
-    "note": "insensitive",
+    "note": "feature",
 }
 COLUMN_TYPES = {"age": pa.int64(), "place": pa.string(), "grade": pa.string(), "job": pa.string()}
 

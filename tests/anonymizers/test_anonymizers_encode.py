@@ -5,8 +5,9 @@ import pyarrow as pa
 import pytest
 from anonymizers_support import GRADES, HIERARCHY, encoded
 
-from aegis.anonymizers import AttributeKind, Hierarchy, Records, encode
+from aegis.anonymizers import AttributeKind, Hierarchy, Records, encode, encode_for
 from aegis.errors import DataError, PolicyError
+from aegis.policy import load_policy
 
 TABLE = pa.table(
     {
@@ -82,7 +83,13 @@ def test_taking_records_keeps_domain_and_scale():
     ("columns", "roles", "more", "error", "says"),
     [
         ({"x": [1, 2]}, {}, {}, PolicyError, "No role is given for column 'x'"),
-        ({"x": [1, 2]}, {"x": "quasi"}, {}, PolicyError, "Allowed: quasi-identifier, sensitive"),
+        (
+            {"x": [1, 2]},
+            {"x": "quasi"},
+            {},
+            PolicyError,
+            "Allowed: identifier, quasi-identifier, sensitive",
+        ),
         ({"x": [1, 2]}, {"x": "sensitive"}, {}, DataError, "No quasi-identifier"),
         ({"x": [1, 2]}, {"x": "label", "z": "label"}, {}, DataError, "No column 'z'"),
         ({"x": [None, None]}, {"x": "quasi-identifier"}, {}, DataError, "null in every row"),
@@ -181,3 +188,57 @@ def test_orders_may_list_values_that_do_not_occur():
     table = pa.table({"grade": ["top", "low"]})
     records = encode(table, {"grade": "quasi-identifier"}, orders={"grade": GRADES})
     assert records.attributes[0].domain == ("low", "top")
+
+
+def test_a_missing_value_may_have_a_row_of_its_own():
+    rows = [["a", "known", "*"], [None, "unknown", "*"], ["b", "unknown", "*"]]
+    table = pa.table({"x": ["a", "b", None]})
+    records = encode(table, {"x": "quasi-identifier"}, hierarchies={"x": rows})
+    attribute = records.attributes[0]
+    assert attribute.domain == ("a", "b", None)
+    assert attribute.tree.heights_to(2).tolist() == [2, 1, 0]
+
+
+def test_whole_floats_are_covered_by_whole_numbers():
+    rows = [["1", "low"], ["2", "high"]]
+    table = pa.table({"x": [1.0, 2.0]})
+    records = encode(table, {"x": "quasi-identifier"}, hierarchies={"x": rows})
+    assert records.attributes[0].tree.height == 2
+
+
+POLICY = """
+version: 1
+label: income
+attributes:
+  id: {role: identifier}
+  age: {role: quasi-identifier}
+  job:
+    role: quasi-identifier
+    hierarchy: {care: [nurse, doctor], office: [clerk]}
+  illness: {role: sensitive}
+  hours: {role: feature}
+privacy: {k: 2}
+"""
+
+
+def test_a_policy_gives_roles_and_hierarchies(tmp_path):
+    file = tmp_path / "policy.yaml"
+    file.write_text(POLICY)
+    table = pa.table(
+        {
+            "id": [1, 2, 3],
+            "age": [20, 30, 40],
+            "job": ["nurse", "clerk", "doctor"],
+            "illness": ["a", "b", "a"],
+            "hours": [1, 2, 3],
+            "income": ["x", "y", "x"],
+            "other": [7, 8, 9],
+        }
+    )
+    records = encode_for(table, load_policy(file))
+    assert [a.name for a in records.attributes] == ["age", "job"]
+    assert [a.name for a in records.sensitive] == ["illness"]
+    assert records.left_out == ("id", "other")
+    assert records.attributes[1].domain == ("doctor", "nurse", "clerk")
+    with pytest.raises(DataError, match="No column 'hours'"):
+        encode_for(table.drop_columns(["hours"]), load_policy(file))

@@ -107,15 +107,15 @@ def test_more_epsilon_means_less_noise():
 
 
 def test_noise_has_the_scale_of_range_over_epsilon():
-    values = np.linspace(0.0, 1000.0, 20001)
-    table = pa.table({"x": values, "s": ["a", "b"] * 10000 + ["a"]})
+    values = np.linspace(0.0, 1000.0, 4001)
+    table = pa.table({"x": values, "s": ["a", "b"] * 2000 + ["a"]})
     records = encode(table, {"x": "quasi-identifier", "s": "sensitive"})
     method = ANONYMIZERS.get("hybrid")
-    options = method.configure(pattern_friendly=(), epsilon_violating=200.0, k=10000)
+    options = method.configure(pattern_friendly=(), epsilon_violating=200.0, k=2000)
     released = build_release(table, records, method.group(records, options))
     noise = np.array(released.column("x").to_pylist()) - values
     # Laplace of scale 5: mean absolute value 5; the ends of the domain cut off little.
-    assert np.abs(noise).mean() == pytest.approx(5.0, rel=0.05)
+    assert np.abs(noise).mean() == pytest.approx(5.0, rel=0.1)
 
 
 def test_clusters_of_low_diversity_go_to_the_middle_level():

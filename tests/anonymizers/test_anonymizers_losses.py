@@ -123,7 +123,7 @@ def test_groups_are_numbered_by_their_first_record(given_):
 
 def test_a_release_without_identifiers_keeps_the_rest_in_order():
     table = pa.table({"id": [1, 2, 3, 4], "age": [20, 50, 21, 51], "note": list("abcd")})
-    roles = {"id": "identifier", "age": "quasi-identifier", "note": "insensitive"}
+    roles = {"id": "identifier", "age": "quasi-identifier", "note": "feature"}
     records = encode(table, roles)
     method = ANONYMIZERS.get("mdav")
     grouped = method.group(records, method.configure(k=2))

@@ -15,11 +15,12 @@ from aegis.anonymizers import ANONYMIZERS, Style, build_release
 from aegis.errors import DataError, PolicyError
 
 GROUPING = tuple(name for name in ANONYMIZERS.names() if name != "hybrid")
-METHODS = [(name, {}) for name in GROUPING if name != "kl-member"]
+METHODS = [(name, {}) for name in GROUPING if name not in ("kl-member", "mo-obam")]
 METHODS += [
     ("kl-member", {"l": 1}),
     ("mondrian", {"relaxed": True}),
-    ("mo-obam", {"scaled": False, "starts": 1}),
+    ("mo-obam", {"starts": 1}),
+    ("mo-obam", {"scaled": False, "starts": 1, "weight": 0.0}),
     ("hybrid", {"strict": True, "pattern_friendly": ("place",)}),
     ("hybrid", {"strict": True, "pattern_friendly": ()}),
 ]

@@ -217,7 +217,7 @@ def german(folder: Path) -> tuple[pa.Table, dict[str, str]]:
         read_options=pyarrow.csv.ReadOptions(column_names=names),
         parse_options=pyarrow.csv.ParseOptions(delimiter=" "),
     )
-    roles = dict.fromkeys(names, "insensitive")
+    roles = dict.fromkeys(names, "feature")
     roles |= dict.fromkeys(("a13", "a9", "a17"), "quasi-identifier")
     roles |= dict.fromkeys(("a1", "a6"), "sensitive")
     return table, roles

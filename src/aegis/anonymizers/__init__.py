@@ -1,7 +1,7 @@
 """Record-level methods: microaggregation, clustering, Mondrian, MO-OBAM, the hybrid scheme."""
 
 from aegis.anonymizers.base import ANONYMIZERS, Anonymizer, Grouped, Options, Style
-from aegis.anonymizers.encode import encode
+from aegis.anonymizers.encode import encode, encode_for
 from aegis.anonymizers.groups import Grouping
 from aegis.anonymizers.hybrid import HybridOptions
 from aegis.anonymizers.losses import InformationLoss, information_loss
@@ -39,6 +39,7 @@ __all__ = [
     "VariableOptions",
     "build_release",
     "encode",
+    "encode_for",
     "front",
     "information_loss",
 ]

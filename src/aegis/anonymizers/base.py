@@ -55,7 +55,7 @@ class Options:
     k: int = 5
     l: int = 1  # noqa: E741 - the field's term
     rounded: bool = False
-    partition_above: int = 100_000
+    partition_above: int = 50_000
     cell_size: int = 5_000
 
     def __post_init__(self) -> None:

@@ -20,8 +20,9 @@ from aegis.anonymizers.records import (
     SensitiveAttribute,
 )
 from aegis.errors import DataError, PolicyError
+from aegis.policy import Policy, Role
 
-ROLES = ("quasi-identifier", "sensitive", "identifier", "label", "insensitive")
+ROLES: tuple[str, ...] = (*(role.value for role in Role), "label")
 HierarchyRows = Sequence[Sequence[Any]]
 """One row per value: the value, then its group on each level up."""
 
@@ -90,8 +91,37 @@ def encode(
         for name in table.column_names
         if roles[name] == "sensitive"
     )
-    identifiers = tuple(name for name in table.column_names if roles[name] == "identifier")
-    return Records(attributes, sensitive, identifiers)
+    left_out = tuple(
+        name for name in table.column_names if roles[name] in (Role.IDENTIFIER, Role.IGNORE)
+    )
+    return Records(attributes, sensitive, left_out)
+
+
+def encode_for(
+    table: pa.Table,
+    policy: Policy,
+    *,
+    kinds: Mapping[str, str] | None = None,
+    orders: Mapping[str, Sequence[Any]] | None = None,
+) -> Records:
+    """Encode `table` with the roles and hierarchies of `policy`.
+
+    Columns that the policy does not name are left out of the release; the label is released as
+    it is unless it has a role of its own. `kinds`, `orders` and errors as in `encode`.
+    """
+    for name in policy.attributes:
+        if name not in table.column_names:
+            raise DataError.unknown_column(name, table.column_names, where="policy")
+    roles: dict[str, str] = dict.fromkeys(table.column_names, Role.IGNORE)
+    roles[policy.label.column] = "label"
+    roles |= {name: attribute.role for name, attribute in policy.attributes.items()}
+    roles |= dict.fromkeys(policy.sensitive, Role.SENSITIVE)
+    hierarchies = {
+        attribute.name: attribute.hierarchy.rows
+        for attribute in policy.quasi_identifiers
+        if attribute.hierarchy is not None
+    }
+    return encode(table, roles, kinds=kinds, orders=orders, hierarchies=hierarchies)
 
 
 def _check_roles(table: pa.Table, roles: Mapping[str, str]) -> None:
@@ -127,7 +157,7 @@ def _refuse_degenerate(attribute: Attribute) -> None:
     if attribute.size == 1:
         raise DataError(
             f"Quasi-identifier {attribute.name!r} holds one value only, {attribute.domain[0]!r}.",
-            hint="It tells no record from another: give it the role 'insensitive' or drop it.",
+            hint="It tells no record from another: give it the role 'feature' or drop it.",
         )
 
 
@@ -241,31 +271,42 @@ def _rows_by_value(name: str, values: list[Any], rows: HierarchyRows) -> dict[An
         )
     by_text: dict[str, tuple[str, ...]] = {}
     for row in rows:
-        texts = tuple(str(cell) for cell in row)
+        texts = tuple(_text(cell) for cell in row)
         if by_text.setdefault(texts[0], texts) != texts:
             raise DataError(
                 f"The hierarchy of {name!r} gives value {texts[0]!r} twice, with different groups.",
                 hint="Keep one of the two rows.",
             )
-    lacking = [value for value in values if str(value) not in by_text]
+    lacking = [value for value in values if _text(value) not in by_text]
     if lacking:
         raise DataError(
             f"The hierarchy of {name!r} does not cover the value {lacking[0]!r}"
             + (f" and {len(lacking) - 1} more." if len(lacking) > 1 else "."),
             hint="Add a row for every value that the column holds.",
         )
-    chosen = {value: by_text[str(value)] for value in values}
+    chosen: dict[Any, tuple[str, ...]] = {value: by_text[_text(value)] for value in values}
+    if _text(None) in by_text:
+        chosen[None] = by_text[_text(None)]
     if len({texts[-1] for texts in by_text.values()}) > 1:
         chosen = {value: (*texts, "*") for value, texts in chosen.items()}
     return chosen
 
 
+def _text(value: Any) -> str:
+    """Return a value as hierarchies write it: the whole number 39.0 is "39", null is "NULL"."""
+    if value is None:
+        return "NULL"
+    whole = isinstance(value, float) and value.is_integer()
+    return str(int(value)) if whole else str(value)
+
+
 def _hierarchy(name: str, domain: list[Any], rows: dict[Any, tuple[str, ...]]) -> Hierarchy:
     height = len(next(iter(rows.values())))
     top = next(iter(rows.values()))[-1]
-    # A missing value has a chain of its own up to the root, told apart by None from any text.
-    chains = [
-        rows[value] if value is not None else (*([None] * (height - 1)), top) for value in domain
+    # Without a row of its own, a missing value has a chain up to the root that no text equals.
+    alone: tuple[str | None, ...] = (*([None] * (height - 1)), top)
+    chains: list[tuple[str | None, ...]] = [
+        alone if value is None and None not in rows else rows[value] for value in domain
     ]
     levels = np.empty((len(domain), height), dtype=np.int32)
     labels: list[tuple[str, ...]] = []

@@ -18,7 +18,7 @@ from aegis.anonymizers.base import (
 )
 from aegis.anonymizers.groups import Grouping
 from aegis.anonymizers.losses import information_loss
-from aegis.anonymizers.obam_search import Solution, optimise
+from aegis.anonymizers.obam_search import BALANCED_UP_TO, Solution, optimise
 from aegis.anonymizers.obam_state import Instance
 from aegis.anonymizers.records import Records
 from aegis.errors import PolicyError
@@ -43,7 +43,7 @@ class ObamOptions(Options):
         Whether numbers count by z-score in the information loss that is minimised. On unscaled
         numbers, as the published figures have it, the widest attribute dominates.
     starts
-        Number of random starts.
+        Number of random starts; None takes 10 up to 200 records and 3 above.
     rounds
         Most alternations between raising entropies and lowering loss, per start.
     """
@@ -51,7 +51,7 @@ class ObamOptions(Options):
     clusters: int | None = None
     weight: float = 0.01
     scaled: bool = True
-    starts: int = 3
+    starts: int | None = None
     rounds: int = 5
 
     def __post_init__(self) -> None:
@@ -59,7 +59,8 @@ class ObamOptions(Options):
         if self.clusters is not None:
             at_least("clusters", self.clusters, 1)
         at_least("weight", self.weight, 0)
-        at_least("starts", self.starts, 1)
+        if self.starts is not None:
+            at_least("starts", self.starts, 1)
         at_least("rounds", self.rounds, 1)
 
     def check(self, records: Records) -> None:
@@ -71,6 +72,12 @@ class ObamOptions(Options):
                 f"records; the table has {len(records)}.",
                 hint=f"With k = {self.k}, give at most {len(records) // self.k} clusters.",
             )
+
+    def number_of_starts(self, size: int) -> int:
+        """Return the number of random starts for `size` records."""
+        if self.starts is not None:
+            return self.starts
+        return 10 if size <= BALANCED_UP_TO else 3
 
     def number_of_clusters(self, size: int) -> int:
         """Return n_C for `size` records."""
@@ -94,13 +101,14 @@ def _solve(
     progress: Progress,
 ) -> list[Solution]:
     instance = Instance.build(records, scaled=options.scaled)
-    with progress.step("mo-obam", options.starts * (1 + len(weights))) as step:
+    starts = options.number_of_starts(len(records))
+    with progress.step("mo-obam", starts * (1 + len(weights))) as step:
         return optimise(
             instance,
             options.number_of_clusters(len(records)),
             options.k,
             weights,
-            starts=options.starts,
+            starts=starts,
             rounds=options.rounds,
             random=random,
             step=step,
@@ -181,9 +189,10 @@ def front(
         A setting that the records do not allow.
     """
     points: list[FrontPoint] = []
-    for count in clusters:
-        chosen = replace(options, clusters=count)
+    settings = [replace(options, clusters=count) for count in clusters]
+    for chosen in settings:
         chosen.check(records)
+    for count, chosen in zip(clusters, settings, strict=True):
         random = np.random.default_rng([seed, count])
         for weight, solution in zip(
             weights, _solve(records, chosen, weights, random, progress), strict=True

@@ -220,8 +220,8 @@ class Records:
         The quasi-identifiers, at least one.
     sensitive
         The sensitive attributes, possibly none.
-    identifiers
-        Columns that no release may hold.
+    left_out
+        Columns that no release may hold: identifiers, and what is to be ignored.
 
     Raises
     ------
@@ -231,7 +231,7 @@ class Records:
 
     attributes: tuple[Attribute, ...]
     sensitive: tuple[SensitiveAttribute, ...] = ()
-    identifiers: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.attributes:
@@ -254,7 +254,7 @@ class Records:
         return Records(
             tuple(a.take(rows) for a in self.attributes),
             tuple(a.take(rows) for a in self.sensitive),
-            self.identifiers,
+            self.left_out,
         )
 
     @cached_property

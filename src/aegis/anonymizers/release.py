@@ -24,7 +24,7 @@ def build_release(
 ) -> pa.Table:
     """Return the masked table: `table` with what stands for each group in place of its values.
 
-    Identifiers and suppressed records are left out; other columns and the order of rows stay.
+    Identifiers, ignored columns and suppressed records are left out; other columns and the order of rows stay.
     A centroid release keeps the type of ordinal and categorical columns and turns numeric ones
     into floating point (integers stay integers when `rounded` was asked for). A generalised
     release holds text: the value itself where the group has one, the label of the lowest common
@@ -52,7 +52,7 @@ def build_release(
     style = grouped.style if style is None else style
     groups = grouped.groups
     kept = np.flatnonzero(groups.of >= 0)
-    released = table.drop_columns(list(records.identifiers)).take(pa.array(kept))
+    released = table.drop_columns(list(records.left_out)).take(pa.array(kept))
     for attribute in records.attributes:
         place = released.schema.get_field_index(attribute.name)
         column = _column(table, attribute, grouped, style, kept)
@@ -76,7 +76,7 @@ def _column(
             table.schema.field(attribute.name).type, attribute, groups, rounded
         )
     else:
-        values_of_groups = pa.array(generalised(attribute, groups), pa.string())
+        values_of_groups = generalised(attribute, groups)
     return values_of_groups.take(pa.array(groups.of[kept]))
 
 
@@ -95,20 +95,27 @@ def _centroids(
     return pa.array(attribute.domain, dtype).take(pa.array(middle.codes))
 
 
-def generalised(attribute: Attribute, groups: Grouping) -> list[str | None]:
-    """Return the text that shows the values of each group."""
+def generalised(attribute: Attribute, groups: Grouping) -> pa.Array:
+    """Return the text that shows the values of each group, shape (G,)."""
+    if attribute.hierarchy is None and not attribute.ordered:
+        return pa.array(_sets(attribute, groups), pa.string())
     covered = extent(attribute, groups)
-    if attribute.hierarchy is not None:
-        return ancestors(attribute, covered.low, covered.height)
-    if attribute.ordered:
-        return [
-            _range(attribute, int(low), int(high))
-            for low, high in zip(covered.low, covered.high, strict=True)
-        ]
-    return _sets(attribute, groups)
+    by_tree = attribute.hierarchy is not None
+    # Each text is written once: groups are many, distinct ranges and ancestors are few.
+    key = (covered.height if by_tree else covered.high).astype(np.int64) * attribute.size
+    distinct, of = np.unique(key + covered.low, return_inverse=True)
+    second, low = np.divmod(distinct, attribute.size)
+    texts = (
+        ancestors(attribute, low, second)
+        if by_tree
+        else [_range(attribute, *ends) for ends in zip(low.tolist(), second.tolist(), strict=True)]
+    )
+    return pa.array(texts, pa.string()).take(pa.array(of))
 
 
-def ancestors(attribute: Attribute, codes: Codes, heights: Integers | Codes) -> list[str | None]:
+def ancestors(
+    attribute: Attribute, codes: Codes | Integers, heights: Codes | Integers
+) -> list[str | None]:
     """Return the label of each value's group at the given height of its hierarchy, shape (M,)."""
     tree = attribute.tree
     return [
