@@ -17,7 +17,7 @@ from aegis.masks import Identity, Kind, Mask, Quantiles, ValueCounts, evaluate
 from aegis.policy import Attribute, Policy, Role, policy_digest
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source, open_table
-from aegis.summary.codes import code_values, encode, show, sorted_values
+from aegis.summary.codes import code_values, encode, settle, show, sorted_values
 from aegis.summary.cooccurrence import Chunk, PairCounts, count_pairs
 from aegis.summary.count_cells import count_cells
 from aegis.summary.frequency import FrequencyTable
@@ -137,6 +137,7 @@ class _Builder:
         """Count the classes; return the label's summary and the classes as the engine has them."""
         declared = self.policy.label
         column = self.source.table[declared.column]
+        _check_label(column)
         values, counts = self._distinct(column)
         self.rows = int(counts.sum())
         if self.rows == 0:
@@ -176,7 +177,7 @@ class _Builder:
                 hint="Give it the role identifier or ignore, or round it before.",
             )
         codes, values = encode(found["v"].combine_chunks())
-        label = pc.index_in(found["y"].combine_chunks(), value_set=classes)
+        label = pc.index_in(settle(found["y"].combine_chunks()), value_set=classes)
         counts = found["n"].to_numpy().astype(np.int64)
         labelled = pc.is_valid(label).to_numpy(zero_copy_only=False)
         own = codes[labelled] * len(classes) + label.drop_null().to_numpy()
@@ -267,7 +268,7 @@ class _Builder:
         columns = [rows.table[name].name(f"a{i}") for i, name in enumerate(attributes)]
         selected = rows.table.select(*columns, y=self._class(rows.table))
         for batch in rows.batches(selected, rows=SAMPLE_ROWS):
-            found = pc.index_in(batch.column("y"), value_set=classes)
+            found = pc.index_in(settle(batch.column("y")), value_set=classes)
             labelled = pc.is_valid(found).to_numpy(zero_copy_only=False)
             y = found.drop_null().to_numpy().astype(np.int64)
             yield (
@@ -318,6 +319,15 @@ def _kind(column: ir.Column, attribute: Attribute) -> Kind:
             hint="Convert it to a number, text, date or boolean, or give it the role ignore.",
         )
     return kind
+
+
+def _check_label(column: ir.Column) -> None:
+    dtype = column.type()
+    if Kind.of(dtype) is None and not dtype.is_null():
+        raise DataError(
+            f"The label {column.get_name()!r} has type {dtype}, which cannot be cut into classes.",
+            hint="Convert it to a number, text, date or boolean.",
+        )
 
 
 def _label_bins(

@@ -12,15 +12,30 @@ import pyarrow.compute as pc
 from aegis.errors import InternalError
 
 
+def settle(values: pa.Array) -> pa.Array:
+    """Return floats with one zero and one NaN, as engines group them; all else as it is.
+
+    Arrow tells 0.0 from -0.0 and NaN from NaN with another sign or payload.
+    """
+    if not pa.types.is_floating(values.type):
+        return values
+    values = pc.add(values, pa.scalar(0.0, values.type))
+    nan = pc.is_nan(values)
+    if not pc.any(nan).as_py():
+        return values
+    return pc.if_else(nan, pa.scalar(float("nan"), values.type), values)
+
+
 def sorted_values(values: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64]]:
     """Sort distinct values ascending, NaN before null and null last; return them and the order."""
+    values = settle(values)
     order = pc.array_sort_indices(values, null_placement="at_end")
     return values.take(order), order.to_numpy().astype(np.int64)
 
 
 def encode(values: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
     """Return the code of each value and the distinct values, sorted as `sorted_values` does."""
-    encoded = values.dictionary_encode(null_encoding="encode")
+    encoded = settle(values).dictionary_encode(null_encoding="encode")
     distinct, order = sorted_values(encoded.dictionary)
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
@@ -35,7 +50,7 @@ def code_values(column: pa.Array, values: pa.Array) -> npt.NDArray[np.int64]:
     InternalError
         An entry is not among the values: the table changed while it was read.
     """
-    found = pc.index_in(column, value_set=values)
+    found = pc.index_in(settle(column), value_set=values)
     if found.null_count:
         raise InternalError("A value was read that was not there when values were counted.")
     codes: npt.NDArray[np.int64] = found.to_numpy(zero_copy_only=False).astype(np.int64)
