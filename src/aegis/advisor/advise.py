@@ -98,15 +98,16 @@ def prepare(
     table: Any, policy: Policy, *, seed: int = 0, progress: Progress = SILENT
 ) -> tuple[Summary, PrivacyPlan]:
     """Return the summary of a table (or the one given) and the plan that checks its rule."""
+    hierarchies = policy.protected_hierarchies
     if isinstance(table, Summary):
-        return table, PrivacyPlan(table, policy.privacy)
+        return table, PrivacyPlan(table, policy.privacy, hierarchies=hierarchies)
     source = open_table(table)
     summary = summarize(source, policy, seed=seed, progress=progress)
-    if summary.frequency is not None:
-        return summary, PrivacyPlan(summary, policy.privacy)
-    quasi = tuple(a.name for a in policy.quasi_identifiers)
-    counter = count_in_engine(source, quasi, policy.privacy.sensitive)
-    return summary, PrivacyPlan(summary, policy.privacy, counter=counter)
+    counter = None
+    if summary.frequency is None:
+        quasi = tuple(a.name for a in policy.quasi_identifiers)
+        counter = count_in_engine(source, quasi, policy.privacy.sensitive, hierarchies)
+    return summary, PrivacyPlan(summary, policy.privacy, counter=counter, hierarchies=hierarchies)
 
 
 def _listed(

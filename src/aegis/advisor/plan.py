@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from aegis.advisor.scoring import Choice
 from aegis.errors import DataError, InternalError, PolicyError
-from aegis.masks import Mask
+from aegis.masks import Hierarchy, Mask
 from aegis.privacy import ClassTable, PrivacyRule, Verdict
 from aegis.summary import Summary
 
@@ -31,6 +31,8 @@ class PrivacyPlan:
     counter
         Counts classes where the summary has no frequency table; None where only the summary is
         at hand.
+    hierarchies
+        Hierarchies of sensitive attributes, for models that need them.
 
     Raises
     ------
@@ -42,7 +44,12 @@ class PrivacyPlan:
     """
 
     def __init__(
-        self, summary: Summary, rule: PrivacyRule, *, counter: Counter | None = None
+        self,
+        summary: Summary,
+        rule: PrivacyRule,
+        *,
+        counter: Counter | None = None,
+        hierarchies: Mapping[str, Hierarchy] | None = None,
     ) -> None:
         self.summary = summary
         self.rule = rule
@@ -53,6 +60,7 @@ class PrivacyPlan:
             )
         self.in_engine = summary.frequency is None
         self._counter = counter
+        self._hierarchies = hierarchies or {}
         self._check_rule()
 
     def _check_rule(self) -> None:
@@ -68,7 +76,7 @@ class PrivacyPlan:
 
     def under(self, rule: PrivacyRule) -> PrivacyPlan:
         """Return the same plan for another rule."""
-        return PrivacyPlan(self.summary, rule, counter=self._counter)
+        return PrivacyPlan(self.summary, rule, counter=self._counter, hierarchies=self._hierarchies)
 
     def check(self, choice: Choice) -> Verdict:
         """Return whether the release of a configuration would meet the rule."""
@@ -86,7 +94,12 @@ class PrivacyPlan:
             name: self._sensitive(name, choice)
             for name in (self.rule.sensitive if sensitive is None else sensitive)
         }
-        return frequency.roll_up(groups, needed)
+        levels = {
+            name: self._hierarchies[name].ancestry(needed[name][1])
+            for name in self.rule.hierarchical
+            if name in self._hierarchies
+        }
+        return frequency.roll_up(groups, needed, levels)
 
     def _sensitive(self, name: str, choice: Choice) -> tuple[Groups, tuple[str, ...]]:
         """Return how a choice groups the values of a sensitive attribute, and what it shows."""

@@ -95,7 +95,9 @@ class AfterSuppression:
         masked = masked_table(source, masks)
         quasi = [a.name for a in policy.quasi_identifiers]
         rule = self.plan.rule
-        kept, _ = suppress(source, masked, quasi, rule.sensitive, rule)
+        kept, _ = suppress(
+            source, masked, quasi, rule.sensitive, rule, policy.protected_hierarchies
+        )
         summary = summarize(Source(kept, source.origin), as_it_is(policy, self.measure.name))
         scorer = Scorer(summary)
         return scorer.value(scorer.unmasked, self.measure)

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import ibis
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from aegis.errors import DataError, PolicyError
@@ -140,6 +142,39 @@ class Hierarchy:
                 f"Hierarchy {self.name} has no level {level}.",
                 hint=f"Its levels are 0 (the values themselves) to {self.height - 1}.",
             )
+
+    def ancestry(self, shown: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Return the group of each shown value on its own level and on every level above.
+
+        Parameters
+        ----------
+        shown
+            V values as text, all of one level of the hierarchy; null is "null".
+
+        Returns
+        -------
+        array of shape (V, L)
+            Column 0 tells the values apart; each further column holds the codes of one level up.
+
+        Raises
+        ------
+        PolicyError
+            The values are not all on one level.
+        """
+        wanted = [None if value == "null" and None in self.values else value for value in shown]
+        for level in range(self.height):
+            above = {row[level]: row[level:] for row in self.rows}
+            if all(value in above for value in wanted):
+                paths = [above[value] for value in wanted]
+                columns = [
+                    np.unique([str(group) for group in column], return_inverse=True)[1]
+                    for column in zip(*paths, strict=True)
+                ]
+                return np.stack(columns, axis=1).astype(np.int64)
+        raise PolicyError(
+            f"The values {', '.join(map(repr, shown[:3]))} are not on one level of hierarchy {self.name}.",
+            hint="Mask the attribute by levels of its hierarchy, or use another distance.",
+        )
 
     @cached_property
     def digest(self) -> str:

@@ -186,6 +186,16 @@ class Policy:
         )
 
     @property
+    def protected_hierarchies(self) -> dict[str, Hierarchy]:
+        """Hierarchies of the attributes that a distance between values is measured on."""
+        return {
+            name: hierarchy
+            for name in self.privacy.hierarchical
+            if (attribute := self.attributes.get(name)) is not None
+            and (hierarchy := attribute.hierarchy) is not None
+        }
+
+    @property
     def label_attribute(self) -> Attribute | None:
         """The label's own entry among the attributes, where it has one."""
         return self.attributes.get(self.label.column)

@@ -264,6 +264,11 @@ class ClassTable:
         grouped = None if people is None else _add_up(index, people, len(unique))
         return cls(sizes, MappingProxyType(tables), grouped, absent, unique)
 
+    def kept_ids(self, mask: BoolArray) -> IntArray:
+        """Return the identifiers of the classes that `mask` (n_classes,) selects."""
+        ids = np.arange(len(self.sizes)) if self.ids is None else self.ids
+        return ids[mask]
+
     def keep(self, mask: npt.ArrayLike) -> ClassTable:
         """Return the table of only the classes that `mask` (n_classes,) selects, renumbered.
 

@@ -153,6 +153,16 @@ class PrivacyRule:
         return tuple(dict.fromkeys(names))
 
     @property
+    def hierarchical(self) -> tuple[str, ...]:
+        """Names of the sensitive attributes whose hierarchy the rule needs."""
+        names = (
+            c.attribute
+            for c in self.criteria
+            if c.attribute is not None and Need.HIERARCHY in c.model.needs
+        )
+        return tuple(dict.fromkeys(names))
+
+    @property
     def needs_population(self) -> bool:
         """Whether a criterion needs class sizes of the population."""
         return any(Need.POPULATION in one.model.needs for one in self.criteria)

@@ -230,7 +230,12 @@ class _Job:
         with progress.step("Checking classes"):
             masked = masked_table(source, self.masks)
             self.kept, self.verdict = suppress(
-                source, masked, self.quasi, policy.privacy.sensitive, policy.privacy
+                source,
+                masked,
+                self.quasi,
+                policy.privacy.sensitive,
+                policy.privacy,
+                policy.protected_hierarchies,
             )
         _require(self.verdict, configuration)
         self.timings = {"plan": time.perf_counter() - self.started}

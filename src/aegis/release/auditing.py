@@ -115,7 +115,9 @@ def audit(
     protected = rule.sensitive if rule is not None else ()
     sensitive = tuple(dict.fromkeys((*(sensitive or ()), *protected)))
     with progress.step("Counting equivalence classes"):
-        classes = count_classes(source, quasi_identifiers, sensitive).table
+        hierarchies = policy.protected_hierarchies if policy is not None else {}
+        counted = count_classes(source, quasi_identifiers, sensitive, hierarchies=hierarchies)
+        classes = counted.table
     violations: tuple[str, ...] = ()
     if rule is not None:
         violations = PrivacyRule(rule.criteria).check(classes).violations

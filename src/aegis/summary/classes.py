@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import ibis.expr.types as ir
@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from aegis.errors import DataError
+from aegis.masks import Hierarchy
 from aegis.privacy import ClassTable
 from aegis.sources import Source
 from aegis.summary.codes import encode, show
@@ -29,11 +30,14 @@ class CountedClasses:
         of the quasi-identifiers, then of the sensitive attributes, and the count `n`.
     quasi, sensitive
         The columns that form the classes, and those counted within them.
+    hierarchies
+        Hierarchies of sensitive columns, for models that need them.
     """
 
     cells: pa.Table
     quasi: tuple[str, ...]
     sensitive: tuple[str, ...]
+    hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)
 
     @cached_property
     def _codes(self) -> dict[str, tuple[npt.NDArray[np.int64], pa.Array]]:
@@ -55,7 +59,12 @@ class CountedClasses:
             for name in self.sensitive
         }
         counts = self.cells["n"].to_numpy().astype(np.int64)
-        return ClassTable.from_cells(self._ids, counts, sensitive)
+        levels = {
+            name: self.hierarchies[name].ancestry(shown)
+            for name, (_, shown) in sensitive.items()
+            if name in self.hierarchies
+        }
+        return ClassTable.from_cells(self._ids, counts, sensitive, hierarchies=levels)
 
     def members(self, classes: npt.NDArray[np.bool_]) -> pa.Table:
         """Return the quasi-identifier values, one row per class that `classes` selects."""
@@ -70,6 +79,7 @@ def count_classes(
     sensitive: Sequence[str] = (),
     *,
     table: ir.Table | None = None,
+    hierarchies: Mapping[str, Hierarchy] | None = None,
 ) -> CountedClasses:
     """Count the equivalence classes of a table as it stands.
 
@@ -84,6 +94,8 @@ def count_classes(
         Columns whose values are counted within each class.
     table
         Another table of the same engine to count instead, such as the masked one.
+    hierarchies
+        Hierarchies of sensitive columns, for models that need them.
 
     Raises
     ------
@@ -100,4 +112,4 @@ def count_classes(
     found = source.collect(counted.aggregate(n=rows.count()))
     if found.num_rows == 0 or not found["n"][0].as_py():
         raise DataError(f"{source.origin} has no rows.", hint="Give a table with rows.")
-    return CountedClasses(found, tuple(quasi), tuple(sensitive))
+    return CountedClasses(found, tuple(quasi), tuple(sensitive), hierarchies or {})

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from aegis.masks import Mask, refines
+from aegis.masks import Hierarchy, Mask, refines
 from aegis.privacy import ClassTable
 from aegis.sources import Source
 from aegis.summary.classes import count_classes
@@ -102,7 +102,10 @@ def _key(
 
 
 def count_in_engine(
-    source: Source, quasi: tuple[str, ...], sensitive: tuple[str, ...]
+    source: Source,
+    quasi: tuple[str, ...],
+    sensitive: tuple[str, ...],
+    hierarchies: Mapping[str, Hierarchy] | None = None,
 ) -> Callable[[Mapping[str, Mask]], ClassTable]:
     """Return a function that counts the classes of a configuration in the engine.
 
@@ -117,6 +120,7 @@ def count_in_engine(
             else source.table[name]
             for name in names
         }
-        return count_classes(source, quasi, sensitive, table=source.table.select(**columns)).table
+        masked = source.table.select(**columns)
+        return count_classes(source, quasi, sensitive, table=masked, hierarchies=hierarchies).table
 
     return classes

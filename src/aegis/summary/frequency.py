@@ -73,6 +73,7 @@ class FrequencyTable:
         self,
         groups: Mapping[str, npt.NDArray[np.integer]],
         sensitive: Mapping[str, tuple[npt.NDArray[np.integer], tuple[str, ...]]] | None = None,
+        hierarchies: Mapping[str, npt.NDArray[np.int64]] | None = None,
     ) -> ClassTable:
         """Return the classes of a configuration, with their sensitive values.
 
@@ -82,13 +83,15 @@ class FrequencyTable:
             Per quasi-identifier the group of each distinct value.
         sensitive
             Per sensitive attribute the group of each distinct value and what each group shows.
+        hierarchies
+            Per sensitive attribute the levels of what is shown, shape (groups, L).
         """
         ids = self.class_ids(groups)
         cells = {
             name: (grouping[self.representatives[name]][self.codes[name]], labels)
             for name, (grouping, labels) in (sensitive or {}).items()
         }
-        return ClassTable.from_cells(ids, self.counts, cells)
+        return ClassTable.from_cells(ids, self.counts, cells, hierarchies=hierarchies)
 
 
 def combine(columns: Iterable[npt.NDArray[np.integer]], rows: int) -> Counts:

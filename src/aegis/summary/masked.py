@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import ibis
 import ibis.expr.types as ir
 
-from aegis.masks import Mask
+from aegis.masks import Hierarchy, Mask
 from aegis.privacy import PrivacyRule, Verdict
 from aegis.sources import Source
 from aegis.summary.classes import count_classes
@@ -30,6 +30,7 @@ def suppress(
     quasi: Sequence[str],
     sensitive: Sequence[str],
     rule: PrivacyRule,
+    hierarchies: Mapping[str, Hierarchy] | None = None,
 ) -> tuple[ir.Table, Verdict]:
     """Leave out the rows of classes that fail the rule.
 
@@ -43,13 +44,15 @@ def suppress(
         Columns that form the classes, and columns that the rule protects.
     rule
         What every class must meet.
+    hierarchies
+        Hierarchies of sensitive columns, for models that need them.
 
     Returns
     -------
     tuple
         The table without those rows, and what the rule said.
     """
-    counted = count_classes(source, quasi, sensitive, table=table)
+    counted = count_classes(source, quasi, sensitive, table=table, hierarchies=hierarchies)
     verdict = rule.check(counted.table)
     if verdict.kept.all() or not quasi:
         return table, verdict

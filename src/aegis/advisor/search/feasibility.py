@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy.typing as npt
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.problem import Box, Problem, Variable, members
-from aegis.privacy import ClassTable, PrivacyRule
+from aegis.privacy import ClassTable, Need, PrivacyRule
 from aegis.summary import FrequencyTable
 
 Ids = npt.NDArray[np.int64]
@@ -59,7 +60,7 @@ class InMemory:
         self.plan = plan
         self.frequency = frequency
         self.checked = 0
-        self.rule = plan.rule.monotone_part
+        self.rule = _prunable(plan.rule)
         self._limit = plan.rule.allowed_rows(frequency.rows)
         self._codes: dict[tuple[int, int], tuple[Ids, int]] = {}
         self._tables: OrderedDict[tuple[int, ...], tuple[Ids, int]] = OrderedDict()
@@ -238,6 +239,15 @@ class _Cells:
             size = int(groups.max(initial=0)) + 1
             cells[name] = (self.code(name, groups), tuple(map(str, range(size))))
         return ClassTable.from_cells(ids, self.counts, cells)
+
+
+def _prunable(rule: PrivacyRule) -> PrivacyRule | None:
+    """Return the criteria that may strike candidates: monotone, and measured on counts alone."""
+    part = rule.monotone_part
+    if part is None or not part.hierarchical:
+        return part
+    criteria = tuple(c for c in part.criteria if Need.HIERARCHY not in c.model.needs)
+    return replace(part, criteria=criteria) if criteria else None
 
 
 def _refine(ids: Ids, space: int, codes: Ids, size: int) -> tuple[Ids, int]:
