@@ -159,6 +159,12 @@ def test_without_utility_to_keep_the_score_is_shown() -> None:
     assert told["ranking"]["axis"].startswith("score")
 
 
+def test_several_criteria_make_one_phrase() -> None:
+    rule = {"k": 5, "l_diversity": {"attribute": "sex", "kind": "distinct", "l": 2}}
+    short = context(advice(rule=rule))["rule"]["short"].replace("\u00a0", " ")
+    assert short == "k-anonymity (k = 5) and distinct l-diversity of sex (l = 2)"
+
+
 def test_a_rule_without_criterion_is_no_rule() -> None:
     told = context(advice(rule={"suppression": 0.1}))["rule"]
     assert (told["criteria"], told["short"]) == ([], "")

@@ -113,6 +113,7 @@ def test_what_is_said_in_words(full: str) -> None:
     assert "meets k-anonymity (k = 5), and leaves out " in text
     assert "The best of 12 that meet the rule, among 50 configurations that were ranked" in text
     assert "The best 20 of 50 configurations" in text
+    assert "A small screen shows the first 10; the table below has all 20." in text
     assert "A sample was used." in text
     assert "At the knee, k = 5 with s2" in text
     assert "What would break" in text

@@ -18,9 +18,6 @@ from aegis.report.palette import HEAT_STEPS, variable
 FULL, HALF, SMALL = 936, 456, 316
 """Widths in pixels: of the page, of half of it, of a small screen."""
 
-SMALL_COLUMNS = 10
-"""Columns of the heat map on a small screen."""
-
 _COLUMN_SIZE, _COLUMN_ROOM = 11, 96
 """Pixels of the type above the heat map, and of the space for upright names."""
 
@@ -114,8 +111,6 @@ def heat_chart(names: Sequence[str], columns: Points, cells: Sequence[Points], w
     """Return utility kept by attribute (rows) and configuration (columns), as a heat map."""
     import altair as alt
 
-    if width == SMALL:
-        columns, cells = columns[:SMALL_COLUMNS], cells[:SMALL_COLUMNS]
     names = _fitted(names, width)
     titles = [fit(column["name"], _COLUMN_ROOM, _COLUMN_SIZE) for column in columns]
     step = min((width - _left(names) - 8) / max(len(columns), 1), 44)

@@ -18,13 +18,16 @@ from aegis.report.context_optional import binding_section, evaluation_section, f
 from aegis.report.context_privacy import privacy_section
 from aegis.report.optional import Binding, EvaluationResult, Front
 from aegis.report.palette import HEAT_BOUNDS
-from aegis.report.words import clean, count, lines, measured, percent, plural, rows, share
+from aegis.report.words import clean, count, lines, measured, part, percent, plural, rows, share
 
 if TYPE_CHECKING:
     from aegis.advisor.advice import Advice, Ranked
 
 TOP = 20
 """Configurations that charts and tables show."""
+
+SMALL_COLUMNS = 10
+"""Configurations that the heat map shows on a small screen."""
 
 SCATTER_LIMIT = 200
 """Configurations that the scatter shows."""
@@ -258,6 +261,7 @@ def _ranking(advice: Advice, measure: Measure) -> dict[str, Any]:
     return {
         "total": count(len(advice.ranking)),
         "shown": len(shown),
+        "small": SMALL_COLUMNS,
         "cut": len(advice.ranking) > len(shown),
         "relative": relative,
         "axis": "utility kept (% of unmasked)" if relative else f"score ({measure.title})",
@@ -283,8 +287,7 @@ def _ranked_row(place: int, ranked: Ranked, total: int) -> dict[str, Any]:
         "kept": percent(ranked.kept),
         "score": measured(ranked.score),
         "pud": measured(ranked.pud),
-        "suppressed": count(ranked.suppressed_rows),
-        "share": share(ranked.suppressed_rows, total),
+        "left_out": part(ranked.suppressed_rows, total),
         "smallest_class": count(ranked.smallest_class),
     }
 
@@ -322,8 +325,7 @@ def _shortfalls(advice: Advice) -> dict[str, Any]:
             {
                 "name": clean(r.name, limit=NAME_LIMIT),
                 "kept": percent(r.kept),
-                "suppressed": count(r.suppressed_rows),
-                "share": share(r.suppressed_rows, total),
+                "left_out": part(r.suppressed_rows, total),
                 "violations": [_sentence(text) for text in r.violations],
             }
             for r in failing[:TOP]
@@ -338,16 +340,18 @@ def _rule_section(
     allowed = rule.allowed_rows(total) if rule else total
     return {
         "criteria": [_sentence(str(one)) for one in rule.criteria] if rule else [],
-        "short": _on_one_line("; ".join(map(str, rule.criteria))) if rule else "",
+        "short": _in_one_phrase([str(one) for one in rule.criteria]) if rule else "",
         "limit": 100 * limit,
         "limit_text": f"{100 * limit:g}\u00a0%",
         "allowed": rows(allowed),
     }
 
 
-def _on_one_line(text: str) -> str:
-    """Return cleaned text whose equations do not break across lines."""
-    return clean(text, limit=160).replace(" = ", "\u00a0=\u00a0")
+def _in_one_phrase(criteria: Sequence[str]) -> str:
+    """Return criteria joined as a phrase, whose equations do not break across lines."""
+    *first, last = criteria
+    phrase = f"{', '.join(first)} and {last}" if first else last
+    return clean(phrase, limit=200).replace(" = ", "\u00a0=\u00a0")
 
 
 def _documents(advice: Advice, subject: Ranked | None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aegis.report.optional import Binding, EvaluationResult, Front
-from aegis.report.words import clean, count, measured, percent, share
+from aegis.report.words import clean, count, measured, part, percent
 
 
 def front_section(front: Front, total: int) -> dict[str, Any] | None:
@@ -26,7 +26,7 @@ def front_section(front: Front, total: int) -> dict[str, Any] | None:
             "value": f"{point.value:g}",
             "name": clean(point.name, limit=120),
             "kept": percent(point.kept),
-            "suppressed": f"{count(point.suppressed_rows)} ({share(point.suppressed_rows, total)})",
+            "suppressed": part(point.suppressed_rows, total),
             "proven": "proven best" if point.optimal else "best found",
             "knee": place == knee,
         }

@@ -7,7 +7,7 @@ from typing import Any
 
 from aegis.privacy import PrivacyReport
 from aegis.privacy.report import Attribute
-from aegis.report.words import NONE, clean, count, figure, percent, share
+from aegis.report.words import NONE, clean, count, figure, part, percent, share
 
 Column = tuple[str, PrivacyReport]
 
@@ -157,9 +157,9 @@ def _of(name: str, show: Callable[[Attribute, int], str], report: PrivacyReport)
     return NONE if found is None else show(found, report.rows)
 
 
-def _part(part: int, whole: int) -> str:
+def _part(number: int, whole: int) -> str:
     """Return rows and their share, the share after a line break that a broad table ignores."""
-    return f"{count(part)}\n({share(part, whole)})" if part and whole else count(part)
+    return part(number, whole).replace(" (", "\n(")
 
 
 def _risk(risk: float | None) -> str:

@@ -118,7 +118,9 @@ def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
             "Utility kept per attribute and configuration",
             "A heat map; the table below it holds the same figures.",
             lambda width: charts.heat_chart(
-                ranking["heat_names"], ranking["points"], ranking["heat"], width
+                ranking["heat_names"],
+                *_columns(ranking, ranking["small"] if width == charts.SMALL else None),
+                width,
             ),
         )
     if context["privacy"] is not None:
@@ -140,6 +142,11 @@ def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
             lambda width: charts.front_chart(front["points"], front["parameter"], width),
         )
     return found
+
+
+def _columns(ranking: Mapping[str, Any], limit: int | None) -> tuple[charts.Points, Any]:
+    """Return the columns of the heat map and their cells, the first `limit`."""
+    return ranking["points"][:limit], ranking["heat"][:limit]
 
 
 def _ranking_words(points: Sequence[Mapping[str, Any]]) -> str:

@@ -63,9 +63,16 @@ def percent(value: float | None, digits: int = 1) -> str:
     return f"{value + 0.0:.{digits}f}{_SPACE}%".replace("-0.0" + _SPACE, "0.0" + _SPACE)
 
 
-def share(part: int, whole: int) -> str:
-    """Return `part` of `whole` as percent; undefined when the whole is empty."""
-    return percent(100 * part / whole, 2 if part and part / whole < 0.01 else 1) if whole else NONE
+def share(number: int, whole: int) -> str:
+    """Return `number` of `whole` as percent; undefined when the whole is empty."""
+    if not whole:
+        return NONE
+    return percent(100 * number / whole, 2 if 0 < number < 0.01 * whole else 1)
+
+
+def part(number: int, whole: int) -> str:
+    """Return a number of rows and its share, for example "398 (1.2 %)"; nothing has no share."""
+    return f"{number:,} ({share(number, whole)})" if number and whole else f"{number:,}"
 
 
 def figure(value: float | None) -> str:
