@@ -44,7 +44,8 @@ imports: venv ## Check that rooms import only downward.
 check: lint types imports test ## Everything that CI checks.
 
 docs: venv ## Make the generated parts of the reference anew.
-	$(BIN)/python -m aegis.cli.reference
+	$(BIN)/python -m aegis.cli.reference docs/reference/cli.md
+	$(BIN)/python docs/generate.py
 
 bench: venv ## Measure speed and memory; results in .bench/.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group bench

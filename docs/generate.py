@@ -1,0 +1,159 @@
+"""Write the parts of the reference that come from the registries and the policy's schema.
+
+`make docs` runs it; a test fails when a page in the repository is stale.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from aegis.advisor.search.objectives import LOSSES
+from aegis.masks import MASKS
+from aegis.measures import MEASURES
+from aegis.policy import schema
+from aegis.privacy import MODELS
+
+FOLDER = Path(__file__).parent / "reference"
+NOTE = "Written by `make docs` from {source}: do not edit.\n"
+
+
+def masks() -> str:
+    """Return the page of masks."""
+    lines = ["# Masks\n", NOTE.format(source="the registry of masks")]
+    lines.append(
+        "Null stays null unless a mask says otherwise; NaN and the infinities are values of their "
+        "own. A mask that learns from data (cut points, frequent values) is fitted once and then "
+        "means the same on every table.\n"
+    )
+    for entry in MASKS:
+        kinds = ", ".join(map(str, entry.kinds))
+        lines += [f"## {entry.name}\n", f"{entry.summary}\n", f"Works on: {kinds}.\n"]
+        lines += ["```yaml", entry.example, "```\n"]
+        if entry.parameters:
+            lines += ["| parameter | meaning | default |", "|---|---|---|"]
+            for one in entry.parameters:
+                default = "required" if one.required else f"`{one.default}`"
+                lines.append(f"| `{one.name}` | {_cell(one.doc)} | {_cell(default)} |")
+            lines.append("")
+    return _page(lines)
+
+
+def measures() -> str:
+    """Return the page of measures and information losses."""
+    lines = ["# Measures\n", NOTE.format(source="the registry of measures")]
+    lines.append(
+        "A measure of one attribute scores a configuration by its weighted mean over attributes. "
+        "Monotone: no coarser mask can improve it.\n"
+    )
+    lines += ["| name | scope | better | monotone | range |", "|---|---|---|---|---|"]
+    for m in MEASURES:
+        monotone = "yes" if m.monotone else "no"
+        lines.append(
+            f"| [`{m.name}`](#{m.name}) | {m.scope} | {m.direction} | {monotone} | {_cell(m.range)} |"
+        )
+    for m in MEASURES:
+        lines += [f"\n## {m.name}\n", f"{m.title}. {m.description}\n", f"    {m.formula}\n"]
+        lines.append(f"Unit: {m.unit}. Cost: {m.cost}. Source: {m.reference}.")
+    lines.append("\n# Information losses\n")
+    lines.append(
+        "Objectives of `aegis advise --search` for comparison with other tools; lower is better.\n"
+    )
+    for loss in LOSSES.values():
+        lines += [f"## {loss.name}\n", f"{loss.title}: {loss.formula}. Source: {loss.reference}.\n"]
+    return _page(lines)
+
+
+def models() -> str:
+    """Return the page of privacy models."""
+    lines = ["# Privacy models\n", NOTE.format(source="the registry of privacy models")]
+    lines.append(
+        "Keys of a policy's `privacy:`. Several models may be asked for at once; rows of classes "
+        "that fail any of them are left out of the release, up to the share `suppression`. A null "
+        "is a value. `preset: ema`, `health-canada` or `cms` asks for classes of at least 11.\n"
+    )
+    for m in MODELS:
+        variant = f" (`{m.variant[0]}: {m.variant[1]}`)" if m.variant else ""
+        lines += [f"## {m.key}{variant}\n", f"{m.title}. {m.description}\n", f"    {m.formula}\n"]
+        if m.parameters:
+            lines += ["| parameter | meaning | allowed | default |", "|---|---|---|---|"]
+            for p in m.parameters:
+                default = "required" if p.default is None else f"{p.default:g}"
+                lines.append(f"| `{p.name}` | {_cell(p.description)} | {p.range} | {default} |")
+            lines.append("")
+        needs = ", ".join(sorted(map(str, m.needs))) or "class sizes alone"
+        yes = {True: "yes", False: "no"}
+        lines.append(
+            f"Needs: {needs}. Monotone: {yes[m.monotone]}; with suppression: "
+            f"{yes[m.monotone_with_suppression]}. {m.argument}\n"
+        )
+        lines.append(f"Source: {m.reference}.\n")
+    return _page(lines)
+
+
+def policy() -> str:
+    """Return the page of the policy file."""
+    lines = ["# The policy file\n", NOTE.format(source="the schema of policies")]
+    lines.append(
+        "YAML in UTF-8. Unknown keys are refused with the nearest known one and the line. A column "
+        "that the policy does not name is neither scored nor released, and every run says so.\n"
+    )
+    lines.append(
+        "Hierarchies are CSV files in the format of ARX (no header; the value, then one column per "
+        "level) or inline trees. With a hierarchy and no `masks`, every level is a candidate; level "
+        "0 is the value itself. A quasi-identifier without either may stay or be suppressed. A "
+        "configuration may leave out attributes that have one candidate, or `identity` among them.\n"
+    )
+    for title, shape in (
+        ("Top level", schema.PolicyShape),
+        ("label", schema.LabelShape),
+        ("attributes", schema.AttributeShape),
+    ):
+        lines += [f"## {title}\n", "| key | meaning | default |", "|---|---|---|"]
+        lines += [
+            f"| `{name}` | {_cell(doc)} | {default} |" for name, doc, default in _fields(shape)
+        ]
+        lines.append("")
+    return _page(lines)
+
+
+def _fields(shape: type[BaseModel]) -> Iterator[tuple[str, str, str]]:
+    """Yield name, docstring and default of the fields of a schema class."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(shape))).body[0]
+    assert isinstance(body, ast.ClassDef)
+    documented = {}
+    for field, doc in zip(body.body, body.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(doc, ast.Expr):
+            assert isinstance(field.target, ast.Name)
+            documented[field.target.id] = inspect.cleandoc(ast.literal_eval(doc.value))
+    for name, info in shape.model_fields.items():
+        default = (
+            "required" if info.is_required() else f"`{info.get_default(call_default_factory=True)}`"
+        )
+        yield name, documented[name], default
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _page(lines: list[str]) -> str:
+    return "\n".join(lines).rstrip() + "\n"
+
+
+PAGES = {
+    "masks.md": masks,
+    "measures.md": measures,
+    "privacy-models.md": models,
+    "policy.md": policy,
+}
+"""File name to the function that returns its content."""
+
+if __name__ == "__main__":
+    for name, page in PAGES.items():
+        (FOLDER / name).write_text(page(), encoding="utf-8")

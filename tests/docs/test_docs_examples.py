@@ -1,0 +1,86 @@
+"""Every example of the README and the docs runs, in order, in a fresh folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(
+    [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs").glob("how-to/*.md")]
+)
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+TARGET = re.compile(r"^([a-z]+):", re.MULTILINE)
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    return [(m[1], m[2]) for m in BLOCK.finditer(page.read_text(encoding="utf-8"))]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("data", "examples"):
+        (tmp_path / name).symlink_to(ROOT / name, target_is_directory=True)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_examples_run(page: Path, folder: Path) -> None:
+    names: dict[str, object] = {}
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "NO_COLOR": "1",
+    }
+    here = Path.cwd()
+    os.chdir(folder)
+    try:
+        for language, text in blocks(page):
+            if language == "bash":
+                done = subprocess.run(
+                    ["bash", "-euo", "pipefail", "-c", text],
+                    env=environment,
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                )
+                assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
+            elif language == "python":
+                exec(compile(text, f"{page.name}", "exec"), names)
+    finally:
+        os.chdir(here)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_policies_in_the_docs_load(page: Path, folder: Path) -> None:
+    import aegis
+
+    for index, (language, text) in enumerate(blocks(page)):
+        if language == "yaml" and text.startswith("version:"):
+            path = folder / f"policy{index}.yaml"
+            path.write_text(text, encoding="utf-8")
+            assert aegis.load_policy(path).features
+
+
+def test_make_targets_of_the_readme_exist() -> None:
+    targets = set(TARGET.findall((ROOT / "Makefile").read_text(encoding="utf-8")))
+    named = re.findall(
+        r"^make (\w+)$",
+        "\n".join(t for lang, t in blocks(ROOT / "README.md") if lang == "sh"),
+        re.MULTILINE,
+    )
+    assert named == ["demo", "test"]
+    assert set(named) <= targets
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)#\s]+)", text):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"

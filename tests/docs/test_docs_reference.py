@@ -1,0 +1,27 @@
+"""The generated pages of the reference are those that the code writes today."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def generator() -> object:
+    spec = importlib.util.spec_from_file_location("aegis_docs_generate", DOCS / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["masks.md", "measures.md", "privacy-models.md", "policy.md"])
+def test_page_is_fresh(name: str) -> None:
+    pages = generator().PAGES  # type: ignore[attr-defined]
+    assert set(pages) == {"masks.md", "measures.md", "privacy-models.md", "policy.md"}
+    stored = (DOCS / "reference" / name).read_text(encoding="utf-8")
+    assert stored == pages[name](), "run `make docs`"
