@@ -92,8 +92,7 @@ class Cells:
         for attribute in self.records.attributes:
             if attribute.kind is not AttributeKind.NUMERIC:
                 continue
-            present = attribute.numbers[: attribute.present]
-            least, most = float(present[0]), float(present[-1])
+            least, most = attribute.bounds
             noise = random.laplace(0.0, 1.0, len(epsilon)) * (most - least) / epsilon
             values = np.clip(self._low[attribute.name] + noise, least, most)
             if attribute.resolution:
@@ -160,8 +159,7 @@ class Cells:
         if attribute.kind is not AttributeKind.NUMERIC:
             return self._heights[attribute.name] / attribute.tree.height
         numbers = attribute.numbers[attribute.codes]
-        present = attribute.numbers[: attribute.present]
-        span = max(float(present[-1] - present[0]), 1e-300)
+        span = _span(attribute)
         low, high = self._low[attribute.name], self._high[attribute.name]
         moved = np.maximum(np.abs(low - numbers), np.abs(high - numbers)) / span
         mixed = np.isnan(high) & ~np.isnan(low)
@@ -193,8 +191,7 @@ class Cells:
 
     def _penalty(self, attribute: Attribute) -> Floats:
         if attribute.kind is AttributeKind.NUMERIC:
-            present = attribute.numbers[: attribute.present]
-            span = max(float(present[-1] - present[0]), 1e-300)
+            span = _span(attribute)
             low, high = self._low[attribute.name], self._high[attribute.name]
             width = (high - low) / span
             return np.where(np.isnan(high) & ~np.isnan(low), 1.0, np.nan_to_num(width))
@@ -217,6 +214,12 @@ class Cells:
                 counts = np.bincount(codes, minlength=1)
                 total += float(len(kept) - counts.max())
         return within / total if total > 0 else 0.0
+
+
+def _span(attribute: Attribute) -> float:
+    """Range of a numeric attribute; 1 where it has none, so that it can divide."""
+    least, most = attribute.bounds
+    return most - least if most > least else 1.0
 
 
 def _sum(

@@ -158,6 +158,13 @@ class Attribute:
         return self.size - (self.missing >= 0)
 
     @property
+    def bounds(self) -> tuple[float, float]:
+        """Least and largest present number of a numeric attribute; zeros where none is present."""
+        if not self.present:
+            return 0.0, 0.0
+        return float(self.numbers[0]), float(self.numbers[self.present - 1])
+
+    @property
     def ordered(self) -> bool:
         """Whether values between two others exist, so that a range is a generalisation."""
         return self.kind is not AttributeKind.CATEGORICAL
