@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from aegis.policy import Configuration, Policy
     from aegis.release import Release
 
+SCHEMA = 1
+"""Version of the JSON form; it changes when a field changes its meaning."""
 EXAMPLES = (
     "aegis apply table.csv -p policy.yaml -c best.yaml -o masked.parquet",
     "aegis apply table.csv -p policy.yaml -c all.yaml --name coarse -o coarse.csv",
@@ -117,7 +119,7 @@ def _print(
     page: Output, release: Release, rules: Policy, policy: Path, paths: list[Path | None]
 ) -> None:
     if not page.tabular:
-        data = release.to_dict() | {"files": written_dict(paths)}
+        data = {"schema": SCHEMA} | release.to_dict() | {"files": written_dict(paths)}
         page.json(data) if page.format is Format.JSON else page.figures(data)
         return
     if page.quiet:

@@ -10,6 +10,9 @@ import typer
 from aegis.cli.options import Format
 from aegis.cli.output import Output
 
+SCHEMA = 1
+"""Version of the JSON form of a list; it changes when a field changes its meaning."""
+
 Name = Annotated[
     str | None,
     typer.Argument(metavar="NAME", help="Show this one in full.", show_default=False),
@@ -33,7 +36,7 @@ def print_list(
         The command that explains one.
     """
     if page.format is Format.JSON:
-        page.json(list(entries))
+        page.json({"schema": SCHEMA, "entries": entries})
     elif page.format is Format.CSV:
         header = list(entries[0])
         page.csv(header, ([_cell(entry[key]) for key in header] for entry in entries))
@@ -42,13 +45,15 @@ def print_list(
 
         columns = [Column(key, wraps=key == shown[-1]) for key in shown]
         page.show(table(columns, ([_cell(entry[key]) for key in shown] for entry in entries)))
-        page.show(line(f"\n{more} NAME explains one, with its formula or parameters.", style="dim"))
+        page.suggest(
+            line(f"\n{more} NAME explains one, with its formula or parameters.", style="dim")
+        )
 
 
 def print_entry(page: Output, entry: dict[str, Any], example: str) -> None:
     """Print one entry in full, with an example for the policy."""
     if page.format is Format.JSON:
-        page.json(entry)
+        page.json({"schema": SCHEMA, "entries": [entry]})
         return
     if page.format is Format.CSV:
         page.csv(list(entry), [[_cell(value) for value in entry.values()]])

@@ -26,7 +26,7 @@ from aegis.cli import (
 from aegis.cli.failures import CLOSED_PIPE, INTERRUPTED, fail
 from aegis.cli.output import ClosedPipe
 
-ABOUT = """Find the masking of a table that keeps the most predictive value under a privacy rule.
+ABOUT = """Keep the most predictive value of a table under a privacy rule.
 
 Start with a table and the label to predict:
 
@@ -35,9 +35,9 @@ Start with a table and the label to predict:
   aegis apply table.csv -p policy.yaml -c best.yaml -o masked.parquet
   aegis audit masked.parquet -p policy.yaml
 
-Results go to standard output, progress and errors to standard error. \
-Exit code: 0 done, 1 no admissible configuration or a failed audit, \
-2 bad input, 70 a bug, 130 interrupted."""
+Results go to standard output, progress and errors to standard error.
+Exit code: 0 done; 1 no admissible configuration, or a failed audit;
+2 bad input; 70 a bug; 130 interrupted."""
 
 COMMANDS: dict[str, ModuleType] = {
     "init": init,

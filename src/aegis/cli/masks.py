@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aegis.cli.listing import Name, print_entry, print_list
-from aegis.cli.options import Format, FormatOption
+from aegis.cli.options import Format, FormatOption, Quiet
 from aegis.cli.output import Output
 
 if TYPE_CHECKING:
@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 EXAMPLES = ("aegis masks", "aegis masks bucketize", "aegis masks --format json")
 
 
-def command(name: Name = None, format: FormatOption = Format.TABLE) -> None:  # noqa: A002 - the option's name
+def command(
+    name: Name = None,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+    quiet: Quiet = False,
+) -> None:
     """List the masks that a policy can name, or explain one.
 
     Out: each mask's name, the kinds of column that it works on and what it does;
@@ -22,7 +26,7 @@ def command(name: Name = None, format: FormatOption = Format.TABLE) -> None:  # 
     """
     from aegis.masks import MASKS
 
-    page = Output(format)
+    page = Output(format, quiet)
     if name is None:
         entries = [_entry(mask) for mask in MASKS]
         if page.tabular:

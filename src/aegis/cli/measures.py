@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aegis.cli.listing import Name, print_entry, print_list
-from aegis.cli.options import Format, FormatOption
+from aegis.cli.options import Format, FormatOption, Quiet
 from aegis.cli.output import Output
 
 if TYPE_CHECKING:
@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 EXAMPLES = ("aegis measures", "aegis measures pillai", "aegis measures --format csv")
 
 
-def command(name: Name = None, format: FormatOption = Format.TABLE) -> None:  # noqa: A002 - the option's name
+def command(
+    name: Name = None,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+    quiet: Quiet = False,
+) -> None:
     """List the measures that can rank configurations, or explain one.
 
     Out: each measure's name, whether it looks at one attribute or at the whole
@@ -23,7 +27,7 @@ def command(name: Name = None, format: FormatOption = Format.TABLE) -> None:  # 
     """
     from aegis.measures import MEASURES
 
-    page = Output(format)
+    page = Output(format, quiet)
     if name is None:
         entries = [_entry(measure) for measure in MEASURES]
         print_list(page, entries, ("name", "scope", "better", "title"), "aegis measures")

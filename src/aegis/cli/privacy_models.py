@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from aegis.cli.listing import Name, print_entry, print_list
-from aegis.cli.options import Format, FormatOption
+from aegis.cli.options import Format, FormatOption, Quiet
 from aegis.cli.output import Output
 
 if TYPE_CHECKING:
@@ -19,7 +19,11 @@ EXAMPLES = (
 )
 
 
-def command(name: Name = None, format: FormatOption = Format.TABLE) -> None:  # noqa: A002 - the option's name
+def command(
+    name: Name = None,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+    quiet: Quiet = False,
+) -> None:
     """List the privacy models that a rule can ask for, or explain one.
 
     Out: each model's name, what it is called; with a name also what it
@@ -28,7 +32,7 @@ def command(name: Name = None, format: FormatOption = Format.TABLE) -> None:  # 
     """
     from aegis.privacy import MODELS
 
-    page = Output(format)
+    page = Output(format, quiet)
     if name is None:
         entries = [_entry(model) for model in MODELS]
         print_list(page, entries, ("name", "title"), "aegis privacy-models")

@@ -15,6 +15,8 @@ from aegis.cli.progress import reporting
 if TYPE_CHECKING:
     from aegis.summary import Summary
 
+SCHEMA = 1
+"""Version of the JSON form; it changes when a field changes its meaning."""
 EXAMPLES = (
     "aegis summarize table.csv -p policy.yaml -o table.aegis",
     "aegis summarize table.csv -p policy.yaml -o table.aegis --exact --force",
@@ -64,7 +66,7 @@ def command(
 def _print(summary: Summary, output: Path, policy: Path, page: Output) -> None:
     figures = summary.to_dict()
     if page.format is Format.JSON:
-        page.json(figures | {"files": written_dict([output])})
+        page.json({"schema": SCHEMA} | figures | {"files": written_dict([output])})
         return
     names = ("attribute", "role", "kind", "values", "nulls", "masks")
     rows = [_row(name, entry) for name, entry in figures["attributes"].items()]

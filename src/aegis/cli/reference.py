@@ -1,0 +1,75 @@
+"""The reference of the command line, written from the commands themselves.
+
+`python -m aegis.cli.reference docs/reference/cli.md` writes it; a test fails when the file in the
+repository is stale.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import typer
+
+from aegis.cli.main import ABOUT, COMMANDS, app
+from aegis.files import write_text
+
+HEAD = """# Command line
+
+Written by `python -m aegis.cli.reference docs/reference/cli.md` from the commands themselves: do
+not edit. The JSON that `--format json` prints is described in [json.md](json.md).
+"""
+
+
+def reference() -> str:
+    """Return the reference as Markdown."""
+    group: Any = typer.main.get_command(app)
+    parts = [HEAD, "```text", ABOUT, "```"]
+    for name, module in COMMANDS.items():
+        parts.extend(_command(name, module, group.commands[name].params))
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _command(name: str, module: ModuleType, parameters: list[Any]) -> Iterator[str]:
+    """Yield the lines of one command."""
+    yield f"\n## aegis {name}\n"
+    yield inspect.cleandoc(module.command.__doc__ or "")
+    yield "\n```sh"
+    yield from module.EXAMPLES
+    yield "```\n"
+    yield "| argument or option | meaning | default |"
+    yield "|---|---|---|"
+    for one in parameters:
+        if one.name != "help":
+            yield _parameter(one)
+
+
+def _parameter(one: Any) -> str:
+    """Return the row of one argument or option."""
+    metavar = (one.metavar or "").replace("|", "\\|")
+    if one.param_type_name == "argument":
+        shown = f"`{metavar}`"
+    else:
+        value = f" {metavar}" if metavar else ""
+        shown = f"`{', '.join((*one.opts, *one.secondary_opts))}{value}`"
+    return f"| {shown} | {_cell(one.help)} | {_default(one)} |"
+
+
+def _cell(text: str | None) -> str:
+    return " ".join((text or "").split()).replace("|", "\\|")
+
+
+def _default(one: Any) -> str:
+    if one.required:
+        return "required"
+    value = one.default.value if isinstance(one.default, Enum) else one.default
+    return "" if value is None or value is False else f"`{value}`"
+
+
+if __name__ == "__main__":
+    write_text(Path(sys.argv[1]), reference())

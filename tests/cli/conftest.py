@@ -1,0 +1,121 @@
+"""A folder with a small table, its policy and configurations, and a way to run commands in it."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from aegis.cli.main import run
+from aegis.policy import load_policy
+from aegis.summary import save_bundle, summarize
+
+POLICY = """\
+version: 1
+label: income
+measure: pillai
+privacy: {k: 5, suppression: 0.05}
+attributes:
+  name: {role: identifier}
+  age:
+    role: quasi-identifier
+    masks: [identity, {bucketize: {width: 10}}, {quantiles: {count: 2}}, suppress]
+  sex: {role: quasi-identifier, masks: [identity, suppress]}
+  zip: {role: quasi-identifier, masks: [{blur: {keep: 3}}, suppress]}
+  diagnosis: {role: sensitive}
+"""
+CONFIGURATIONS = """\
+configurations:
+  fine: {age: identity, sex: identity, zip: {blur: {keep: 3}}}
+  coarse: {age: {quantiles: {count: 2}}, sex: identity, zip: suppress}
+"""
+BEST = """\
+configurations:
+  best: {age: {quantiles: {count: 2}}, sex: identity, zip: suppress}
+"""
+ROWS = 240
+
+
+def rows() -> list[dict[str, object]]:
+    """Return a table in which income follows age and sex, with some nulls."""
+    return [
+        {
+            "name": f"p{i}",
+            "age": 18 + (i * 7) % 48,
+            "sex": "fm"[(i // 3) % 2],
+            "zip": f"0{1200 + (i * 13) % 40}",
+            "diagnosis": ("flu", "cold", "asthma")[(i * 5 + i // 7) % 3],
+            "income": "high" if (i * 7) % 48 + 9 * ((i // 3) % 2) + i % 11 > 30 else "low",
+            "price": 10 + (i * 37) % 101,
+            "extra": None if i % 9 == 0 else i % 4,
+        }
+        for i in range(ROWS)
+    ]
+
+
+def write_csv(path: Path, table: list[dict[str, object]]) -> None:
+    """Write rows as CSV, null as an empty field."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(table[0]))
+        writer.writeheader()
+        writer.writerows(table)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run of the command line left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that every test gets a copy of."""
+    folder = tmp_path_factory.mktemp("cli")
+    table = rows()
+    write_csv(folder / "table.csv", table)
+    (folder / "parts").mkdir()
+    for number in range(2):
+        part = pa.Table.from_pylist(table[number::2])
+        pyarrow.parquet.write_table(part, folder / "parts" / f"{number}.parquet")
+    (folder / "policy.yaml").write_text(POLICY)
+    (folder / "all.yaml").write_text(CONFIGURATIONS)
+    (folder / "best.yaml").write_text(BEST)
+    summary = summarize(folder / "table.csv", load_policy(folder / "policy.yaml"))
+    save_bundle(summary, folder / "table.aegis")
+    return folder
+
+
+@pytest.fixture
+def folder(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the template, as working directory; nothing tells how wide the page is."""
+    place = tmp_path / "work"
+    shutil.copytree(template, place)
+    monkeypatch.chdir(place)
+    for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "AEGIS_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+    return place
+
+
+Shell = Callable[..., Result]
+
+
+@pytest.fixture
+def shell(folder: Path, capsys: pytest.CaptureFixture[str]) -> Shell:
+    """Run `aegis` with these words in the folder."""
+
+    def start(*words: str) -> Result:
+        capsys.readouterr()
+        code = run(words)
+        captured = capsys.readouterr()
+        return Result(code, captured.out, captured.err)
+
+    return start

@@ -1,0 +1,288 @@
+"""Every command does what its help says, on a small table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shlex
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+import yaml
+
+import aegis
+from aegis.cli.main import ABOUT, COMMANDS
+from aegis.files import TABLE_FORMATS
+from aegis.measures import MEASURES
+from aegis.policy import load_configurations, load_policy
+from aegis.privacy import MODELS, PrivacyRule
+from aegis.release import audit
+
+ABOUT_EXAMPLES = [line.strip() for line in ABOUT.splitlines() if line.startswith("  aegis ")]
+EXAMPLES = [example for module in COMMANDS.values() for example in module.EXAMPLES]
+OUTPUTS = ("-o", "--report", "--certificate")
+
+
+def words_of(example: str) -> list[str]:
+    """Return the words after `aegis`, what a shell would redirect left out."""
+    words = shlex.split(example)[1:]
+    return words[: words.index(">")] if ">" in words else words
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_examples_of_help_run(example, shell, folder):
+    words = words_of(example)
+    made = [Path(b) for a, b in zip(words, words[1:], strict=False) if a in OUTPUTS]
+    if "masked.parquet" in words and "masked.parquet" not in map(str, made):
+        assert (
+            shell(
+                "apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", "-o", "masked.parquet"
+            ).code
+            == 0
+        )
+    if "--force" not in words:
+        for path in made:
+            path.unlink(missing_ok=True)
+    expected = (
+        1 if words[:2] == ["audit", "table.csv"] and "policy.yaml" in words else 0
+    )  # raw rows
+    result = shell(*words)
+    assert result.code == expected, result.err
+    assert result.out
+    assert all(path.stat().st_size for path in made)
+
+
+def test_examples_of_the_overview_run_in_order(shell, folder):
+    for name in ("policy.yaml", "best.yaml"):
+        (folder / name).unlink()
+    assert len(ABOUT_EXAMPLES) == 4
+    for example in ABOUT_EXAMPLES:
+        result = shell(*words_of(example))
+        assert result.code == 0, (example, result.err)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_teaches(name, shell):
+    result = shell(name, "--help")
+    assert result.code == 0
+    text = " ".join(result.out.split())
+    for word in ("Out:", "Examples:", *COMMANDS[name].EXAMPLES[0].split()):
+        assert word in text
+    assert len(COMMANDS[name].EXAMPLES) >= 2
+
+
+def test_version_and_bare_command(shell):
+    assert shell("--version").out == f"aegis {aegis.__version__}\n"
+    bare = shell()
+    assert bare.code == 0
+    assert all(name in bare.out for name in COMMANDS)
+
+
+def test_init_prints_what_it_would_write(shell, folder):
+    printed = shell("init", "table.csv", "--label", "income")
+    written = shell("init", "table.csv", "--label", "income", "-o", "first.yaml")
+    assert printed.code == written.code == 0
+    assert printed.out == (folder / "first.yaml").read_text()
+    assert load_policy("first.yaml").label.column == "income"
+    assert "aegis advise table.csv --policy first.yaml" in written.out
+
+
+def test_advise_ranks_and_writes_the_best(shell, folder):
+    result = shell("advise", "table.csv", "-p", "policy.yaml", "-o", "b.yaml", "--report", "r.html")
+    assert result.code == 0
+    data = json.loads(
+        shell("advise", "table.csv", "-p", "policy.yaml", "-f", "json", "--top", "0").out
+    )
+    ranking = data["ranking"]
+    assert data["best"] == ranking[0]["name"]
+    order = [(not r["admissible"], -r["score"]) for r in ranking]
+    assert order == sorted(order)
+    [best] = load_configurations("b.yaml", load_policy("policy.yaml")).values()
+    assert best.spec() == ranking[0]["masks"]
+    page = (folder / "r.html").read_text()
+    assert page.startswith("<!DOCTYPE html>") or page.lstrip().lower().startswith("<!doctype html>")
+    assert "b.yaml" in result.out
+    assert "r.html" in result.out
+
+
+def test_advice_from_a_summary_equals_that_from_its_table(shell):
+    words = ("-p", "policy.yaml", "-f", "json", "--top", "0")
+    direct = json.loads(shell("advise", "table.csv", *words).out)
+    bundled = json.loads(shell("advise", "table.aegis", *words).out)
+    for data in (direct, bundled):
+        del data["timings"], data["summary"]
+    assert direct == bundled
+
+
+def test_top_limits_every_format(shell):
+    words = ("advise", "table.csv", "-p", "policy.yaml", "--generate", "12")
+    for top, expected in ((3, 3), (0, 12), (40, 12)):
+        data = json.loads(shell(*words, "--top", str(top), "-f", "json").out)
+        rows = list(csv.DictReader(io.StringIO(shell(*words, "--top", str(top), "-f", "csv").out)))
+        assert len(data["ranking"]) == len(rows) == expected
+        for entry, row in zip(data["ranking"], rows, strict=True):
+            assert float(row["score"]) == entry["score"]
+            assert row["admissible"] == str(entry["admissible"]).lower()
+            assert int(row["suppressed_rows"]) == entry["suppressed_rows"]
+            assert float(row["change:age"]) == entry["attributes"]["age"]["change"]
+            assert set(row) >= {f"mask:{name}" for name in entry["masks"]}
+
+
+def test_generated_configurations_follow_the_seed(shell):
+    words = ("advise", "table.csv", "-p", "policy.yaml", "--generate", "4", "-f", "csv", "--seed")
+    assert shell(*words, "1").out == shell(*words, "1").out != shell(*words, "2").out
+
+
+def test_measure_and_configurations_can_be_chosen(shell):
+    words = (
+        "advise",
+        "table.csv",
+        "-p",
+        "policy.yaml",
+        "--configurations",
+        "all.yaml",
+        "-f",
+        "json",
+    )
+    data = json.loads(shell(*words, "--measure", "mi").out)
+    assert data["measure"] == "mi"
+    assert {r["name"] for r in data["ranking"]} == {"fine", "coarse"}
+
+
+def test_search_proves_what_exhaustive_ranking_finds(shell):
+    words = ("advise", "table.csv", "-p", "policy.yaml", "-f", "json", "--measure", "pillai-plain")
+    every = json.loads(shell(*words, "--generate", "100").out)
+    found = json.loads(shell(*words, "--search").out)
+    assert every["optimal"]
+    assert found["optimal"]
+    assert found["ranking"][0]["score"] == pytest.approx(every["ranking"][0]["score"], abs=1e-10)
+    page = shell("advise", "table.csv", "-p", "policy.yaml", "--search", "--front", "k=2,5").out
+    assert "Search" in page
+    assert "The best configuration by k" in page
+
+
+def test_apply_writes_a_table_that_an_audit_passes(shell, folder):
+    result = shell(
+        *("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml"),
+        *("-o", "masked.parquet", "--certificate", "c.json"),
+    )
+    assert result.code == 0
+    found = audit(folder / "masked.parquet", policy=load_policy("policy.yaml"))
+    assert found.passed
+    assert f"{found.report.rows} of 240 rows" in result.out
+    assert "masked.parquet" in result.out
+    assert "name" not in pyarrow.parquet.read_schema("masked.parquet").names
+    assert json.loads((folder / "c.json").read_text())["output"]["rows"] == found.report.rows
+    assert shell("audit", "masked.parquet", "-p", "policy.yaml").code == 0
+
+
+def test_apply_chooses_by_name(shell, folder):
+    words = ("apply", "table.csv", "-p", "policy.yaml", "-c", "all.yaml", "-f", "json")
+    data = json.loads(shell(*words, "--name", "coarse", "-o", "out.csv").out)
+    assert data["configuration"]["zip"] == "suppress"
+    assert data["files"] == [{"path": "out.csv", "bytes": (folder / "out.csv").stat().st_size}]
+
+
+@pytest.mark.parametrize("suffix", TABLE_FORMATS)
+def test_apply_writes_every_format(suffix, shell, folder):
+    result = shell(
+        "apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", "-o", f"out{suffix}", "-q"
+    )
+    assert (result.code, result.out, result.err) == (0, "", "")
+    assert (folder / f"out{suffix}").stat().st_size > 0
+
+
+def test_audit_holds_a_table_against_k(shell):
+    words = ("audit", "table.csv", "--quasi-identifiers", "sex")
+    assert shell(*words).code == 0
+    assert shell(*words, "--k", "120").code == 0
+    failed = shell(*words, "--k", "121", "-f", "json")
+    assert failed.code == 1
+    data = json.loads(failed.out)
+    assert data["k"] == 120
+    assert data["passed"] is False
+    assert data["violations"]
+    assert failed.err == ""
+
+
+def test_audit_takes_columns_in_one_option_or_several(shell):
+    one = shell(
+        "audit",
+        "table.csv",
+        "--quasi-identifiers",
+        "age, sex",
+        "--sensitive",
+        "diagnosis",
+        "-f",
+        "json",
+    )
+    two = shell(
+        *("audit", "table.csv", "--quasi-identifiers", "age", "--quasi-identifiers", "sex"),
+        *("--sensitive", "diagnosis", "-f", "json"),
+    )
+    assert one.out == two.out
+    assert json.loads(one.out)["quasi_identifiers"] == ["age", "sex"]
+
+
+def test_audit_as_csv_names_figures_by_pointer(shell):
+    words = ("audit", "table.csv", "--quasi-identifiers", "sex", "--sensitive", "diagnosis")
+    data = json.loads(shell(*words, "-f", "json").out)
+    rows = dict(csv.reader(io.StringIO(shell(*words, "-f", "csv").out)))
+    assert rows.pop("figure") == "value"
+    assert int(rows["/k"]) == data["k"]
+    assert (
+        float(rows["/l_diversity/diagnosis/entropy"]) == data["l_diversity"]["diagnosis"]["entropy"]
+    )
+    assert rows["/passed"] == ""
+
+
+def test_summarize_writes_what_advise_reads(shell, folder):
+    result = shell("summarize", "table.csv", "-p", "policy.yaml", "-o", "s.aegis", "-f", "json")
+    assert result.code == 0
+    assert json.loads(result.out)["rows"] == 240
+    rows = csv.DictReader(
+        io.StringIO(
+            shell(
+                "summarize",
+                "table.csv",
+                "-p",
+                "policy.yaml",
+                "-o",
+                "s.aegis",
+                "--force",
+                "-f",
+                "csv",
+            ).out
+        )
+    )
+    assert {row["attribute"] for row in rows} == {"age", "sex", "zip", "diagnosis"}
+    assert shell("report", "s.aegis", "-p", "policy.yaml", "-o", "r.html").code == 0
+    assert "<html" in (folder / "r.html").read_text()
+
+
+def test_lists_hold_every_registered_name(shell):
+    for command, registry in (("measures", MEASURES), ("privacy-models", MODELS)):
+        entries = json.loads(shell(command, "-f", "json").out)["entries"]
+        assert tuple(entry["name"] for entry in entries) == registry.names()
+        table = shell(command).out
+        assert all(name in table for name in registry.names())
+        rows = list(csv.DictReader(io.StringIO(shell(command, "-f", "csv").out)))
+        assert [row["name"] for row in rows] == list(registry.names())
+
+
+def test_examples_of_privacy_models_are_rules(shell):
+    for model in MODELS:
+        [entry] = json.loads(shell("privacy-models", model.name, "-f", "json").out)["entries"]
+        rule = PrivacyRule.parse(yaml.safe_load(entry["example"])["privacy"])
+        assert [one.model.name for one in rule.criteria] == [model.name]
+
+
+def test_one_entry_is_explained_in_full(shell):
+    shown = shell("masks", "bucketize").out
+    assert "width" in shown
+    assert "masks: [{bucketize: {width: 10}}]" in shown
+    assert "trace" in shell("measures", "pillai-plain").out
+    assert "privacy: {k: 5}" in shell("privacy-models", "k").out
+    assert shell("measures", "mi", "-f", "csv").out.startswith("name,")

@@ -1,0 +1,373 @@
+"""Bad input gets one clear error, the right exit code, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cli_support import plain
+
+import aegis.release
+from aegis.errors import EngineError, InternalError
+
+
+def error_of(result) -> str:
+    """Return the error of a run that failed on its input, as one line of words."""
+    assert result.code == 2, (result.code, result.err)
+    assert result.out == ""
+    assert "Traceback" not in result.err
+    assert result.err.startswith("Error: ")
+    return plain(result.err)
+
+
+def policy(folder: Path, old: str, new: str) -> None:
+    text = (folder / "policy.yaml").read_text()
+    assert old in text
+    (folder / "policy.yaml").write_text(text.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("advise", "nowhere.csv", "-p", "policy.yaml"),
+        ("advise", "nowhere.aegis", "-p", "policy.yaml"),
+        ("audit", "nowhere.csv", "--quasi-identifiers", "a"),
+        ("init", "nowhere.csv", "--label", "income"),
+        ("summarize", "nowhere.csv", "-p", "policy.yaml", "-o", "s.aegis"),
+        ("apply", "nowhere.csv", "-p", "policy.yaml", "-c", "best.yaml", "-o", "x.csv"),
+        ("report", "nowhere.csv", "-p", "policy.yaml", "-o", "x.html"),
+    ],
+)
+def test_missing_table(words, shell, folder):
+    before = sorted(p.name for p in folder.iterdir())
+    assert "nowhere" in error_of(shell(*words))
+    assert sorted(p.name for p in folder.iterdir()) == before
+
+
+def test_missing_policy_and_configuration(shell):
+    assert "none.yaml" in error_of(shell("advise", "table.csv", "-p", "none.yaml"))
+    words = ("apply", "table.csv", "-p", "policy.yaml", "-o", "x.csv", "-c", "none.yaml")
+    assert "none.yaml" in error_of(shell(*words))
+
+
+def test_unreadable_table(shell, folder):
+    (folder / "bad.parquet").write_bytes(b"PAR1 no more PAR1")
+    assert "bad.parquet" in error_of(shell("advise", "bad.parquet", "-p", "policy.yaml"))
+    (folder / "table.xlsx").write_bytes(b"PK")
+    assert "Unknown file format" in error_of(shell("init", "table.xlsx", "--label", "x"))
+
+
+def test_empty_table(shell, folder):
+    header = (folder / "table.csv").read_text().splitlines()[0]
+    (folder / "table.csv").write_text(header + "\n")
+    for words in (
+        ("advise", "table.csv", "-p", "policy.yaml"),
+        ("init", "table.csv", "--label", "income"),
+        ("audit", "table.csv", "--quasi-identifiers", "sex"),
+        ("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", "-o", "x.csv"),
+    ):
+        assert "no rows" in error_of(shell(*words))
+    (folder / "table.csv").write_text("")
+    assert "empty" in error_of(shell("advise", "table.csv", "-p", "policy.yaml"))
+
+
+def test_missing_label(shell, folder):
+    policy(folder, "label: income", "label: incme")
+    message = error_of(shell("advise", "table.csv", "-p", "policy.yaml"))
+    assert "'incme'" in message
+    assert "Did you mean 'income'?" in message
+    assert "Did you mean 'income'?" in error_of(shell("init", "table.csv", "--label", "Income"))
+
+
+@pytest.mark.parametrize(("value", "said"), [("low", "one class"), ("", "null in every row")])
+def test_label_without_two_classes(value, said, shell, folder):
+    lines = (folder / "table.csv").read_text().splitlines()
+    place = lines[0].split(",").index("income")
+    rows = [line.split(",") for line in lines]
+    for row in rows[1:]:
+        row[place] = value
+    (folder / "table.csv").write_text("\n".join(map(",".join, rows)) + "\n")
+    assert said in error_of(shell("advise", "table.csv", "-p", "policy.yaml"))
+
+
+def test_misspelt_column(shell, folder):
+    message = error_of(shell("audit", "table.csv", "--quasi-identifiers", "sex,agee"))
+    assert "'agee'" in message
+    assert "Did you mean 'age'?" in message
+    policy(folder, "  age:", "  agee:")
+    assert "Did you mean 'age'?" in error_of(shell("advise", "table.csv", "-p", "policy.yaml"))
+
+
+def test_unknown_mask_measure_model(shell, folder):
+    assert "Did you mean 'cmim'?" in error_of(
+        shell("advise", "table.csv", "-p", "policy.yaml", "--measure", "cmin")
+    )
+    for command, name, near in (
+        ("masks", "bucketise", "bucketize"),
+        ("measures", "pilai", "pillai"),
+        ("privacy-models", "kk_map", "k_map"),
+    ):
+        assert f"Did you mean '{near}'?" in error_of(shell(command, name))
+    policy(folder, "bucketize", "bukketize")
+    message = error_of(shell("advise", "table.csv", "-p", "policy.yaml"))
+    assert "policy.yaml, line 9" in message
+    assert "Did you mean 'bucketize'?" in message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("width: 10", "width: wide", "'wide'"),
+        ("width: 10", "with: 10", "Did you mean 'width'?"),
+        ("label: income", "lable: income", "Did you mean 'label'?"),
+        ("k: 5", "k: five", "'five'"),
+        ("k: 5", "kk: 5", "kk"),
+        ("suppression: 0.05", "suppression: 2", "suppression"),
+        ("role: sensitive", "role: sensible", "sensible"),
+        (
+            "zip: {role: quasi-identifier, masks: [{blur: {keep: 3}}",
+            "zip: {role: quasi-identifier, masks: [{truncate: {unit: month}}",
+            "truncate",
+        ),
+        ("version: 1", "version: [1", "not valid YAML"),
+    ],
+)
+def test_bad_policy(old, new, said, shell, folder):
+    policy(folder, old, new)
+    assert said in error_of(shell("advise", "table.csv", "-p", "policy.yaml"))
+
+
+def test_k_above_the_rows(shell, folder):
+    policy(folder, "k: 5", "k: 241")
+    message = error_of(shell("advise", "table.csv", "-p", "policy.yaml"))
+    assert "241" in message
+    assert "240 rows" in message
+    assert "k" in error_of(shell("audit", "table.csv", "--quasi-identifiers", "sex", "--k", "0"))
+
+
+def test_no_admissible_configuration(shell, folder):
+    policy(folder, "k: 5, suppression: 0.05", "k: 100")
+    words = (
+        "advise",
+        "table.csv",
+        "-p",
+        "policy.yaml",
+        "--configurations",
+        "all.yaml",
+        "-o",
+        "b.yaml",
+    )
+    result = shell(*words, "--report", "r.html")
+    assert result.code == 1
+    assert "fails k-anonymity" in result.out
+    message = plain(result.err)
+    assert "came closest" in message
+    assert "suppression limit of" in message
+    assert not (folder / "b.yaml").exists()
+    assert (folder / "r.html").exists()
+    as_json = shell(*words, "-f", "json")
+    assert as_json.code == 1
+    assert json.loads(as_json.out)["best"] is None
+    assert json.loads(as_json.err)["error"]["kind"] == "no_admissible_configuration"
+    assert (
+        shell(
+            "report",
+            "table.csv",
+            "-p",
+            "policy.yaml",
+            "-o",
+            "r2.html",
+            "--configurations",
+            "all.yaml",
+        ).code
+        == 1
+    )
+
+
+def test_search_without_admissible_configuration(shell, folder):
+    policy(folder, "k: 5, suppression: 0.05", "k: 240")
+    policy(
+        folder,
+        "sex: {role: quasi-identifier, masks: [identity, suppress]}",
+        "sex: {role: quasi-identifier, masks: [identity]}",
+    )
+    result = shell("advise", "table.csv", "-p", "policy.yaml", "--search")
+    assert result.code == 1
+    assert "no admissible configuration was found" in result.out
+    assert "came closest" in plain(result.err)
+
+
+def test_apply_of_an_inadmissible_configuration(shell, folder):
+    words = (
+        "apply",
+        "table.csv",
+        "-p",
+        "policy.yaml",
+        "-c",
+        "all.yaml",
+        "--name",
+        "fine",
+        "-o",
+        "x.csv",
+    )
+    result = shell(*words)
+    assert result.code == 1
+    assert "does not meet the privacy rule" in plain(result.err)
+    assert not (folder / "x.csv").exists()
+
+
+def test_configuration_must_be_chosen(shell):
+    words = ("apply", "table.csv", "-p", "policy.yaml", "-c", "all.yaml", "-o", "x.csv")
+    message = error_of(shell(*words))
+    assert "fine, coarse" in message
+    assert "--name" in message
+    assert "Did you mean 'coarse'?" in error_of(shell(*words, "--name", "coarze"))
+
+
+def test_unseen_values(shell, folder):
+    group = "masks: [{group: {groups: {female: [f]}}}, suppress]"
+    policy(
+        folder,
+        "sex: {role: quasi-identifier, masks: [identity, suppress]}",
+        f"sex: {{role: quasi-identifier, {group}}}",
+    )
+    (folder / "best.yaml").write_text(
+        "configurations:\n  b: {age: suppress, zip: suppress, sex: {group: {groups: {female: [f]}}}}\n"
+    )
+    words = ("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", "-o", "x.csv")
+    message = error_of(shell(*words))
+    assert "sex (120 rows)" in message
+    assert not (folder / "x.csv").exists()
+    policy(folder, "version: 1", "version: 1\nunseen: suppress")
+    accepted = shell(*words)
+    assert accepted.code == 0
+    assert "120 rows" in accepted.out
+
+
+def test_bad_summary_file(shell, folder):
+    whole = (folder / "table.aegis").read_bytes()
+    (folder / "table.aegis").write_bytes(whole[: len(whole) // 2])
+    error_of(shell("advise", "table.aegis", "-p", "policy.yaml"))
+    spoilt = bytearray(whole)
+    spoilt[len(whole) // 2] ^= 0xFF
+    (folder / "table.aegis").write_bytes(bytes(spoilt))
+    error_of(shell("advise", "table.aegis", "-p", "policy.yaml"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("init", "table.csv", "--label", "income", "-o", "old.yaml"),
+        ("advise", "table.csv", "-p", "policy.yaml", "-o", "old.yaml"),
+        ("advise", "table.csv", "-p", "policy.yaml", "--report", "old.html"),
+        ("report", "table.csv", "-p", "policy.yaml", "-o", "old.html"),
+        ("summarize", "table.csv", "-p", "policy.yaml", "-o", "old.aegis"),
+        ("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", "-o", "old.csv"),
+        (
+            "apply",
+            "table.csv",
+            "-p",
+            "policy.yaml",
+            "-c",
+            "best.yaml",
+            "-o",
+            "x.csv",
+            "--certificate",
+            "old.json",
+        ),
+    ],
+)
+def test_existing_output_needs_force(words, shell, folder):
+    old = folder / words[-1]
+    old.write_text("old")
+    message = error_of(shell(*words))
+    assert old.name in message
+    assert "--force" in message
+    assert old.read_text() == "old"
+    assert shell(*words, "--force").code == 0
+    assert old.read_bytes() != b"old"
+
+
+def test_outputs_that_cannot_be_written(shell, folder):
+    base = ("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", "-o")
+    assert "unknown extension" in error_of(shell(*base, "x.xlsx"))
+    assert "folder does not exist" in error_of(shell(*base, "none/x.csv"))
+    advise = ("advise", "table.csv", "-p", "policy.yaml")
+    assert ".html" in error_of(shell(*advise, "--report", "r.pdf"))
+    assert ".yaml" in error_of(shell(*advise, "-o", "best.txt"))
+    assert ".aegis" in error_of(shell("summarize", *advise[1:], "-o", "s.zip"))
+
+
+def test_options_that_exclude_each_other(shell):
+    advise = ("advise", "table.csv", "-p", "policy.yaml")
+    both = error_of(shell(*advise, "--configurations", "all.yaml", "--generate", "3"))
+    assert "Give one of them" in both
+    assert "--search" in error_of(shell(*advise, "--search", "--generate", "3"))
+    assert "--search" in error_of(shell(*advise, "--front", "k=2..5"))
+    assert "-1" in error_of(shell(*advise, "--generate", "-1"))
+    assert "Unknown" in error_of(shell(*advise, "--search", "--objective", "beauty"))
+    assert "front" in error_of(shell(*advise, "--search", "--front", "k=a..b"))
+    assert "quasi-identifiers" in error_of(shell("audit", "table.csv"))
+
+
+def test_usage_errors(shell):
+    assert "--policy" in error_of(shell("advise", "table.csv"))
+    assert "'advize'" in error_of(shell("advize"))
+    assert "--policy" in error_of(shell("advise", "table.csv", "--polcy", "x"))
+    assert "table" in error_of(shell("masks", "--format", "xml"))
+    assert "aegis advise --help" in error_of(shell("advise", "a", "b", "-p", "policy.yaml"))
+
+
+@pytest.mark.parametrize(
+    "words", [("--format", "json"), ("--format=json",), ("-f", "JSON"), ("-fjson",)]
+)
+def test_errors_are_json_where_results_are(words, shell):
+    for command, kind in (
+        (("advise", "none.csv", "-p", "policy.yaml"), "data"),
+        (("advise", "table.csv", "-p", "none.yaml"), "policy"),
+        (("advise", "table.csv", "--nonsense"), "usage"),
+    ):
+        result = shell(*command, *words)
+        assert result.code == 2
+        assert result.out == ""
+        error = json.loads(result.err)["error"]
+        assert set(error) == {"kind", "message", "hint"}
+        assert error["kind"] == kind
+        assert error["message"]
+        assert error["hint"]
+
+
+AUDIT = ("audit", "table.csv", "--quasi-identifiers", "sex")
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "kind"),
+    [
+        (EngineError("The engine is gone."), 2, "engine"),
+        (InternalError("An invariant broke."), 70, "internal"),
+        (ZeroDivisionError("division by zero"), 70, "internal"),
+        (PermissionError(13, "Permission denied", "out.csv"), 2, "file"),
+    ],
+)
+def test_every_failure_has_its_exit_code(raised, code, kind, shell, monkeypatch):
+    def fail(*args, **kwargs):
+        raise raised
+
+    monkeypatch.setattr(aegis.release, "audit", fail)
+    result = shell(*AUDIT)
+    assert result.code == code
+    assert "Traceback" not in result.err
+    assert ("report it" in plain(result.err)) == (code == 70)
+    assert json.loads(shell(*AUDIT, "-f", "json").err)["error"]["kind"] == kind
+    monkeypatch.setenv("AEGIS_DEBUG", "1")
+    assert "Traceback" in shell(*AUDIT).err
+
+
+def test_interrupt_ends_cleanly(shell, monkeypatch):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(aegis.release, "audit", interrupted)
+    result = shell(*AUDIT)
+    assert (result.code, result.out, result.err) == (130, "", "Interrupted.\n")
