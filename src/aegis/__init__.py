@@ -27,6 +27,7 @@ _HOMES = {
     "load_bundle": "aegis.summary",
     "load_configurations": "aegis.policy",
     "load_policy": "aegis.policy",
+    "merge": "aegis.summary",
     "render_report": "aegis.report",
     "save_bundle": "aegis.summary",
     "search": "aegis.advisor.search",
@@ -50,6 +51,7 @@ __all__ = [
     "load_bundle",
     "load_configurations",
     "load_policy",
+    "merge",
     "render_report",
     "save_bundle",
     "search",
@@ -63,8 +65,8 @@ if TYPE_CHECKING:
     from aegis.policy.suggest import init_policy
     from aegis.privacy import PrivacyReport
     from aegis.release import Audit, MaskingTransformer, Release, apply, audit
-    from aegis.report import render as render_report
-    from aegis.summary import Summary, load_bundle, save_bundle, summarize
+    from aegis.report.render import render as render_report
+    from aegis.summary import Summary, load_bundle, merge, save_bundle, summarize
 
 
 def __getattr__(name: str) -> Any:

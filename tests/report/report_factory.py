@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from aegis.advisor.advice import Advice, Ranked
+from aegis.advisor.figures import Binding, FinerMask, Front, FrontPoint, Relaxation
 from aegis.advisor.scoring import AttributeScore
 from aegis.masks import Identity, Mask, Suppress
 from aegis.policy import Configuration
@@ -129,44 +130,17 @@ def privacy(sizes: Sequence[int], *, sensitive: str | None = None) -> PrivacyRep
     return report(ClassTable.from_cells(cells, np.ones(rows, dtype=np.int64), values))
 
 
-@dataclass(frozen=True)
-class Point:
-    value: float
-    name: str
-    kept: float | None
-    suppressed_rows: int
-    optimal: bool
-
-
-@dataclass(frozen=True)
-class Curve:
-    parameter: str
-    points: tuple[Point, ...]
-    knee: int | None
-
-
-@dataclass(frozen=True)
-class Finer:
-    attribute: str
-    mask: str
-    finer: str
-    smallest_class: int
-    rows_at_risk: int
-    kept: float | None
-    violations: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Weaker:
-    change: str
-    name: str
-    kept: float | None
-
-
-@dataclass(frozen=True)
-class Why:
-    finer: tuple[Finer, ...]
-    relaxations: tuple[Weaker, ...]
+def point(value: float, kept: float | None, suppressed: int, *, proven: bool) -> FrontPoint:
+    return FrontPoint(
+        value=value,
+        score=None if kept is None else kept / 100,
+        kept=kept,
+        configuration=None,
+        declared={"age": "bucketize(width=10)", "sex": "identity"},
+        smallest_class=int(value),
+        suppressed_rows=suppressed,
+        proven=proven,
+    )
 
 
 @dataclass(frozen=True)
@@ -194,21 +168,27 @@ class Gold:
     agreement: tuple[Judged, ...]
 
 
-FRONT = Curve(
+FRONT = Front(
     "k",
     (
-        Point(2, "s1", 98.0, 0, True),
-        Point(5, "s2", 94.0, 4, True),
-        Point(10, "s3", 80.0, 9, False),
+        point(2, 98.0, 0, proven=True),
+        point(5, 94.0, 4, proven=True),
+        point(10, 80.0, 9, proven=False),
     ),
-    1,
+    5,
 )
-BINDING = Why(
+BINDING = Binding(
     (
-        Finer("age", "bucketize(width=10)", "bucketize(width=5)", 2, 31, 93.0, ("k breaks",)),
-        Finer("sex", "suppress", "identity", 5, 0, 91.0, ()),
+        FinerMask(
+            "age", "bucketize(width=10)", "bucketize(width=5)", 0.01, 93.0, 2, 31, 4, ("k breaks",)
+        ),
+        FinerMask("sex", "suppress", "identity", 0.0, 91.0, 5, 0, 4, ()),
     ),
-    (Weaker("k from 5 to 4", "s9", 95.5),),
+    (
+        Relaxation(
+            "k from 5 to 4", 0.955, 0.015, 95.5, True, {"sex": "identity", "age": "suppress"}
+        ),
+    ),
 )
 GOLD = Gold(
     (Trained("logistic regression", "accuracy", "c1", 0.8431, 0.851, 0.002),),

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -69,12 +70,16 @@ class Document(HTMLParser):
 def full() -> str:
     names = [f"attribute-{i}" for i in range(14)]
     return render(
-        advice(many(50, names, admissible=12), attributes=names, warnings=["a sample was used"]),
+        replace(
+            advice(
+                many(50, names, admissible=12), attributes=names, warnings=["a sample was used"]
+            ),
+            front=FRONT,
+            binding=BINDING,
+        ),
         before=privacy([1, 2, 3, 40, 200], sensitive="job"),
         after=privacy([6, 40, 200], sensitive="job"),
         evaluation=GOLD,
-        front=FRONT,
-        binding=BINDING,
     )
 
 
@@ -115,7 +120,7 @@ def test_what_is_said_in_words(full: str) -> None:
     assert "The best 20 of 50 configurations" in text
     assert "A small screen shows the first 10; the table below has all 20." in text
     assert "A sample was used." in text
-    assert "At the knee, k = 5 with s2" in text
+    assert "At the knee, k = 5 (94.0 % kept)" in text
     assert "What would break" in text
     assert "Pillai's trace, adjusted" in text
 

@@ -62,10 +62,12 @@ class FinerMask:
 
     Attributes
     ----------
-    attribute, mask
-        The attribute and the finer candidate.
+    attribute, current, mask
+        The attribute, its mask in the best configuration, and the finer candidate.
     gain
         What the objective would gain.
+    kept
+        Percent of the unmasked utility that would be kept; None where there was none.
     smallest_class
         Smallest class before suppression.
     rows_failing
@@ -77,8 +79,10 @@ class FinerMask:
     """
 
     attribute: str
+    current: str
     mask: str
     gain: float
+    kept: float | None
     smallest_class: int
     rows_failing: int
     allowed_rows: int
@@ -97,6 +101,8 @@ class Relaxation:
         The objective of the best configuration under it.
     gain
         How much that is better.
+    kept
+        Percent of the unmasked utility that it keeps; None where there was none.
     proven
         Whether that best is proven.
     masks
@@ -106,6 +112,7 @@ class Relaxation:
     change: str
     score: float
     gain: float
+    kept: float | None
     proven: bool
     masks: Mapping[str, str]
 

@@ -1,28 +1,8 @@
-"""One offline HTML file that explains an advice to whoever decides about the release."""
+"""One offline HTML file for an advice: what to release, what it keeps, and why it may be released."""
 
 from __future__ import annotations
 
-from aegis.report.optional import (
-    Agreement,
-    Binding,
-    EvaluationResult,
-    FinerMask,
-    Front,
-    FrontPoint,
-    Relaxation,
-    TrainedScore,
-)
+from aegis.report.optional import Agreement, EvaluationResult, TrainedScore
 from aegis.report.render import DEFAULT_TITLE, render
 
-__all__ = [
-    "DEFAULT_TITLE",
-    "Agreement",
-    "Binding",
-    "EvaluationResult",
-    "FinerMask",
-    "Front",
-    "FrontPoint",
-    "Relaxation",
-    "TrainedScore",
-    "render",
-]
+__all__ = ["DEFAULT_TITLE", "Agreement", "EvaluationResult", "TrainedScore", "render"]

@@ -16,7 +16,7 @@ from aegis.measures import MEASURES, Direction, Measure
 from aegis.privacy import PrivacyReport, PrivacyRule
 from aegis.report.context_optional import binding_section, evaluation_section, front_section
 from aegis.report.context_privacy import privacy_section
-from aegis.report.optional import Binding, EvaluationResult, Front
+from aegis.report.optional import EvaluationResult
 from aegis.report.palette import HEAT_BOUNDS
 from aegis.report.words import clean, count, lines, measured, part, percent, plural, rows, share
 
@@ -51,22 +51,19 @@ def build_context(
     after: PrivacyReport | None,
     title: str,
     evaluation: EvaluationResult | None,
-    front: Front | None,
-    binding: Binding | None,
 ) -> dict[str, Any]:
     """Return everything that the templates show, charts aside.
 
     Parameters
     ----------
     advice
-        The ranking. Front and binding are taken from it where it carries them and the caller
-        gives none.
+        The ranking, with front and binding where it carries them.
     before, after
         Privacy of the table as it is and of the recommended release.
     title
         The report's heading.
-    evaluation, front, binding
-        What else was computed; see `aegis.report.optional`.
+    evaluation
+        Scores of trained models, if there are any.
 
     Raises
     ------
@@ -77,8 +74,7 @@ def build_context(
     rule = _rule(advice.policy)
     best = advice.best
     subject = best or closest(advice.ranking)
-    front = front if front is not None else getattr(advice, "front", None)
-    binding = binding if binding is not None else getattr(advice, "binding", None)
+    front, binding = advice.front, advice.binding
     return {
         "title": clean(title, limit=NAME_LIMIT),
         "table": _table(advice.summary),

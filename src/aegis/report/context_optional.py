@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from aegis.report.optional import Binding, EvaluationResult, Front
+from aegis.report.optional import EvaluationResult
 from aegis.report.words import clean, count, measured, part, percent
+
+if TYPE_CHECKING:
+    from aegis.advisor.figures import Binding, Front, FrontPoint
 
 
 def front_section(front: Front, total: int) -> dict[str, Any] | None:
@@ -14,35 +18,46 @@ def front_section(front: Front, total: int) -> dict[str, Any] | None:
     Parameters
     ----------
     front
-        The front; see `aegis.report.optional`.
+        The front, from weakest to strictest.
     total
         Rows of the table.
     """
     if not front.points:
         return None
-    knee = front.knee
     lines = [
         {
             "value": f"{point.value:g}",
-            "name": clean(point.name, limit=120),
+            "masks": _changed(point.declared),
             "kept": percent(point.kept),
             "suppressed": part(point.suppressed_rows, total),
-            "proven": "proven best" if point.optimal else "best found",
-            "knee": place == knee,
+            "proven": _proof(point),
+            "knee": point.value == front.knee,
         }
-        for place, point in enumerate(front.points)
+        for point in front.points
     ]
     points = [
-        {"value": point.value, "kept": point.kept, "knee": place == knee}
-        for place, point in enumerate(front.points)
+        {"value": point.value, "kept": point.kept, "knee": point.value == front.knee}
+        for point in front.points
         if point.kept is not None
     ]
     return {
         "parameter": clean(front.parameter, limit=80),
         "lines": lines,
         "points": points,
-        "knee": lines[knee] if knee is not None else None,
+        "knee": next((line for line in lines if line["knee"]), None),
     }
+
+
+def _proof(point: FrontPoint) -> str:
+    if point.score is None:
+        return "none admissible" if point.proven else "none found"
+    return "proven best" if point.proven else "best found"
+
+
+def _changed(masks: Mapping[str, str]) -> str:
+    """Return the masks of a configuration, those that mask nothing left out."""
+    shown = [f"{name}: {mask}" for name, mask in masks.items() if mask != "identity"]
+    return clean("; ".join(shown) or ("nothing masked" if masks else "–"), limit=600)
 
 
 def binding_section(binding: Binding) -> dict[str, Any] | None:
@@ -53,10 +68,10 @@ def binding_section(binding: Binding) -> dict[str, Any] | None:
         "finer": [
             {
                 "attribute": clean(one.attribute, limit=120),
-                "mask": clean(one.mask, limit=120),
-                "finer": clean(one.finer, limit=120),
+                "mask": clean(one.current, limit=120),
+                "finer": clean(one.mask, limit=120),
                 "smallest_class": count(one.smallest_class),
-                "rows_at_risk": count(one.rows_at_risk),
+                "rows_at_risk": count(one.rows_failing),
                 "kept": percent(one.kept),
                 "violations": [clean(text, limit=600) for text in one.violations],
             }
@@ -65,7 +80,7 @@ def binding_section(binding: Binding) -> dict[str, Any] | None:
         "relaxations": [
             {
                 "change": clean(one.change, limit=120),
-                "name": clean(one.name, limit=120),
+                "masks": _changed(one.masks) if one.masks else "the same",
                 "kept": percent(one.kept),
             }
             for one in binding.relaxations

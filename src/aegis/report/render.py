@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from aegis.privacy import PrivacyReport
 from aegis.report import charts
 from aegis.report.context import build_context
-from aegis.report.optional import Binding, EvaluationResult, Front
+from aegis.report.optional import EvaluationResult
 from aegis.report.palette import DARK, HEAT_BOUNDS, LIGHT
 from aegis.report.svg import FONT, Drawing, draw
 
@@ -30,8 +30,6 @@ def render(
     after: PrivacyReport | None,
     title: str = DEFAULT_TITLE,
     evaluation: EvaluationResult | None = None,
-    front: Front | None = None,
-    binding: Binding | None = None,
 ) -> str:
     """Return the report on `advice` as one HTML document, without any external resource.
 
@@ -53,10 +51,6 @@ def render(
         The report's heading; plain text.
     evaluation
         Scores of trained models; None leaves the section out.
-    front
-        The Pareto front of privacy against utility; by default the one that the advice carries.
-    binding
-        Why the masks are no finer; by default the one that the advice carries.
 
     Raises
     ------
@@ -69,8 +63,6 @@ def render(
         after=after,
         title=title,
         evaluation=evaluation,
-        front=front,
-        binding=binding,
     )
     context["drawings"] = _drawings(context)
     context["style"] = {"light": LIGHT, "dark": DARK, "font": FONT, "bounds": HEAT_BOUNDS}

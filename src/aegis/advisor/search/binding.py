@@ -51,8 +51,10 @@ def _finer(searcher: Searcher, box: Box, value: float) -> list[FinerMask]:
             found.append(
                 FinerMask(
                     attribute=variable.name,
+                    current=str(variable.candidates[current].declared),
                     mask=str(variable.candidates[candidate].declared),
                     gain=searcher.objective.bound(other) - value,
+                    kept=searcher.kept(other),
                     smallest_class=verdict.smallest_before,
                     rows_failing=verdict.suppressed_rows,
                     allowed_rows=verdict.allowed_rows,
@@ -76,6 +78,7 @@ def _relaxed(
                     change=change,
                     score=searcher.objective.sign * score,
                     gain=score - value,
+                    kept=searcher.kept(other),
                     proven=figures.optimal,
                     masks=_differences(searcher, box, other),
                 )

@@ -13,7 +13,7 @@ from aegis.advisor.figures import SearchFigures
 from aegis.advisor.generate import combinations
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.rank import AfterSuppression, rank_choice
-from aegis.advisor.scoring import Scorer
+from aegis.advisor.scoring import Scorer, kept
 from aegis.advisor.search.binding import explain
 from aegis.advisor.search.branch import BranchAndBound, Found, gap
 from aegis.advisor.search.feasibility import Feasibility, InEngine, InMemory
@@ -250,6 +250,12 @@ class Searcher:
         if self.objective.name == self.measure.name:
             return ranked
         return replace(ranked, objective=self.objective.sign * value)
+
+    def kept(self, box: Box) -> float | None:
+        """Return the percent of the unmasked utility that a configuration keeps."""
+        measure, scorer = self.measure, self.scorer
+        score = scorer.value(self.problem.choice(box), measure)
+        return kept(score, scorer.value(scorer.unmasked, measure), measure.direction)
 
     def _coarsest(self) -> Box | None:
         """Return the configuration of coarsest masks: under a monotone rule it comes closest."""
