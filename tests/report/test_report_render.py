@@ -287,7 +287,8 @@ def test_adult_reads_as_one_report(shared_data: Path) -> None:
             },
         }
     )
-    summary, plan = prepare(small, policy)
+    prepared = prepare(small, policy)
+    summary, plan = prepared.summary, prepared.plan
     found = advise(summary, policy, generate_count=6)
     scorer = Scorer(summary)
     classes = plan.classes(scorer.choose(found.require_best().configuration))

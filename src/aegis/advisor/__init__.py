@@ -1,7 +1,7 @@
 """Scoring, ranking and exact search of masking configurations."""
 
 from aegis.advisor.advice import Advice, Ranked
-from aegis.advisor.advise import advise, prepare
+from aegis.advisor.advise import Prepared, advise, prepare
 from aegis.advisor.generate import combinations, generate
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.rank import as_it_is
@@ -12,6 +12,7 @@ __all__ = [
     "AttributeScore",
     "Choice",
     "ConfigurationScore",
+    "Prepared",
     "PrivacyPlan",
     "Ranked",
     "Scorer",

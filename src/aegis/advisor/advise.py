@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from aegis.advisor.advice import Advice
@@ -16,7 +17,7 @@ from aegis.errors import PolicyError
 from aegis.measures import MEASURES
 from aegis.policy import Configuration, Policy, policy_mapping
 from aegis.progress import SILENT, Progress
-from aegis.sources import open_table
+from aegis.sources import Source, open_table
 from aegis.summary import Summary, count_in_engine, summarize
 
 DEFAULT_COUNT = 50
@@ -39,7 +40,7 @@ def advise(
     Parameters
     ----------
     table
-        A `Summary`, or anything that `summarize` takes.
+        Anything that `summarize` takes, a `Summary`, or what `prepare` returned.
     policy
         Roles, candidate masks, the privacy rule and the measure.
     configurations
@@ -67,7 +68,8 @@ def advise(
     """
     started = time.perf_counter()
     chosen = MEASURES.get(measure or policy.measure)
-    summary, plan = prepare(table, policy, seed=seed, progress=progress)
+    prepared = prepare(table, policy, seed=seed, progress=progress)
+    summary, plan = prepared.summary, prepared.plan
     ready = time.perf_counter()
     listed = _listed(summary, policy, configurations, generate_count, seed)
     scorer = Scorer(summary)
@@ -94,20 +96,43 @@ def advise(
     )
 
 
-def prepare(
-    table: Any, policy: Policy, *, seed: int = 0, progress: Progress = SILENT
-) -> tuple[Summary, PrivacyPlan]:
-    """Return the summary of a table (or the one given) and the plan that checks its rule."""
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What advice on one table starts from, so that several questions share one pass.
+
+    Attributes
+    ----------
+    summary
+        The aggregates.
+    plan
+        Checks configurations against the rule.
+    source
+        The table, where it is at hand.
+    """
+
+    summary: Summary
+    plan: PrivacyPlan
+    source: Source | None = None
+
+
+def prepare(table: Any, policy: Policy, *, seed: int = 0, progress: Progress = SILENT) -> Prepared:
+    """Summarise a table (or take the summary given) and plan how its rule is checked.
+
+    `advise` and `search` take the result in place of the table.
+    """
+    if isinstance(table, Prepared):
+        return table
     hierarchies = policy.protected_hierarchies
     if isinstance(table, Summary):
-        return table, PrivacyPlan(table, policy.privacy, hierarchies=hierarchies)
+        return Prepared(table, PrivacyPlan(table, policy.privacy, hierarchies=hierarchies))
     source = open_table(table)
     summary = summarize(source, policy, seed=seed, progress=progress)
     counter = None
     if summary.frequency is None:
         quasi = tuple(a.name for a in policy.quasi_identifiers)
         counter = count_in_engine(source, quasi, policy.privacy.sensitive, hierarchies)
-    return summary, PrivacyPlan(summary, policy.privacy, counter=counter, hierarchies=hierarchies)
+    plan = PrivacyPlan(summary, policy.privacy, counter=counter, hierarchies=hierarchies)
+    return Prepared(summary, plan, source)
 
 
 def _listed(

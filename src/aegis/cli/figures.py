@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from aegis.advisor import Advice, PrivacyPlan, Ranked, Scorer, prepare
+from aegis.advisor import Advice, Prepared, PrivacyPlan, Ranked, Scorer, prepare
 from aegis.policy import Policy
 from aegis.privacy import PrivacyReport
 from aegis.privacy import report as privacy_report
@@ -14,8 +14,8 @@ from aegis.progress import Progress
 if TYPE_CHECKING:
     from aegis.summary import Summary
 
-Advisor = Callable[["str | Summary"], Advice]
-"""Gives advice on a table or on its summary."""
+Advisor = Callable[["str | Summary | Prepared"], Advice]
+"""Gives advice on a table, on its summary, or on what was prepared from either."""
 
 
 def advise_with_report(
@@ -28,10 +28,10 @@ def advise_with_report(
     """
     from aegis.report import render
 
-    summary, plan = prepare(subject, policy, seed=seed, progress=progress)
-    advice = advisor(summary if summary.frequency is not None else subject)
+    prepared = prepare(subject, policy, seed=seed, progress=progress)
+    advice = advisor(prepared)
     with progress.step("Drawing the report"):
-        before, after = _privacy(summary, plan, policy, advice)
+        before, after = _privacy(prepared.summary, prepared.plan, policy, advice)
         return advice, render(advice, before=before, after=after)
 
 

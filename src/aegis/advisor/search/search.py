@@ -26,7 +26,6 @@ from aegis.measures import MEASURES, Measure
 from aegis.policy import Policy, policy_mapping
 from aegis.privacy import PrivacyRule
 from aegis.progress import SILENT, Progress, Step
-from aegis.sources import open_table
 from aegis.summary import Summary
 
 RERANKED = 200
@@ -56,7 +55,7 @@ def search(
     Parameters
     ----------
     table
-        A `Summary`, or anything that `summarize` takes.
+        Anything that `summarize` takes, a `Summary`, or what `prepare` returned.
     policy
         Roles, candidate masks, the privacy rule and the measure.
     objective
@@ -94,16 +93,14 @@ def search(
     if time_limit is not None and not time_limit >= 0:
         raise PolicyError(f"The time limit is {time_limit}.", hint="Give seconds, 0 or more.")
     started = time.perf_counter()
-    source = None if isinstance(table, Summary) else open_table(table)
-    summary, plan = prepare(
-        table if source is None else source, policy, seed=seed, progress=progress
-    )
+    prepared = prepare(table, policy, seed=seed, progress=progress)
+    summary, plan = prepared.summary, prepared.plan
     searcher = Searcher(summary, plan, objective or policy.measure, policy.measure, progress)
     found, figures = searcher.run(plan.rule, top=top, time_limit=time_limit)
     measure = searcher.measure
     ranking = searcher.rank(found)
     if found.best:
-        after = AfterSuppression(plan, measure, source, policy)
+        after = AfterSuppression(plan, measure, prepared.source, policy)
         choice = searcher.problem.choice(found.best[0][1])
         ranking[0] = replace(ranking[0], after_suppression=after.score(choice))
     advice = Advice(
