@@ -316,6 +316,8 @@ def test_a_csv_file_with_leading_zeros(tmp_path: Path) -> None:
     assert load_text(proposed.yaml) == proposed.policy
     assert "A first policy for people.csv (200 rows, 2 columns)" in proposed.yaml
     assert str(tmp_path) not in proposed.yaml
+    assert "aegis advise people.csv --policy" in proposed.yaml
+    assert "aegis advise TABLE --policy" in init_policy(people(), label="label").yaml
 
 
 def test_awkward_numbers() -> None:

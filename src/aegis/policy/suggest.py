@@ -166,7 +166,13 @@ def init_policy(table: Any, *, label: str, progress: Progress = SILENT) -> Propo
         if one.role is not None
     }
     policy = Policy(label=target, attributes=attributes, privacy=_propose_rule(profiles.values()))
-    text = render(policy, label_profile, tuple(profiles.values()), source.origin)
+    text = render(
+        policy,
+        label_profile,
+        tuple(profiles.values()),
+        origin=source.origin,
+        file=bool(source.files),
+    )
     ordered = {name: label_profile if name == label else profiles[name] for name in facts}
     return ProposedPolicy(policy, text, ordered)
 

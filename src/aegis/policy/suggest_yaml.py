@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -80,7 +81,12 @@ def _percent(share: float) -> str:
 
 
 def render(
-    policy: Policy, label: ColumnProfile, columns: tuple[ColumnProfile, ...], origin: str
+    policy: Policy,
+    label: ColumnProfile,
+    columns: tuple[ColumnProfile, ...],
+    *,
+    origin: str,
+    file: bool = True,
 ) -> str:
     """Return the YAML of a proposed policy.
 
@@ -93,10 +99,12 @@ def render(
     columns
         What was found on every other column, and why each was proposed as it is.
     origin
-        What the user called the table.
+        What the user called the table; of an absolute path only the last part is shown.
+    file
+        Whether `origin` is a path, which a command can be given.
     """
     lines = [
-        *_header(policy, label, columns, origin),
+        *_header(policy, label, columns, origin, file=file),
         "",
         f"version: {VERSION}",
         "",
@@ -124,15 +132,22 @@ def render(
 
 
 def _header(
-    policy: Policy, label: ColumnProfile, columns: tuple[ColumnProfile, ...], origin: str
+    policy: Policy,
+    label: ColumnProfile,
+    columns: tuple[ColumnProfile, ...],
+    origin: str,
+    *,
+    file: bool,
 ) -> Iterator[str]:
-    name = show(PurePath(origin).name or origin)
+    path = PurePath(origin)
+    name = show(path.name or origin)
+    given = shlex.quote(show(name if path.is_absolute() else origin, most=200)) if file else "TABLE"
     yield f"# A first policy for {name} ({label.facts.rows:,} rows, {len(columns) + 1:,} columns), proposed by `aegis init`."
     yield "#"
     yield "# It is a guess from names and values. Read every entry: correct the roles, delete masks that make"
     yield "# no sense, add others (`aegis masks` lists all), then run"
     yield "#"
-    yield f"#   aegis advise {name} --policy policy.yaml"
+    yield f"#   aegis advise {given} --policy policy.yaml"
     yield "#"
     yield "# Roles: identifier        names a person; dropped, or released as a keyed token"
     yield "#        quasi-identifier  known to others, identifying in combination; forms the classes of the rule"
