@@ -305,7 +305,7 @@ class Anonymizer:
         if options.l > 1 and not self.diverse:
             raise PolicyError(
                 f"Method {self.name!r} does not look at sensitive attributes; l = {options.l}.",
-                hint="Use kl-member, mondrian or hybrid for l-diversity, or leave l out.",
+                hint=f"Use {' or '.join(a.name for a in ANONYMIZERS if a.diverse)}, or leave l out.",
             )
         options.check(records)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -194,15 +195,18 @@ def front(
         chosen.check(records)
     for count, chosen in zip(clusters, settings, strict=True):
         random = np.random.default_rng([seed, count])
-        for weight, solution in zip(
-            weights, _solve(records, chosen, weights, random, progress), strict=True
-        ):
+        begun = time.perf_counter()
+        solutions = _solve(records, chosen, weights, random, progress)
+        seconds = (time.perf_counter() - begun) / len(weights)
+        for weight, solution in zip(weights, solutions, strict=True):
             setting = replace(chosen, weight=weight)
-            points.append(_point(records, setting, seed, solution))
+            points.append(_point(records, setting, seed, solution, seconds))
     return tuple(replace(point, efficient=_efficient(point, points)) for point in points)
 
 
-def _point(records: Records, options: ObamOptions, seed: int, solution: Solution) -> FrontPoint:
+def _point(
+    records: Records, options: ObamOptions, seed: int, solution: Solution, seconds: float
+) -> FrontPoint:
     groups = Grouping.number(solution.of)
     grouped = Grouped(
         "mo-obam",
@@ -211,7 +215,7 @@ def _point(records: Records, options: ObamOptions, seed: int, solution: Solution
         Style.CENTROID,
         groups,
         information_loss(records, groups, options.k, rounded=options.rounded),
-        float("nan"),
+        seconds,
         _notes(records, options, solution),
         _details(records, solution),
     )

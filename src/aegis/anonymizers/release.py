@@ -52,7 +52,9 @@ def build_release(
     style = grouped.style if style is None else style
     groups = grouped.groups
     kept = np.flatnonzero(groups.of >= 0)
-    released = table.drop_columns(list(records.left_out)).take(pa.array(kept))
+    released = table.drop_columns(list(records.left_out))
+    if groups.suppressed:
+        released = released.filter(pa.array(groups.of >= 0))
     for attribute in records.attributes:
         place = released.schema.get_field_index(attribute.name)
         column = _column(table, attribute, grouped, style, kept)
