@@ -90,7 +90,9 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "all.yaml").write_text(CONFIGURATIONS)
     (folder / "best.yaml").write_text(BEST)
     summary = summarize(folder / "table.csv", load_policy(folder / "policy.yaml"))
-    save_bundle(summary, folder / "table.aegis")
+    for name in ("table", "january", "february", "year", "march"):
+        save_bundle(summary, folder / f"{name}.aegis")
+    pyarrow.parquet.write_table(pa.Table.from_pylist(table), folder / "march.parquet")
     return folder
 
 

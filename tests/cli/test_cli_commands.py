@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import shlex
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow.parquet
@@ -34,7 +35,7 @@ def words_of(example: str) -> list[str]:
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_examples_of_help_run(example, shell, folder):
     words = words_of(example)
-    made = [Path(b) for a, b in zip(words, words[1:], strict=False) if a in OUTPUTS]
+    made = [Path(b) for a, b in pairwise(words) if a in OUTPUTS]
     if "masked.parquet" in words and "masked.parquet" not in map(str, made):
         assert (
             shell(

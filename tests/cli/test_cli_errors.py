@@ -199,19 +199,9 @@ def test_search_without_admissible_configuration(shell, folder):
 
 
 def test_apply_of_an_inadmissible_configuration(shell, folder):
-    words = (
-        "apply",
-        "table.csv",
-        "-p",
-        "policy.yaml",
-        "-c",
-        "all.yaml",
-        "--name",
-        "fine",
-        "-o",
-        "x.csv",
-    )
-    result = shell(*words)
+    policy(folder, "k: 5, suppression: 0.05", "k: 100")
+    words = ("apply", "table.csv", "-p", "policy.yaml", "-c", "all.yaml", "-o", "x.csv")
+    result = shell(*words, "--name", "fine")
     assert result.code == 1
     assert "does not meet the privacy rule" in plain(result.err)
     assert not (folder / "x.csv").exists()

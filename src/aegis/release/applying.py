@@ -14,7 +14,7 @@ import pyarrow as pa
 
 import aegis
 from aegis.advisor import Scorer, as_it_is, kept
-from aegis.errors import InternalError, NoAdmissibleConfiguration
+from aegis.errors import DataError, InternalError, NoAdmissibleConfiguration
 from aegis.files import check_output, replacing, write_text
 from aegis.measures import MEASURES
 from aegis.policy import Configuration, Policy, Unseen, policy_digest, policy_mapping
@@ -218,6 +218,8 @@ class _Job:
         self.policy = policy
         self.seed = seed
         self.progress = progress
+        if source.rows == 0:
+            raise DataError(f"{source.origin} has no rows.", hint="Give a table with rows.")
         self.masks = fit_masks(source, release_masks(policy, configuration))
         self.configuration = Configuration(
             configuration.name,

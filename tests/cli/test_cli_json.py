@@ -1,0 +1,125 @@
+"""docs/reference/json.md describes what is printed: every field, with its type, and no other."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
+KINDS = {
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "null": type(None),
+    "object": dict,
+    "mapping": object,
+    "mask": (str, dict),
+}
+OPAQUE = ("mapping", "mask")
+"""Types that are not described further here."""
+
+
+def documented() -> dict[str, dict[str, tuple[str, ...]]]:
+    """Return the fields of each section: path to types."""
+    found: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
+    section = ""
+    for line in DOCS.read_text().splitlines():
+        if line.startswith("## "):
+            section = line[3:]
+        match = re.fullmatch(r"\| `([^`]+)` \| ([a-z ]+) \| .+ \|", line)
+        if match:
+            found[section][match[1]] = tuple(match[2].split(" or "))
+    return found
+
+
+DOCUMENTED = documented()
+
+
+class Reader:
+    """Walks a document along the documented paths and remembers which it met."""
+
+    def __init__(self, fields: dict[str, tuple[str, ...]]) -> None:
+        self.fields = fields
+        self.prefixes = {path[:i] for path in fields for i in range(len(path) + 1)}
+        self.met: set[str] = set()
+
+    def read(self, data: Any, path: str = "") -> None:
+        types = self.fields.get(path)
+        if types is not None:
+            self.met.add(path)
+            assert any(fits(data, one) for one in types), f"{path} is {data!r}, documented {types}"
+            if types[0] in OPAQUE or data is None:
+                return
+        if isinstance(data, dict):
+            open_ended = f"{path}.*" in self.prefixes
+            for key, value in data.items():
+                name = "*" if open_ended else key
+                self.read(value, f"{path}.{name}" if path else name)
+        elif isinstance(data, list):
+            assert f"{path}[]" in self.prefixes, f"{path} is an undocumented list"
+            for value in data:
+                self.read(value, f"{path}[]")
+        else:
+            assert types is not None, f"{path} is not documented"
+
+
+def fits(value: Any, kind: str) -> bool:
+    if isinstance(value, bool):
+        return kind in ("boolean", "mapping")
+    return isinstance(value, KINDS[kind])
+
+
+RUNS = {
+    "aegis advise": [
+        ("advise", "table.csv", "-p", "policy.yaml"),
+        ("advise", "table.csv", "-p", "strict.yaml", "--configurations", "all.yaml"),
+        ("advise", "table.csv", "-p", "strict.yaml", "--search", "--front", "k=2,30,50"),
+    ],
+    "aegis audit": [
+        ("audit", "table.csv", "--quasi-identifiers", "sex", "--sensitive", "diagnosis,price"),
+        ("audit", "table.csv", "-p", "policy.yaml"),
+    ],
+    "aegis apply": [
+        ("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", "-o", "a.csv"),
+        (
+            *("apply", "table.csv", "-p", "unseen.yaml", "-c", "unseen_best.yaml", "-o", "b.csv"),
+            *("--certificate", "b.json"),
+        ),
+    ],
+    "aegis summarize": [("summarize", "table.csv", "-p", "policy.yaml", "-o", "s.aegis")],
+    "aegis masks": [("masks",), ("masks", "blur")],
+    "aegis measures": [("measures",)],
+    "aegis privacy-models": [("privacy-models",), ("privacy-models", "alpha_k")],
+    "Errors": [("advise", "none.csv", "-p", "policy.yaml"), ("advise",)],
+}
+
+
+@pytest.mark.parametrize("section", RUNS)
+def test_documents_and_reference_agree(section, shell, folder):
+    text = (folder / "policy.yaml").read_text()
+    (folder / "strict.yaml").write_text(text.replace("k: 5, suppression: 0.05", "k: 6"))
+    (folder / "unseen.yaml").write_text(
+        text.replace("version: 1", "version: 1\nunseen: suppress").replace(
+            "sex: {role: quasi-identifier, masks: [identity, suppress]}",
+            "sex: {role: quasi-identifier, masks: [{group: {groups: {female: [f]}}}]}",
+        )
+    )
+    (folder / "unseen_best.yaml").write_text(
+        "configurations: {b: {age: suppress, zip: suppress}}\n"
+    )
+    reader = Reader(DOCUMENTED[section])
+    for words in RUNS[section]:
+        result = shell(*words, "--format", "json")
+        document = result.err if section == "Errors" else result.out
+        reader.read(json.loads(document))
+    assert set(reader.fields) - reader.met == set()
+
+
+def test_every_section_is_checked():
+    assert set(DOCUMENTED) == set(RUNS)

@@ -1,0 +1,249 @@
+"""What is printed: readable at 80 columns, whole where nobody cuts it, and on the right stream."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+from cli_support import ROWS_OF_COMMANDS, plain
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aegis.cli.main import run
+from aegis.cli.output import Output, clean, finite, write_json
+from aegis.cli.progress import TerminalProgress, reporting
+from aegis.cli.tables import figure, fixed, percent, share, size
+from aegis.progress import SILENT
+
+ESCAPE = "\x1b"
+
+
+class Terminal(io.StringIO):
+    """A stream that says that a person watches it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def terminal(folder, monkeypatch):
+    """Run `aegis` with both streams on a terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "xterm-256color")
+
+    def start(*words):
+        out, err = Terminal(), Terminal()
+        with monkeypatch.context() as patch:
+            patch.setattr("sys.stdout", out)
+            patch.setattr("sys.stderr", err)
+            code = run(words)
+        return code, out.getvalue(), err.getvalue()
+
+    return start
+
+
+@pytest.mark.parametrize("words", ROWS_OF_COMMANDS)
+def test_output_fits_80_columns(words, shell, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    result = shell(*words)
+    assert result.out
+    for line in (*result.out.splitlines(), *result.err.splitlines()):
+        assert len(line) <= 80, line
+        assert line == line.rstrip() or words == ("--help",)
+
+
+def test_a_terminal_has_colour_unless_told_otherwise(terminal, monkeypatch):
+    words = ("advise", "table.csv", "-p", "policy.yaml")
+    assert ESCAPE in terminal(*words)[1]
+    monkeypatch.setenv("NO_COLOR", "1")
+    code, out, _ = terminal(*words)
+    assert code == 0
+    assert "[32m" not in out
+    assert "met" in out
+
+
+def test_progress_is_drawn_on_the_terminal_s_error_stream_only(terminal):
+    words = ("advise", "table.csv", "-p", "policy.yaml", "-f", "json")
+    code, out, err = terminal(*words)
+    assert code == 0
+    assert "Scoring configurations" in err
+    json.loads(out)
+    assert terminal(*words, "--quiet")[2] == ""
+
+
+def test_no_progress_where_nobody_watches(shell):
+    with reporting(quiet=False) as progress:
+        assert progress is SILENT
+    assert shell("advise", "table.csv", "-p", "policy.yaml", "-f", "json").err == ""
+
+
+def test_progress_shows_steps_with_notes(monkeypatch):
+    err = Terminal()
+    monkeypatch.setattr("sys.stderr", err)
+    monkeypatch.setenv("COLUMNS", "100")
+    with reporting(quiet=False) as progress:
+        assert isinstance(progress, TerminalProgress)
+        with progress.step("Outer", 2) as outer, progress.step("Inner"):
+            outer.advance()
+            outer.note("n\x1bote")
+    assert "Outer" in err.getvalue()
+    assert "Inner" in err.getvalue()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("advise", "table.csv", "-p", "policy.yaml", "-o", "b.yaml"),
+        ("summarize", "table.csv", "-p", "policy.yaml", "-o", "s.aegis"),
+        ("init", "table.csv", "--label", "income", "-o", "p.yaml"),
+        ("report", "table.csv", "-p", "policy.yaml", "-o", "r.html"),
+        ("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", "-o", "m.csv"),
+    ],
+)
+def test_quiet_leaves_results_only(words, shell):
+    loud = shell(*words)
+    quiet = shell(*words, "--force", "--quiet")
+    assert loud.code == quiet.code == 0
+    assert "Written" in loud.out
+    assert "Written" not in quiet.out
+    assert "Next:" not in quiet.out
+    assert quiet.err == ""
+
+
+def test_written_files_are_named_on_the_error_stream_beside_json(shell):
+    result = shell("advise", "table.csv", "-p", "policy.yaml", "-o", "b.yaml", "-f", "json")
+    json.loads(result.out)
+    assert "b.yaml" in result.err
+
+
+def test_warnings_are_said(shell):
+    result = shell("advise", "table.csv", "-p", "policy.yaml")
+    assert "2 columns are not in the policy" in plain(result.err)
+    assert "price, extra" in plain(result.err)
+
+
+def test_nothing_is_cut_in_a_pipe(shell, folder):
+    long = "a_very_" + "long_" * 40 + "name"
+    header, rest = (folder / "table.csv").read_text().split("\n", 1)
+    (folder / "wide.csv").write_text(header.replace("zip", long) + "\n" + rest)
+    out = shell("audit", "wide.csv", "--quasi-identifiers", f"{long},sex").out
+    assert long in out
+    out = shell("audit", "wide.csv", "--quasi-identifiers", "sex", "--sensitive", long).out
+    assert long in out
+
+
+def test_long_names_fold_on_a_narrow_page(shell, folder, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    long = "a_very_" + "long_" * 20 + "name"
+    for name in ("table.csv", "policy.yaml"):
+        text = (folder / name).read_text()
+        (folder / name).write_text(text.replace("zip", long))
+    result = shell("advise", "table.csv", "-p", "policy.yaml")
+    assert result.code == 0
+    assert all(len(line) <= 80 for line in result.out.splitlines())
+
+
+def test_control_characters_in_data_reach_no_terminal(shell, folder):
+    name = f"a{ESCAPE}[31mge"
+    header, rest = (folder / "table.csv").read_text().split("\n", 1)
+    (folder / "odd.csv").write_text(header.replace("age", name) + "\n" + rest)
+    result = shell("audit", "odd.csv", "--quasi-identifiers", name)
+    assert result.code == 0
+    assert ESCAPE not in result.out
+    assert r"a\x1b[31mge" in result.out
+    failed = shell("audit", "odd.csv", "--quasi-identifiers", f"{name}x")
+    assert failed.code == 2
+    assert ESCAPE not in failed.err
+
+
+def test_markup_in_data_is_text(shell, folder):
+    header, rest = (folder / "table.csv").read_text().split("\n", 1)
+    (folder / "odd.csv").write_text(header.replace("age", "[bold]age[/red]") + "\n" + rest)
+    result = shell("audit", "odd.csv", "--quasi-identifiers", "[bold]age[/red]")
+    assert result.code == 0
+    assert "[bold]age[/red]" in result.out
+
+
+def test_the_next_command_can_be_copied(shell, folder):
+    (folder / "table.csv").rename(folder / "my table.csv")
+    out = shell("advise", "my table.csv", "-p", "policy.yaml", "-o", "b.yaml").out
+    assert "aegis apply 'my table.csv'" in out
+    assert out.rstrip().endswith("--certificate certificate.json")
+
+
+def test_json_is_ascii_where_the_stream_is():
+    for encoding, written in (("ascii", b'"\\u00e2ge"\n'), ("utf-8", '"âge"\n'.encode())):
+        raw = io.BytesIO()
+        stream = io.TextIOWrapper(raw, encoding=encoding)
+        write_json(stream, "âge")
+        assert raw.getvalue() == written
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.text(max_size=4), JSON, max_size=4))
+def test_figures_name_every_leaf_once(data):
+    """Each CSV row's pointer leads back to its value."""
+    out = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.stdout", out)
+        Output().figures(data)
+    header, *rows = list(csv.reader(io.StringIO(out.getvalue(), newline="")))
+    assert header == ["figure", "value"]
+    assert len(rows) == leaves(data)
+    for pointer, value in rows:
+        found = follow(data, pointer)
+        assert value == ("" if found is None else str(found))
+
+
+def leaves(data) -> int:
+    if isinstance(data, dict):
+        return sum(map(leaves, data.values()))
+    return sum(map(leaves, data)) if isinstance(data, list) else 1
+
+
+def follow(data, pointer: str):
+    """Return what a JSON pointer (RFC 6901) leads to."""
+    for part in pointer.split("/")[1:]:
+        key = part.replace("~1", "/").replace("~0", "~")
+        data = data[int(key)] if isinstance(data, list) else data[key]
+    return data
+
+
+@given(JSON)
+def test_json_is_always_valid(data):
+    def refuse(name):
+        raise AssertionError(name)
+
+    text = json.dumps(finite(data), allow_nan=False)
+    json.loads(text, parse_constant=refuse)
+
+
+@given(st.text())
+def test_clean_text_is_printable_and_unchanged_where_it_was(text):
+    assert clean(text).isprintable()
+    if text.isprintable():
+        assert clean(text) == text
+
+
+def test_figures_for_people():
+    assert [fixed(0.12345), fixed(0.0), fixed(1.2e-6), fixed(123456.7), fixed(None)] == [
+        *("0.1235", "0.0000", "1.2e-06", "1.23e+05", "-"),
+    ]
+    assert fixed(0.12344999) == "0.1234"
+    assert figure(float("nan")) == "-"
+    assert percent(99.96) == "100.0 %"
+    assert share(5, 200) == "5 (2.5 %)"
+    assert share(0, 0) == "0"
+    assert [size(0), size(999), size(1234), size(123456), size(5 * 10**9)] == [
+        *("0 bytes", "999 bytes", "1.2 kB", "123 kB", "5.0 GB"),
+    ]

@@ -1,0 +1,86 @@
+"""The command as a process: quick to start, silent in a closed pipe, clean when interrupted."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+COMMAND = [sys.executable, "-c", "from aegis.cli.main import main; main()"]
+HEAVY = (
+    "ibis",
+    "duckdb",
+    "numpy",
+    "pandas",
+    "scipy",
+    "altair",
+    "sklearn",
+    "pyarrow",
+    "pydantic",
+    "yaml",
+)
+
+
+def test_help_loads_no_engine():
+    code = (
+        "import sys\n"
+        "from aegis.cli.main import run\n"
+        "assert run(['--help']) == 0\n"
+        f"found = [m for m in {HEAVY!r} if m in sys.modules]\n"
+        "sys.exit(f'loaded: {found}' if found else 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_advice_loads_no_extra(folder):
+    code = (
+        "import sys\n"
+        "from aegis.cli.main import run\n"
+        "assert run(['advise', 'table.csv', '-p', 'policy.yaml', '-q']) == 0\n"
+        "found = [m for m in ('altair', 'sklearn', 'polars') if m in sys.modules]\n"
+        "sys.exit(f'loaded: {found}' if found else 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_closed_pipe_is_silent(folder):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as pipe:
+        done = subprocess.run(
+            [*COMMAND, "measures"], stdout=pipe, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.stderr == ""
+    assert done.returncode == 141
+
+
+def test_ctrl_c_leaves_no_traceback(folder):
+    code = (
+        "import time\n"
+        "from aegis.cli import main, measures\n"
+        "def slow(*args):\n"
+        "    print('ready', flush=True)\n"
+        "    time.sleep(60)\n"
+        "measures.print_list = slow\n"
+        "main.main()\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "measures"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=50)
+    assert (process.returncode, err) == (130, "Interrupted.\n")
+
+
+def test_exit_codes_reach_the_shell(folder):
+    for words, code in ((["measures", "-q"], 0), (["measures", "x"], 2)):
+        done = subprocess.run([*COMMAND, *words], capture_output=True, check=False)
+        assert done.returncode == code, done.stderr
