@@ -1,0 +1,153 @@
+"""How well a measure ranks configurations, judged by trained models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+TIE = 1e-9
+"""Scores that differ by less, relative to the largest, choose the same configurations."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A measure or comparator, and its score of every configuration.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    sign
+        1 where higher is better, -1 where lower is.
+    scores
+        Score by configuration.
+    kind
+        "measure" or "comparator".
+    """
+
+    name: str
+    sign: int
+    scores: Mapping[str, float]
+    kind: str = "measure"
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How well one measure predicts one model's figure of merit.
+
+    Attributes
+    ----------
+    measure, model, metric
+        What is compared.
+    spearman, kendall
+        Rank correlation of the scores and the mean figures of merit, both turned so that higher
+        is better, -1..1; None where either side is constant. Kendall's is tau-b.
+    loss
+        Figure of merit lost against the best of the configurations by choosing the measure's
+        best, at least 0; where several are best, the mean over them.
+    points
+        The loss in hundredths for a share such as accuracy, else the loss itself.
+    chosen
+        The measure's best configurations.
+    """
+
+    measure: str
+    model: str
+    metric: str
+    spearman: float | None
+    kendall: float | None
+    loss: float
+    points: float
+    chosen: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return {
+            "measure": self.measure,
+            "model": self.model,
+            "metric": self.metric,
+            "spearman": self.spearman,
+            "kendall": self.kendall,
+            "loss": self.loss,
+            "points": self.points,
+            "chosen": list(self.chosen),
+        }
+
+
+def spearman(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> float | None:
+    """Return Spearman's rank correlation, ties at their mean rank; None where a side is constant."""
+    return _correlation("spearmanr", first, second)
+
+
+def kendall(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> float | None:
+    """Return Kendall's tau-b; None where a side is constant."""
+    return _correlation("kendalltau", first, second)
+
+
+def _correlation(name: str, first: Any, second: Any) -> float | None:
+    one, two = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if len(one) < 2 or np.ptp(one) == 0 or np.ptp(two) == 0:
+        return None
+    from scipy import stats
+
+    return float(getattr(stats, name)(one, two).statistic)
+
+
+def agree(
+    judged: Judged, model: str, metric: str, values: Mapping[str, float], *, sign: int, share: bool
+) -> Agreement:
+    """Compare the scores of a measure with a model's mean figures of merit.
+
+    Parameters
+    ----------
+    judged
+        The measure and its scores.
+    model, metric
+        Names, for the result.
+    values
+        Mean figure of merit by configuration, at least one.
+    sign
+        1 where a higher figure is better, -1 where a lower one is.
+    share
+        Whether the figure is a share.
+    """
+    names = list(values)
+    scores = judged.sign * np.array([judged.scores[name] for name in names])
+    merit = sign * np.array([values[name] for name in names])
+    best = scores >= scores.max() - TIE * max(1.0, float(np.abs(scores).max()))
+    loss = float(merit.max() - merit[best].mean())
+    return Agreement(
+        judged.name,
+        model,
+        metric,
+        spearman(scores, merit),
+        kendall(scores, merit),
+        loss,
+        100.0 * loss if share else loss,
+        tuple(name for name, chosen in zip(names, best, strict=True) if chosen),
+    )
+
+
+def reliability(values: Mapping[str, Mapping[int, float]]) -> float | None:
+    """Return the Spearman correlation of the means over even and over odd splits.
+
+    The ceiling of what any measure can be seen to reach on these splits. None with one split.
+
+    Parameters
+    ----------
+    values
+        Figure of merit by configuration and split.
+    """
+    halves: list[list[float]] = [[], []]
+    for by_split in values.values():
+        for half in (0, 1):
+            found = [value for split, value in by_split.items() if split % 2 == half]
+            if not found:
+                return None
+            halves[half].append(float(np.mean(found)))
+    return spearman(*halves)

@@ -1,0 +1,147 @@
+"""The rows of a table as codes of distinct values, and what a configuration makes of them.
+
+The table is read once. Which values a mask treats alike comes from the summary, where the mask's
+own expression was evaluated on the distinct values; so a masked column is one look-up, and it is
+the same masked column that a release holds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from aegis.advisor import Choice
+from aegis.policy import Policy
+from aegis.privacy import ClassTable
+from aegis.sources import Source
+from aegis.summary import Summary
+from aegis.summary.codes import code_values, encode
+from aegis.summary.frequency import combine
+
+Codes = npt.NDArray[np.int32]
+Labels = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The masked features of all rows.
+
+    Attributes
+    ----------
+    codes
+        Masked value of each row and attribute, shape (n, m), ordered as the values are;
+        attributes that are the same in every row are left out.
+    sizes
+        Distinct masked values of each attribute, shape (m,).
+    """
+
+    codes: Codes
+    sizes: tuple[int, ...]
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the masked features: equal designs train equal models."""
+        sha = hashlib.sha256(repr((self.codes.shape, self.sizes)).encode())
+        sha.update(np.ascontiguousarray(self.codes).tobytes())
+        return sha.hexdigest()
+
+    def one_hot(self, rows: Rows) -> sparse.csr_matrix:
+        """Return 0/1 indicators of `rows`, shape (len(rows), sum of sizes), float32."""
+        offsets = np.concatenate([[0], np.cumsum(self.sizes)])
+        columns = (self.codes[rows] + offsets[:-1]).astype(np.int32)
+        count, width = columns.shape
+        starts = np.arange(count + 1, dtype=np.int32) * np.int32(width)
+        ones = np.ones(count * width, dtype=np.float32)
+        return sparse.csr_matrix((ones, columns.ravel(), starts), shape=(count, int(offsets[-1])))
+
+    def ordinal(self, rows: Rows) -> npt.NDArray[np.float32]:
+        """Return the codes of `rows`, shape (len(rows), m), float32."""
+        return self.codes[rows].astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class CodedTable:
+    """All rows of a table, as codes.
+
+    Attributes
+    ----------
+    codes
+        Per attribute the index of each row's value among the summary's, shape (n,).
+    label
+        Class of each row, shape (n,); -1 for a row without a label.
+    classes
+        What each class shows.
+    """
+
+    codes: Mapping[str, Codes]
+    label: Labels
+    classes: tuple[str, ...]
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.label)
+
+    @cached_property
+    def labelled(self) -> Rows:
+        """The rows that have a label, ascending."""
+        return np.flatnonzero(self.label >= 0)
+
+    def design(self, choice: Choice) -> Design:
+        """Return the features as a configuration masks them."""
+        columns, sizes = [], []
+        for name, codes in self.codes.items():
+            candidate = choice[name]
+            if candidate.size > 1:
+                columns.append(candidate.groups[codes])
+                sizes.append(candidate.size)
+        if not columns:  # everything suppressed: one column that says nothing
+            columns, sizes = [np.zeros(self.rows, dtype=np.int32)], [1]
+        return Design(np.stack(columns, axis=1).astype(np.int32), tuple(sizes))
+
+    def released(self, choice: Choice, policy: Policy) -> npt.NDArray[np.bool_]:
+        """Return which rows the release of a configuration keeps, shape (n,).
+
+        Rows in classes that fail the policy's rule are suppressed, however many they are.
+        """
+        rule = policy.privacy
+        names = [a.name for a in policy.quasi_identifiers]
+        ids = combine((self._shown(name, choice)[0] for name in names), self.rows)
+        sensitive = {name: self._shown(name, choice) for name in rule.sensitive}
+        classes = ClassTable.from_cells(ids, np.ones(self.rows, dtype=np.int64), sensitive)
+        kept: npt.NDArray[np.bool_] = np.isin(ids, classes.kept_ids(rule.check(classes).kept))
+        return kept
+
+    def _shown(self, name: str, choice: Choice) -> tuple[Labels, tuple[str, ...]]:
+        """Return the masked values of a column as codes, and what each shows."""
+        if name in self.codes:
+            candidate = choice[name]
+            return candidate.groups[self.codes[name]].astype(np.int64), candidate.labels
+        label = np.where(self.label < 0, len(self.classes), self.label)
+        own = choice.get(name)
+        if own is None:
+            return label, (*self.classes, "null")
+        return own.groups[label].astype(np.int64), own.labels
+
+
+def code_table(source: Source, summary: Summary, policy: Policy) -> CodedTable:
+    """Read the scored columns and the label of a table as codes of the summary's values."""
+    label = source.table[policy.label.column]
+    mask = summary.label.mask
+    label = label if mask is None else mask.expression(label)
+    columns = {f"a{i}": source.table[name] for i, name in enumerate(summary.attributes)}
+    found = source.collect(source.table.select(**columns, y=label))
+    classes, distinct = encode(found["y"].combine_chunks())
+    missing = classes >= len(distinct) - distinct.null_count  # null is the last value
+    codes = {
+        name: code_values(found[f"a{i}"].combine_chunks(), attribute.values).astype(np.int32)
+        for i, (name, attribute) in enumerate(summary.attributes.items())
+    }
+    return CodedTable(codes, np.where(missing, -1, classes), summary.label.classes)

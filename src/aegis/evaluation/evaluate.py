@@ -1,0 +1,252 @@
+"""Train models on every configuration and hold the measures against what they reach."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from aegis.advisor import Advice, Choice, Scorer, advise
+from aegis.errors import DataError, PolicyError
+from aegis.evaluation.agreement import Judged
+from aegis.evaluation.coding import CodedTable, code_table
+from aegis.evaluation.metrics import METRICS
+from aegis.evaluation.models import Model, choose_models
+from aegis.evaluation.result import UNMASKED, Evaluation
+from aegis.evaluation.splits import Split, make_splits, rare_classes
+from aegis.evaluation.store import Store
+from aegis.evaluation.training import Task, Training, train
+from aegis.measures import MEASURES
+from aegis.policy import Configuration, Policy
+from aegis.progress import SILENT, Progress, Step
+from aegis.sources import open_table
+from aegis.summary import Summary, summarize
+
+DEFAULT_MODELS = ("lr", "svm", "rf", "sgd", "nb", "mlp", "gbdt")
+
+
+def evaluate(
+    table: Any,
+    policy: Policy,
+    *,
+    configurations: Mapping[str, Configuration] | Sequence[Configuration] | None = None,
+    generate_count: int | None = None,
+    models: Sequence[str] = DEFAULT_MODELS,
+    metric: str = "accuracy",
+    splits: int = 1,
+    test_share: float = 0.3,
+    unmasked: bool = True,
+    seed: int = 0,
+    store: str | Path | None = None,
+    jobs: int = 1,
+    progress: Progress = SILENT,
+) -> Evaluation:
+    """Train every model on every configuration, and compare with every measure.
+
+    Each configuration masks all rows (none is suppressed: the measures, too, score masks before
+    suppression). Every split holds the same rows for all configurations and is stratified by
+    class. One-hot models see one 0/1 column per masked value, numbers too, none grouped; gradient
+    boosting sees the rank of the masked value. The label is predicted as it is, cut into the
+    policy's bins, even where a configuration masks it. Each training runs on one thread.
+
+    Parameters
+    ----------
+    table
+        Anything that `aegis.sources.open_table` opens; a summary does not do.
+    policy
+        Roles, candidate masks, the label and the rule.
+    configurations, generate_count
+        As for `aegis.advise`.
+    models
+        Names of registered models.
+    metric
+        Figure of merit that measures are compared with: accuracy, roc_auc, log_loss or f1. All
+        are computed.
+    splits
+        Number of divisions of the rows.
+    test_share
+        Share of the rows to test on.
+    unmasked
+        Whether to train on the table as it is, too.
+    seed
+        Seed of the generator, the splits and the models.
+    store
+        A file of finished trainings (see `Store`); what is in it is not trained again.
+    jobs
+        Trainings at a time, each in a process of its own.
+    progress
+        Receives one step per stage.
+
+    Raises
+    ------
+    PolicyError
+        A model, metric, measure or mask is unknown, a parameter is out of range, or scikit-learn
+        is missing.
+    DataError
+        The table cannot be summarised, is a summary, or leaves no row to test on.
+    """
+    chosen = choose_models(models)
+    METRICS.get(metric)
+    if jobs < 1:
+        raise PolicyError(f"{jobs} jobs were asked for.", hint="Ask for at least 1.")
+    if isinstance(table, Summary):
+        raise DataError("A summary holds no rows to train models on.", hint="Give the table.")
+    started = time.perf_counter()
+    source = open_table(table)
+    summary = summarize(source, policy, seed=seed, progress=progress)
+    advice = advise(
+        summary if summary.frequency is not None else source,
+        policy,
+        configurations=configurations,
+        generate_count=generate_count,
+        seed=seed,
+        progress=progress,
+    )
+    listed = _in_order(advice)
+    scorer = Scorer(summary)
+    choices = {name: scorer.choose(one) for name, one in listed.items()}
+    judged = judge(scorer, choices, progress)
+    rows = code_table(source, summary, policy)
+    divided = make_splits(rows.label, count=splits, test_share=test_share, seed=seed)
+    ready = time.perf_counter()
+    trained = {**choices, UNMASKED: scorer.unmasked} if unmasked else choices
+    trainings, reused = _train_all(
+        rows, trained, chosen, divided, seed, Store(store), jobs, progress
+    )
+    now = time.perf_counter()
+    found = Evaluation(
+        models=tuple(model.name for model in chosen),
+        metric=metric,
+        configurations=listed,
+        advice=advice,
+        judged=judged,
+        trainings=trainings,
+        splits=splits,
+        test_share=test_share,
+        seed=seed,
+        train_rows=len(divided[0].train),
+        test_rows=len(divided[0].test),
+        reused=reused,
+        timings={"scoring": ready - started, "training": now - ready, "total": now - started},
+    )
+    return _noted(found, rows, divided)
+
+
+def judge(
+    scorer: Scorer, choices: Mapping[str, Choice], progress: Progress = SILENT
+) -> tuple[Judged, ...]:
+    """Return the score of every configuration under every registered measure."""
+    found = []
+    with progress.step("Scoring under every measure", len(MEASURES.names())) as step:
+        for measure in MEASURES:
+            step.note(measure.name)
+            scores = {name: scorer.value(choice, measure) for name, choice in choices.items()}
+            found.append(Judged(measure.name, measure.direction.sign, scores))
+            step.advance()
+    return tuple(found)
+
+
+def _in_order(advice: Advice) -> dict[str, Configuration]:
+    """Return the configurations by name, in alphabetical order: a ranking must not decide it."""
+    return {one.name: one.configuration for one in sorted(advice.ranking, key=lambda r: r.name)}
+
+
+def tasks(
+    rows: CodedTable,
+    choices: Mapping[str, Choice],
+    models: Sequence[Model],
+    splits: Sequence[Split],
+    seed: int,
+) -> Iterator[Task]:
+    """Yield every training to do; the masked rows of one configuration are made at a time."""
+    for name, choice in choices.items():
+        design = rows.design(choice)
+        for model in models:
+            for split in splits:
+                yield Task(
+                    configuration=name,
+                    design=design,
+                    label=rows.label,
+                    classes=len(rows.classes),
+                    model=model,
+                    split=split.number,
+                    train=split.train,
+                    test=split.test,
+                    seed=seed + split.number,
+                )
+
+
+def _train_all(
+    rows: CodedTable,
+    choices: Mapping[str, Choice],
+    models: Sequence[Model],
+    splits: Sequence[Split],
+    seed: int,
+    store: Store,
+    jobs: int,
+    progress: Progress,
+) -> tuple[tuple[Training, ...], int]:
+    """Return all trainings in a fixed order, and how many of them were in the store."""
+    total = len(choices) * len(models) * len(splits)
+    known: list[Training] = []
+    done: list[Training] = []
+    with progress.step("Training models", total) as step:
+        waiting = _unknown(tasks(rows, choices, models, splits, seed), store, known, step)
+        try:
+            for key, training in _run(waiting, jobs):
+                store.add(key, training)
+                done.append(training)
+                step.note(f"{training.model} on {training.configuration}")
+                step.advance()
+        finally:
+            store.close()
+    order = {name: i for i, name in enumerate(choices)}
+    place = {model.name: i for i, model in enumerate(models)}
+    found = sorted([*known, *done], key=lambda t: (order[t.configuration], place[t.model], t.split))
+    return tuple(found), len(known)
+
+
+def _unknown(
+    wanted: Iterator[Task], store: Store, known: list[Training], step: Step
+) -> Iterator[Task]:
+    """Yield the tasks that are not in the store; put the finished ones aside."""
+    for task in wanted:
+        finished = store.get(task)
+        if finished is None:
+            yield task
+        else:
+            known.append(finished)
+            step.advance()
+
+
+def run_task(task: Task) -> tuple[str, Training]:
+    """Train one task; return its key with the result."""
+    return task.key, train(task)
+
+
+def _run(waiting: Iterator[Task], jobs: int) -> Iterator[tuple[str, Training]]:
+    """Train what is waiting, `jobs` at a time, and yield each result as it is ready."""
+    if jobs == 1:
+        yield from map(run_task, waiting)
+        return
+    joblib = import_module("joblib")  # comes with scikit-learn
+    pool = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch=2 * jobs)
+    yield from pool(joblib.delayed(run_task)(task) for task in waiting)
+
+
+def _noted(found: Evaluation, rows: CodedTable, splits: Sequence[Split]) -> Evaluation:
+    notes = [
+        *found.advice.warnings,
+        *(
+            f"class {rows.classes[one]!r} has one row only in a training part: models learn next "
+            "to nothing of it"
+            for one in rare_classes(tuple(splits), rows.label).tolist()
+        ),
+    ]
+    for model, count in found.unconverged.items():
+        total = sum(t.model == model for t in found.trainings)
+        notes.append(f"{count:,} of {total:,} trainings of {model} did not converge; they are kept")
+    return replace(found, notes=tuple(notes))

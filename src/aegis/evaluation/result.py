@@ -1,0 +1,258 @@
+"""What an evaluation is: trained figures per configuration, and how the measures agree with them."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aegis.advisor import Advice
+from aegis.errors import PolicyError
+from aegis.evaluation.agreement import Agreement, Judged, agree, reliability
+from aegis.evaluation.metrics import METRICS
+from aegis.evaluation.training import Training
+from aegis.policy import Configuration
+
+if TYPE_CHECKING:
+    import polars
+
+SCHEMA_VERSION = 1
+"""Version of the JSON form of `Evaluation`."""
+UNMASKED = "(unmasked)"
+"""Name under which the table as it is was trained; no configuration can have it."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """One figure of merit of one model on one configuration.
+
+    Attributes
+    ----------
+    model, metric, configuration
+        What was measured.
+    value
+        Mean over the splits.
+    deviation
+        Standard deviation over the splits (n - 1); None for a single one.
+    unmasked
+        The mean on the table as it is; None where it was not trained.
+    """
+
+    model: str
+    metric: str
+    configuration: str
+    value: float
+    deviation: float | None
+    unmasked: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return {
+            "model": self.model,
+            "metric": self.metric,
+            "configuration": self.configuration,
+            "value": self.value,
+            "deviation": self.deviation,
+            "unmasked": self.unmasked,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """The gold standard of a set of configurations.
+
+    Attributes
+    ----------
+    models
+        Names of the models, in the order asked for.
+    metric
+        Figure of merit that `agreement` is about.
+    configurations
+        The configurations by name, fitted, in the order given.
+    advice
+        Scores and admissibility of the same configurations.
+    judged
+        Measures and comparators with their scores.
+    trainings
+        Every training, of the table as it is too.
+    splits, test_share, seed
+        How the rows were divided.
+    train_rows, test_rows
+        Rows of one split.
+    reused
+        Trainings that came from the store.
+    notes
+        What a reader should know: rare classes, solvers that did not converge.
+    timings
+        Seconds per step.
+    """
+
+    models: tuple[str, ...]
+    metric: str
+    configurations: Mapping[str, Configuration]
+    advice: Advice
+    judged: tuple[Judged, ...]
+    trainings: tuple[Training, ...]
+    splits: int
+    test_share: float
+    seed: int
+    train_rows: int
+    test_rows: int
+    reused: int = 0
+    notes: tuple[str, ...] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def _values(self) -> dict[tuple[str, str], dict[str, dict[int, float]]]:
+        """Figure by (model, metric), configuration and split."""
+        found: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
+        for one in self.trainings:
+            for metric, value in one.metrics.items():
+                if value is not None:
+                    by_configuration = found.setdefault((one.model, metric), {})
+                    by_configuration.setdefault(one.configuration, {})[one.split] = value
+        return found
+
+    @cached_property
+    def scores(self) -> tuple[Score, ...]:
+        """One entry per model, metric and configuration; undefined figures are left out."""
+        made = []
+        for (model, metric), values in self._values.items():
+            raw = values.get(UNMASKED)
+            unmasked = None if raw is None else float(np.mean(list(raw.values())))
+            for name in self.configurations:
+                if name in values:
+                    found = list(values[name].values())
+                    spread = float(np.std(found, ddof=1)) if len(found) > 1 else None
+                    mean = float(np.mean(found))
+                    made.append(Score(model, metric, name, mean, spread, unmasked))
+        return tuple(made)
+
+    @cached_property
+    def agreement(self) -> tuple[Agreement, ...]:
+        """How each measure agrees with each model, by the evaluation's own metric."""
+        return self.agreement_by(self.metric)
+
+    def agreement_by(self, metric: str) -> tuple[Agreement, ...]:
+        """Return how each measure agrees with each model by any metric.
+
+        Models without the metric, such as support vector machines without a log loss, are left
+        out. Raises `PolicyError` for an unknown metric.
+        """
+        chosen = METRICS.get(metric)
+        found = []
+        for model in self.models:
+            means = self.means(model, metric)
+            if means:
+                found += [
+                    agree(one, model, metric, means, sign=chosen.sign, share=chosen.share)
+                    for one in self.judged
+                ]
+        return tuple(found)
+
+    def means(self, model: str, metric: str | None = None) -> dict[str, float]:
+        """Return the mean figure over the splits by configuration; empty where undefined."""
+        if model not in self.models:
+            raise PolicyError.unknown("model of this evaluation", model, self.models)
+        values = self._values.get((model, metric or self.metric), {})
+        return {
+            name: float(np.mean(list(values[name].values())))
+            for name in self.configurations
+            if name in values
+        }
+
+    @cached_property
+    def reliability(self) -> dict[str, float | None]:
+        """Per model the correlation of two halves of the splits: the ceiling of any measure."""
+        found = {}
+        for model in self.models:
+            values = self._values.get((model, self.metric), {})
+            configured = {name: v for name, v in values.items() if name != UNMASKED}
+            found[model] = reliability(configured) if configured else None
+        return found
+
+    @property
+    def unconverged(self) -> dict[str, int]:
+        """Per model how many trainings did not converge; models that always did are left out."""
+        counts = {
+            m: sum(not t.converged for t in self.trainings if t.model == m) for m in self.models
+        }
+        return {model: count for model, count in counts.items() if count}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the documented JSON form."""
+        admissible = {ranked.name: ranked.admissible for ranked in self.advice.ranking}
+        return {
+            "schema": SCHEMA_VERSION,
+            "metric": self.metric,
+            "models": list(self.models),
+            "splits": self.splits,
+            "test_share": self.test_share,
+            "seed": self.seed,
+            "train_rows": self.train_rows,
+            "test_rows": self.test_rows,
+            "configurations": {
+                name: {"masks": one.spec(), "admissible": admissible[name]}
+                for name, one in self.configurations.items()
+            },
+            "measures": {
+                one.name: {
+                    "kind": one.kind,
+                    "better": "higher" if one.sign > 0 else "lower",
+                    "scores": dict(one.scores),
+                }
+                for one in self.judged
+            },
+            "scores": [score.to_dict() for score in self.scores],
+            "agreement": [one.to_dict() for one in self.agreement],
+            "reliability": self.reliability,
+            "trainings": [one.to_dict() for one in self.trainings],
+            "unconverged": self.unconverged,
+            "reused": self.reused,
+            "notes": list(self.notes),
+            "timings": dict(self.timings),
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one flat row per training: configuration, model, split and the figures."""
+        return [
+            {
+                "configuration": one.configuration,
+                "model": one.model,
+                "split": one.split,
+                **one.metrics,
+                "converged": one.converged,
+                "seconds": one.seconds,
+            }
+            for one in self.trainings
+        ]
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return `rows()` as a Polars frame (Polars must be installed)."""
+        import polars
+
+        return polars.DataFrame(self.rows())
+
+    def __repr__(self) -> str:
+        return (
+            f"Evaluation({len(self.configurations)} configurations, "
+            f"{', '.join(self.models)}, {self.splits} splits of {self.train_rows:,} + "
+            f"{self.test_rows:,} rows, {len(self.trainings)} trainings)"
+        )
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{h}</th>" for h in ("measure", "model", "Spearman", "Kendall", "loss"))
+        body = "".join(
+            f"<tr><td>{html.escape(a.measure)}</td><td>{html.escape(a.model)}</td>"
+            f"<td>{_cell(a.spearman)}</td><td>{_cell(a.kendall)}</td><td>{a.loss:.4f}</td></tr>"
+            for a in self.agreement
+        )
+        return f"<p>{html.escape(repr(self))}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"

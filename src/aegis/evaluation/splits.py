@@ -1,0 +1,91 @@
+"""Training and test rows: seeded, stratified, the same for every configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.errors import DataError, PolicyError
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """One division of the labelled rows.
+
+    Attributes
+    ----------
+    number
+        Counted from 0.
+    train, test
+        Row numbers, ascending; together all labelled rows, none twice.
+    """
+
+    number: int
+    train: Rows
+    test: Rows
+
+
+def make_splits(
+    label: npt.NDArray[np.int64], *, count: int, test_share: float, seed: int
+) -> tuple[Split, ...]:
+    """Divide the labelled rows `count` times, each class in the same proportion.
+
+    Of each class floor(share * rows + 1/2) rows are tested, but one at least is trained on: a
+    class with one row is trained on and never tested.
+
+    Parameters
+    ----------
+    label
+        Class of each row, shape (n,); rows with -1 take no part.
+    count
+        Number of splits, at least 1.
+    test_share
+        Share of the rows to test on, above 0 and below 1.
+    seed
+        The same seed gives the same splits, whatever their number.
+
+    Raises
+    ------
+    PolicyError
+        A parameter is out of range.
+    DataError
+        No row is left to test on.
+    """
+    if count < 1:
+        raise PolicyError(f"{count} splits were asked for.", hint="Ask for at least 1.")
+    if not 0 < test_share < 1:
+        raise PolicyError(
+            f"The share of test rows is {test_share}.",
+            hint="Give a share above 0 and below 1, such as 0.3.",
+        )
+    members = [np.flatnonzero(label == c) for c in range(int(label.max(initial=-1)) + 1)]
+    splits = tuple(_split(number, members, test_share, seed) for number in range(count))
+    if not len(splits[0].test):
+        raise DataError(
+            f"No row is left to test on: {int((label >= 0).sum())} labelled rows at a test share "
+            f"of {test_share:g}.",
+            hint="Give more rows or a larger share of test rows.",
+        )
+    return splits
+
+
+def _split(number: int, members: list[Rows], test_share: float, seed: int) -> Split:
+    random = np.random.default_rng([seed, number])
+    train, test = [], []
+    for rows in members:
+        shuffled = random.permutation(rows)
+        tested = min(int(np.floor(test_share * len(rows) + 0.5)), len(rows) - 1)
+        test.append(shuffled[: max(tested, 0)])
+        train.append(shuffled[max(tested, 0) :])
+    return Split(number, np.sort(np.concatenate(train)), np.sort(np.concatenate(test)))
+
+
+def rare_classes(splits: tuple[Split, ...], label: npt.NDArray[np.int64]) -> Rows:
+    """Return the classes that have a single row in some training part."""
+    classes = int(label.max(initial=-1)) + 1
+    counts = np.array([np.bincount(label[s.train], minlength=classes) for s in splits])
+    return np.flatnonzero((counts == 1).any(axis=0))
