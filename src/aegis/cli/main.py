@@ -19,6 +19,7 @@ from aegis.cli import (
     init,
     masks,
     measures,
+    merge,
     privacy_models,
     report,
     summarize,
@@ -42,6 +43,7 @@ Exit code: 0 done; 1 no admissible configuration, or a failed audit;
 COMMANDS: dict[str, ModuleType] = {
     "init": init,
     "summarize": summarize,
+    "merge": merge,
     "advise": advise,
     "apply": apply,
     "audit": audit,

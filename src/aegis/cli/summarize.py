@@ -20,6 +20,7 @@ SCHEMA = 1
 EXAMPLES = (
     "aegis summarize table.csv -p policy.yaml -o table.aegis",
     "aegis summarize table.csv -p policy.yaml -o table.aegis --exact --force",
+    "aegis summarize march.parquet -p policy.yaml -o march.aegis --like january.aegis",
 )
 
 
@@ -40,6 +41,16 @@ def command(
         bool,
         typer.Option("--exact", help="Count co-occurrences on all rows, not on a sample."),
     ] = False,
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            "--like",
+            metavar="SUMMARY",
+            help="Take fitted masks and classes from the summary of another part (.aegis), so "
+            "that aegis merge can add the two up.",
+            show_default=False,
+        ),
+    ] = None,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     seed: Seed = 0,
     force: Force = False,
@@ -53,12 +64,13 @@ def command(
     to be shared.
     """
     from aegis.policy import load_policy
-    from aegis.summary import save_bundle, summarize
+    from aegis.summary import load_bundle, save_bundle, summarize
 
     check_outputs([(output, (BUNDLE,))], force=force)
     rules = load_policy(policy)
+    model = None if like is None else load_bundle(like)
     with reporting(quiet=quiet) as progress:
-        summary = summarize(table, rules, exact=exact, seed=seed, progress=progress)
+        summary = summarize(table, rules, exact=exact, seed=seed, like=model, progress=progress)
     save_bundle(summary, output, force=force)
     _print(summary, output, policy, Output(format, quiet))
 

@@ -7,6 +7,7 @@ from aegis.summary.cooccurrence import PairCounts, count_pairs
 from aegis.summary.count_cells import count_in_engine
 from aegis.summary.frequency import FrequencyTable
 from aegis.summary.masked import masked_table, suppress
+from aegis.summary.merge import merge
 from aegis.summary.model import AttributeSummary, Candidate, LabelSummary, Summary
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "count_pairs",
     "load_bundle",
     "masked_table",
+    "merge",
     "save_bundle",
     "summarize",
     "suppress",

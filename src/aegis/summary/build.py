@@ -12,17 +12,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aegis.errors import DataError
-from aegis.masks import Identity, Kind, Mask, Quantiles, ValueCounts, evaluate
+from aegis.errors import DataError, PolicyError
+from aegis.masks import Kind, Mask, Quantiles, ValueCounts
 from aegis.policy import Attribute, Policy, Role, policy_digest
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source, open_table
+from aegis.summary.attributes import describe
 from aegis.summary.codes import code_values, encode, settle, show, sorted_values
 from aegis.summary.cooccurrence import Chunk, PairCounts, count_pairs
 from aegis.summary.count_cells import count_cells
 from aegis.summary.frequency import FrequencyTable
-from aegis.summary.levels import atomise, pool
-from aegis.summary.model import AttributeSummary, Candidate, LabelSummary, Summary
+from aegis.summary.labels import add_classes
+from aegis.summary.model import AttributeSummary, LabelSummary, Summary
 
 MAX_LEVELS = 128
 """Most levels of one attribute in multi-attribute measures."""
@@ -42,6 +43,7 @@ def summarize(
     sample_rows: int = SAMPLE_ROWS,
     max_levels: int = MAX_LEVELS,
     seed: int = 0,
+    like: Summary | None = None,
     progress: Progress = SILENT,
 ) -> Summary:
     """Reduce a table to the aggregates that advice needs.
@@ -63,6 +65,10 @@ def summarize(
         Most levels of one attribute in multi-attribute measures; at least 2.
     seed
         Seed of the sample.
+    like
+        The summary of another part of the same data under the same policy. Masks that it has
+        fitted, the bins of the label, its classes and the groups that it pools are taken from it,
+        so that the two can be merged.
     progress
         Receives one step per stage.
 
@@ -72,9 +78,12 @@ def summarize(
         A column is missing or has no usable type, the table is empty, or the label has no value,
         one class only or too many classes.
     PolicyError
-        A mask does not fit its column.
+        A mask does not fit its column, or `like` was made under another policy.
     """
-    return _Builder(open_table(table), policy, max_levels, seed, progress).build(
+    if like is not None:
+        _check_model(like, policy)
+        max_levels = like.max_levels
+    return _Builder(open_table(table), policy, max_levels, seed, like, progress).build(
         None if exact else sample_rows
     )
 
@@ -83,12 +92,19 @@ class _Builder:
     """The steps of `summarize`, sharing what they found."""
 
     def __init__(
-        self, source: Source, policy: Policy, max_levels: int, seed: int, progress: Progress
+        self,
+        source: Source,
+        policy: Policy,
+        max_levels: int,
+        seed: int,
+        like: Summary | None,
+        progress: Progress,
     ) -> None:
         self.source = source
         self.policy = policy
         self.max_levels = max(2, max_levels)
         self.seed = seed
+        self.like = like
         self.progress = progress
         self.timings: dict[str, float] = {}
         self.rows = 0
@@ -143,10 +159,15 @@ class _Builder:
         if self.rows == 0:
             raise DataError(f"{self.source.origin} has no rows.", hint="Give a table with rows.")
         if declared.bins is not None:
-            self.label_mask = _label_bins(column, values, counts, declared.bins)
+            if self.like is None:
+                self.label_mask = _label_bins(column, values, counts, declared.bins)
+            else:
+                self.label_mask = self.like.label.mask
             values, counts = self._distinct(self._class(self.source.table))
         valid = pc.is_valid(values).to_numpy(zero_copy_only=False)
         classes, class_counts = values.drop_null(), counts[valid]
+        if self.like is not None:
+            classes, class_counts = add_classes(classes, class_counts, self.like.label)
         _check_classes(declared.column, classes)
         texts = tuple(show(v) for v in classes.to_pylist())
         missing = self.rows - int(class_counts.sum())
@@ -184,12 +205,10 @@ class _Builder:
         size = len(values)
         joint = np.bincount(own, weights=counts[labelled], minlength=size * len(classes))
         rows = np.bincount(codes, weights=counts, minlength=size).astype(np.int64)
-        nulls = int(rows[-1]) if size and values[-1].as_py() is None else 0
         return self._summarised(
             attribute,
             ValueCounts(kind, values, rows),
             joint.astype(np.int64).reshape(size, len(classes)),
-            nulls,
         )
 
     def _label_attribute(
@@ -204,37 +223,23 @@ class _Builder:
             counts = np.append(counts, label.unlabelled)
             joint = np.vstack([joint, np.zeros(len(classes), dtype=np.int64)])
         data = ValueCounts(kind, values, counts)
-        return self._summarised(attribute, data, joint, label.unlabelled)
+        return self._summarised(attribute, data, joint)
 
     def _summarised(
-        self, attribute: Attribute, data: ValueCounts, joint: npt.NDArray[np.int64], nulls: int
+        self, attribute: Attribute, data: ValueCounts, joint: npt.NDArray[np.int64]
     ) -> AttributeSummary:
         for mask in attribute.masks:
             mask.check(data.kind, attribute.name)
-        fitted = [mask.fit(data) for mask in attribute.masks]
         _check_hierarchy(attribute, data)
-        groupings = evaluate([*fitted, Identity()], data.values)
-        pooled = [pool(g.codes, data.counts, self.max_levels) for g in groupings]
-        atoms, levels = atomise(pooled, len(data.values))
-        declared = [*attribute.masks, Identity()]
-        made = [
-            Candidate(mask, said, g.codes, g.shown, level)
-            for mask, said, g, level in zip(
-                [*fitted, Identity()], declared, groupings, levels, strict=True
-            )
-        ]
-        return AttributeSummary(
-            name=attribute.name,
-            role=attribute.role,
-            kind=data.kind,
-            weight=attribute.weight,
-            values=data.values,
-            counts=data.counts,
-            joint=joint,
-            atoms=atoms,
-            candidates=tuple(made[:-1]),
-            unmasked=made[-1],
-            nulls=nulls,
+        model = None if self.like is None else self.like.attribute(attribute.name)
+        if model is None:
+            masks = [(mask.fit(data), mask) for mask in attribute.masks]
+        else:
+            masks = [(candidate.mask, candidate.declared) for candidate in model.candidates]
+        return describe(
+            *(attribute.name, attribute.role, attribute.weight, data, joint, masks),
+            self.max_levels,
+            like=model,
         )
 
     def _pairs(
@@ -301,6 +306,14 @@ class _Builder:
                 self._class,
                 classes,
             )
+
+
+def _check_model(like: Summary, policy: Policy) -> None:
+    if like.digests.get("policy") != policy_digest(policy):
+        raise PolicyError(
+            "The summary to be like was made under another policy.",
+            hint="Parts can be merged only under one policy: give the one that it was made with.",
+        )
 
 
 def check_columns(source: Source, policy: Policy) -> None:

@@ -15,7 +15,7 @@ from aegis.sources import Source
 from aegis.summary.classes import count_classes
 from aegis.summary.codes import code_values
 from aegis.summary.frequency import FrequencyTable
-from aegis.summary.model import AttributeSummary
+from aegis.summary.model import AttributeSummary, Candidate
 
 MAX_CELLS = 50_000_000
 """Most cells of a frequency table that is held in memory."""
@@ -88,14 +88,22 @@ def count_cells(
     )
 
 
+def finest_key(attribute: AttributeSummary) -> Candidate | None:
+    """Return the candidate by which an attribute is counted; None for its own values."""
+    finest = max(attribute.candidates, key=lambda c: c.size, default=attribute.unmasked)
+    coarser = finest.size < len(attribute.values)
+    if coarser and all(refines(finest.groups, c.groups) for c in attribute.candidates):
+        return finest
+    return None
+
+
 def _key(
     table: ir.Table, attribute: AttributeSummary
 ) -> tuple[ir.Value, pa.Array, npt.NDArray[np.int32]]:
     """Return what to count an attribute by, the values that this takes, and one value for each."""
     column = table[attribute.name]
-    finest = max(attribute.candidates, key=lambda c: c.size, default=attribute.unmasked)
-    coarser = finest.size < len(attribute.values)
-    if not coarser or not all(refines(finest.groups, c.groups) for c in attribute.candidates):
+    finest = finest_key(attribute)
+    if finest is None:
         return column, attribute.values, np.arange(len(attribute.values), dtype=np.int32)
     first = np.unique(finest.groups, return_index=True)[1].astype(np.int32)
     return finest.mask.expression(column), finest.shown, first

@@ -1,0 +1,73 @@
+"""`aegis merge`: add up the summaries of disjoint parts of a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aegis.cli.files import BUNDLE, check_outputs, next_step, written, written_dict
+from aegis.cli.options import Force, Format, FormatOption, Quiet
+from aegis.cli.output import Output
+
+EXAMPLES = (
+    "aegis merge january.aegis february.aegis -o year.aegis",
+    "aegis merge year.aegis march.aegis -o year.aegis --force",
+)
+
+
+def command(
+    summaries: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="SUMMARY...",
+            help="Summaries (.aegis) of parts that share no row.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The summary to write (.aegis).",
+            show_default=False,
+        ),
+    ],
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Add up the summaries of parts of a table, as if the whole had been summarised.
+
+    In: summaries made under one policy, with `--exact` where a part is large. Out:
+    the summary of all rows. New partitions are summarised alone, and several
+    providers can combine theirs without showing a row. Masks that learn cuts from
+    the data must share them: make the later parts with `--like FIRST.aegis`.
+    """
+    from aegis.summary import load_bundle, merge, save_bundle
+
+    check_outputs([(output, (BUNDLE,))], force=force)
+    merged = merge(*(load_bundle(path) for path in summaries))
+    save_bundle(merged, output, force=force)
+    page = Output(format, quiet)
+    figures = merged.to_dict()
+    if page.format is Format.JSON:
+        page.json(figures | {"parts": len(summaries), "files": written_dict([output])})
+        return
+    classes = list(figures["classes"].items())
+    if page.format is Format.CSV:
+        page.csv(("class", "rows"), classes)
+        return
+    from aegis.cli.tables import line
+
+    page.show(line(f"{len(summaries)} summaries, {merged.rows:,} rows in all"))
+    page.say(*written([output]))
+    page.suggest(
+        *next_step(
+            "rank configurations from the merged summary",
+            *("aegis", "advise", output, "--policy", "policy.yaml", "-o", "best.yaml"),
+        )
+    )

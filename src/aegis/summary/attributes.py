@@ -1,0 +1,128 @@
+"""One attribute's values, counts and candidate masks as an `AttributeSummary`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from aegis.masks import Grouping, Identity, Mask, ValueCounts, evaluate
+from aegis.policy import Role
+from aegis.summary.codes import settle
+from aegis.summary.levels import Ints, atomise, pool
+from aegis.summary.model import AttributeSummary, Candidate
+
+Counts = npt.NDArray[np.int64]
+Masks = Sequence[tuple[Mask, Mask]]
+"""Masks as fitted and as declared."""
+
+
+def describe(
+    name: str,
+    role: Role,
+    weight: float,
+    data: ValueCounts,
+    joint: Counts,
+    masks: Masks,
+    max_levels: int,
+    *,
+    like: AttributeSummary | None = None,
+) -> AttributeSummary:
+    """Return the summary of an attribute from its values and their counts.
+
+    Parameters
+    ----------
+    name, role, weight
+        As the policy says.
+    data
+        The distinct values and the rows of each.
+    joint
+        Rows per value and class, shape (V, C).
+    masks
+        The candidates, fitted and as declared.
+    max_levels
+        Most levels of a candidate in multi-attribute measures.
+    like
+        The same attribute of another table: where that one pools the groups of a candidate, the
+        same groups keep a level of their own here, and all others are pooled.
+    """
+    masks = with_identity(masks)
+    groupings = evaluate([fitted for fitted, _ in masks], data.values)
+    pooled = [
+        levels_of(grouping, data.counts, max_levels, model)
+        for grouping, model in zip(groupings, _models(like, len(masks)), strict=True)
+    ]
+    return assemble(name, role, weight, data, joint, masks, groupings, pooled)
+
+
+def with_identity(masks: Masks) -> Masks:
+    """Return the masks followed by the baseline of every comparison."""
+    return [*masks, (Identity(), Identity())]
+
+
+def assemble(
+    name: str,
+    role: Role,
+    weight: float,
+    data: ValueCounts,
+    joint: Counts,
+    masks: Masks,
+    groupings: Sequence[Grouping],
+    pooled: Sequence[Ints],
+) -> AttributeSummary:
+    """Return the summary of an attribute whose groupings and levels per value are known.
+
+    `masks`, `groupings` and `pooled` end with those of the identity.
+    """
+    atoms, levels = atomise(pooled, len(data.values))
+    made = [
+        Candidate(fitted, declared, grouping.codes, grouping.shown, level)
+        for (fitted, declared), grouping, level in zip(masks, groupings, levels, strict=True)
+    ]
+    null_last = len(data.values) > 0 and not data.values[-1].is_valid
+    return AttributeSummary(
+        name=name,
+        role=role,
+        kind=data.kind,
+        weight=weight,
+        values=data.values,
+        counts=data.counts,
+        joint=joint,
+        atoms=atoms,
+        candidates=tuple(made[:-1]),
+        unmasked=made[-1],
+        nulls=int(data.counts[-1]) if null_last else 0,
+    )
+
+
+def levels_of(grouping: Grouping, counts: Counts, max_levels: int, model: pa.Array | None) -> Ints:
+    """Return the level of each value, shape (V,).
+
+    `model` holds what the groups show that keep a level of their own, and all others share one
+    level; with None the most frequent groups keep theirs.
+    """
+    if model is None:
+        return pool(grouping.codes, counts, max_levels)
+    own = pc.is_in(settle(grouping.shown), value_set=model).to_numpy(zero_copy_only=False)
+    level = np.where(own, np.cumsum(own) - 1, own.sum()).astype(np.int32)
+    levels: Ints = level[grouping.codes]
+    return levels
+
+
+def kept_groups(attribute: AttributeSummary, candidate: Candidate) -> pa.Array | None:
+    """Return what the groups show that keep a level of their own; None where none is pooled."""
+    if candidate.size <= candidate.n_levels:
+        return None
+    _, first = np.unique(candidate.groups, return_index=True)
+    level = candidate.levels[attribute.atoms[first]]
+    alone = np.bincount(level, minlength=candidate.n_levels)[level] == 1
+    return settle(candidate.shown.filter(pa.array(alone.tolist(), pa.bool_())))
+
+
+def _models(like: AttributeSummary | None, size: int) -> Sequence[pa.Array | None]:
+    if like is None:
+        return [None] * size
+    return [kept_groups(like, candidate) for candidate in (*like.candidates, like.unmasked)]

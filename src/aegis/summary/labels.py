@@ -1,0 +1,90 @@
+"""Classes of several parts of a table brought into one order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from aegis.errors import DataError
+from aegis.summary.codes import show, sorted_values
+from aegis.summary.model import LabelSummary
+
+Counts = npt.NDArray[np.int64]
+
+
+def add_classes(classes: pa.Array, counts: Counts, model: LabelSummary) -> tuple[pa.Array, Counts]:
+    """Return the classes of a part with those of `model` that it lacks, which no row has.
+
+    Raises
+    ------
+    DataError
+        A class of the model is no value of the label's type here.
+    """
+    here = [show(value) for value in classes.to_pylist()]
+    absent = [text for text in model.classes if text not in set(here)]
+    if not absent:
+        return classes, counts
+    try:
+        added = pa.array(absent, pa.string()).cast(classes.type)
+    except pa.ArrowException as error:
+        raise DataError(
+            f"The label {model.column!r} has type {classes.type} here, which does not hold the "
+            f"class {absent[0]!r} of the other summary.",
+            hint="Parts must have the same types.",
+        ) from error
+    values, order = sorted_values(pa.concat_arrays([classes, added]))
+    return values, np.append(counts, np.zeros(len(absent), dtype=np.int64))[order]
+
+
+def merge_classes(parts: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return the classes of all parts in the one order that agrees with each part's own.
+
+    Each part lists its classes as text in the order of their values, of which nothing more is
+    known: they may be texts or numbers.
+
+    Raises
+    ------
+    DataError
+        Several orders agree, or none does.
+    """
+    everything = list(dict.fromkeys(name for part in parts for name in part))
+    for part in parts:
+        if len(part) == len(everything):
+            if all(_agrees(part, other) for other in parts):
+                return tuple(part)
+            raise _unclear(everything)
+    found = {
+        tuple(order)
+        for key in (_as_text, float)
+        if (order := _sorted(everything, key)) and all(_agrees(order, part) for part in parts)
+    }
+    if len(found) != 1:
+        raise _unclear(everything)
+    return found.pop()
+
+
+def _as_text(name: str) -> bytes:
+    return name.encode()
+
+
+def _sorted(names: list[str], key: Callable[[str], Any]) -> list[str]:
+    try:
+        return sorted(names, key=key)
+    except ValueError:
+        return []
+
+
+def _agrees(order: Sequence[str], part: Sequence[str]) -> bool:
+    present = set(part)
+    return [name for name in order if name in present] == list(part)
+
+
+def _unclear(names: list[str]) -> DataError:
+    return DataError(
+        f"The parts have different classes, and their order is not clear: {', '.join(names[:10])}.",
+        hint="Summarise the other parts like the one that has most classes (`--like`).",
+    )

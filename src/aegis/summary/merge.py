@@ -1,0 +1,314 @@
+"""Add up the summaries of disjoint parts of a table.
+
+Counts add; everything that depends on counts, such as which groups are pooled, is computed anew.
+The result equals the summary of the whole table: where the parts do not hold enough to say what
+that would be, they are refused, never approximated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from aegis.errors import DataError, PolicyError
+from aegis.masks import Grouping, ValueCounts, common_refinement, evaluate, refines
+from aegis.summary.attributes import assemble, kept_groups, levels_of, with_identity
+from aegis.summary.codes import encode
+from aegis.summary.cooccurrence import PairCounts
+from aegis.summary.count_cells import MAX_CELLS, finest_key
+from aegis.summary.frequency import FrequencyTable, combine
+from aegis.summary.labels import merge_classes
+from aegis.summary.model import AttributeSummary, LabelSummary, Summary
+
+Counts = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int32]
+LIKE = (
+    "Summarise the other parts like the first one: "
+    "`aegis summarize ... --like FIRST.aegis`, or `summarize(..., like=first)`."
+)
+
+
+def merge(*summaries: Summary) -> Summary:
+    """Return the summary of the table of which the given summaries describe disjoint parts.
+
+    Nothing can tell whether the parts are disjoint: a row that two parts hold counts twice.
+
+    Parameters
+    ----------
+    summaries
+        At least one, made under one policy with the same `max_levels`. The order does not matter
+        but for the seed and the timings, which are those of the first.
+
+    Raises
+    ------
+    PolicyError
+        Different policies or `max_levels`, or masks that were fitted to each part on its own.
+    DataError
+        Co-occurrences of a part come from a sample; columns have different types; or a part
+        pools groups that the whole would not.
+    """
+    _check(summaries)
+    first = summaries[0]
+    if len(summaries) == 1:
+        return first
+    return _Merger(summaries).merged()
+
+
+def _check(summaries: Sequence[Summary]) -> None:
+    if not summaries:
+        raise PolicyError("There is nothing to merge.", hint="Give at least one summary.")
+    first = summaries[0]
+    for number, other in enumerate(summaries, 1):
+        if other.digests.get("policy") != first.digests.get("policy"):
+            raise PolicyError(
+                f"Summary {number} was made under another policy than summary 1.",
+                hint="Summarise all parts under one policy.",
+            )
+        if other.max_levels != first.max_levels:
+            raise PolicyError(
+                f"Summary {number} was made with {other.max_levels} levels, summary 1 with "
+                f"{first.max_levels}.",
+                hint="Use one number for all parts.",
+            )
+        if other.sampled:
+            raise DataError(
+                f"The co-occurrences of summary {number} come from a sample of "
+                f"{other.pairs.rows:,} rows: samples do not add up.",
+                hint="Summarise every part with --exact.",
+            )
+        if other.label.mask != first.label.mask:
+            raise PolicyError(f"The label of summary {number} is cut at other places.", hint=LIKE)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """What one part's codes become in the whole, for one attribute."""
+
+    summary: AttributeSummary
+    values: Ints
+    """Place of each of the part's values among those of the whole."""
+
+
+class _Merger:
+    """The steps of `merge`, sharing how codes of the parts translate to those of the whole."""
+
+    def __init__(self, summaries: Sequence[Summary]) -> None:
+        self.summaries = summaries
+        self.first = summaries[0]
+        self.classes = merge_classes([s.label.classes for s in summaries])
+        place = {name: i for i, name in enumerate(self.classes)}
+        self.class_codes = [
+            np.array([place[name] for name in s.label.classes], dtype=np.int64) for s in summaries
+        ]
+        self.parts: dict[str, list[_Part]] = {}
+
+    def merged(self) -> Summary:
+        label = self._label()
+        attributes = {
+            name: self._attribute([s.attributes[name] for s in self.summaries])
+            for name in self.first.attributes
+        }
+        own = [s.label_attribute for s in self.summaries if s.label_attribute is not None]
+        label_attribute = self._attribute(own, label) if own else None
+        known = dict(attributes)
+        if label_attribute is not None:
+            known[label.column] = label_attribute
+        return Summary(
+            rows=sum(s.rows for s in self.summaries),
+            label=label,
+            attributes=attributes,
+            label_attribute=label_attribute,
+            pairs=self._pairs(attributes),
+            frequency=self._frequency(known),
+            max_levels=self.first.max_levels,
+            seed=self.first.seed,
+            unnamed=tuple(dict.fromkeys(name for s in self.summaries for name in s.unnamed)),
+            digests={"policy": self.first.digests["policy"]},
+            timings=self.first.timings,
+        )
+
+    def _label(self) -> LabelSummary:
+        counts = np.zeros(len(self.classes), dtype=np.int64)
+        for summary, codes in zip(self.summaries, self.class_codes, strict=True):
+            counts[codes] += summary.label.counts
+        missing = sum(s.label.unlabelled for s in self.summaries)
+        return LabelSummary(
+            self.first.label.column, self.classes, counts, missing, self.first.label.mask
+        )
+
+    def _attribute(
+        self, parts: Sequence[AttributeSummary], label: LabelSummary | None = None
+    ) -> AttributeSummary:
+        """Return an attribute of the whole; `label` is given for the label's own entry."""
+        first = parts[0]
+        _check_parts(parts)
+        codes, values = encode(pa.concat_arrays([part.values for part in parts]))
+        ends = np.cumsum([len(part.values) for part in parts])
+        translated = [
+            _Part(part, place.astype(np.int32))
+            for part, place in zip(parts, np.split(codes, ends[:-1]), strict=True)
+        ]
+        self.parts[first.name] = translated
+        counts = np.zeros(len(values), dtype=np.int64)
+        joint = np.zeros((len(values), len(self.classes)), dtype=np.int64)
+        for part, of_classes in zip(translated, self.class_codes, strict=True):
+            counts[part.values] += part.summary.counts
+            joint[np.ix_(part.values, of_classes)] += part.summary.joint
+        if label is not None:
+            # Its values are the classes, in their order, and null where a label is missing.
+            joint = np.zeros((len(values), len(self.classes)), dtype=np.int64)
+            np.fill_diagonal(joint, label.counts)
+        masks = with_identity([(c.mask, c.declared) for c in first.candidates])
+        groupings = evaluate([fitted for fitted, _ in masks], values)
+        pooled = [
+            self._levels(i, grouping, counts, translated) for i, grouping in enumerate(groupings)
+        ]
+        data = ValueCounts(first.kind, values, counts)
+        return assemble(
+            *(first.name, first.role, first.weight, data, joint, masks, groupings, pooled)
+        )
+
+    def _levels(
+        self, index: int, grouping: Grouping, counts: Counts, parts: Sequence[_Part]
+    ) -> Ints:
+        """Return the level of each value for one candidate.
+
+        They are those of the whole by its counts where the parts know them, else those of the
+        first part that all the others follow.
+        """
+        own = [(*part.summary.candidates, part.summary.unmasked)[index] for part in parts]
+        models = [kept_groups(p.summary, c) for p, c in zip(parts, own, strict=True)]
+        for model in (None, *(model for model in models if model is not None)):
+            levels = levels_of(grouping, counts, self.first.max_levels, model)
+            if all(
+                refines(candidate.levels[part.summary.atoms], levels[part.values])
+                for part, candidate in zip(parts, own, strict=True)
+            ):
+                return levels
+        name = parts[0].summary.name
+        raise DataError(
+            f"Attribute {name!r} under {own[0].declared}: the parts pool different groups of its "
+            f"{grouping.size:,}, of which {self.first.max_levels} levels are kept.",
+            hint=LIKE,
+        )
+
+    def _pairs(self, attributes: Mapping[str, AttributeSummary]) -> PairCounts:
+        names = tuple(attributes)
+        sizes = tuple(a.n_atoms for a in attributes.values())
+        width, classes = len(names), len(self.classes)
+        atoms = [
+            [_atoms(part, attributes[name]) for name, part in row]
+            for row in self._by_summary(names)
+        ]
+        joints = [np.zeros((size, classes), dtype=np.int64) for size in sizes]
+        for summary, to_atom, to_class in zip(self.summaries, atoms, self.class_codes, strict=True):
+            for joint, own, places in zip(joints, summary.pairs.joints, to_atom, strict=True):
+                np.add.at(joint, np.ix_(places, to_class), own)
+        index, count = {}, {}
+        for i in range(width):
+            for j in range(i + 1, width):
+                keys, counts = [], []
+                for summary, to_atom, to_class in zip(
+                    self.summaries, atoms, self.class_codes, strict=True
+                ):
+                    a, b, y, n = summary.pairs.cells(i, j)
+                    cell = to_atom[i][a] * sizes[j] + to_atom[j][b]
+                    keys.append(cell * classes + to_class[y])
+                    counts.append(n)
+                index[i, j], count[i, j] = _add(np.concatenate(keys), np.concatenate(counts))
+        rows = sum(s.pairs.rows for s in self.summaries)
+        return PairCounts(names, sizes, classes, rows, tuple(joints), index, count)
+
+    def _by_summary(self, names: Sequence[str]) -> Iterator[list[tuple[str, _Part]]]:
+        for number in range(len(self.summaries)):
+            yield [(name, self.parts[name][number]) for name in names]
+
+    def _frequency(self, known: Mapping[str, AttributeSummary]) -> FrequencyTable | None:
+        tables = [s.frequency for s in self.summaries if s.frequency is not None]
+        if len(tables) < len(self.summaries) or sum(t.cells for t in tables) > MAX_CELLS:
+            return None
+        first = tables[0]
+        columns, representatives = [], {}
+        for name in first.codes:
+            if name in known:
+                codes, representatives[name] = self._keys(name, known[name], tables)
+            else:
+                codes, representatives[name] = self._label_keys(tables)
+            columns.append(codes)
+        counts = np.concatenate([table.counts for table in tables])
+        _, at, place = np.unique(
+            combine(columns, len(counts)), return_index=True, return_inverse=True
+        )
+        return FrequencyTable(
+            first.quasi,
+            first.sensitive,
+            first.label,
+            {name: codes[at] for name, codes in zip(first.codes, columns, strict=True)},
+            np.bincount(place, weights=counts).astype(np.int64),
+            representatives,
+        )
+
+    def _keys(
+        self, name: str, attribute: AttributeSummary, tables: Sequence[FrequencyTable]
+    ) -> tuple[Ints, Ints]:
+        """Return the code of each part's cells in the whole, and a value for each code.
+
+        Codes are those by which the whole would be counted where every part tells them apart,
+        else those that some candidate tells apart.
+        """
+        finest = finest_key(attribute)
+        keys = np.arange(len(attribute.values)) if finest is None else finest.groups
+        values = [
+            (part, part.values[table.representatives[name]])
+            for part, table in zip(self.parts[name], tables, strict=True)
+        ]
+        if finest is None and any(len(v) < len(p.values) for p, v in values):
+            listed = attribute.candidates or (attribute.unmasked,)
+            keys = common_refinement([candidate.groups for candidate in listed])
+        codes = [keys[v][t.codes[name]] for (_, v), t in zip(values, tables, strict=True)]
+        first = np.unique(keys, return_index=True)[1].astype(np.int32)
+        return np.concatenate(codes).astype(np.int32), first
+
+    def _label_keys(self, tables: Sequence[FrequencyTable]) -> tuple[Ints, Ints]:
+        """Return the same for a label without candidates: its code is the class, or null's."""
+        codes = []
+        for table, to_class in zip(tables, self.class_codes, strict=True):
+            codes.append(np.append(to_class, len(self.classes))[table.codes[table.label]])
+        joined = np.concatenate(codes).astype(np.int32)
+        return joined, np.arange(int(joined.max(initial=0)) + 1, dtype=np.int32)
+
+
+def _check_parts(parts: Sequence[AttributeSummary]) -> None:
+    """Raise unless one attribute means the same in every part."""
+    first = parts[0]
+    for number, other in enumerate(parts, 1):
+        if other.kind is not first.kind or other.values.type != first.values.type:
+            raise DataError(
+                f"Attribute {first.name!r} has type {other.values.type} in summary {number} and "
+                f"{first.values.type} in summary 1.",
+                hint="Convert the column to one type in every part, and summarise again.",
+            )
+        for one, two in zip(first.candidates, other.candidates, strict=True):
+            if one.mask != two.mask:
+                raise PolicyError(
+                    f"Mask {one.declared} of attribute {first.name!r} was fitted to each part on "
+                    f"its own: {one.mask} in summary 1, {two.mask} in summary {number}.",
+                    hint=LIKE,
+                )
+
+
+def _atoms(part: _Part, whole: AttributeSummary) -> Counts:
+    """Return the atom of the whole in which each of a part's atoms lies, shape (A,)."""
+    places = np.empty(part.summary.n_atoms, dtype=np.int64)
+    places[part.summary.atoms] = whole.atoms[part.values]
+    return places
+
+
+def _add(keys: Counts, counts: Counts) -> tuple[Counts, Counts]:
+    """Return the distinct keys, ascending, and the sum of the counts of each."""
+    unique, place = np.unique(keys, return_inverse=True)
+    return unique, np.bincount(place, weights=counts, minlength=len(unique)).astype(np.int64)
