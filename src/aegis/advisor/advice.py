@@ -169,13 +169,10 @@ class Advice:
                 hint="Allow more time.",
             )
         closest = min(self.ranking, key=lambda r: (r.suppressed_rows, -r.smallest_class))
-        rows = self.summary["rows"]
-        share = closest.suppressed_rows / rows
         raise NoAdmissibleConfiguration(
             f"None of the {count:,} {what} meets the privacy rule. "
             f"{closest.name!r} came closest: {'; '.join(closest.violations)}.",
-            hint=f"It would pass with a suppression limit of {_ceil(share)} "
-            f"({closest.suppressed_rows:,} of {rows:,} rows). Or allow coarser masks, or a weaker rule.",
+            hint=_remedy(closest.suppressed_rows, self.summary["rows"]),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -245,6 +242,12 @@ def _cell(value: object) -> str:
     return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
-def _ceil(share: float) -> str:
-    """Return a share rounded up to four decimals, so that it suffices."""
-    return f"{-(-share * 10_000 // 1) / 10_000:g}"
+def _remedy(removed: int, rows: int) -> str:
+    """Return the smallest suppression limit, to four decimals, that would admit a configuration."""
+    limit = -(-removed * 10_000 // rows) / 10_000
+    if removed < rows and limit < 1:
+        return (
+            f"It would pass with a suppression limit of {limit:g} ({removed:,} of {rows:,} rows). "
+            "Or allow coarser masks, or a weaker rule."
+        )
+    return "It would keep no row at all: allow coarser masks, or a weaker rule."

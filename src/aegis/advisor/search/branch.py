@@ -43,12 +43,15 @@ class Found:
         Boxes that were split.
     complete
         Whether the search ended by itself.
+    interrupted
+        Whether the user ended it.
     """
 
     best: list[tuple[float, Box]] = field(default_factory=list)
     bound: float = math.inf
     nodes: int = 0
     complete: bool = False
+    interrupted: bool = False
 
 
 class BranchAndBound:
@@ -86,6 +89,7 @@ class BranchAndBound:
         self._heap: list[tuple[float, int, int, Box]] = []
         self._pushed = 0
         self._known: set[Box] = set()
+        self._at_work = math.inf
         self._losses: dict[tuple[int, int], tuple[int, float]] = {}
 
     def run(self, start: tuple[Box, ...] = ()) -> Found:
@@ -100,18 +104,23 @@ class BranchAndBound:
             root = self.feasibility.narrow(self.problem.root)
             if root is not None:
                 self._push(root)
+                self._at_work = -math.inf
                 for box in start:
                     self._keep(box)
                 self._dive(root)
                 self._loop()
+            self._at_work = -math.inf
             self.found.complete = not self._open()
         except KeyboardInterrupt:
-            self.found.complete = False
-        self.found.bound = max(
-            [-entry[0] for entry in self._heap[:1]] + [value for value, _ in self.found.best[:1]],
-            default=-math.inf,
-        )
+            self.found.interrupted = True
+        # A box that was being split when the user interrupted is no longer on the heap.
+        self.found.bound = max(self._at_work, *self._bounds(), -math.inf)
         return self.found
+
+    def _bounds(self) -> list[float]:
+        """Return the largest bound that is left and the best value, where there are any."""
+        left = [-entry[0] for entry in self._heap[:1]]
+        return left + [value for value, _ in self.found.best[:1]]
 
     def _open(self) -> bool:
         """Whether a box is left that could hold something better than what was found."""
@@ -124,13 +133,15 @@ class BranchAndBound:
 
     def _loop(self) -> None:
         while self._open() and time.monotonic() < self.deadline:
+            self._at_work = -self._heap[0][0]
             _, _, _, box = heapq.heappop(self._heap)
             if is_leaf(box):
                 self._keep(box)
-                continue
-            self.found.nodes += 1
-            for half in self._halves(box):
-                self._push(half)
+            else:
+                self.found.nodes += 1
+                for half in self._halves(box):
+                    self._push(half)
+            self._at_work = -math.inf
             if self.found.nodes % _DIVE_EVERY == 0 and self._heap:
                 self._dive(self._heap[0][3])
                 self._report()
@@ -196,7 +207,7 @@ class BranchAndBound:
         if not self._keep(box):
             return
         improved: Box | None = box
-        while improved is not None:
+        while improved is not None and time.monotonic() < self.deadline:
             improved = self._improve(improved)
 
     def _improve(self, box: Box) -> Box | None:
@@ -204,6 +215,8 @@ class BranchAndBound:
         start = self.objective.bound(box)
         options = []
         for index, variable in enumerate(self.problem.variables):
+            if time.monotonic() >= self.deadline:
+                break
             for candidate in range(len(variable.candidates)):
                 other = _replace(box, index, 1 << candidate)
                 value = self.objective.bound(other)
@@ -241,9 +254,11 @@ class BranchAndBound:
 
 def gap(best: float, bound: float) -> float:
     """Return how far the bound lies above the best value, relative to its size."""
+    if not math.isfinite(best):
+        return math.inf
     if bound <= best + _TOLERANCE:
         return 0.0
-    if not math.isfinite(best) or not math.isfinite(bound):
+    if not math.isfinite(bound):
         return math.inf
     return (bound - best) / max(abs(best), _TOLERANCE)
 

@@ -6,6 +6,10 @@ rule fails while all other variables stand at their coarsest can be struck from 
 everything that refines it. Criteria that are not monotone under the rule's suppression limit have
 no part in this: they are checked at single configurations (see docs/theory.md for which, and the
 proofs).
+
+A protected attribute may have several masks itself. Models that look at one class alone are met
+most easily by its finest values, which is how a box is checked. Models that compare a class with
+the whole table are not, so they have no part either until that mask is decided.
 """
 
 from __future__ import annotations
@@ -66,6 +70,7 @@ class InMemory:
         self._tables: OrderedDict[tuple[int, ...], tuple[Ids, int]] = OrderedDict()
         self._bytes = 0
         self._admits: dict[Box, bool] = {}
+        self._sound: dict[frozenset[str], PrivacyRule | None] = {}
         self._cells = _Cells(frequency, self.rule)
 
     def narrow(self, box: Box) -> Box | None:
@@ -129,13 +134,20 @@ class InMemory:
 
     def _passes(self, box: Box, ids: Ids, space: int) -> bool:
         self.checked += 1
-        if self.rule is None:
+        rule = self._rule(box)
+        if rule is None:
             return True
-        if self.rule.sizes_only:
-            small = self._cells.rows_below(ids, space, self.rule.minimum_size)
-            return small <= self._limit
+        if rule.sizes_only:
+            return self._cells.rows_below(ids, space, rule.minimum_size) <= self._limit
         table = self._cells.classes(ids, self._sensitive(box))
-        return self.rule.check(table).admissible
+        return rule.check(table).admissible
+
+    def _rule(self, box: Box) -> PrivacyRule | None:
+        """Return the part of the rule that judges a whole box."""
+        open_masks = _undecided(self.problem, box)
+        if open_masks not in self._sound:
+            self._sound[open_masks] = _sound_part(self.rule, open_masks)
+        return self._sound[open_masks]
 
     def _sensitive(self, box: Box) -> Mapping[str, npt.NDArray[np.integer]]:
         """Return the finest grouping of each protected attribute: the most favourable one."""
@@ -171,6 +183,9 @@ class InEngine:
 
     def narrow(self, box: Box) -> Box | None:
         """Return the box, or None when the configuration at its coarsest corner fails."""
+        rule = self.plan.rule
+        if _sound_part(rule, _undecided(self.problem, box)) != rule:
+            return box
         corner = []
         for variable, domain in zip(self.problem.variables, box, strict=True):
             coarsest = variable.coarsest(domain) if variable.quasi else variable.finest(domain)
@@ -192,6 +207,22 @@ class InEngine:
             self.checked += 1
             self._admits[key] = self.plan.check(self.problem.choice(box)).admissible
         return self._admits[key]
+
+
+def _undecided(problem: Problem, box: Box) -> frozenset[str]:
+    """Return the attributes that have several candidates left in a box."""
+    pairs = zip(problem.variables, box, strict=True)
+    return frozenset(v.name for v, domain in pairs if domain & (domain - 1))
+
+
+def _sound_part(rule: PrivacyRule | None, undecided: frozenset[str]) -> PrivacyRule | None:
+    """Return the rule without comparisons of protected attributes whose mask is undecided."""
+    if rule is None:
+        return None
+    sound = tuple(c for c in rule.criteria if c.model.local or c.attribute not in undecided)
+    if len(sound) == len(rule.criteria):
+        return rule
+    return replace(rule, criteria=sound) if sound else None
 
 
 class _Cells:

@@ -25,6 +25,8 @@ _ALLOWED = {
     "suppression": (0, 0.999999, False),
 }
 """Per parameter the smallest and largest value, and whether it is a whole number."""
+_SAME = 1e-12
+"""Scores closer than this are the same."""
 _LADDER = (1, 1.5, 2, 3, 4, 5, 7)
 
 
@@ -117,7 +119,8 @@ def trace_front(searcher: Searcher, span: FrontRange, time_limit: float | None) 
 
     Points are visited from the weakest rule to the strictest. A proven best configuration that
     also meets the next, stricter rule is the best there as well, because a monotone rule admits
-    ever fewer configurations; otherwise every configuration found so far is tried first.
+    ever fewer configurations (unless the objective itself depends on the rule); otherwise every
+    configuration found so far is tried first.
 
     Parameters
     ----------
@@ -137,7 +140,8 @@ def trace_front(searcher: Searcher, span: FrontRange, time_limit: float | None) 
         for value in span.values:
             rule = rule_at(searcher.plan.rule, span.parameter, value)
             box, proven = proven_box, True
-            if box is None or not rule.monotone or not _meets(searcher, rule, box):
+            shared = rule.monotone and not searcher.rule_matters
+            if box is None or not shared or not _meets(searcher, rule, box):
                 found, figures = searcher.run(
                     rule, top=1, time_limit=time_limit, start=tuple(reversed(known))
                 )
@@ -148,7 +152,7 @@ def trace_front(searcher: Searcher, span: FrontRange, time_limit: float | None) 
             proven_box = box if proven else None
             points.append(_point(searcher, rule, value, box, proven))
             step.advance()
-    marked = _mark_dominated(points)
+    marked = _mark_dominated(points, searcher.objective.sign)
     return Front(span.parameter, tuple(marked), _knee(span.parameter, marked))
 
 
@@ -161,7 +165,8 @@ def _point(
 ) -> FrontPoint:
     if box is None:
         return FrontPoint(value, None, None, None, {}, 0, 0, proven)
-    ranked = searcher.ranked(f"{value:g}", box, searcher.objective.bound(box))
+    reached = searcher.objective_under(rule).bound(box)
+    ranked = searcher.ranked(f"{value:g}", box, reached)
     verdict = searcher.plan.under(rule).check(searcher.problem.choice(box))
     return FrontPoint(
         value=value,
@@ -175,14 +180,15 @@ def _point(
     )
 
 
-def _mark_dominated(points: Sequence[FrontPoint]) -> list[FrontPoint]:
+def _mark_dominated(points: Sequence[FrontPoint], sign: int) -> list[FrontPoint]:
     """Mark points whose utility a later, stricter point reaches as well."""
     marked = []
-    for i, point in enumerate(points):
-        later = (p.score for p in points[i + 1 :])
-        dominated = point.score is not None and any(s == point.score for s in later)
-        marked.append(replace(point, dominated=dominated))
-    return marked
+    best_later = -math.inf
+    for point in reversed(points):
+        value = -math.inf if point.score is None else sign * point.score
+        marked.append(replace(point, dominated=-math.inf < value <= best_later + _SAME))
+        best_later = max(best_later, value)
+    return marked[::-1]
 
 
 def _knee(parameter: str, points: Sequence[FrontPoint]) -> float | None:

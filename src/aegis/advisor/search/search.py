@@ -16,9 +16,15 @@ from aegis.advisor.rank import AfterSuppression, rank_choice
 from aegis.advisor.scoring import Scorer, kept
 from aegis.advisor.search.binding import explain
 from aegis.advisor.search.branch import BranchAndBound, Found, gap
+from aegis.advisor.search.closest import find_closest
 from aegis.advisor.search.feasibility import Feasibility, InEngine, InMemory
 from aegis.advisor.search.front import FrontRange, trace_front
-from aegis.advisor.search.objectives import LOSSES, Objective, make_objective
+from aegis.advisor.search.objectives import (
+    LOSSES,
+    Discernibility,
+    Objective,
+    make_objective,
+)
 from aegis.advisor.search.problem import Box, Problem, make_problem
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
@@ -98,7 +104,7 @@ def search(
     searcher = Searcher(summary, plan, objective or policy.measure, policy.measure, progress)
     found, figures = searcher.run(plan.rule, top=top, time_limit=time_limit)
     measure = searcher.measure
-    ranking = searcher.rank(found)
+    ranking = searcher.rank(found, time_limit)
     if found.best:
         after = AfterSuppression(plan, measure, prepared.source, policy)
         choice = searcher.problem.choice(found.best[0][1])
@@ -114,7 +120,7 @@ def search(
         warnings=warnings_of(summary, plan),
         search=figures,
     )
-    if explain_best and found.best:
+    if explain_best and found.best and not found.interrupted:
         advice = replace(advice, binding=explain(searcher, found, time_limit))
     if front is not None:
         span = FrontRange.parse(front) if isinstance(front, str) else front
@@ -150,6 +156,17 @@ class Searcher:
             return InEngine(self.problem, plan)
         return InMemory(self.problem, self.summary.frequency, plan)
 
+    @property
+    def rule_matters(self) -> bool:
+        """Whether the objective itself depends on the rule."""
+        return isinstance(self.objective, Discernibility)
+
+    def objective_under(self, rule: PrivacyRule) -> Objective:
+        """Return the objective under a rule: discernibility charges what the rule suppresses."""
+        if rule is self.plan.rule or not self.rule_matters:
+            return self.objective
+        return Discernibility(self.problem, self.plan.under(rule))
+
     def run(
         self,
         rule: PrivacyRule,
@@ -161,10 +178,14 @@ class Searcher:
         """Search under a rule; `start` holds configurations that are worth trying first."""
         began = time.perf_counter()
         feasibility = self.feasibility(rule)
+        objective = self.objective_under(rule)
         with self.progress.step(f"Searching {self._size():,} combinations") as step:
-            found, exact, notes = self._find(feasibility, top, time_limit, start, step)
-        sign = self.objective.sign
+            found, exact, notes = self._find(objective, feasibility, top, time_limit, start, step)
+        sign = objective.sign
         best = found.best[0][0] if found.best else -math.inf
+        left = gap(best, found.bound)
+        if exact and left == 0 and not found.complete and top > 1:
+            notes = (*notes, "the first is proven best, the order of the others is not")
         notes = (*notes, *self.problem.duplicates)
         if self.summary.frequency is None:
             notes = (*notes, "classes were counted in the engine, one query per configuration")
@@ -175,12 +196,12 @@ class Searcher:
                 "configuration by configuration and pruned nothing",
             )
         return found, SearchFigures(
-            objective=self.objective.name,
-            optimal=found.complete and exact and bool(found.best),
+            objective=objective.name,
+            optimal=exact and left == 0,
             exact=exact,
             best=sign * best if found.best else None,
             bound=sign * found.bound if exact and math.isfinite(found.bound) else None,
-            gap=gap(best, found.bound) if exact else None,
+            gap=left if exact else None,
             combinations=self._size(),
             nodes=found.nodes,
             checked=feasibility.checked,
@@ -191,15 +212,16 @@ class Searcher:
 
     def _find(
         self,
+        objective: Objective,
         feasibility: Feasibility,
         top: int,
         time_limit: float | None,
         start: tuple[Box, ...],
         step: Step,
     ) -> tuple[Found, bool, tuple[str, ...]]:
-        if self.objective.bounded or self._size() <= ENUMERATED:
+        if objective.bounded or self._size() <= ENUMERATED:
             one = BranchAndBound(
-                self.problem, self.objective, feasibility, top=top, time_limit=time_limit, step=step
+                self.problem, objective, feasibility, top=top, time_limit=time_limit, step=step
             )
             return one.run(start), True, ()
         plain = make_objective("pillai-plain", self.problem, self.scorer, self.plan)
@@ -211,34 +233,31 @@ class Searcher:
             time_limit=time_limit,
             step=step,
         ).run(start)
-        return (
-            self._rerank(wide, top),
-            False,
-            (
-                f"{self.objective.name} has no valid bound: the {len(wide.best)} best configurations "
-                "by plug-in Pillai's trace were ranked by it, and nothing is proven",
-            ),
-        )
-
-    def _rerank(self, wide: Found, top: int) -> Found:
-        values: list[tuple[float, Box]] = [(self.objective.bound(box), box) for _, box in wide.best]
+        values = [(objective.bound(box), box) for _, box in wide.best]
         values.sort(key=lambda entry: (-entry[0], entry[1]))
-        return Found(values[:top], math.inf, wide.nodes, complete=False)
+        if wide.complete and len(values) < max(RERANKED, top):
+            # So few are admissible that each of them was visited.
+            bound = values[0][0] if values else -math.inf
+            return Found(values[:top], bound, wide.nodes, complete=True), True, ()
+        note = (
+            f"{objective.name} has no valid bound: the {len(wide.best)} best configurations "
+            "by plug-in Pillai's trace were ranked by it, and nothing is proven"
+        )
+        ranked = Found(values[:top], math.inf, wide.nodes, interrupted=wide.interrupted)
+        return ranked, False, (note,)
 
     def _size(self) -> int:
         return math.prod(len(v.candidates) for v in self.problem.variables)
 
-    def rank(self, found: Found) -> list[Ranked]:
+    def rank(self, found: Found, time_limit: float | None = None) -> list[Ranked]:
         """Return the configurations that were found, best first, or else the closest one."""
         if found.best:
             return [
                 self.ranked(f"best-{i + 1}", box, value)
                 for i, (value, box) in enumerate(found.best)
             ]
-        corner = self._coarsest()
-        return (
-            [] if corner is None else [self.ranked("closest", corner, self.objective.bound(corner))]
-        )
+        box = find_closest(self.problem, self.plan, time_limit)
+        return [] if box is None else [self.ranked("closest", box, self.objective.bound(box))]
 
     def ranked(self, name: str, box: Box, value: float) -> Ranked:
         """Return one configuration with its scores."""
@@ -253,17 +272,6 @@ class Searcher:
         measure, scorer = self.measure, self.scorer
         score = scorer.value(self.problem.choice(box), measure)
         return kept(score, scorer.value(scorer.unmasked, measure), measure.direction)
-
-    def _coarsest(self) -> Box | None:
-        """Return the configuration of coarsest masks: under a monotone rule it comes closest."""
-        return tuple(
-            1
-            << max(
-                range(len(v.candidates)),
-                key=lambda c: (v.coarser[c] == 1 << c, -v.candidates[c].size),
-            )
-            for v in self.problem.variables
-        )
 
 
 def objective_names() -> tuple[str, ...]:

@@ -1,0 +1,86 @@
+"""Which configuration comes closest where none is admissible: the one that removes fewest rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.search.branch import BranchAndBound
+from aegis.advisor.search.problem import Box, Problem, is_leaf
+from aegis.progress import SILENT
+
+
+class RowsRemoved:
+    """Rows that have to be removed so that the rest meets the rule, as an objective.
+
+    Criteria that keep their order under suppression remove no more rows when classes merge, and
+    the whole rule removes at least what they remove: what they remove at the coarsest corner of a
+    box bounds it from below.
+    """
+
+    name = "rows removed"
+    sign = -1
+    bounded = True
+
+    def __init__(self, problem: Problem, plan: PrivacyPlan) -> None:
+        self._problem = problem
+        self._plan = plan
+        criteria = tuple(c for c in plan.rule.criteria if c.model.monotone_with_suppression)
+        self._part = replace(plan.rule, criteria=criteria)
+        self._values: dict[Box, float] = {}
+
+    def bound(self, box: Box) -> float:
+        """Return minus the rows that a configuration removes, or a bound for a box."""
+        if box not in self._values:
+            removed = self._exact(box) if is_leaf(box) else self._at_least(box)
+            self._values[box] = -float(removed)
+        return self._values[box]
+
+    def _exact(self, box: Box) -> int:
+        return self._plan.check(self._problem.choice(box)).suppressed_rows
+
+    def _at_least(self, box: Box) -> int:
+        frequency = self._problem.summary.frequency
+        if frequency is None or not self._part.criteria:
+            return 0
+        pairs = list(zip(self._problem.variables, box, strict=True))
+        protected = {}
+        for name in self._part.sensitive:
+            codes = np.arange(int(frequency.representatives[name].max()) + 1)
+            groups = next((v.join(domain) for v, domain in pairs if v.name == name), codes)
+            protected[name] = groups, tuple(map(str, range(int(groups.max()) + 1)))
+        classes = frequency.roll_up({v.name: v.meet(d) for v, d in pairs if v.quasi}, protected)
+        return self._part.check(classes).suppressed_rows
+
+
+class _Anything:
+    """Feasibility without a rule."""
+
+    checked = 0
+
+    def narrow(self, box: Box) -> Box | None:
+        """Return the box as it is."""
+        return box
+
+    def admits(self, box: Box) -> bool:  # noqa: ARG002 - the protocol's signature
+        """Return True."""
+        return True
+
+
+def find_closest(problem: Problem, plan: PrivacyPlan, time_limit: float | None) -> Box | None:
+    """Return the configuration that removes the fewest rows to meet the rule.
+
+    Exact, unless the time runs out: then the best so far. None when it was interrupted at once.
+    """
+    with SILENT.step("") as step:
+        found = BranchAndBound(
+            problem,
+            RowsRemoved(problem, plan),
+            _Anything(),
+            top=1,
+            time_limit=time_limit,
+            step=step,
+        ).run()
+    return found.best[0][1] if found.best else None
