@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,21 @@ from aegis.summary.model import AttributeSummary, Candidate, LabelSummary, Summa
 
 PAIRS = "pairs.arrow"
 FREQUENCY = "frequency.arrow"
+
+_BROKEN = (
+    AegisError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    OSError,
+    StopIteration,
+    TypeError,
+    ValueError,
+    pa.ArrowException,
+    struct.error,
+)
+"""What content that does not fit can lead to: all of it means that the bundle is damaged."""
 
 
 def save_bundle(summary: Summary, path: str | Path, *, force: bool = False) -> None:
@@ -81,7 +97,7 @@ def load_bundle(path: str | Path) -> Summary:
     content, members = read_archive(source)
     try:
         return _Reader(members).summary(content)
-    except (AegisError, KeyError, IndexError, TypeError, ValueError, pa.ArrowException) as error:
+    except _BROKEN as error:
         reason = getattr(error, "message", str(error)).rstrip(".") or type(error).__name__
         raise damaged(source, reason) from error
 
@@ -285,6 +301,8 @@ class _Reader:
     ) -> FrequencyTable | None:
         if said is None:
             return None
+        names = list(dict.fromkeys((*said["quasi"], *said["sensitive"], said["label"])))
+        _require(said["columns"] == names, "the frequency table has other columns")
         columns = unpack(self.members[FREQUENCY])
         counts = numbers(columns["counts"], np.int64)
         codes, representatives = {}, {}

@@ -35,6 +35,8 @@ def pack(columns: Mapping[str, Any]) -> bytes:
     stored: dict[str, pa.Array] = {}
     for name, column in columns.items():
         array = column if isinstance(column, pa.Array) else pa.array(column)
+        if not _plain(array.type):
+            raise InternalError(f"{name!r} has type {array.type}, which a bundle cannot hold.")
         if array.null_count > 1:
             raise InternalError(f"{name!r} is no array of distinct values: null occurs twice.")
         if array.null_count:
@@ -59,24 +61,45 @@ def unpack(data: bytes) -> dict[str, pa.Array]:
     ValueError
         The bytes are no such stream, or hold compressed buffers, which could expand to any size.
     """
-    reader = pa.ipc.MessageReader.open_stream(pa.py_buffer(data))
-    schema = pa.ipc.read_schema(reader.read_next_message())
-    message = reader.read_next_message()
-    if message.type != "record batch" or _compressed(message.metadata):
+    messages = pa.ipc.MessageReader.open_stream(pa.py_buffer(data))
+    kinds = messages.read_next_message(), messages.read_next_message()
+    if [message.type for message in kinds] != ["schema", "record batch"]:
         raise ValueError("it holds no plain record batch")
-    batch = pa.ipc.read_record_batch(message, schema)
-    batch.validate(full=True)
+    if _compressed(kinds[1].metadata):
+        raise ValueError("it holds a compressed record batch")
+    # Only the stream reader checks a schema that may be damaged; reading messages one by one
+    # could follow a pointer into nowhere.
+    reader = pa.ipc.open_stream(pa.py_buffer(data))
+    for field in reader.schema:
+        if not pa.types.is_large_list(field.type) or not _plain(field.type.value_type):
+            raise ValueError(f"it holds a column of type {field.type}")
+    batch = reader.read_next_batch()
     if batch.num_rows != 1:
         raise ValueError("it has not exactly one row")
-    lists = {name: batch.column(name) for name in schema.names}
-    if not all(pa.types.is_large_list(column.type) for column in lists.values()):
-        raise ValueError("a column is not a list")
-    found = {name: column.flatten() for name, column in lists.items()}
+    batch.validate(full=True)
+    found = {name: batch.column(name).flatten() for name in batch.schema.names}
     return {
         name: _with_null(array, found.get(name + _NULL))
         for name, array in found.items()
         if not name.endswith(_NULL)
     }
+
+
+def _plain(dtype: pa.DataType) -> bool:
+    """Return whether each value of a type takes up memory, so that an array's length is bounded."""
+    return any(
+        holds(dtype)
+        for holds in (
+            pa.types.is_integer,
+            pa.types.is_floating,
+            pa.types.is_decimal,
+            pa.types.is_boolean,
+            pa.types.is_date,
+            pa.types.is_timestamp,
+            pa.types.is_string,
+            pa.types.is_large_string,
+        )
+    )
 
 
 def _one_row(array: pa.Array) -> pa.Array:
