@@ -246,6 +246,29 @@ def test_bad_summary_file(shell, folder):
 
 
 @pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("diagnosis: {role: sensitive}", "diagnosis: {role: quasi-identifier, masks: [identity]}"),
+        ("masks: [identity, suppress]", "masks: [suppress]"),
+        ("  sex: {role: quasi-identifier, masks: [identity, suppress]}\n", ""),
+    ],
+)
+def test_summary_of_another_policy(old, new, shell, folder):
+    """Else the rule would be checked on the classes of other columns."""
+    policy(folder, old, new)
+    message = error_of(shell("advise", "table.aegis", "-p", "policy.yaml"))
+    assert "made for another policy" in message
+    assert "diagnosis" in message or "sex" in message
+
+
+def test_summary_under_another_rule(shell, folder):
+    policy(folder, "k: 5, suppression: 0.05", "k: 7")
+    policy(folder, "measure: pillai", "measure: cmim")
+    words = ("-p", "policy.yaml", "-f", "csv")
+    assert shell("advise", "table.aegis", *words).out == shell("advise", "table.csv", *words).out
+
+
+@pytest.mark.parametrize(
     "words",
     [
         ("init", "table.csv", "--label", "income", "-o", "old.yaml"),

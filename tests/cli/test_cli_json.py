@@ -35,6 +35,7 @@ def documented() -> dict[str, dict[str, tuple[str, ...]]]:
         match = re.fullmatch(r"\| `([^`]+)` \| ([a-z ]+) \| .+ \|", line)
         if match:
             found[section][match[1]] = tuple(match[2].split(" or "))
+    found["aegis merge"].update(found["aegis summarize"])
     return found
 
 
@@ -93,6 +94,7 @@ RUNS = {
         ),
     ],
     "aegis summarize": [("summarize", "table.csv", "-p", "policy.yaml", "-o", "s.aegis")],
+    "aegis merge": [("merge", "january.aegis", "february.aegis", "-o", "s.aegis")],
     "aegis masks": [("masks",), ("masks", "blur")],
     "aegis measures": [("measures",)],
     "aegis privacy-models": [("privacy-models",), ("privacy-models", "alpha_k")],

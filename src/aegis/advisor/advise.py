@@ -87,7 +87,8 @@ def advise(
         measure=chosen.name,
         ranking=tuple(ranking),
         unmasked=scorer.value(scorer.unmasked, chosen),
-        optimal=len({tuple(map(str, r.masks.items())) for r in ranking}) >= possible,
+        optimal=ranking[0].admissible
+        and len({tuple(map(str, r.masks.items())) for r in ranking}) >= possible,
         combinations=possible,
         summary=summary.to_dict(),
         policy=policy_mapping(policy),
@@ -124,6 +125,7 @@ def prepare(table: Any, policy: Policy, *, seed: int = 0, progress: Progress = S
         return table
     hierarchies = policy.protected_hierarchies
     if isinstance(table, Summary):
+        _require_same(table, policy)
         return Prepared(table, PrivacyPlan(table, policy.privacy, hierarchies=hierarchies))
     source = open_table(table)
     summary = summarize(source, policy, seed=seed, progress=progress)
@@ -133,6 +135,28 @@ def prepare(table: Any, policy: Policy, *, seed: int = 0, progress: Progress = S
         counter = count_in_engine(source, quasi, policy.privacy.sensitive, hierarchies)
     plan = PrivacyPlan(summary, policy.privacy, counter=counter, hierarchies=hierarchies)
     return Prepared(summary, plan, source)
+
+
+def _require_same(summary: Summary, policy: Policy) -> None:
+    """Raise where a summary was made for other roles or masks than those of the policy.
+
+    The summary counts the classes of *its* quasi-identifiers: under a policy with others, the
+    rule would be checked on the wrong columns. Rule, measure and weights may differ.
+    """
+    own = [policy.label_attribute] if policy.label_attribute is not None else []
+    asked = {a.name: (a.role, a.masks) for a in (*policy.features, *own) if a.scored}
+    made = {
+        a.name: (a.role, tuple(c.declared for c in a.candidates)) for a in summary.all_attributes
+    }
+    differing = [name for name in {**asked, **made} if asked.get(name) != made.get(name)]
+    if summary.label.column != policy.label.column:
+        differing.append(policy.label.column)
+    if differing:
+        raise PolicyError(
+            "The summary was made for another policy: label, role or masks differ for "
+            f"{', '.join(differing)}.",
+            hint="Summarise the table again with this policy.",
+        )
 
 
 def _listed(

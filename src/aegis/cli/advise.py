@@ -150,14 +150,15 @@ def command(
     shell.say(*written([made, report]))
     if best is None:
         advice.require_best()
-    shell.suggest(*_next(table, policy, made))
+    shell.suggest(*_next(table, policy, made, search=search))
 
 
-def _next(table: str, policy: Path, made: Path | None) -> list[RenderableType]:
+def _next(table: str, policy: Path, made: Path | None, *, search: bool) -> list[RenderableType]:
     if made is None:
         return next_step(
             "write the best configuration, for aegis apply",
-            *("aegis", "advise", table, "--policy", policy, "-o", "best.yaml"),
+            *("aegis", "advise", table, "--policy", policy, "--search" if search else None),
+            *("-o", "best.yaml"),
         )
     return next_step(
         "mask the table, and have the result verified and certified",

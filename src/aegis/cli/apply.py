@@ -87,7 +87,7 @@ def command(
 
     check_outputs([(output, TABLE_FORMATS), (certificate, JSON)], force=force)
     rules = load_policy(policy)
-    chosen = _choose(load_configurations(configuration, rules), name, configuration)
+    chosen = choose(load_configurations(configuration, rules), name, configuration)
     with reporting(quiet=quiet) as progress:
         release = apply(
             table,
@@ -102,7 +102,7 @@ def command(
     _print(Output(format, quiet), release, rules, policy, [output, certificate])
 
 
-def _choose(found: Mapping[str, Configuration], name: str | None, file: Path) -> Configuration:
+def choose(found: Mapping[str, Configuration], name: str | None, file: Path) -> Configuration:
     if name is not None:
         if name not in found:
             raise PolicyError.unknown(f"configuration of {file}:", name, found)

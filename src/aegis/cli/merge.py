@@ -11,6 +11,8 @@ from aegis.cli.files import BUNDLE, check_outputs, next_step, written, written_d
 from aegis.cli.options import Force, Format, FormatOption, Quiet
 from aegis.cli.output import Output
 
+SCHEMA = 1
+"""Version of the JSON form; it changes when a field changes its meaning."""
 EXAMPLES = (
     "aegis merge january.aegis february.aegis -o year.aegis",
     "aegis merge year.aegis march.aegis -o year.aegis --force",
@@ -55,7 +57,11 @@ def command(
     page = Output(format, quiet)
     figures = merged.to_dict()
     if page.format is Format.JSON:
-        page.json(figures | {"parts": len(summaries), "files": written_dict([output])})
+        page.json(
+            {"schema": SCHEMA}
+            | figures
+            | {"parts": len(summaries), "files": written_dict([output])}
+        )
         return
     classes = list(figures["classes"].items())
     if page.format is Format.CSV:

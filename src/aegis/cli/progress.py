@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aegis.cli.output import clean, console
 from aegis.progress import SILENT, Progress, Step
@@ -53,16 +53,39 @@ def reporting(*, quiet: bool) -> Iterator[Progress]:
     if quiet or not sys.stderr.isatty():
         yield SILENT
         return
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bars
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=20),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}", markup=False),
-    )
-    with Bars(*columns, console=console(sys.stderr), transient=True) as bars:
+    with _bars() as bars:
         yield TerminalProgress(bars)
+
+
+def _bars() -> Bars:
+    """Return bars with their times, and below them the note of the step that runs."""
+    from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
+    from rich.progress import Progress as Bars
+    from rich.text import Text
+
+    class Bar(BarColumn):
+        def render(self, task: Task) -> Any:
+            return Text("") if task.total is None else super().render(task)
+
+    class Times(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            left = task.time_remaining
+            rest = "" if task.total is None or left is None else f", {_clock(left)} left"
+            return Text(_clock(task.elapsed or 0.0) + rest)
+
+    class Noted(Bars):
+        def get_renderables(self) -> Iterator[Any]:
+            yield from super().get_renderables()
+            notes = [task.fields["note"] for task in self.tasks if task.fields["note"]]
+            if notes:
+                yield Text(f"  {notes[-1]}", style="dim", no_wrap=True, overflow="ellipsis")
+
+    title = TextColumn("{task.description}", markup=False)
+    return Noted(title, Bar(bar_width=16), Times(), console=console(sys.stderr), transient=True)
+
+
+def _clock(seconds: float) -> str:
+    """Return a time as minutes and seconds, with hours where there are any."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

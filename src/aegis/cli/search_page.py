@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from aegis.advisor import Advice
-    from aegis.advisor.figures import Binding, Front, SearchFigures
+    from aegis.advisor.figures import Binding, Front, Relaxation, SearchFigures
 
 
 def search_sections(advice: Advice) -> Iterator[RenderableType]:
@@ -82,14 +82,20 @@ def _finer(binding: Binding) -> Iterator[RenderableType]:
 
 
 def _relaxations(binding: Binding) -> Iterator[RenderableType]:
-    from aegis.cli.tables import fixed, heading, pairs
+    from aegis.cli.tables import heading, pairs
 
     yield heading("What a weaker rule would gain")
-    for one in binding.relaxations:
-        proof = "" if one.proven else ", not proven"
-        masks = ", ".join(f"{name} {mask}" for name, mask in one.masks.items())
-        with_masks = f", with {masks}" if masks else ""
-        yield pairs([(one.change, f"{signed(one.gain)}, to {fixed(one.score)}{proof}{with_masks}")])
+    yield pairs((one.change, _gain(one)) for one in binding.relaxations)
+
+
+def _gain(one: Relaxation) -> str:
+    from aegis.cli.tables import fixed, percent
+
+    proof = "" if one.proven else ", not proven"
+    masks = ", ".join(f"{name} {mask}" for name, mask in one.masks.items())
+    return f"{signed(one.gain)}, to {fixed(one.score)} ({percent(one.kept)} kept){proof}" + (
+        f", with {masks}" if masks else ""
+    )
 
 
 def _front(front: Front, rows: int) -> Iterator[RenderableType]:
