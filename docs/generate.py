@@ -9,6 +9,8 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Iterator
+from enum import Enum
+from itertools import pairwise
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -16,10 +18,36 @@ from pydantic import BaseModel
 from aegis.advisor.search.objectives import LOSSES
 from aegis.masks import MASKS
 from aegis.measures import MEASURES
-from aegis.policy import schema
+from aegis.policy import model, schema
 from aegis.privacy import MODELS
 
 FOLDER = Path(__file__).parent / "reference"
+EXAMPLE = """version: 1
+label: income                       # or {column: price, bins: 5} for a numeric label
+measure: pillai
+privacy:
+  k: 5
+  suppression: 0.02
+  l_diversity: {attribute: occupation, kind: entropy, l: 2}
+attributes:
+  age:
+    role: quasi-identifier
+    masks: [identity, {bucketize: {width: 5}}, {bucketize: {width: 10}}, suppress]
+  education:
+    role: quasi-identifier
+    weight: 2                       # how much it counts in additive measures
+    hierarchy:                      # or a CSV file in ARX format; every level is a candidate
+      higher: {degree: [Bachelors, Masters], other: [Some-college]}
+      school: {finished: [HS-grad], unfinished: [10th, 11th, 12th]}
+  zip:
+    role: quasi-identifier
+    masks: [{blur: {keep: 3}}, {blur: {keep: 2}}, suppress]
+  occupation:
+    role: sensitive
+  ssn:
+    role: identifier
+configurations:                     # optional: an explicit set to rank
+  coarse: {age: {bucketize: {width: 10}}, education: {level: 2}, zip: suppress}"""
 NOTE = "Written by `make docs` from {source}: do not edit.\n"
 
 
@@ -109,6 +137,16 @@ def policy() -> str:
         "0 is the value itself. A quasi-identifier without either may stay or be suppressed. A "
         "configuration may leave out attributes that have one candidate, or `identity` among them.\n"
     )
+    lines += ["```yaml", EXAMPLE, "```\n"]
+    lines += ["## Roles\n", "| role | meaning |", "|---|---|"]
+    lines += [f"| `{role}` | {_cell(doc)} |" for role, doc in _members(model.Role)]
+    lines.append("")
+    lines.append(
+        "A label with an entry among the attributes may carry a role and candidate masks of its own: "
+        "association is then measured between masked attributes and masked label, and as a "
+        "quasi-identifier it forms classes. `unseen: suppress` releases a value that a mask has never "
+        "seen as `*`; `unseen: error` refuses the table and counts them.\n"
+    )
     for title, shape in (
         ("Top level", schema.PolicyShape),
         ("label", schema.LabelShape),
@@ -120,6 +158,15 @@ def policy() -> str:
         ]
         lines.append("")
     return _page(lines)
+
+
+def _members(kind: type[Enum]) -> Iterator[tuple[str, str]]:
+    """Yield value and docstring of the members of an enumeration."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+    assert isinstance(body, ast.ClassDef)
+    for member, doc in pairwise(body.body):
+        if isinstance(member, ast.Assign) and isinstance(doc, ast.Expr):
+            yield ast.literal_eval(member.value), inspect.cleandoc(ast.literal_eval(doc.value))
 
 
 def _fields(shape: type[BaseModel]) -> Iterator[tuple[str, str, str]]:

@@ -12,7 +12,12 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
-    [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs").glob("how-to/*.md")]
+    [
+        ROOT / "README.md",
+        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "docs").glob("how-to/*.md"),
+        *(ROOT / "docs").glob("reference/policy.md"),
+    ]
 )
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 TARGET = re.compile(r"^([a-z]+):", re.MULTILINE)
