@@ -104,7 +104,8 @@ def test_the_registry_describes_every_mask():
     assert MASKS.names() == (
         "identity", "suppress", "bucketize", "equal_width", "quantiles", "round", "top_code",
         "bottom_code", "erase_digits", "truncate", "blur", "keep_frequent", "group", "level",
-        "compose", "tokenise",
+        "compose", "tokenise", "laplace", "geometric", "add_uniform", "scale_uniform",
+        "date_noise", "randomised_response", "pram", "shuffle",
     )  # fmt: skip
     assert [p.name for p in MASKS.get("level").parameters] == ["level"]
 

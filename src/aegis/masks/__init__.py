@@ -9,6 +9,7 @@ from aegis.masks.grouping import Grouping, common_refinement, evaluate, refines,
 from aegis.masks.hierarchy import Hierarchy
 from aegis.masks.intervals import Bucketize, EqualWidth, Quantiles
 from aegis.masks.level import Level
+from aegis.masks.noise import NoiseMask, channel_blocks, privacy_account
 from aegis.masks.numeric import BottomCode, EraseDigits, Round, TopCode
 from aegis.masks.plain import Identity, Suppress
 from aegis.masks.text import Blur
@@ -32,6 +33,7 @@ __all__ = [
     "Level",
     "Mask",
     "MaskType",
+    "NoiseMask",
     "Parameter",
     "Quantiles",
     "Round",
@@ -40,9 +42,11 @@ __all__ = [
     "TopCode",
     "Truncate",
     "ValueCounts",
+    "channel_blocks",
     "common_refinement",
     "evaluate",
     "parse_mask",
+    "privacy_account",
     "refines",
     "same",
     "transform",

@@ -108,6 +108,13 @@ class Mask(ABC):
             The mask has parameters that must be fitted to the data first.
         """
 
+    def told_apart(self, column: ir.Column) -> ir.Value:
+        """Return an expression that is equal for two values just where the mask treats them alike.
+
+        The masked value itself, unless what is shown is drawn at random.
+        """
+        return self.expression(column)
+
     def known(self, column: ir.Column) -> ir.BooleanValue | None:  # noqa: ARG002 - most know all
         """Return the Ibis condition that a value is one that the mask has a rule for.
 

@@ -14,6 +14,8 @@ from aegis.masks.dates import Truncate
 from aegis.masks.hierarchy import Hierarchy
 from aegis.masks.intervals import Bucketize, EqualWidth, Quantiles
 from aegis.masks.level import Level
+from aegis.masks.noise_categories import Pram, RandomisedResponse, Shuffle
+from aegis.masks.noise_numbers import AddUniform, DateNoise, Geometric, Laplace, ScaleUniform
 from aegis.masks.numeric import BottomCode, EraseDigits, Round, TopCode
 from aegis.masks.plain import Identity, Suppress
 from aegis.masks.text import Blur
@@ -100,6 +102,14 @@ for _mask in (
     Level,
     Compose,
     Tokenise,
+    Laplace,
+    Geometric,
+    AddUniform,
+    ScaleUniform,
+    DateNoise,
+    RandomisedResponse,
+    Pram,
+    Shuffle,
 ):
     MASKS.register(MaskType.of(_mask))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from aegis.errors import PolicyError
 from aegis.masks import parameters
 from aegis.masks.base import Kind, Mask, ValueCounts
 from aegis.masks.grouping import transform
@@ -35,6 +36,12 @@ class Compose(Mask):
         masks = tuple(given) if isinstance(given, Iterable) else ()
         if len(masks) < 2 or not all(isinstance(mask, Mask) for mask in masks):
             raise parameters.wrong(self.name, "masks", given, "a list of two or more masks")
+        for mask in masks:
+            if not mask.deterministic:
+                raise PolicyError(
+                    f"Mask {self.name!r} cannot hold {mask.name!r}, which draws what it shows.",
+                    hint="Let the noise mask stand alone.",
+                )
         object.__setattr__(self, "masks", masks)
 
     def spec(self) -> str | dict[str, Any]:

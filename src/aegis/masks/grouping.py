@@ -117,7 +117,7 @@ def _masked(
     table = ibis.memtable(pa.Table.from_arrays([numbers, values], names=["row", "value"]))
     column = table["value"]
     query = table.select(
-        "row", **{f"mask_{i}": mask.expression(column) for i, mask in enumerate(masks)}
+        "row", **{f"mask_{i}": mask.told_apart(column) for i, mask in enumerate(masks)}
     )
     result = connection.to_pyarrow(query)
     returned = result.column("row").to_numpy()

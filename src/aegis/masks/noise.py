@@ -1,0 +1,209 @@
+"""The contract of noise masks: equal values may be shown differently, with stated probabilities.
+
+A noise mask has no expression that an engine could run. It states its *channel* instead: for each
+distinct value of a column the distribution of what is shown, over a finite list of *reports*
+(algorithms.md, "Masking functions"). Expected joints, scores and reconstructions follow from the
+channel without drawing anything; `draw` masks rows, with the same distribution.
+
+Numbers are shown on a grid: the noisy number moves to the nearest grid point, and what falls
+beyond the ends moves to the ends. Both are part of the channel. Null and NaN are shown as they
+are, so that noise never invents or hides a missing value.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from aegis.errors import InternalError
+from aegis.masks import parameters
+from aegis.masks.base import Mask, ValueCounts
+from aegis.privacy import PrivacyAccount, PrivacyLoss
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+MOST_REPORTS = 4096
+"""Most values that a noise mask on numbers or categories may show."""
+_CELLS = 1 << 22
+"""Entries of a channel that are held at once."""
+
+
+@dataclass(frozen=True)
+class NoiseMask(Mask):
+    """A mask that draws what it shows; rows are drawn independently unless it says otherwise."""
+
+    deterministic: ClassVar[bool] = False
+    ordered: ClassVar[bool] = False
+    """Whether neighbouring reports are close values."""
+    exact_randomness: ClassVar[bool] = False
+    """Whether rows are drawn by OpenDP, from the machine's own source of randomness: no seed can
+    bring such a draw back, because whoever knew the seed could take the noise away."""
+
+    def expression(self, column: ir.Column) -> ir.Value:  # noqa: ARG002 - nothing is computed of it
+        """Raise `InternalError`: rows are drawn (`draw`), no engine computes them."""
+        raise InternalError(f"Noise mask {str(self)!r} has no expression; it draws rows.")
+
+    def told_apart(self, column: ir.Column) -> ir.Value:
+        """Return the column itself: any two values may be shown differently."""
+        return column
+
+    @abstractmethod
+    def reports(self, data: ValueCounts) -> pa.Array:
+        """Return everything that may be shown for the values of `data`, shape (R,), null last.
+
+        Raises
+        ------
+        InternalError
+            The mask is not fitted.
+        """
+
+    @abstractmethod
+    def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
+        """Return P(report j | value i), shape (V, R), or the part of it for some values.
+
+        Parameters
+        ----------
+        data
+            Distinct values of the column and their counts, null last.
+        rows
+            Which values the rows are for.
+        """
+
+    @abstractmethod
+    def draw(self, column: pa.Array, random: np.random.Generator) -> pa.Array:
+        """Return what is shown for each row of a column, of the type of `reports`.
+
+        Parameters
+        ----------
+        column
+            Values, shape (n,). A mask that draws row by row gives the same for one column as for
+            its pieces in turn.
+        random
+            Source of randomness, unless the mask has `exact_randomness`.
+        """
+
+    def loss(self, attribute: str) -> PrivacyLoss | None:  # noqa: ARG002 - most promise nothing
+        """Return the local differential privacy that the mask promises; None where it does not."""
+        return None
+
+
+def channel_blocks(
+    mask: NoiseMask, data: ValueCounts, reports: int
+) -> Iterator[tuple[slice, Floats]]:
+    """Yield the channel in blocks of values, so that it is never held as a whole."""
+    size = max(1, _CELLS // max(reports, 1))
+    for start in range(0, len(data.values), size):
+        rows = slice(start, min(start + size, len(data.values)))
+        yield rows, mask.channel(data, rows)
+
+
+def privacy_account(
+    masks: Mapping[str, Mask | None], with_nulls: Mapping[str, int] | None = None
+) -> PrivacyAccount | None:
+    """Return what the noise of a configuration promises; None where nothing promises anything.
+
+    Parameters
+    ----------
+    masks
+        Per released column its mask, None where it is shown as it is.
+    with_nulls
+        Rows that are null, per column: whether a value is missing is shown without noise.
+    """
+    losses, exact = [], []
+    for name, mask in masks.items():
+        loss = mask.loss(name) if isinstance(mask, NoiseMask) else None
+        if loss is None:
+            exact.append(name)
+            continue
+        losses.append(loss)
+        if (with_nulls or {}).get(name):
+            exact.append(f"{name} (whether it is null)")
+    return PrivacyAccount(tuple(losses), tuple(exact)) if losses else None
+
+
+@dataclass(frozen=True)
+class NumberGrid:
+    """Evenly spaced numbers: `start`, `start + step`, ..., `size` of them, exact in decimals."""
+
+    start: Fraction
+    step: Fraction
+    size: int
+
+    @classmethod
+    def between(cls, mask: str, lower: float, upper: float, step: float) -> NumberGrid:
+        """Return the grid from `lower` up to at most `upper`; raise `PolicyError` when too fine."""
+        low, high, by = map(parameters.as_fraction, (lower, upper, step))
+        size = (high - low) // by + 1
+        if size > MOST_REPORTS:
+            raise parameters.wrong(
+                mask,
+                "resolution",
+                step,
+                f"steps that make at most {MOST_REPORTS:,} values from {lower:g} to {upper:g}; "
+                f"this makes {size:,}",
+            )
+        return cls(low, by, int(size))
+
+    @property
+    def whole(self) -> bool:
+        """Whether all points are whole numbers."""
+        return self.start.denominator == 1 and self.step.denominator == 1
+
+    @property
+    def points(self) -> Floats:
+        """The numbers, shape (size,), each the float nearest to its decimal."""
+        scale = int(np.lcm(self.start.denominator, self.step.denominator))
+        first, by = int(self.start * scale), int(self.step * scale)
+        return np.array([(first + by * i) / scale for i in range(self.size)])
+
+    def nearest(self, numbers: Floats) -> Ints:
+        """Return the index of the point nearest to each number; halves go up."""
+        points = self.points
+        cuts = (points[1:] + points[:-1]) / 2
+        return np.searchsorted(cuts, numbers, side="right").astype(np.int64)
+
+
+def nice_step(at_least: float) -> Fraction:
+    """Return the least of 1, 2, 5 times a power of ten that is `at_least` or more."""
+    exponent = int(np.floor(np.log10(at_least))) if at_least > 0 else 0
+    exponent = max(exponent, -parameters.MOST_DIGITS)
+    for factor in (1, 2, 5, 10):
+        step = Fraction(factor) * Fraction(10) ** exponent
+        if step >= Fraction(at_least) * (1 - Fraction(1, 10**9)):
+            return step
+    raise InternalError(f"No step of 1, 2, 5, 10 times 1e{exponent} reaches {at_least}.")
+
+
+def floats(values: pa.Array) -> Floats:
+    """Return a column of numbers as floats, null as NaN."""
+    found: Floats = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return found
+
+
+def take(reports: pa.Array, index: Ints, missing: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+    """Return `reports` at `index`, null where `missing`."""
+    # Built from a buffer: Arrow imports pandas to convert a NumPy array.
+    chosen = np.ascontiguousarray(index, dtype=np.int64)
+    places = pa.Array.from_buffers(pa.int64(), len(chosen), [None, pa.py_buffer(chosen)])
+    found = reports.take(places)
+    if missing is None or not missing.any():
+        return found
+    return pc.if_else(pa.array(missing.tolist(), pa.bool_()), pa.scalar(None, found.type), found)
+
+
+def is_null(values: pa.Array) -> npt.NDArray[np.bool_]:
+    """Return which entries are null (NaN is not), shape (n,)."""
+    found: npt.NDArray[np.bool_] = pc.is_null(values).to_numpy(zero_copy_only=False)
+    return found

@@ -1,0 +1,413 @@
+"""Noise on categories, and the shuffle of a column."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from aegis.errors import DataError, InternalError, PolicyError
+from aegis.masks import parameters
+from aegis.masks.base import SUPPRESSED, Kind, Mask, ValueCounts
+from aegis.masks.mapping import mapped, text_of
+from aegis.masks.noise import MOST_REPORTS, Floats, Ints, NoiseMask, is_null, take
+from aegis.privacy import PrivacyLoss
+
+CATEGORIES = frozenset({Kind.TEXT, Kind.INTEGER, Kind.BOOLEAN})
+_TYPES = {Kind.TEXT: str, Kind.INTEGER: int, Kind.BOOLEAN: bool}
+Value = str | int | bool
+
+
+@dataclass(frozen=True)
+class CategoryNoise(NoiseMask):
+    """Shows one of a list of values in place of each; null stays null.
+
+    A value that the list lacks is unknown: `known` finds it, and it is shown as "*", or null
+    where the column is no text.
+    """
+
+    fits: ClassVar[frozenset[Kind]] = CATEGORIES
+
+    @abstractmethod
+    def categories(self) -> tuple[Value, ...]:
+        """Return the values that may be shown; raise `InternalError` when not fitted."""
+
+    @abstractmethod
+    def transitions(self) -> Floats:
+        """Return P(value j shown | value i), shape (K, K), in the order of the categories."""
+
+    def output_kind(self, kind: Kind) -> Kind:
+        """Return `kind`: the values are those of the column."""
+        return kind
+
+    def check(self, kind: Kind, attribute: str) -> None:
+        """Raise `PolicyError` when the mask or its list of values does not fit the column."""
+        super().check(kind, attribute)
+        if self.fitted and type(self.categories()[0]) is not _TYPES[kind]:
+            raise PolicyError(
+                f"Mask {self.name!r} of attribute {attribute!r} lists "
+                f"{self.categories()[0]!r}, which is no value of a column of {kind}.",
+                hint="Write text in quotes, whole numbers and booleans without.",
+            )
+
+    def known(self, column: Any) -> Any:
+        """Return the Ibis condition that a value is null or among the categories."""
+        import ibis
+
+        covered = {str(text_of(value)): True for value in self.categories()}
+        return column.isnull() | mapped(column, covered, ibis.literal(False))
+
+    def reports(self, data: ValueCounts) -> pa.Array:
+        """Return the categories, then what unknown values show, and null where it may show."""
+        return self._shown(data.values)
+
+    def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
+        """Return the transition probabilities; unknown values show "*" or null, null shows null."""
+        shown = self._shown(data.values)
+        size = len(self.categories())
+        codes, missing = self._codes(data.values)
+        codes, missing = codes[rows], missing[rows]
+        found = np.zeros((len(codes), len(shown)))
+        inside = codes >= 0
+        found[inside, :size] = self.transitions()[codes[inside]]
+        if len(shown) > size:
+            found[~inside & ~missing, size] = 1.0
+            found[missing, -1] = 1.0
+        return found
+
+    def draw(self, column: pa.Array, random: np.random.Generator) -> pa.Array:
+        """Return a value for each row, drawn from the row of the channel that its value has."""
+        codes, missing = self._codes(column)
+        inside = codes >= 0
+        shown = self._shown(column)
+        index = np.full(len(codes), len(self.categories()), dtype=np.int64)
+        drawn = self.drawn(np.where(inside, codes, 0), random)
+        index[inside] = drawn[inside]
+        return take(shown, np.minimum(index, len(shown) - 1), missing)
+
+    def drawn(self, codes: Ints, random: np.random.Generator) -> Ints:
+        """Return the category shown for each category, by one uniform number per row."""
+        below = np.cumsum(self.transitions(), axis=1)
+        uniform = random.random(len(codes))
+        last = below.shape[1] - 1
+        found = np.empty(len(codes), dtype=np.int64)
+        for code in np.unique(codes):
+            rows = codes == code
+            found[rows] = np.searchsorted(below[code], uniform[rows], side="right")
+        shown: Ints = np.minimum(found, last)
+        return shown
+
+    def _shown(self, values: pa.Array) -> pa.Array:
+        """Return the categories, "*" where text is unknown, and null where it may show."""
+        dtype = _wide(values.type)
+        codes, missing = self._codes(values)
+        unknown = bool(((codes < 0) & ~missing).any())
+        extra: list[Any] = [SUPPRESSED] if unknown and _is_text(dtype) else []
+        if missing.any() or (unknown and not extra):
+            extra.append(None)
+        return pa.array([*self.categories(), *extra], dtype)
+
+    def _codes(self, values: pa.Array) -> tuple[Ints, npt.NDArray[np.bool_]]:
+        """Return the category of each value, -1 for null and for unknown ones, and what is null."""
+        dtype = _wide(values.type)
+        listed = pa.array(list(self.categories()), dtype)
+        codes = pc.index_in(values.cast(dtype), value_set=listed).fill_null(-1)
+        return codes.to_numpy(zero_copy_only=False).astype(np.int64), is_null(values)
+
+
+@dataclass(frozen=True)
+class RandomisedResponse(CategoryNoise):
+    """Randomised response: the true value with some probability, else another one.
+
+    With `epsilon`, the value is shown with probability e^epsilon / (e^epsilon + K - 1) among K
+    values, drawn by OpenDP: epsilon-local differential privacy, provided the list of values was
+    not taken from the data (write `values`). With `keep`, a value is kept with that probability
+    and otherwise drawn uniformly from all, its own included, from a seed: nothing is promised.
+
+    References: Warner, Journal of the American Statistical Association 60, 1965; Kairouz, Bonawitz
+    and Ramage, ICML 2016, equation 2.
+    """
+
+    name: ClassVar[str] = "randomised_response"
+    summary: ClassVar[str] = "Shows the value with some probability, else one drawn at random."
+    example: ClassVar[str] = "{randomised_response: {epsilon: 2, values: [low, medium, high]}}"
+
+    epsilon: int | float | None = field(
+        default=None, metadata={"doc": "privacy loss per row, above 0 (or give keep); extra: dp"}
+    )
+    keep: int | float | None = field(
+        default=None, metadata={"doc": "probability that a value stays, 0 to 1 (or give epsilon)"}
+    )
+    values: tuple[Value, ...] | None = field(
+        default=None, metadata={"doc": "all values; by default those of the data"}
+    )
+
+    def __post_init__(self) -> None:
+        if (self.epsilon is None) == (self.keep is None):
+            given = "neither" if self.epsilon is None else "both"
+            raise PolicyError(
+                f"Mask {self.name!r} takes 'epsilon' or 'keep'; {given} given.",
+                hint="For example {randomised_response: {epsilon: 2}}.",
+            )
+        if self.epsilon is not None:
+            parameters.number(self.name, "epsilon", self.epsilon, positive=True)
+        if self.keep is not None:
+            _probability(self.name, "keep", self.keep)
+        if self.values is not None:
+            object.__setattr__(self, "values", _listed(self.name, self.values))
+
+    @property
+    def fitted(self) -> bool:
+        """Whether the values are known."""
+        return self.values is not None
+
+    @property
+    def exact_randomness(self) -> bool:  # type: ignore[override]
+        """Whether OpenDP draws the rows."""
+        return self.epsilon is not None
+
+    def fit(self, data: ValueCounts) -> Mask:
+        """Return the mask with the distinct values of the data."""
+        return self if self.fitted else replace(self, values=_distinct(self.name, data)[0])
+
+    def categories(self) -> tuple[Value, ...]:
+        """Return the values."""
+        if self.values is None:
+            raise InternalError(f"Mask {str(self)!r} has not been fitted.")
+        return self.values
+
+    def transitions(self) -> Floats:
+        """Return the matrix of randomised response."""
+        from aegis.reconstruction import randomised_response_channel
+
+        return randomised_response_channel(
+            len(self.categories()), epsilon=self.epsilon, keep=self.keep
+        )
+
+    def drawn(self, codes: Ints, random: np.random.Generator) -> Ints:
+        """Return the category shown for each category."""
+        if self.epsilon is None:
+            return super().drawn(codes, random)
+        size = len(self.categories())
+        if size == 1:
+            return codes
+        from aegis.masks.noise_opendp import randomised_response
+
+        return randomised_response(codes, size, 1 / (1 + (size - 1) * math.exp(-self.epsilon)))
+
+    def loss(self, attribute: str) -> PrivacyLoss | None:
+        """Return epsilon, where it is given."""
+        if self.epsilon is None:
+            return None
+        return PrivacyLoss(attribute, float(self.epsilon), mechanism=self.name)
+
+
+@dataclass(frozen=True)
+class Pram(CategoryNoise):
+    """Post-randomisation (PRAM): values change by a transition matrix, one row per true value.
+
+    With `keep`, a value stays with that probability and is otherwise drawn from the shares of the
+    values in the data, its own included: the expected distribution of the column is unchanged
+    (invariant PRAM). Nothing is promised in the sense of differential privacy.
+
+    Reference: Gouweleeuw, Kooiman, Willenborg and de Wolf, Post randomisation for statistical
+    disclosure control, Journal of Official Statistics 14, 1998.
+    """
+
+    name: ClassVar[str] = "pram"
+    summary: ClassVar[str] = "Changes categories by a transition matrix."
+    example: ClassVar[str] = "{pram: {values: [single, married], matrix: [[0.9, 0.1], [0.2, 0.8]]}}"
+
+    keep: int | float | None = field(
+        default=None, metadata={"doc": "probability that a value stays, 0 to 1 (or give matrix)"}
+    )
+    values: tuple[Value, ...] | None = field(
+        default=None, metadata={"doc": "the values in the order of the matrix"}
+    )
+    matrix: tuple[tuple[float, ...], ...] | None = field(
+        default=None,
+        metadata={
+            "doc": "probabilities of the values shown, one row per true value (or give keep)"
+        },
+    )
+    shares: tuple[float, ...] | None = field(
+        default=None, metadata={"doc": "with keep: share of each value; fitted when left out"}
+    )
+
+    def __post_init__(self) -> None:
+        if (self.matrix is None) == (self.keep is None):
+            given = "neither" if self.keep is None else "both"
+            raise PolicyError(
+                f"Mask {self.name!r} takes 'keep' or 'matrix'; {given} given.",
+                hint=f"For example {{pram: {{keep: 0.8}}}} or {self.example}.",
+            )
+        if self.values is not None:
+            object.__setattr__(self, "values", _listed(self.name, self.values))
+        if self.keep is not None:
+            _probability(self.name, "keep", self.keep)
+            self._check_shares()
+        else:
+            self._check_matrix()
+
+    def _check_shares(self) -> None:
+        if (self.values is None) != (self.shares is None):
+            raise PolicyError(
+                f"Mask {self.name!r} with 'keep' takes 'values' and 'shares' together; one given.",
+                hint="Leave both out: they are then taken from the data.",
+            )
+        if self.shares is not None:
+            rows = _matrix(self.name, "shares", [self.shares], len(self.values or ()))
+            object.__setattr__(self, "shares", rows[0])
+
+    def _check_matrix(self) -> None:
+        if self.values is None:
+            raise PolicyError(
+                f"Mask {self.name!r} with 'matrix' lacks 'values', which its rows belong to.",
+                hint=f"For example {self.example}.",
+            )
+        if self.shares is not None:
+            raise PolicyError(
+                f"Mask {self.name!r}: 'shares' belongs to 'keep', not to 'matrix'.",
+                hint="Leave it out.",
+            )
+        size = len(self.values)
+        rows = _matrix(self.name, "matrix", self.matrix, size)
+        if len(rows) != size:
+            raise parameters.wrong(self.name, "matrix", self.matrix, f"{size} rows, one per value")
+        object.__setattr__(self, "matrix", rows)
+
+    @property
+    def fitted(self) -> bool:
+        """Whether values and probabilities are known."""
+        return self.values is not None
+
+    def fit(self, data: ValueCounts) -> Mask:
+        """Return the mask with the values of the data and their shares."""
+        if self.fitted:
+            return self
+        values, counts = _distinct(self.name, data)
+        shares = counts / counts.sum()
+        return replace(self, values=values, shares=tuple(shares.tolist()))
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters as a policy writes them, the matrix as lists."""
+        shown = super().parameters()
+        if self.matrix is not None:
+            shown["matrix"] = [list(row) for row in self.matrix]
+        return shown
+
+    def categories(self) -> tuple[Value, ...]:
+        """Return the values."""
+        if self.values is None:
+            raise InternalError(f"Mask {str(self)!r} has not been fitted.")
+        return self.values
+
+    def transitions(self) -> Floats:
+        """Return the transition matrix."""
+        from aegis.reconstruction import pram_channel
+
+        if self.matrix is not None:
+            return pram_channel(self.matrix)
+        shares, keep = np.array(self.shares or ()), float(self.keep or 0.0)
+        return pram_channel(keep * np.eye(len(shares)) + (1 - keep) * shares[None, :])
+
+
+@dataclass(frozen=True)
+class Shuffle(NoiseMask):
+    """Shuffles the column, null included: every value is released, none beside its own row.
+
+    The column's distribution stays exactly; what it says of the label and of other columns is
+    lost. All rows of a release are shuffled together.
+    """
+
+    name: ClassVar[str] = "shuffle"
+    summary: ClassVar[str] = "Shuffles the values of the column among the rows."
+    fits: ClassVar[frozenset[Kind]] = frozenset(Kind)
+    example: ClassVar[str] = "shuffle"
+
+    def output_kind(self, kind: Kind) -> Kind:
+        """Return `kind`: the values are those of the column."""
+        return kind
+
+    def reports(self, data: ValueCounts) -> pa.Array:
+        """Return the values themselves."""
+        return data.values
+
+    def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
+        """Return the share of each value, in every row."""
+        shares = data.counts / max(int(data.counts.sum()), 1)
+        return np.tile(shares, (len(range(*rows.indices(len(data.values)))), 1))
+
+    def draw(self, column: pa.Array, random: np.random.Generator) -> pa.Array:
+        """Return the rows in another order, each order equally likely."""
+        return take(column, random.permutation(len(column)))
+
+
+def _wide(dtype: pa.DataType) -> pa.DataType:
+    """Return a type that holds every value that a policy may list."""
+    return pa.int64() if pa.types.is_integer(dtype) else dtype
+
+
+def _is_text(dtype: pa.DataType) -> bool:
+    return bool(pa.types.is_string(dtype) or pa.types.is_large_string(dtype))
+
+
+def _probability(mask: str, parameter: str, given: object) -> None:
+    if not 0 <= parameters.number(mask, parameter, given) <= 1:
+        raise parameters.wrong(mask, parameter, given, "a number from 0 to 1")
+
+
+def _listed(mask: str, given: object) -> tuple[Value, ...]:
+    """Return distinct values of one type, at most as many as may be shown."""
+    allowed = (
+        f"a list of 1 to {MOST_REPORTS:,} different values, all text, all whole or all boolean"
+    )
+    if isinstance(given, str) or not isinstance(given, list | tuple):
+        raise parameters.wrong(mask, "values", given, allowed)
+    values = tuple(given)
+    kinds = {type(value) for value in values}
+    if len(kinds) != 1 or not kinds <= {str, int, bool}:
+        raise parameters.wrong(mask, "values", given, allowed)
+    if len(set(values)) < len(values) or len(values) > MOST_REPORTS:
+        raise parameters.wrong(mask, "values", given, allowed)
+    return values
+
+
+def _matrix(mask: str, parameter: str, given: Any, columns: int) -> tuple[tuple[float, ...], ...]:
+    """Return rows of probabilities; raise `PolicyError` for the first that is no distribution."""
+    rows: list[tuple[float, ...]] = []
+    if isinstance(given, str) or not isinstance(given, list | tuple):
+        raise parameters.wrong(mask, parameter, given, "a list of rows")
+    for number, row in enumerate(given, 1):
+        allowed = f"row {number}: {columns} probabilities that sum to one"
+        if isinstance(row, str) or not isinstance(row, list | tuple) or len(row) != columns:
+            raise parameters.wrong(mask, parameter, row, allowed)
+        checked = [float(parameters.number(mask, parameter, p)) for p in row]
+        if min(checked) < 0 or abs(math.fsum(checked) - 1) > 1e-9:
+            raise parameters.wrong(mask, parameter, list(row), allowed)
+        rows.append(tuple(checked))
+    return tuple(rows)
+
+
+def _distinct(mask: str, data: ValueCounts) -> tuple[tuple[Value, ...], npt.NDArray[np.int64]]:
+    """Return the values that are not null and the rows of each."""
+    present = ~is_null(data.values)
+    values = tuple(data.values.drop_null().to_pylist())
+    if not values:
+        raise DataError(
+            f"Mask {mask!r} has no values to choose from: the column is null in every row.",
+            hint="Give `values`, or suppress the column.",
+        )
+    if len(values) > MOST_REPORTS:
+        raise DataError(
+            f"Mask {mask!r} would choose among {len(values):,} values; at most {MOST_REPORTS:,} "
+            "are allowed.",
+            hint="Group or blur the column before, or use `shuffle`.",
+        )
+    return values, data.counts[present]

@@ -1,0 +1,547 @@
+"""Noise on numbers and dates, shown on a grid."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from aegis.errors import InternalError, PolicyError
+from aegis.masks import parameters
+from aegis.masks.base import Kind, Mask, ValueCounts
+from aegis.masks.intervals import NUMERIC
+from aegis.masks.noise import Floats, Ints, NoiseMask, NumberGrid, floats, is_null, nice_step, take
+from aegis.privacy import PrivacyLoss
+
+STEPS = 200
+"""Steps of the grid between the bounds where a policy gives no resolution."""
+MOST_DAYS = 100_000
+"""Most days that a noise mask on dates may show."""
+
+
+@dataclass(frozen=True)
+class GridNoise(NoiseMask):
+    """Noise on numbers: the noisy number moves to the nearest point of a grid.
+
+    Null and NaN stay. Whole numbers stay whole where the grid is whole; all else becomes a 64-bit
+    float. Infinities count as the nearer end of the grid.
+    """
+
+    fits: ClassVar[frozenset[Kind]] = NUMERIC
+    ordered: ClassVar[bool] = True
+
+    @abstractmethod
+    def grid(self) -> NumberGrid:
+        """Return the grid; raise `InternalError` when the mask is not fitted."""
+
+    @abstractmethod
+    def spread(self, numbers: Floats, points: Floats) -> Floats:
+        """Return P(point j | number i), shape (V, R), for finite numbers."""
+
+    @abstractmethod
+    def noisy(self, numbers: Floats, random: np.random.Generator) -> Floats:
+        """Return each finite number with noise added."""
+
+    def output_kind(self, kind: Kind) -> Kind:
+        """Return `kind` where the grid keeps it, else a number."""
+        whole = not self.fitted or self.grid().whole
+        return kind if whole else Kind.NUMBER
+
+    def reports(self, data: ValueCounts) -> pa.Array:
+        """Return the grid, then NaN and null where the data holds them."""
+        numbers, null = floats(data.values), is_null(data.values)
+        shown = self._points(data.values.type)
+        if (np.isnan(numbers) & ~null).any():
+            shown = pa.concat_arrays([shown, pa.array([float("nan")], shown.type)])
+        if null.any():
+            shown = pa.concat_arrays([shown, pa.nulls(1, shown.type)])
+        return shown
+
+    def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
+        """Return P(report | value); null and NaN are shown as they are."""
+        points = self.grid().points
+        every, missing = floats(data.values), is_null(data.values)
+        not_number = np.isnan(every) & ~missing
+        extra = int(not_number.any()) + int(missing.any())
+        numbers = every[rows]
+        known = ~np.isnan(numbers)
+        found = np.zeros((len(numbers), len(points) + extra))
+        if known.any():
+            found[known, : len(points)] = self.spread(self._bounded(numbers[known]), points)
+        if not_number.any():
+            found[not_number[rows], len(points)] = 1.0
+        if missing.any():
+            found[missing[rows], -1] = 1.0
+        return found
+
+    def draw(self, column: pa.Array, random: np.random.Generator) -> pa.Array:
+        """Return the grid point nearest to each noisy number."""
+        numbers, missing = floats(column), is_null(column)
+        unknown = np.isnan(numbers)
+        noisy = self.noisy(self._bounded(np.where(unknown, 0.0, numbers)), random)
+        index = self.grid().nearest(noisy)
+        shown = self._points(column.type)
+        if (unknown & ~missing).any():
+            index[unknown] = len(shown)
+            shown = pa.concat_arrays([shown, pa.array([float("nan")], shown.type)])
+        return take(shown, index, missing)
+
+    def _bounded(self, numbers: Floats) -> Floats:
+        """Return numbers with infinities at the ends of the grid."""
+        points = self.grid().points
+        return np.nan_to_num(numbers, posinf=points[-1], neginf=points[0])
+
+    def _points(self, dtype: pa.DataType) -> pa.Array:
+        points = self.grid().points
+        if pa.types.is_integer(dtype) and self.grid().whole:
+            return pa.array([int(p) for p in points], pa.int64())
+        return pa.array(points.tolist(), pa.float64())
+
+
+@dataclass(frozen=True)
+class Laplace(GridNoise):
+    """Laplace noise of scale sensitivity / epsilon, drawn by OpenDP; bounds do not see the data.
+
+    A value beyond the bounds counts as the bound. With the default sensitivity, upper - lower,
+    each row is epsilon-locally differentially private: any two values show any report with
+    probabilities at most e^epsilon apart. A smaller sensitivity gives epsilon to values that far
+    apart only; the account then charges epsilon (upper - lower) / sensitivity for the row.
+
+    References: Dwork, McSherry, Nissim and Smith, TCC 2006; Kasiviswanathan et al., SIAM Journal
+    on Computing 40, 2011 (local model).
+    """
+
+    name: ClassVar[str] = "laplace"
+    summary: ClassVar[str] = "Adds Laplace noise with a stated epsilon, by OpenDP (extra: dp)."
+    example: ClassVar[str] = "{laplace: {epsilon: 2, lower: 17, upper: 90}}"
+    exact_randomness: ClassVar[bool] = True
+
+    epsilon: int | float = field(metadata={"doc": "privacy loss per row, above 0"})
+    lower: int | float = field(metadata={"doc": "least number shown, chosen without the data"})
+    upper: int | float = field(metadata={"doc": "greatest number shown, chosen without the data"})
+    sensitivity: int | float | None = field(
+        default=None,
+        metadata={"doc": "distance that epsilon speaks of; by default upper - lower"},
+    )
+    resolution: int | float | None = field(
+        default=None,
+        metadata={"doc": f"step of the grid; by default about {STEPS} steps, whole for integers"},
+    )
+
+    def __post_init__(self) -> None:
+        _check_bounds(self.name, self.lower, self.upper)
+        _check_scale(self.name, self.epsilon, self.sensitivity, self.upper - self.lower)
+        if self.resolution is not None:
+            parameters.exact(self.name, "resolution", self.resolution, positive=True)
+            self.grid()
+
+    @property
+    def fitted(self) -> bool:
+        """Whether the resolution is known."""
+        return self.resolution is not None
+
+    def fit(self, data: ValueCounts) -> Mask:
+        """Return the mask with its resolution, which depends on the bounds and the kind alone."""
+        if self.fitted:
+            return self
+        step = nice_step((self.upper - self.lower) / STEPS)
+        if data.kind is Kind.INTEGER:
+            step = max(step, parameters.as_fraction(1))
+        return replace(self, resolution=parameters.plain(step))
+
+    def grid(self) -> NumberGrid:
+        """Return the grid from lower to upper."""
+        if self.resolution is None:
+            raise InternalError(f"Mask {str(self)!r} has not been fitted.")
+        return NumberGrid.between(self.name, self.lower, self.upper, self.resolution)
+
+    def spread(self, numbers: Floats, points: Floats) -> Floats:
+        """Return the channel of clipped Laplace noise on the grid."""
+        from aegis.reconstruction import laplace_channel
+
+        return laplace_channel(
+            np.clip(numbers, self.lower, self.upper),
+            points,
+            epsilon=self.epsilon,
+            sensitivity=self._sensitivity,
+        )
+
+    def noisy(self, numbers: Floats, random: np.random.Generator) -> Floats:  # noqa: ARG002
+        """Return the numbers with noise from OpenDP, whose randomness takes no seed."""
+        from aegis.masks.noise_opendp import laplace
+
+        bounded = np.clip(numbers, float(self.lower), float(self.upper))
+        return laplace(bounded, self._sensitivity / self.epsilon)
+
+    def loss(self, attribute: str) -> PrivacyLoss:
+        """Return the loss of one row over the whole width of the bounds."""
+        return _row_loss(self.name, attribute, self.epsilon, self._sensitivity, self._width)
+
+    @property
+    def _width(self) -> float:
+        return float(self.upper - self.lower)
+
+    @property
+    def _sensitivity(self) -> float:
+        return self._width if self.sensitivity is None else float(self.sensitivity)
+
+
+@dataclass(frozen=True)
+class Geometric(GridNoise):
+    """Two-sided geometric noise on whole numbers, drawn by OpenDP; bounds do not see the data.
+
+    The discrete form of `laplace`, on every whole number from lower to upper; sensitivity and
+    account are as there.
+
+    Reference: Ghosh, Roughgarden and Sundararajan, Universally utility-maximizing privacy
+    mechanisms, SIAM Journal on Computing 41, 2012.
+    """
+
+    name: ClassVar[str] = "geometric"
+    summary: ClassVar[str] = "Adds geometric noise to whole numbers, by OpenDP (extra: dp)."
+    fits: ClassVar[frozenset[Kind]] = frozenset({Kind.INTEGER})
+    example: ClassVar[str] = "{geometric: {epsilon: 2, lower: 17, upper: 90}}"
+    exact_randomness: ClassVar[bool] = True
+
+    epsilon: int | float = field(metadata={"doc": "privacy loss per row, above 0"})
+    lower: int = field(metadata={"doc": "least number shown, chosen without the data"})
+    upper: int = field(metadata={"doc": "greatest number shown, chosen without the data"})
+    sensitivity: int | float | None = field(
+        default=None,
+        metadata={"doc": "distance that epsilon speaks of; by default upper - lower"},
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("lower", "upper"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise parameters.wrong(self.name, name, value, "a whole number")
+        _check_bounds(self.name, self.lower, self.upper)
+        _check_scale(self.name, self.epsilon, self.sensitivity, self.upper - self.lower)
+        self.grid()
+
+    def grid(self) -> NumberGrid:
+        """Return every whole number from lower to upper."""
+        return NumberGrid.between(self.name, self.lower, self.upper, 1)
+
+    def spread(self, numbers: Floats, points: Floats) -> Floats:  # noqa: ARG002 - all whole numbers
+        """Return the channel of clipped geometric noise."""
+        from aegis.reconstruction import geometric_channel
+
+        return geometric_channel(
+            np.clip(numbers, self.lower, self.upper),
+            self.lower,
+            self.upper,
+            epsilon=self.epsilon,
+            sensitivity=self._sensitivity,
+        )
+
+    def noisy(self, numbers: Floats, random: np.random.Generator) -> Floats:  # noqa: ARG002
+        """Return the numbers with noise from OpenDP, whose randomness takes no seed."""
+        from aegis.masks.noise_opendp import geometric
+
+        bounded = np.clip(numbers, self.lower, self.upper).astype(np.int64)
+        return geometric(bounded, self._sensitivity / self.epsilon).astype(np.float64)
+
+    def loss(self, attribute: str) -> PrivacyLoss:
+        """Return the loss of one row over the whole width of the bounds."""
+        width = float(self.upper - self.lower)
+        return _row_loss(self.name, attribute, self.epsilon, self._sensitivity, width)
+
+    @property
+    def _sensitivity(self) -> float:
+        return float(self.upper - self.lower if self.sensitivity is None else self.sensitivity)
+
+
+class UniformNoise(GridNoise):
+    """Uniform noise on a grid that is laid over the data when the mask is fitted.
+
+    The parameters are fields of the masks themselves, so that each lists its own first.
+    """
+
+    resolution: int | float | None
+    lower: int | float | None
+    upper: int | float | None
+
+    @abstractmethod
+    def widths(self, numbers: Floats) -> Floats:
+        """Return how far the noise may move each number."""
+
+    def _check_grid(self) -> None:
+        if self.resolution is not None:
+            parameters.exact(self.name, "resolution", self.resolution, positive=True)
+        if (self.lower is None) != (self.upper is None):
+            raise PolicyError(
+                f"Mask {self.name!r} takes 'lower' and 'upper' together; one given.",
+                hint="Give both, or neither: they are then taken from the data.",
+            )
+        if self.lower is not None and self.upper is not None:
+            _check_bounds(self.name, self.lower, self.upper, empty=True)
+        if self.fitted:
+            self.grid()
+
+    @property
+    def fitted(self) -> bool:
+        """Whether the grid is known."""
+        return self.resolution is not None and self.lower is not None
+
+    def fit(self, data: ValueCounts) -> Mask:
+        """Return the mask with its grid: as wide as the noisy data, about 200 steps."""
+        if self.fitted:
+            return self
+        numbers = floats(data.values)
+        numbers = numbers[np.isfinite(numbers)]
+        if not len(numbers):
+            numbers = np.zeros(1)
+        reach = self.widths(numbers)
+        low = float((numbers - reach).min()) if self.lower is None else float(self.lower)
+        high = float((numbers + reach).max()) if self.upper is None else float(self.upper)
+        if self.resolution is None:
+            typical = float(np.median(reach)) or high - low
+            # Fine enough for the noise, as far as the range allows.
+            least = max(min((high - low) / STEPS, typical / 2), (high - low) / (8 * STEPS))
+            step = nice_step(least) if least > 0 else parameters.as_fraction(1)
+            if data.kind is Kind.INTEGER:
+                step = max(step, parameters.as_fraction(1))
+        else:
+            step = parameters.as_fraction(self.resolution)
+        first = parameters.as_fraction(low) // step * step if self.lower is None else None
+        last = -(-parameters.as_fraction(high) // step) * step if self.upper is None else None
+        fitted: dict[str, Any] = {
+            "resolution": parameters.plain(step),
+            "lower": self.lower if first is None else parameters.plain(first),
+            "upper": self.upper if last is None else parameters.plain(last),
+        }
+        return replace(self, **fitted)
+
+    def grid(self) -> NumberGrid:
+        """Return the grid from lower to upper."""
+        if self.resolution is None or self.lower is None or self.upper is None:
+            raise InternalError(f"Mask {str(self)!r} has not been fitted.")
+        return NumberGrid.between(self.name, self.lower, self.upper, self.resolution)
+
+    def noisy(self, numbers: Floats, random: np.random.Generator) -> Floats:
+        """Return the numbers with uniform noise added, one draw per number."""
+        return numbers + self.widths(numbers) * random.uniform(-1.0, 1.0, len(numbers))
+
+
+@dataclass(frozen=True)
+class AddUniform(UniformNoise):
+    """Adds U[-amount, amount] (the absolute noise of the AEGIS paper); no differential privacy.
+
+    A report tells that the value is within `amount`, give or take a grid step.
+    """
+
+    name: ClassVar[str] = "add_uniform"
+    summary: ClassVar[str] = "Adds uniform noise of at most an amount."
+    example: ClassVar[str] = "{add_uniform: {amount: 5}}"
+
+    amount: int | float = field(metadata={"doc": "most that is added or taken away, above 0"})
+    resolution: int | float | None = field(
+        default=None, metadata={"doc": "step of the grid of shown numbers; fitted when left out"}
+    )
+    lower: int | float | None = field(
+        default=None, metadata={"doc": "least number shown; fitted when left out"}
+    )
+    upper: int | float | None = field(
+        default=None, metadata={"doc": "greatest number shown; fitted when left out"}
+    )
+
+    def __post_init__(self) -> None:
+        parameters.exact(self.name, "amount", self.amount, positive=True)
+        self._check_grid()
+
+    def widths(self, numbers: Floats) -> Floats:
+        """Return the amount for every number."""
+        return np.full(len(numbers), float(self.amount))
+
+    def spread(self, numbers: Floats, points: Floats) -> Floats:
+        """Return the channel of absolute uniform noise."""
+        from aegis.reconstruction import absolute_uniform_channel
+
+        return absolute_uniform_channel(numbers, points, amount=float(self.amount))
+
+
+@dataclass(frozen=True)
+class ScaleUniform(UniformNoise):
+    """Multiplies by 1 + U[-ratio, ratio] (the relative noise of the AEGIS paper); not private.
+
+    0 stays 0; a report tells the value up to the ratio, give or take a grid step.
+    """
+
+    name: ClassVar[str] = "scale_uniform"
+    summary: ClassVar[str] = "Multiplies by a uniform factor around 1."
+    example: ClassVar[str] = "{scale_uniform: {ratio: 0.1}}"
+
+    ratio: int | float = field(metadata={"doc": "most that is added or taken away, as a share"})
+    resolution: int | float | None = field(
+        default=None, metadata={"doc": "step of the grid of shown numbers; fitted when left out"}
+    )
+    lower: int | float | None = field(
+        default=None, metadata={"doc": "least number shown; fitted when left out"}
+    )
+    upper: int | float | None = field(
+        default=None, metadata={"doc": "greatest number shown; fitted when left out"}
+    )
+
+    def __post_init__(self) -> None:
+        parameters.exact(self.name, "ratio", self.ratio, positive=True)
+        self._check_grid()
+
+    def widths(self, numbers: Floats) -> Floats:
+        """Return the ratio of each number's size."""
+        return np.abs(numbers) * float(self.ratio)
+
+    def spread(self, numbers: Floats, points: Floats) -> Floats:
+        """Return the channel of relative uniform noise."""
+        from aegis.reconstruction import relative_uniform_channel
+
+        return relative_uniform_channel(numbers, points, ratio=float(self.ratio))
+
+
+@dataclass(frozen=True)
+class DateNoise(NoiseMask):
+    """Moves a date by a whole number of days, uniform in -days..days; no differential privacy.
+
+    A time of day is dropped. Days beyond the bounds, which are fitted to the data where they are
+    left out, are shown as the bound. Null stays null.
+    """
+
+    name: ClassVar[str] = "date_noise"
+    summary: ClassVar[str] = "Moves a date by up to so many days."
+    fits: ClassVar[frozenset[Kind]] = frozenset({Kind.DATE})
+    example: ClassVar[str] = "{date_noise: {days: 14}}"
+    ordered: ClassVar[bool] = True
+
+    days: int = field(metadata={"doc": "most days that a date moves, 1 to 36500"})
+    lower: str | None = field(
+        default=None, metadata={"doc": "first day shown (ISO 8601); fitted when left out"}
+    )
+    upper: str | None = field(
+        default=None, metadata={"doc": "last day shown (ISO 8601); fitted when left out"}
+    )
+
+    def __post_init__(self) -> None:
+        parameters.whole(self.name, "days", self.days, at_least=1, at_most=36_500)
+        if (self.lower is None) != (self.upper is None):
+            raise PolicyError(
+                f"Mask {self.name!r} takes 'lower' and 'upper' together; one given.",
+                hint="Give both, or neither: they are then taken from the data.",
+            )
+        for name in ("lower", "upper"):
+            given: Any = getattr(self, name)
+            if isinstance(given, date):  # YAML reads an unquoted day as a date
+                object.__setattr__(self, name, given.isoformat()[:10])
+            elif given is not None:
+                _day(self.name, name, given)
+        if self.fitted:
+            first, last = self._ends()
+            if not 0 <= last - first < MOST_DAYS:
+                raise parameters.wrong(
+                    self.name,
+                    "upper",
+                    self.upper,
+                    f"a day from {self.lower} on, within {MOST_DAYS:,} days",
+                )
+
+    @property
+    def fitted(self) -> bool:
+        """Whether the bounds are known."""
+        return self.lower is not None
+
+    def fit(self, data: ValueCounts) -> Mask:
+        """Return the mask with bounds as wide as the moved dates."""
+        if self.fitted:
+            return self
+        numbers = _day_numbers(data.values)[~is_null(data.values)]
+        low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
+        first, last = _EPOCH + timedelta(low - self.days), _EPOCH + timedelta(high + self.days)
+        return replace(self, lower=first.isoformat(), upper=last.isoformat())
+
+    def output_kind(self, kind: Kind) -> Kind:
+        """Return `kind`: dates stay dates."""
+        return kind
+
+    def reports(self, data: ValueCounts) -> pa.Array:
+        """Return every day from lower to upper, and null where the data holds it."""
+        days = self._days()
+        return pa.concat_arrays([days, pa.nulls(1, days.type)]) if data.values.null_count else days
+
+    def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
+        """Return 1 / (2 days + 1) on each day within reach, what lies beyond on the bounds."""
+        first, last = self._ends()
+        every = is_null(data.values)
+        missing, numbers = every[rows], _day_numbers(data.values)[rows]
+        size = last - first + 1
+        found = np.zeros((len(numbers), size + int(every.any())))
+        share = 1.0 / (2 * self.days + 1)
+        for i, day in enumerate(numbers.tolist()):
+            if missing[i]:
+                found[i, -1] = 1.0
+                continue
+            reach = np.clip(np.arange(day - self.days, day + self.days + 1), first, last) - first
+            found[i, :size] = np.bincount(reach, minlength=size) * share
+        return found
+
+    def draw(self, column: pa.Array, random: np.random.Generator) -> pa.Array:
+        """Return each date moved by its own draw."""
+        first, last = self._ends()
+        moved = _day_numbers(column) + random.integers(-self.days, self.days + 1, len(column))
+        return take(self._days(), np.clip(moved, first, last) - first, is_null(column))
+
+    def _ends(self) -> tuple[int, int]:
+        if self.lower is None or self.upper is None:
+            raise InternalError(f"Mask {str(self)!r} has not been fitted.")
+        return _day(self.name, "lower", self.lower), _day(self.name, "upper", self.upper)
+
+    def _days(self) -> pa.Array:
+        first, last = self._ends()
+        return pa.array(range(first, last + 1), pa.int32()).cast(pa.date32())
+
+
+_EPOCH = date(1970, 1, 1)
+
+
+def _day(mask: str, parameter: str, given: object) -> int:
+    """Return the days from 1970-01-01 to a day in ISO 8601."""
+    try:
+        return (date.fromisoformat(str(given)) - _EPOCH).days
+    except ValueError:
+        raise parameters.wrong(mask, parameter, given, "a day as 2024-01-31") from None
+
+
+def _day_numbers(values: pa.Array) -> Ints:
+    """Return dates and times as days from 1970-01-01, null as 0."""
+    days = values.cast(pa.date32(), safe=False).cast(pa.int32()).fill_null(0)
+    found: Ints = days.to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
+
+
+def _check_bounds(mask: str, lower: object, upper: object, *, empty: bool = False) -> None:
+    low = parameters.exact(mask, "lower", lower)
+    high = parameters.exact(mask, "upper", upper)
+    if high < low or (high == low and not empty):
+        raise parameters.wrong(mask, "upper", upper, f"a number above lower, which is {low}")
+
+
+def _check_scale(mask: str, epsilon: object, sensitivity: object, width: float) -> None:
+    parameters.number(mask, "epsilon", epsilon, positive=True)
+    if sensitivity is not None:
+        given = parameters.number(mask, "sensitivity", sensitivity, positive=True)
+        if given > width:
+            raise parameters.wrong(
+                mask,
+                "sensitivity",
+                sensitivity,
+                f"a number up to upper - lower, which is {width:g}",
+            )
+
+
+def _row_loss(
+    mask: str, attribute: str, epsilon: float, sensitivity: float, width: float
+) -> PrivacyLoss:
+    return PrivacyLoss(attribute, epsilon * width / sensitivity, mechanism=mask, sensitivity=width)
