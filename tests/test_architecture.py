@@ -1,0 +1,62 @@
+"""The order of the rooms, and what importing the package must not load."""
+
+from __future__ import annotations
+
+import configparser
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from importlinter.cli import EXIT_STATUS_SUCCESS, lint_imports
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "aegis"
+NEVER = ("altair", "opendp", "pandas", "polars", "psycopg", "pyspark", "sklearn", "vl_convert")
+LIGHT = ("duckdb", "ibis", "numpy", "pyarrow", "scipy")
+
+
+def test_rooms_import_downward(capsys: pytest.CaptureFixture[str]) -> None:
+    status = lint_imports(config_filename=str(ROOT / ".importlinter"), no_cache=True)
+    assert status == EXIT_STATUS_SUCCESS, capsys.readouterr().out
+
+
+def test_every_room_has_its_place() -> None:
+    config = configparser.ConfigParser()
+    config.read(ROOT / ".importlinter")
+    listed = config["importlinter:contract:rooms"]["layers"].replace("|", " ").replace(":", " ")
+    rooms = {f"aegis.{path.parent.name}" for path in PACKAGE.glob("*/__init__.py")}
+    modules = {f"aegis.{path.stem}" for path in PACKAGE.glob("*.py") if path.stem != "__init__"}
+    assert set(listed.split()) == rooms | modules
+
+
+def loaded_by(statement: str, names: tuple[str, ...]) -> str:
+    """Return which of `names` a fresh interpreter has loaded after `statement`."""
+    code = f"{statement}; import sys; print(*(n for n in {names!r} if n in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["import aegis", "import aegis.cli.main", "from aegis import *", "import aegis.summary"],
+)
+def test_importing_loads_no_extra(statement: str) -> None:
+    assert loaded_by(statement, NEVER) == ""
+
+
+def test_importing_the_package_loads_no_engine() -> None:
+    assert loaded_by("import aegis", LIGHT) == ""
+
+
+def test_a_summary_loads_no_extra(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,y\n1,x\n2,z\n3,x\n")
+    policy = "{'version': 1, 'label': 'y', 'attributes': {'a': {'role': 'quasi-identifier'}}}"
+    statement = (
+        "from aegis.policy import load_policy; from aegis.summary import *; "
+        f"s = summarize({str(tmp_path / 't.csv')!r}, load_policy({policy})); "
+        f"save_bundle(s, {str(tmp_path / 's.aegis')!r}); load_bundle({str(tmp_path / 's.aegis')!r})"
+    )
+    # Ibis needs pandas to hand over results, and PyArrow loads it where it is installed.
+    rest = tuple(name for name in NEVER if name != "pandas")
+    assert loaded_by(statement, rest) == ""
