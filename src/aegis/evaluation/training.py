@@ -20,6 +20,8 @@ from aegis.evaluation.models import Features, Model, require_extra
 from aegis.evaluation.splits import Rows
 
 Floats = npt.NDArray[np.float64]
+DENSE_CELLS = 1 << 26
+"""Largest dense one-hot table, in cells of four bytes."""
 
 
 @dataclass(frozen=True)
@@ -208,7 +210,10 @@ def fit(task: Task) -> Fitted:
 def _features(task: Task, rows: Rows, columns: npt.NDArray[np.int64] | None) -> Any:
     if columns is None:
         return task.design.ordinal(rows)
-    return task.design.one_hot(rows)[:, columns]
+    features = task.design.one_hot(rows)[:, columns]
+    if task.model.prefers_dense and len(task.label) * len(columns) <= DENSE_CELLS:
+        return features.toarray()
+    return features
 
 
 def _scores(classifier: Any, features: Any, probabilistic: bool) -> Floats:

@@ -1,0 +1,220 @@
+"""`aegis evaluate`: train models on the masked tables, and see how far the advice was right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from aegis.cli.files import HTML, check_outputs, is_bundle, written
+from aegis.cli.options import (
+    Configurations,
+    Force,
+    Format,
+    FormatOption,
+    Generate,
+    PolicyFile,
+    Quiet,
+    Seed,
+    Table,
+)
+from aegis.cli.output import Output
+from aegis.cli.progress import reporting
+from aegis.errors import DataError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from aegis.evaluation import Evaluation
+
+EXAMPLES = (
+    "aegis evaluate table.csv -p policy.yaml --models lr,gbdt --store trained.jsonl",
+    "aegis evaluate table.csv -p policy.yaml --generate 20 --splits 5 --metric roc_auc --jobs 4",
+)
+SHOWN = 10
+"""Configurations in the table for people; JSON and CSV hold all."""
+
+
+def command(
+    table: Table,
+    policy: PolicyFile,
+    configurations: Configurations = None,
+    generate: Generate = None,
+    models: Annotated[
+        str,
+        typer.Option(
+            "--models",
+            metavar="A,B,...",
+            help="Models to train: lr (logistic regression), svm (linear), rf (random forest), "
+            "sgd, nb (naive Bayes), mlp, gbdt (gradient boosting).",
+        ),
+    ] = "lr,svm,rf,sgd,nb,mlp,gbdt",
+    metric: Annotated[
+        str,
+        typer.Option(
+            "--metric",
+            metavar="NAME",
+            help="What measures are compared with: accuracy, roc_auc, log_loss or f1.",
+        ),
+    ] = "accuracy",
+    splits: Annotated[
+        int,
+        typer.Option("--splits", metavar="N", help="How often to divide the rows; means are told."),
+    ] = 1,
+    test_share: Annotated[
+        float, typer.Option("--test-share", metavar="SHARE", help="Share of the rows to test on.")
+    ] = 0.3,
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            "--store",
+            metavar="FILE",
+            help="Keep finished trainings in this file (JSON lines), and do not repeat them.",
+            show_default=False,
+        ),
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", metavar="N", help="Trainings at a time.")
+    ] = 1,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report", metavar="FILE", help="Write a report (one HTML file).", show_default=False
+        ),
+    ] = None,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+    seed: Seed = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train models on every masked table and compare with the advice: the gold standard.
+
+    In: a table and its policy. Out: what each model reaches on each configuration,
+    and for each measure how well it ranks them (Spearman, Kendall) and what its
+    choice loses against the best. Needs scikit-learn (the extra `ml`), and takes
+    minutes to hours where `aegis advise` takes a second.
+
+    Stop it at any time: with --store, finished trainings are kept.
+    """
+    from aegis.evaluation import evaluate
+    from aegis.files import write_text
+    from aegis.policy import load_configurations, load_policy
+
+    check_outputs([(report, HTML)], force=force)
+    if is_bundle(table):
+        raise DataError(
+            f"{table} is a summary: it holds no rows to train on.", hint="Give the table."
+        )
+    rules = load_policy(policy)
+    with reporting(quiet=quiet) as progress:
+        found = evaluate(
+            table,
+            rules,
+            configurations=None
+            if configurations is None
+            else load_configurations(configurations, rules),
+            generate_count=generate,
+            models=[name.strip() for name in models.split(",") if name.strip()],
+            metric=metric,
+            splits=splits,
+            test_share=test_share,
+            seed=seed,
+            store=store,
+            jobs=jobs,
+            progress=progress,
+        )
+    if report is not None:
+        from aegis.report import render
+
+        write_text(report, render(found.advice, before=None, after=None, evaluation=found))
+    page = Output(format, quiet)
+    _print(page, found, table)
+    page.say(*written([report]))
+
+
+def _print(page: Output, found: Evaluation, origin: str) -> None:
+    if page.format is Format.JSON:
+        page.json(found.to_dict())
+        return
+    page.warn(found.notes)
+    if page.format is Format.CSV:
+        rows = found.rows()
+        page.csv(tuple(rows[0]), (tuple(row.values()) for row in rows))
+        return
+    page.show(*_overview(found, origin), *_configurations(found), *_agreement(found))
+
+
+def _overview(found: Evaluation, origin: str) -> Iterator[RenderableType]:
+    from aegis.cli.tables import pairs
+    from aegis.evaluation import METRICS
+
+    reused = f", {found.reused:,} of them from the store" if found.reused else ""
+    yield pairs(
+        (
+            ("Table", f"{origin}: {found.advice.summary['rows']:,} rows"),
+            (
+                "Splits",
+                f"{found.splits} of {found.train_rows:,} training and {found.test_rows:,} test rows",
+            ),
+            ("Trained", f"{len(found.trainings):,}{reused}"),
+            ("Metric", METRICS.get(found.metric).title),
+        )
+    )
+
+
+def _configurations(found: Evaluation) -> Iterator[RenderableType]:
+    from aegis.cli.tables import Column, fixed, heading, number, table
+
+    unmasked = {s.model: s.unmasked for s in found.scores if s.metric == found.metric}
+    means = {model: found.means(model) for model in found.models}
+    shown = found.advice.ranking[:SHOWN]
+    rest = len(found.advice.ranking) - len(shown)
+    yield heading(
+        f"{found.metric} by configuration" + (f" (the first {len(shown)})" if rest else "")
+    )
+    rows = [
+        (
+            *(ranked.name, fixed(ranked.score), "met" if ranked.admissible else "fails"),
+            *(fixed(means[model].get(ranked.name)) for model in found.models),
+        )
+        for ranked in shown
+    ]
+    rows.append(
+        (
+            "(unmasked)",
+            fixed(found.advice.unmasked),
+            "",
+            *(fixed(unmasked.get(m)) for m in found.models),
+        )
+    )
+    columns = (
+        *(Column("name", wraps=True), number(found.advice.measure), Column("rule")),
+        *map(number, found.models),
+    )
+    yield table(columns, rows)
+
+
+def _agreement(found: Evaluation) -> Iterator[RenderableType]:
+    from aegis.cli.tables import Column, heading, line, number, table
+
+    cells = {(one.measure, one.model): one for one in found.agreement}
+    models = [m for m in found.models if any(model == m for _, model in cells)]
+    columns = (Column("measure", wraps=True), *map(number, models))
+    names = [one.name for one in found.judged]
+    yield heading("How well each measure ranks (Spearman)")
+    ceiling = ("(two halves)", *(_two(found.reliability[m]) for m in models))
+    rows = [(n, *(_two(cells[n, m].spearman) for m in models)) for n in names]
+    yield table(columns, [*rows, ceiling] if found.splits > 1 else rows)
+    yield heading("What choosing by it loses against the best (points)")
+    yield table(columns, [(n, *(_two(cells[n, m].points) for m in models)) for n in names])
+    yield line(
+        "\nSpearman: 1 ranks as the models do, 0 at random; `two halves` is what the splits allow.\n"
+        "Points: hundredths of the metric; for log_loss the loss itself.",
+        style="dim",
+    )
+
+
+def _two(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
