@@ -28,6 +28,7 @@ _HOMES = {
     "load_configurations": "aegis.policy",
     "load_policy": "aegis.policy",
     "merge": "aegis.summary",
+    "release_sql": "aegis.release",
     "render_report": "aegis.report",
     "save_bundle": "aegis.summary",
     "search": "aegis.advisor.search",
@@ -52,6 +53,7 @@ __all__ = [
     "load_configurations",
     "load_policy",
     "merge",
+    "release_sql",
     "render_report",
     "save_bundle",
     "search",
@@ -64,7 +66,7 @@ if TYPE_CHECKING:
     from aegis.policy import Configuration, Policy, load_configurations, load_policy
     from aegis.policy.suggest import init_policy
     from aegis.privacy import PrivacyReport
-    from aegis.release import Audit, MaskingTransformer, Release, apply, audit
+    from aegis.release import Audit, MaskingTransformer, Release, apply, audit, release_sql
     from aegis.report.render import render as render_report
     from aegis.summary import Summary, load_bundle, merge, save_bundle, summarize
 

@@ -103,6 +103,7 @@ def command(
 
 
 def choose(found: Mapping[str, Configuration], name: str | None, file: Path) -> Configuration:
+    """Return the configuration of that name, or the only one where no name is given."""
     if name is not None:
         if name not in found:
             raise PolicyError.unknown(f"configuration of {file}:", name, found)

@@ -1,0 +1,136 @@
+"""`aegis sql`: a release as SQL, to review and to run where the data is."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aegis.cli.apply import choose
+from aegis.cli.files import check_outputs, written
+from aegis.cli.options import Force, Format, PolicyFile, Quiet
+from aegis.cli.output import Output
+
+SQL = (".sql",)
+EXAMPLES = (
+    "aegis sql -p policy.yaml -c best.yaml --dialect snowflake --table hr.staff "
+    "--schema-from sample.parquet",
+    "aegis sql -p policy.yaml -c best.yaml --dialect duckdb --as view --table staff "
+    "--schema-from staff.parquet -o release.sql",
+)
+
+
+class SqlDialect(StrEnum):
+    """Dialects, as `aegis.release.Dialect` has them (which costs an engine to import)."""
+
+    DUCKDB = "duckdb"
+    POSTGRES = "postgres"
+    SNOWFLAKE = "snowflake"
+    BIGQUERY = "bigquery"
+    TRINO = "trino"
+    DATABRICKS = "databricks"
+    CLICKHOUSE = "clickhouse"
+    SPARK = "spark"
+
+
+class SqlForm(StrEnum):
+    """Forms, as `aegis.release.Form` has them."""
+
+    SELECT = "select"
+    VIEW = "view"
+    TABLE = "table"
+
+
+def command(
+    policy: PolicyFile,
+    configuration: Annotated[
+        Path,
+        typer.Option(
+            "--configuration",
+            "-c",
+            metavar="FILE",
+            help="The configuration to write as SQL (YAML), as aegis advise -o writes it.",
+            show_default=False,
+        ),
+    ],
+    dialect: Annotated[
+        SqlDialect,
+        typer.Option("--dialect", help="The dialect to write.", show_default=False),
+    ],
+    table: Annotated[
+        str,
+        typer.Option(
+            "--table",
+            metavar="NAME",
+            help="The table that the SQL reads: name, schema.name or catalog.schema.name, in the "
+            "database's own spelling.",
+            show_default=False,
+        ),
+    ],
+    schema_from: Annotated[
+        str,
+        typer.Option(
+            "--schema-from",
+            metavar="TABLE",
+            help="A table with the same columns and types: a file, folder, glob or URL.",
+            show_default=False,
+        ),
+    ],
+    form: Annotated[
+        SqlForm, typer.Option("--as", help="A query, or what makes a view or a table of it.")
+    ] = SqlForm.SELECT,
+    into: Annotated[
+        str | None,
+        typer.Option(
+            "--into",
+            metavar="NAME",
+            help="Name of the view or table; by default that of the table with _masked after it.",
+            show_default=False,
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--name",
+            metavar="NAME",
+            help="Which configuration, where the file holds several.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The file to write (.sql); by default the SQL is printed.",
+            show_default=False,
+        ),
+    ] = None,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a release as one SQL query, to review it and to run it without Aegis.
+
+    In: a policy, a configuration and the columns of a table. Out: SQL that masks the
+    table, leaves out the rows of classes that break the rule, and gives no row at all
+    where more rows would have to go than the rule allows. Keys are never written:
+    tokenised identifiers are refused. Audit what it makes with aegis audit.
+    """
+    from aegis.files import write_text
+    from aegis.policy import load_configurations, load_policy
+    from aegis.release import release_sql
+
+    check_outputs([(output, SQL)], force=force)
+    rules = load_policy(policy)
+    chosen = choose(load_configurations(configuration, rules), name, configuration)
+    query = release_sql(
+        schema_from, rules, chosen, dialect=dialect, name=table, form=form, into=into
+    )
+    if output is None:
+        typer.echo(query.sql, nl=False)
+        return
+    write_text(output, query.sql)
+    Output(Format.TABLE, quiet).say(*written([output]))

@@ -1,0 +1,397 @@
+"""A release as one SQL query that can be read, reviewed and run without Aegis.
+
+The query masks, counts the classes by windows, leaves out the rows of classes that break the rule
+and gives no row at all where more rows than the rule allows would have to be left out, or where a
+mask meets a value that it does not know and the policy calls that an error. So whatever comes out
+meets the rule, as with `apply`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from textwrap import indent
+from typing import Any
+
+import ibis
+import ibis.expr.types as ir
+import sqlglot
+from ibis.backends.sql import compilers
+from ibis.common.exceptions import IbisError
+from ibis.config import Config
+from sqlglot import exp
+
+import aegis
+from aegis.errors import DataError, EngineError, PolicyError
+from aegis.masks import Compose, Mask, Tokenise
+from aegis.policy import Configuration, Policy, Unseen, policy_digest
+from aegis.release.masked import fit_masks, release_masks
+from aegis.release.sql_rule import RuleQuery, rule_query
+from aegis.sources import open_table
+
+RESERVED = "aegis_"
+"""Prefix of the columns that the query adds on its way."""
+
+
+class Dialect(StrEnum):
+    """SQL dialects in which a release can be written."""
+
+    DUCKDB = "duckdb"
+    POSTGRES = "postgres"
+    SNOWFLAKE = "snowflake"
+    BIGQUERY = "bigquery"
+    TRINO = "trino"
+    DATABRICKS = "databricks"
+    CLICKHOUSE = "clickhouse"
+    SPARK = "spark"
+
+    @property
+    def engine(self) -> str:
+        """Name of the Ibis backend that writes the dialect."""
+        return "pyspark" if self is Dialect.SPARK else str(self)
+
+    @property
+    def grammar(self) -> str:
+        """Name of the dialect's grammar in sqlglot."""
+        return str(self)
+
+
+class Form(StrEnum):
+    """What the SQL makes of the release."""
+
+    SELECT = "select"
+    VIEW = "view"
+    TABLE = "table"
+
+
+@dataclass(frozen=True)
+class ReleaseQuery:
+    """A release as SQL.
+
+    Attributes
+    ----------
+    sql
+        The statement, with a comment that says what it does.
+    dialect
+        The dialect that it is written in.
+    columns
+        The columns of the result.
+    configuration
+        The masks, all fitted.
+    """
+
+    sql: str
+    dialect: Dialect
+    columns: tuple[str, ...]
+    configuration: Configuration
+
+    def __str__(self) -> str:
+        return self.sql
+
+
+def release_sql(
+    table: Any,
+    policy: Policy,
+    configuration: Configuration,
+    *,
+    dialect: Dialect | str,
+    name: str,
+    form: Form | str = Form.SELECT,
+    into: str | None = None,
+) -> ReleaseQuery:
+    """Return the release of a table as SQL.
+
+    Parameters
+    ----------
+    table
+        A table with the columns and types of the one that the SQL will run on, which
+        `aegis.sources.open_table` opens; its rows are read only to fit masks that are not fitted.
+    policy
+        Roles, the privacy rule, what happens to unseen values.
+    configuration
+        One mask per scored attribute.
+    dialect
+        The dialect to write.
+    name
+        The table that the SQL reads, as the database calls it; parts are separated by dots and
+        quoted where the dialect needs it. Case counts.
+    form
+        A query, or a statement that makes a view or a table of it.
+    into
+        Name of the view or table; by default that of the table with `_masked` after it.
+
+    Raises
+    ------
+    PolicyError
+        The dialect or form is unknown; the rule, or a mask, cannot be written as SQL; or an
+        identifier is tokenised: the key would stand in the SQL.
+    DataError
+        A column is missing or its name starts with `aegis_`.
+    """
+    chosen = _member(Dialect, "SQL dialect", dialect)
+    shape = _member(Form, "form of the SQL", form)
+    source = open_table(table)
+    masks = release_masks(policy, configuration)
+    _refuse_secrets(masks)
+    fitted = fit_masks(source, masks)
+    columns = tuple(column for column in source.columns if column in fitted)
+    for column in columns:
+        if column.lower().startswith(RESERVED):
+            raise DataError(
+                f"Column {column!r} starts with {RESERVED!r}, which names the columns of the query.",
+                hint="Rename it.",
+            )
+    place = _parse_name(name, chosen)
+    writer = _Writer(chosen, policy, columns, source.table.schema(), fitted)
+    found = Configuration(
+        configuration.name, {n: m for n, m in fitted.items() if n in configuration.masks and m}
+    )
+    head = _comment(policy, found)
+    body = writer.select(place)
+    target = place if into is None else _parse_name(into, chosen)
+    if into is None:
+        target = (*place[:-1], f"{place[-1]}_masked")
+    lines = [head, *_opening(shape, target, chosen), body]
+    return ReleaseQuery("\n".join(lines) + "\n", chosen, columns, found)
+
+
+def _member(kind: type[Dialect] | type[Form], what: str, given: str) -> Any:
+    try:
+        return kind(given)
+    except ValueError:
+        raise PolicyError.unknown(what, given, list(kind)) from None
+
+
+def _refuse_secrets(masks: Mapping[str, Mask | None]) -> None:
+    for name, mask in masks.items():
+        parts = mask.masks if isinstance(mask, Compose) else (mask,)
+        if any(isinstance(part, Tokenise) for part in parts):
+            raise PolicyError(
+                f"{name!r} is tokenised: the key would stand in the SQL.",
+                hint="Release with `aegis apply`, or leave the masks of the identifier out, so that it is dropped.",
+            )
+        if mask is not None and not mask.deterministic:
+            raise PolicyError(
+                f"Mask {mask} of {name!r} is random: the SQL would give other rows each time.",
+                hint="Release with `aegis apply`, which has a seed.",
+            )
+
+
+def _parse_name(name: str, dialect: Dialect) -> tuple[str, ...]:
+    """Return the parts of a table's name: catalog, database and table, as far as given."""
+    try:
+        table = exp.to_table(name, dialect=dialect.grammar)
+    except sqlglot.errors.SqlglotError as error:
+        raise PolicyError(
+            f"{name!r} is no table name of {dialect}.",
+            hint="Quote the parts that hold other than letters, digits and _.",
+        ) from error
+    parts = tuple(part.name for part in table.parts)
+    plain = all(isinstance(part, exp.Identifier) and part.name for part in table.parts)
+    if not plain or table.args.get("alias") or len(parts) > 3:
+        raise PolicyError(
+            f"{name!r} is no table name of {dialect}.",
+            hint="Write table, schema.table or catalog.schema.table.",
+        )
+    return parts
+
+
+def _quoted(name: str, dialect: Dialect) -> str:
+    return str(exp.to_identifier(name, quoted=True).sql(dialect=dialect.grammar))
+
+
+def _comment(policy: Policy, configuration: Configuration) -> str:
+    """Return the comment on top; names are kept to one line, so that none can end it."""
+    lines = [
+        f"Masked release by Aegis {aegis.__version__}, configuration {configuration.name}.",
+        f"Rule: {policy.privacy}.",
+        "Rows of classes that break the rule are left out; there is no row at all when more",
+        "than the rule allows would have to be.",
+        f"Policy (SHA-256): {policy_digest(policy)}",
+    ]
+    return "\n".join(f"-- {' '.join(line.split())}" for line in lines)
+
+
+def _opening(form: Form, target: Sequence[str], dialect: Dialect) -> list[str]:
+    if form is Form.SELECT:
+        return []
+    made = ".".join(_quoted(part, dialect) for part in target)
+    engine = ""
+    if form is Form.TABLE and dialect is Dialect.CLICKHOUSE:
+        engine = " ENGINE = MergeTree ORDER BY tuple()"
+    return [f"CREATE {form.upper()} {made}{engine} AS"]
+
+
+class _Writer:
+    """Writes the query of one release."""
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        policy: Policy,
+        columns: tuple[str, ...],
+        schema: ibis.Schema,
+        masks: Mapping[str, Mask | None],
+    ) -> None:
+        self.dialect = dialect
+        self.policy = policy
+        self.columns = columns
+        self.schema = schema
+        self.masks = masks
+        self.quasi = [a.name for a in policy.quasi_identifiers if a.name in columns]
+
+    def select(self, place: tuple[str, ...]) -> str:
+        """Return the query on the table of that name."""
+        quote = partial(_quoted, dialect=self.dialect)
+        rule = rule_query(self.policy.privacy, self.quasi, quote)
+        unseen = self.policy.unseen is Unseen.ERROR and any(
+            mask is not None and mask.known(ibis.table(self.schema, name="t")[name]) is not None
+            for name, mask in self.masks.items()
+        )
+        steps = [("masked", self._masked(place, unseen=unseen))]
+        listed = [quote(name) for name in self.columns]
+        added = ["aegis_unseen"] if unseen else []
+        steps += _counting(rule, listed, added)
+        conditions = [f"aegis_suppressed <= {self._allowed()}"] if rule.conditions else []
+        conditions = (["aegis_kept = 1"] if rule.conditions else []) + conditions
+        if unseen:
+            conditions.append("aegis_unseen_rows = 0")
+        if conditions:
+            steps.append(("limited", _limits(listed, rule, steps[-1][0], unseen=unseen)))
+        return _assemble(steps, listed, conditions)
+
+    def _allowed(self) -> str:
+        share = self.policy.privacy.suppression
+        if not share:
+            return "0"
+        return f"FLOOR({_plain(share)} * aegis_total + 0.000000001)"
+
+    def _masked(self, place: tuple[str, ...], *, unseen: bool) -> str:
+        """Return the query that masks each column, without regard to classes."""
+        *path, last = place
+        location: Any = tuple(path) if len(path) > 1 else (path[0] if path else None)
+        table = ibis.table(self.schema, name=last, **_located(location))
+        shown: dict[str, ir.Value] = {}
+        for name in self.columns:
+            mask = self.masks[name]
+            shown[name] = table[name] if mask is None else mask.expression(table[name])
+        if unseen:
+            shown["aegis_unseen"] = _unseen(table, self.masks)
+        self._check_partitions(shown)
+        return _compiled(table.select(**shown), self.dialect)
+
+    def _check_partitions(self, shown: Mapping[str, ir.Value]) -> None:
+        """Raise where the dialect cannot group by what the masks show."""
+        if self.dialect is not Dialect.BIGQUERY:
+            return
+        for name in (*self.quasi, *self.policy.privacy.sensitive):
+            if shown[name].type().is_floating():
+                raise EngineError(
+                    f"{self.dialect} cannot group by {name!r}: it is a floating-point number.",
+                    hint="Mask it so that it shows intervals (bucketize), or cast it in a view first.",
+                )
+
+
+def _located(location: Any) -> dict[str, Any]:
+    if isinstance(location, tuple):
+        return {"catalog": location[0], "database": location[1]}
+    return {} if location is None else {"database": location}
+
+
+def _unseen(table: ir.Table, masks: Mapping[str, Mask | None]) -> ir.Value:
+    """Return 1 for a row with a value that a mask does not know, else 0."""
+    known = [m.known(table[n]) for n, m in masks.items() if m is not None]
+    cases: list[tuple[Any, Any]] = [
+        ((~one).fill_null(False), ibis.literal(1)) for one in known if one is not None
+    ]
+    return ibis.cases(*cases, else_=ibis.literal(0))
+
+
+def _compiled(query: ir.Table, dialect: Dialect) -> str:
+    """Return a query in the words of the dialect, for which its engine need not be installed."""
+    compiler = getattr(compilers, dialect.engine).compiler
+    try:
+        with _spark_options():
+            tree = compiler.to_sqlglot(query.unbind())
+        return str(tree.transform(_fold).sql(dialect=compiler.dialect, pretty=True))
+    except (IbisError, sqlglot.errors.SqlglotError, NotImplementedError) as error:
+        raise EngineError(
+            f"A mask of this configuration cannot be written for {dialect}: "
+            f"{str(error).splitlines()[0]}",
+            hint="Choose another mask for it, or another dialect.",
+        ) from error
+
+
+class _SparkOptions(Config):  # type: ignore[misc]
+    """What the compiler of Spark asks for; Ibis fills it in only where Spark is installed."""
+
+    treat_nan_as_null: bool = False
+
+
+@contextmanager
+def _spark_options() -> Iterator[None]:
+    before = ibis.options.pyspark
+    ibis.options.pyspark = before or _SparkOptions()
+    try:
+        yield
+    finally:
+        ibis.options.pyspark = before
+
+
+def _fold(node: exp.Expression) -> exp.Expression:
+    """Return the first position of a text as the number 1, where the compiler writes a CASE."""
+    if not isinstance(node, exp.Substring):
+        return node
+    start = node.args.get("start")
+    branch = start.args.get("ifs", [None])[0] if isinstance(start, exp.Case) else start
+    if isinstance(branch, exp.If) and branch.this.sql() in ("(0 + 1) >= 1", "0 + 1 >= 1"):
+        node.set("start", exp.Literal.number(1))
+    return node
+
+
+def _counting(rule: RuleQuery, listed: list[str], added: list[str]) -> list[tuple[str, str]]:
+    """Return the steps that count the classes and judge each row."""
+    if not rule.conditions:
+        return []
+    steps = []
+    carried = [*listed, *added]
+    steps.append(("counted", _plus(carried, rule.counts, "masked")))
+    carried += [name for name, _ in rule.counts]
+    if rule.figures:
+        steps.append(("figured", _plus(carried, rule.figures, "counted")))
+    met = "\n      AND ".join(rule.conditions)
+    kept = f"CASE WHEN {met}\n    THEN 1 ELSE 0 END"
+    steps.append(("judged", _plus([*listed, *added], [("aegis_kept", kept)], steps[-1][0])))
+    return steps
+
+
+def _limits(listed: list[str], rule: RuleQuery, before: str, *, unseen: bool) -> str:
+    """Return the step that counts over the whole table what must not be exceeded."""
+    carried = list(listed)
+    added = []
+    if rule.conditions:
+        carried.append("aegis_kept")
+        added.append(("aegis_suppressed", "SUM(1 - aegis_kept) OVER ()"))
+        added.append(("aegis_total", "COUNT(*) OVER ()"))
+    if unseen:
+        added.append(("aegis_unseen_rows", "SUM(aegis_unseen) OVER ()"))
+    return _plus(carried, added, before)
+
+
+def _plus(carried: Sequence[str], added: Sequence[tuple[str, str]], before: str) -> str:
+    columns = [*carried, *(f"{expression} AS {name}" for name, expression in added)]
+    return "SELECT\n  " + ",\n  ".join(columns) + f"\nFROM {before}"
+
+
+def _assemble(steps: list[tuple[str, str]], listed: list[str], conditions: list[str]) -> str:
+    queries = ",\n".join(f"{name} AS (\n{indent(query, '  ')}\n)" for name, query in steps)
+    where = "\nWHERE " + "\n  AND ".join(conditions) if conditions else ""
+    return f"WITH {queries}\nSELECT\n  " + ",\n  ".join(listed) + f"\nFROM {steps[-1][0]}{where}"
+
+
+def _plain(number: float) -> str:
+    """Return a share without an exponent, which not every dialect reads as exact."""
+    return f"{number:.12f}".rstrip("0")

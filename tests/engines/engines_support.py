@@ -1,0 +1,81 @@
+"""What the tests of engines share: one awkward table, a policy for it, configurations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+
+from aegis.policy import Configuration, Policy, load_policy
+from aegis.summary import Summary, summarize
+
+HOSTILE = "we\"ird `co`l; -- 'x'"
+"""A column name that no quoting may break."""
+
+
+def awkward(rows: int = 120) -> pa.Table:
+    """Return a table with nulls, NaN, negative numbers, dates, Unicode, quotes and case."""
+    cities = ["Oslo", "oslo", "Århus", "名前", "O'Brien", "", None]
+    return pa.table(
+        {
+            "age": pa.array(
+                [None if i % 17 == 0 else (i * 7) % 60 - 5 for i in range(rows)], pa.int32()
+            ),
+            HOSTILE: pa.array([cities[(i * i) % 7] for i in range(rows)]),
+            "pay": pa.array(
+                [
+                    None if i % 23 == 0 else float("nan") if i % 29 == 0 else (i % 13) * -1.25
+                    for i in range(rows)
+                ]
+            ),
+            "born": pa.array([date(1950 + i % 5, 1 + i % 12, 1 + i % 28) for i in range(rows)]),
+            "ill": pa.array(
+                [None if i % 31 == 0 else ["a", "b", "c"][(i // 2) % 3] for i in range(rows)]
+            ),
+            "y": pa.array(["yes" if i % 3 else "no" for i in range(rows)]),
+        }
+    )
+
+
+def policy(**privacy: Any) -> Policy:
+    return load_policy(
+        {
+            "version": 1,
+            "label": "y",
+            "privacy": privacy or {"k": 3, "suppression": 0.5},
+            "attributes": {
+                "age": {
+                    "role": "quasi-identifier",
+                    "masks": [{"bucketize": {"width": 20}}, {"top_code": {"at": 30}}, "suppress"],
+                },
+                HOSTILE: {
+                    "role": "quasi-identifier",
+                    "masks": ["identity", {"blur": {"keep": 1}}, "suppress"],
+                },
+                "pay": {"role": "feature", "masks": ["identity", {"round": {"step": 5}}]},
+                "born": {
+                    "role": "quasi-identifier",
+                    "masks": [{"truncate": {"unit": "year"}}, "suppress"],
+                },
+                "ill": {"role": "sensitive", "masks": ["identity"]},
+            },
+        }
+    )
+
+
+def configuration(rules: Policy, **places: int) -> Configuration:
+    """Return the configuration of the first mask of each attribute, or of the one at its place."""
+    summary: Summary = summarize(awkward(), rules)
+    return Configuration(
+        "chosen",
+        {a.name: a.candidates[places.get(a.name, 0)].mask for a in summary.all_attributes},
+    )
+
+
+def rows_of(table: pa.Table) -> Counter[tuple[str, ...]]:
+    """Return the rows of a table and how often each occurs; NaN equals itself."""
+    return Counter(
+        tuple(map(repr, row)) for row in zip(*(c.to_pylist() for c in table.columns), strict=True)
+    )

@@ -1,0 +1,129 @@
+-- Masked release by Aegis 0.1.0, configuration chosen.
+-- Rule: k-anonymity (k = 3); distinct l-diversity of ill (l = 2); at most 10 % of the rows suppressed.
+-- Rows of classes that break the rule are left out; there is no row at all when more
+-- than the rule allows would have to be.
+-- Policy (SHA-256): 5a5fbedc07485b28ec997149ede95b6ad6fdf79c57dded80ef12c64cece1cae2
+CREATE VIEW "hr"."people_masked" AS
+WITH masked AS (
+  SELECT
+    CASE
+      WHEN "t0"."age" IS NULL
+      THEN CAST(NULL AS TEXT)
+      ELSE '[' || CAST(CAST("t0"."age" AS BIGINT) - (
+        (
+          (
+            CAST("t0"."age" AS BIGINT) % 20
+          ) + 20
+        ) % 20
+      ) AS TEXT) || ', ' || CAST((
+        CAST("t0"."age" AS BIGINT) - (
+          (
+            (
+              CAST("t0"."age" AS BIGINT) % 20
+            ) + 20
+          ) % 20
+        )
+      ) + 20 AS TEXT) || '['
+    END AS "age",
+    CASE
+      WHEN (
+        LENGTH("t0"."we""ird `co`l; -- 'x'") - 1
+      ) > 0
+      THEN SUBSTRING(
+        "t0"."we""ird `co`l; -- 'x'",
+        1,
+        LENGTH("t0"."we""ird `co`l; -- 'x'") - (
+          LENGTH("t0"."we""ird `co`l; -- 'x'") - 1
+        )
+      ) || REPEAT('*', LENGTH("t0"."we""ird `co`l; -- 'x'") - 1)
+      ELSE "t0"."we""ird `co`l; -- 'x'"
+    END AS "we""ird `co`l; -- 'x'",
+    CASE
+      WHEN "t0"."pay" BETWEEN -9007199254740980.0 AND 9007199254740980.0
+      THEN CAST(CAST(FLOOR(
+        (
+          CASE
+            WHEN "t0"."pay" BETWEEN -9007199254740980.0 AND 9007199254740980.0
+            THEN "t0"."pay"
+            ELSE CAST(0 AS DOUBLE)
+          END / 5
+        ) + (
+          (
+            ABS(
+              CASE
+                WHEN "t0"."pay" BETWEEN -9007199254740980.0 AND 9007199254740980.0
+                THEN "t0"."pay"
+                ELSE CAST(0 AS DOUBLE)
+              END / 5
+            ) * 4.440892098500626e-16
+          ) + 0.500000001
+        )
+      ) AS BIGINT) * 5 AS DOUBLE)
+      ELSE "t0"."pay"
+    END AS "pay",
+    CAST(CAST(DATE_TRUNC('YEAR', "t0"."born") AS TIMESTAMP) AS DATE) AS "born",
+    "t0"."ill",
+    "t0"."y"
+  FROM "hr"."people" AS "t0"
+),
+counted AS (
+  SELECT
+    "age",
+    "we""ird `co`l; -- 'x'",
+    "pay",
+    "born",
+    "ill",
+    "y",
+    COUNT(*) OVER (PARTITION BY "age", "we""ird `co`l; -- 'x'", "born") AS aegis_rows,
+    DENSE_RANK() OVER (PARTITION BY "age", "we""ird `co`l; -- 'x'", "born" ORDER BY "ill") AS aegis_rank_0
+  FROM masked
+),
+figured AS (
+  SELECT
+    "age",
+    "we""ird `co`l; -- 'x'",
+    "pay",
+    "born",
+    "ill",
+    "y",
+    aegis_rows,
+    aegis_rank_0,
+    MAX(aegis_rank_0) OVER (PARTITION BY "age", "we""ird `co`l; -- 'x'", "born") AS aegis_distinct_0
+  FROM counted
+),
+judged AS (
+  SELECT
+    "age",
+    "we""ird `co`l; -- 'x'",
+    "pay",
+    "born",
+    "ill",
+    "y",
+    CASE WHEN aegis_rows >= 3
+        AND aegis_distinct_0 >= 2
+      THEN 1 ELSE 0 END AS aegis_kept
+  FROM figured
+),
+limited AS (
+  SELECT
+    "age",
+    "we""ird `co`l; -- 'x'",
+    "pay",
+    "born",
+    "ill",
+    "y",
+    aegis_kept,
+    SUM(1 - aegis_kept) OVER () AS aegis_suppressed,
+    COUNT(*) OVER () AS aegis_total
+  FROM judged
+)
+SELECT
+  "age",
+  "we""ird `co`l; -- 'x'",
+  "pay",
+  "born",
+  "ill",
+  "y"
+FROM limited
+WHERE aegis_kept = 1
+  AND aegis_suppressed <= FLOOR(0.1 * aegis_total + 0.000000001)

@@ -1,0 +1,144 @@
+-- Masked release by Aegis 0.1.0, configuration chosen.
+-- Rule: k-anonymity (k = 3); distinct l-diversity of ill (l = 2); at most 10 % of the rows suppressed.
+-- Rows of classes that break the rule are left out; there is no row at all when more
+-- than the rule allows would have to be.
+-- Policy (SHA-256): 5a5fbedc07485b28ec997149ede95b6ad6fdf79c57dded80ef12c64cece1cae2
+CREATE VIEW "hr"."people_masked" AS
+WITH masked AS (
+  SELECT
+    IF(
+      "t0"."age" IS NULL,
+      CAST(NULL AS VARCHAR),
+      CONCAT(
+        CONCAT(
+          CONCAT(
+            CONCAT(
+              '[',
+              CAST(CAST("t0"."age" AS BIGINT) - (
+                (
+                  (
+                    CAST("t0"."age" AS BIGINT) % 20
+                  ) + 20
+                ) % 20
+              ) AS VARCHAR)
+            ),
+            ', '
+          ),
+          CAST((
+            CAST("t0"."age" AS BIGINT) - (
+              (
+                (
+                  CAST("t0"."age" AS BIGINT) % 20
+                ) + 20
+              ) % 20
+            )
+          ) + 20 AS VARCHAR)
+        ),
+        '['
+      )
+    ) AS "age",
+    IF(
+      (
+        LENGTH("t0"."we""ird `co`l; -- 'x'") - 1
+      ) > 0,
+      CONCAT(
+        SUBSTRING(
+          "t0"."we""ird `co`l; -- 'x'",
+          1,
+          LENGTH("t0"."we""ird `co`l; -- 'x'") - (
+            LENGTH("t0"."we""ird `co`l; -- 'x'") - 1
+          )
+        ),
+        ARRAY_JOIN(NULLIF(REPEAT('*', LENGTH("t0"."we""ird `co`l; -- 'x'") - 1), ARRAY[]), '')
+      ),
+      "t0"."we""ird `co`l; -- 'x'"
+    ) AS "we""ird `co`l; -- 'x'",
+    IF(
+      "t0"."pay" BETWEEN CAST(-9007199254740980.0 AS DOUBLE) AND CAST(9007199254740980.0 AS DOUBLE),
+      CAST(CAST(FLOOR(
+        (
+          CAST(IF(
+            "t0"."pay" BETWEEN CAST(-9007199254740980.0 AS DOUBLE) AND CAST(9007199254740980.0 AS DOUBLE),
+            "t0"."pay",
+            CAST(0 AS DOUBLE)
+          ) AS DOUBLE) / 5
+        ) + (
+          (
+            ABS(
+              CAST(IF(
+                "t0"."pay" BETWEEN CAST(-9007199254740980.0 AS DOUBLE) AND CAST(9007199254740980.0 AS DOUBLE),
+                "t0"."pay",
+                CAST(0 AS DOUBLE)
+              ) AS DOUBLE) / 5
+            ) * CAST(4.440892098500626e-16 AS DOUBLE)
+          ) + CAST(0.500000001 AS DOUBLE)
+        )
+      ) AS BIGINT) * 5 AS DOUBLE),
+      "t0"."pay"
+    ) AS "pay",
+    CAST(CAST(DATE_TRUNC('YEAR', "t0"."born") AS TIMESTAMP) AS DATE) AS "born",
+    "t0"."ill",
+    "t0"."y"
+  FROM "hr"."people" AS "t0"
+),
+counted AS (
+  SELECT
+    "age",
+    "we""ird `co`l; -- 'x'",
+    "pay",
+    "born",
+    "ill",
+    "y",
+    COUNT(*) OVER (PARTITION BY "age", "we""ird `co`l; -- 'x'", "born") AS aegis_rows,
+    DENSE_RANK() OVER (PARTITION BY "age", "we""ird `co`l; -- 'x'", "born" ORDER BY "ill") AS aegis_rank_0
+  FROM masked
+),
+figured AS (
+  SELECT
+    "age",
+    "we""ird `co`l; -- 'x'",
+    "pay",
+    "born",
+    "ill",
+    "y",
+    aegis_rows,
+    aegis_rank_0,
+    MAX(aegis_rank_0) OVER (PARTITION BY "age", "we""ird `co`l; -- 'x'", "born") AS aegis_distinct_0
+  FROM counted
+),
+judged AS (
+  SELECT
+    "age",
+    "we""ird `co`l; -- 'x'",
+    "pay",
+    "born",
+    "ill",
+    "y",
+    CASE WHEN aegis_rows >= 3
+        AND aegis_distinct_0 >= 2
+      THEN 1 ELSE 0 END AS aegis_kept
+  FROM figured
+),
+limited AS (
+  SELECT
+    "age",
+    "we""ird `co`l; -- 'x'",
+    "pay",
+    "born",
+    "ill",
+    "y",
+    aegis_kept,
+    SUM(1 - aegis_kept) OVER () AS aegis_suppressed,
+    COUNT(*) OVER () AS aegis_total
+  FROM judged
+)
+SELECT
+  "age",
+  "we""ird `co`l; -- 'x'",
+  "pay",
+  "born",
+  "ill",
+  "y"
+FROM limited
+WHERE aegis_kept = 1
+  AND aegis_suppressed <= FLOOR(0.1 * aegis_total + 0.000000001)
