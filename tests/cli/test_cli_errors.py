@@ -163,7 +163,7 @@ def test_no_admissible_configuration(shell, folder):
     assert "fails k-anonymity" in result.out
     message = plain(result.err)
     assert "came closest" in message
-    assert "suppression limit of" in message
+    assert "allow coarser masks" in message
     assert not (folder / "b.yaml").exists()
     assert (folder / "r.html").exists()
     as_json = shell(*words, "-f", "json")
