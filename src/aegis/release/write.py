@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from aegis.errors import EngineError
 from aegis.sources import Source
-from aegis.sources.source import engine_errors
+from aegis.sources.failures import engine_errors
 
 
 def write_table(source: Source, table: ir.Table, path: Path) -> None:

@@ -17,8 +17,10 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
 
-from aegis.errors import DataError, EngineError
-from aegis.sources.source import ROW_NUMBER, Source, embedded, engine_errors
+from aegis.errors import DataError, EngineError, PolicyError
+from aegis.sources.database import SCHEMES, open_database
+from aegis.sources.failures import engine_errors
+from aegis.sources.source import ROW_NUMBER, Source, embedded
 
 _PARQUET = {".parquet", ".pq"}
 _ARROW = {".arrow", ".feather", ".ipc"}
@@ -30,7 +32,7 @@ _FILE = 1 << 40
 FORMATS = "CSV (.csv .tsv .txt, also .gz), Parquet (.parquet .pq), Arrow (.arrow .feather .ipc), JSON lines (.jsonl .ndjson)"
 
 
-def open_table(table: Any) -> Source:
+def open_table(table: Any, *, name: str | None = None) -> Source:
     """Open anything tabular.
 
     Parameters
@@ -38,7 +40,10 @@ def open_table(table: Any) -> Source:
     table
         A path, a glob or a folder of CSV, Parquet, Arrow/Feather or JSON-lines files; a pandas or
         Polars DataFrame, a Polars LazyFrame, a PyArrow table, a DuckDB relation, an Ibis table;
-        or a `Source`, which is returned as it is.
+        or a `Source`, which is returned as it is. Or the URL of a database: see
+        `aegis.sources.database.open_database`.
+    name
+        The table in the database, where a URL is given: table or schema.table.
 
     Raises
     ------
@@ -48,6 +53,13 @@ def open_table(table: Any) -> Source:
     """
     if isinstance(table, Source):
         return table
+    if isinstance(table, str) and table.lower().startswith(SCHEMES):
+        return open_database(table, name)
+    if name is not None:
+        raise PolicyError(
+            f"A table {name!r} is named, but what is opened is no database.",
+            hint=f"Give a URL ({', '.join(SCHEMES)}), or leave the name out.",
+        )
     if isinstance(table, str | Path):
         source = _open_path(str(table))
     elif isinstance(table, ir.Table):
@@ -136,7 +148,7 @@ def _files(given: str) -> tuple[Path, ...]:
     """Return the existing files that a path, folder or glob stands for."""
     path = Path(given).expanduser()
     if path.is_dir():
-        found = sorted(p for p in path.rglob("*") if p.is_file() and _suffix(p) in _PARQUET)
+        found = sorted(p for p in path.rglob("*") if _is_part(p, path))
         if not found:
             raise DataError(
                 f"Folder {given} holds no Parquet files.", hint="Give a file or a glob."
@@ -159,6 +171,12 @@ def _files(given: str) -> tuple[Path, ...]:
             f"{empty[0]} is empty (0 bytes).", hint="Give a file with a header and rows."
         )
     return tuple(found)
+
+
+def _is_part(path: Path, folder: Path) -> bool:
+    """Return whether a file holds rows of a folder; names that start with . or _ are by-products."""
+    hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+    return not hidden and path.is_file() and _suffix(path) in _PARQUET
 
 
 def _suffix(path: Path) -> str:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import ibis
 import ibis.expr.types as ir
 import pyarrow as pa
 from ibis.common.exceptions import IbisError
 
-from aegis.errors import DataError, EngineError
+from aegis.errors import DataError
+from aegis.sources.failures import engine_errors
 
 ROW_NUMBER = "aegis_row_number"
 """Name of the column of `Source.numbered` that tells rows apart, from 0, below 2**62."""
@@ -25,8 +26,13 @@ _BUCKETS = 1 << 30
 
 @cache
 def embedded() -> Any:
-    """Return the embedded engine of this process: DuckDB in memory, opened on first use."""
-    return ibis.duckdb.connect()
+    """Return the embedded engine of this process: DuckDB in memory, opened on first use.
+
+    What does not fit into memory goes to the system's folder for temporary files, under a name
+    that no other process has.
+    """
+    folder = Path(tempfile.gettempdir()) / f"aegis-{os.getpid()}"
+    return ibis.duckdb.connect(temp_directory=str(folder))
 
 
 def _hashed(value: int) -> int:
@@ -68,6 +74,11 @@ class Source:
         except IbisError:  # an unbound memtable belongs to no engine yet
             return embedded()
 
+    @cached_property
+    def is_embedded(self) -> bool:
+        """Whether queries run within this process on DuckDB, so that rows need not travel."""
+        return bool(self.backend.name == "duckdb")
+
     @property
     def columns(self) -> tuple[str, ...]:
         """Column names, in order."""
@@ -102,10 +113,13 @@ class Source:
         """Return about `rows` rows drawn uniformly: the same rows for the same seed.
 
         A row is in the sample when the hash of its number and the seed falls below a threshold
-        (Bernoulli sampling), which no thread count or reading order can change.
+        (Bernoulli sampling), which no thread count or reading order can change. Engines that are
+        not embedded draw by their own TABLESAMPLE, the same rows as long as the table stays.
         """
         if rows >= self.rows:
             return self.table
+        if not self.is_embedded:
+            return self.table.sample(rows / self.rows, method="row", seed=seed)
         threshold = int(_BUCKETS * rows / self.rows)
         offset = ibis.literal(_offset(seed), type="int64")
         if self.numbered is not None:
@@ -141,13 +155,3 @@ def _column_bytes(column: pa.Array) -> bytes:
     """Return bytes that depend on the values of a column alone, not on its buffers' offsets."""
     batch = pa.record_batch([pa.concat_arrays([column])], names=["c"])
     return bytes(batch.serialize())
-
-
-@contextmanager
-def engine_errors(origin: str) -> Iterator[None]:
-    """Turn an engine's own exceptions into one clear `EngineError`."""
-    try:
-        yield
-    except (duckdb.Error, IbisError, pa.ArrowException) as error:
-        first = str(error).strip().splitlines()[0]
-        raise EngineError(f"The engine failed on {origin}: {first}") from error

@@ -1,0 +1,149 @@
+"""Tables in databases: opened by URL, and made in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import ibis
+import sqlglot
+from sqlglot import exp
+
+from aegis.errors import DataError, EngineError, PolicyError
+from aegis.sources.failures import engine_errors, translate, without_secrets
+from aegis.sources.source import Source
+
+SCHEMES = ("postgres://", "postgresql://", "duckdb://")
+"""How a URL of a database starts."""
+_EXTRAS = {"postgres": "aegis-advisor[postgres]"}
+
+
+def open_database(url: str, table: str | None) -> Source:
+    """Open a table of a database.
+
+    Parameters
+    ----------
+    url
+        postgres://user:password@host:port/database (the password may also stand in PGPASSWORD
+        or in ~/.pgpass), or duckdb:///path/to/file. Anything behind `?` goes to the driver.
+    table
+        The table or view: name or schema.name, in the database's own spelling.
+
+    Raises
+    ------
+    EngineError
+        The server cannot be reached or refuses the user, or its driver is not installed. The
+        password is never repeated.
+    DataError
+        The database has no such table; the tables that it has are named.
+    PolicyError
+        No table is given.
+    """
+    shown = _shown(url)
+    if table is None:
+        raise PolicyError(f"{shown} holds many tables.", hint="Name one with --table.")
+    connection = _connect(url, shown)
+    return open_named(connection, table, f"{table} of {shown}")
+
+
+def open_named(connection: Any, table: str, origin: str) -> Source:
+    """Return a table of an open connection as a `Source`."""
+    path = table_path(table)
+    try:
+        with engine_errors(origin):
+            found = connection.table(path[-1], **_within(path))
+    except EngineError as error:
+        raise _missing(connection, table, path, origin) from error
+    return Source(found, origin)
+
+
+def table_path(name: str) -> tuple[str, ...]:
+    """Return the parts of a table's name: catalog, schema and table, as far as given.
+
+    Raises
+    ------
+    PolicyError
+        It is no name of a table.
+    """
+    try:
+        found = exp.to_table(name, dialect="postgres")
+        parts = tuple(part.name for part in found.parts)
+    except (sqlglot.errors.SqlglotError, AttributeError):
+        parts = ()
+    if not parts or not all(parts) or len(parts) > 3:
+        raise PolicyError(
+            f"{name!r} is no name of a table.",
+            hint="Write table or schema.table; quote parts that hold other than letters, digits and _.",
+        )
+    return parts
+
+
+@contextmanager
+def transaction(source: Source) -> Iterator[Any]:
+    """Yield a function that runs one statement; all of it is undone when the body fails.
+
+    Raises
+    ------
+    EngineError
+        The engine has no transactions over statements that make tables.
+    """
+    connection = source.backend.con
+    if source.backend.name == "postgres":
+        with engine_errors(source.origin), connection.transaction(), connection.cursor() as cursor:
+            yield lambda sql: cursor.execute(sql)
+    elif source.backend.name == "duckdb":
+        connection.execute("BEGIN")
+        try:
+            with engine_errors(source.origin):
+                yield connection.execute
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+    else:
+        raise EngineError(
+            f"{source.origin}: tables cannot be made there in one transaction.",
+            hint="Release into a file, or write the SQL with `aegis sql` and run it there.",
+        )
+
+
+def _connect(url: str, shown: str) -> Any:
+    kind = "duckdb" if url.lower().startswith("duckdb") else "postgres"
+    try:
+        return ibis.connect(url)
+    except ImportError as error:
+        raise EngineError(
+            f"{shown} needs a driver that is not installed: {error.name}.",
+            hint=f"Install it: pip install '{_EXTRAS.get(kind, 'aegis-advisor')}'.",
+        ) from error
+    except Exception as error:  # noqa: BLE001 - drivers have exceptions of their own
+        told = translate(error, shown)
+        raise EngineError(
+            f"Cannot connect to {shown}: {told.message.partition(': ')[2] or told.message}",
+            hint="Check the address, that the server runs, and user and password.",
+        ) from None
+
+
+def _shown(url: str) -> str:
+    """Return a URL without its password, and without options, which may hold one too."""
+    return without_secrets(urlsplit(url)._replace(query="", fragment="").geturl())
+
+
+def _within(path: tuple[str, ...]) -> dict[str, Any]:
+    if len(path) == 1:
+        return {}
+    return {"database": path[0] if len(path) == 2 else (path[0], path[1])}
+
+
+def _missing(connection: Any, table: str, path: tuple[str, ...], origin: str) -> Exception:
+    """Return the error for a table that cannot be opened, with the names of those that can."""
+    try:
+        names = connection.list_tables(**_within(path))
+    except Exception:  # noqa: BLE001 - the schema itself may be missing
+        names = []
+    if path[-1] in names:
+        return EngineError(f"Cannot open {origin}.", hint="Check that the user may read it.")
+    error = DataError.unknown_column(table, names)
+    return DataError(f"No table {table!r} in the database ({origin}).", hint=error.hint)
