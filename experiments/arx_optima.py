@@ -236,34 +236,39 @@ def main() -> None:
 
 
 def draw(compared: list[dict]) -> None:
-    """Draw the differences with their intervals."""
+    """Draw the differences with their wide intervals."""
     import altair
 
+    titles = {"accuracy": "Accuracy", "roc_auc": "ROC AUC"}
     rows = [
         {
             "release": c["release"],
             "model": c["model"],
+            "metric": titles[c["metric"]],
             "limit": f"{c['suppression']} % suppressed",
             **c["ours_minus_it"],
         }
         for c in compared
-        if c["metric"] == "accuracy" and c["tested"] == "all" and c["release"].startswith("ARX")
+        if c["tested"] == "all" and c["release"].startswith("ARX")
     ]
-    base = altair.Chart(altair.Data(values=rows)).encode(
-        y=altair.Y("release:N", title=None), color=altair.Color("model:N", title="Model")
+    title = "Ours minus it, points"
+    base = altair.Chart().encode(
+        y=altair.Y("release:N", title=None),
+        yOffset="model:N",
+        color=altair.Color("model:N", title="Model"),
     )
-    title = "Accuracy of ours minus it, points"
     layers = altair.layer(
+        altair.Chart().mark_rule(color="grey").encode(x=altair.datum(0)),
         base.mark_rule().encode(x=altair.X("wide_low:Q", title=title), x2="wide_high:Q"),
-        base.mark_point(filled=True, size=50).encode(x="mean:Q"),
-        altair.Chart(altair.Data(values=[{"zero": 0}])).mark_rule(color="grey").encode(x="zero:Q"),
-        data=altair.Data(values=rows),
-    ).properties(width=260, height=110)
+        base.mark_point(filled=True, size=30).encode(x="mean:Q"),
+    ).properties(width=320, height=130)
     save_chart(
         NAME,
         layers.facet(
-            row=altair.Row("limit:N", title=None), column=altair.Column("model:N", title=None)
-        ),
+            row=altair.Row("limit:N", title=None),
+            column=altair.Column("metric:N", title=None),
+            data=altair.Data(values=rows),
+        ).resolve_scale(x="independent"),
     )
 
 
