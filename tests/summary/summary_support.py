@@ -11,12 +11,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from aegis.masks import Mask
 from aegis.policy import Policy, load_policy
 from aegis.sources import open_table
 from aegis.summary import Summary
+
+HALF = settings(max_examples=settings.default.max_examples // 2)
+"""For tests that summarise a table more than once an example."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from summary_support import Case, cases, label_codes, masked_rows, plain, row_codes, tally
+from summary_support import HALF, Case, cases, label_codes, masked_rows, plain, row_codes, tally
 
 from aegis.errors import DataError, InternalError, PolicyError
 from aegis.masks import Identity, Mask, Suppress, refines
@@ -74,6 +74,7 @@ def test_groups_are_what_rows_show(case: Case) -> None:
         assert all(c.mask.fitted for c in attribute.candidates)
 
 
+@HALF
 @given(case=cases(), most=st.integers(2, 5))
 def test_levels_and_atoms(case: Case, most: int) -> None:
     summary = summarize(case.table, case.policy, max_levels=most)
@@ -133,6 +134,7 @@ def check_pairs(pairs: PairCounts, case: Case, summary: Summary, rows: Any) -> N
         assert (np.diff(index) > 0).all()
 
 
+@HALF
 @given(case=cases(), data=st.data())
 def test_roll_up_is_a_group_by_of_the_masked_rows(case: Case, data: st.DataObject) -> None:
     summary = summarize(case.table, case.policy)
@@ -195,6 +197,7 @@ def check_roll_up(case: Case, table: FrequencyTable, chosen: dict[str, Candidate
         assert sorted(sorted(c) for c in found.values()) == sorted(brute)
 
 
+@HALF
 @given(case=cases(most=60), rows=st.integers(1, 59), seed=st.integers(0, 9))
 def test_a_sample_is_only_behind_the_pairs(case: Case, rows: int, seed: int) -> None:
     exact = summarize(case.table, case.policy, sample_rows=rows, exact=True)
