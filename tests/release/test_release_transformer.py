@@ -1,0 +1,138 @@
+"""A configuration as a step of a scikit-learn pipeline."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+import aegis
+from aegis.errors import DataError, PolicyError
+from aegis.masks import Bucketize
+
+MASKS = {"age": {"bucketize": {"width": 10}}, "job": {"keep_frequent": {"count": 1}}}
+TRAIN = pd.DataFrame(
+    {
+        "age": [39, 41, 20, 65, 23, 58, 31, 47],
+        "job": ["a", "a", "b", "a", "c", "b", "a", None],
+        "other": range(8),
+    },
+    index=[3, 1, 4, 15, 9, 2, 6, 5],
+)
+TARGET = [1, 1, 0, 1, 0, 1, 0, 1]
+
+
+def test_rows_keep_their_order_and_index() -> None:
+    masked = aegis.MaskingTransformer(MASKS).fit_transform(TRAIN)
+    assert list(masked.index) == list(TRAIN.index)
+    assert list(masked.columns) == ["age", "job"]
+    assert masked["age"].tolist() == [
+        f"[{a // 10 * 10}, {a // 10 * 10 + 10}[" for a in TRAIN["age"]
+    ]
+    assert [None if pd.isna(v) else v for v in masked["job"]] == [
+        "a",
+        "a",
+        "other",
+        "a",
+        "other",
+        "other",
+        "a",
+        None,
+    ]
+
+
+@given(st.lists(st.integers(-1000, 1000), min_size=1, max_size=60), st.integers(1, 50))
+def test_masks_as_the_definition_says(ages: list[int], width: int) -> None:
+    table = pa.table({"age": pa.array(ages, pa.int64())})
+    shown = aegis.MaskingTransformer({"age": Bucketize(width=width, show="lower")}).fit_transform(
+        table
+    )
+    assert shown["age"].to_pylist() == [math.floor(a / width) * width for a in ages]
+
+
+def test_test_rows_are_masked_by_what_training_rows_taught() -> None:
+    masking = aegis.MaskingTransformer({"age": {"quantiles": {"count": 2}}}).fit(TRAIN)
+    edge = masking.masks_["age"].parameters()["edges"][0]
+    test = pd.DataFrame({"age": [edge - 1, edge, edge + 1000]})
+    low, high, far = masking.transform(test)["age"]
+    assert low != high
+    assert high == far
+
+
+def test_works_in_a_pipeline_and_can_be_cloned() -> None:
+    masking = ColumnTransformer([("mask", aegis.MaskingTransformer(MASKS), ["age", "job"])])
+    model = make_pipeline(masking, OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
+    fitted = clone(model).fit(TRAIN, TARGET)
+    assert fitted.predict(TRAIN).shape == (8,)
+    names = aegis.MaskingTransformer(MASKS).fit(TRAIN).get_feature_names_out()
+    assert names.tolist() == ["age", "job"]
+
+
+@pytest.mark.parametrize("kind", [pl.DataFrame, pa.Table.from_pandas])
+def test_a_frame_comes_back_as_the_same_kind(kind: object) -> None:
+    plain = TRAIN.reset_index(drop=True)
+    given_frame = kind(plain)  # type: ignore[operator]
+    masked = aegis.MaskingTransformer(MASKS, keep_others=True).fit_transform(given_frame)
+    assert isinstance(masked, type(given_frame))
+    expected = aegis.MaskingTransformer(MASKS, keep_others=True).fit_transform(plain)
+    assert list(masked.to_pandas()["age"]) == list(expected["age"])
+    assert list(masked.to_pandas()["other"]) == list(range(8))
+
+
+def test_unseen_values_are_refused_or_shown_as_a_star() -> None:
+    masks = {"job": {"group": {"groups": {"x": ["a"], "y": ["b", "c"]}}}}
+    seen, unseen = TRAIN[["job"]], pd.DataFrame({"job": ["a", "zzz"]})
+    strict = aegis.MaskingTransformer(masks).fit(seen)
+    with pytest.raises(DataError, match="job \\(1 rows\\)"):
+        strict.transform(unseen)
+    lenient = aegis.MaskingTransformer(masks, unseen="suppress").fit(seen)
+    assert lenient.transform(unseen)["job"].tolist() == ["x", "*"]
+
+
+def test_mistakes_get_one_clear_error() -> None:
+    with pytest.raises(DataError, match="not fitted"):
+        aegis.MaskingTransformer(MASKS).transform(TRAIN)
+    with pytest.raises(DataError, match="No column 'agee'"):
+        aegis.MaskingTransformer({"agee": "suppress"}).fit(TRAIN)
+    with pytest.raises(PolicyError, match="Unknown mask"):
+        aegis.MaskingTransformer({"age": "bucketise"}).fit(TRAIN)
+    with pytest.raises(PolicyError, match="does not fit"):
+        aegis.MaskingTransformer({"job": {"bucketize": {"width": 2}}}).fit(TRAIN)
+    with pytest.raises(PolicyError, match="unseen"):
+        aegis.MaskingTransformer(MASKS, unseen="drop").fit(TRAIN).transform(TRAIN)
+    with pytest.raises(PolicyError, match="parameter"):
+        aegis.MaskingTransformer(MASKS).set_params(nope=1)
+
+
+def test_agrees_with_the_release_of_the_same_configuration() -> None:
+    rows = pd.concat([TRAIN] * 5, ignore_index=True)
+    rows["label"] = np.arange(len(rows)) % 2
+    policy = aegis.load_policy(
+        {
+            "version": 1,
+            "label": "label",
+            "privacy": {"k": 2},
+            "attributes": {
+                "age": {"role": "quasi-identifier", "masks": [MASKS["age"]]},
+                "job": {"role": "feature", "masks": [MASKS["job"]]},
+            },
+        }
+    )
+    best = aegis.advise(rows, policy, generate_count=1).require_best().configuration
+    released = aegis.apply(rows, policy, best).data
+    masked = aegis.MaskingTransformer(best, policy).fit_transform(pa.Table.from_pandas(rows))
+    key = ["age", "job"]
+    assert sorted(map(str, released.select(key).to_pylist())) == sorted(
+        map(str, masked.select(key).to_pylist())
+    )
