@@ -92,7 +92,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     summary = summarize(folder / "table.csv", load_policy(folder / "policy.yaml"))
     for name in ("table", "january", "february", "year", "march"):
         save_bundle(summary, folder / f"{name}.aegis")
-    pyarrow.parquet.write_table(pa.Table.from_pylist(table), folder / "march.parquet")
+    for name in ("march", "sample", "staff"):
+        pyarrow.parquet.write_table(pa.Table.from_pylist(table), folder / f"{name}.parquet")
     return folder
 
 

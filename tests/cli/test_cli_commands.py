@@ -32,9 +32,18 @@ def words_of(example: str) -> list[str]:
     return words[: words.index(">")] if ">" in words else words
 
 
+def smaller(words: list[str]) -> list[str]:
+    """Return the words with less work to do: the table is small, and so is the patience."""
+    if words[0] != "evaluate":
+        return words
+    few = {"--generate": "2", "--splits": "2", "--jobs": "1", "--models": "lr"}
+    shrunk = [few.get(before, word) for before, word in pairwise(["", *words])]
+    return shrunk if "--models" in words else [*shrunk, "--models", "lr"]
+
+
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_examples_of_help_run(example, shell, folder):
-    words = words_of(example)
+    words = smaller(words_of(example))
     made = [Path(b) for a, b in pairwise(words) if a in OUTPUTS]
     if "masked.parquet" in words and "masked.parquet" not in map(str, made):
         assert (

@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
+
+from aegis.cli.main import app
 
 DOCS = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
 KINDS = {
@@ -95,11 +98,19 @@ RUNS = {
     ],
     "aegis summarize": [("summarize", "table.csv", "-p", "policy.yaml", "-o", "s.aegis")],
     "aegis merge": [("merge", "january.aegis", "february.aegis", "-o", "s.aegis")],
+    "aegis evaluate": [
+        (
+            *("evaluate", "table.csv", "-p", "policy.yaml", "--generate", "2"),
+            *("--splits", "2", "--models", "lr"),
+        ),
+    ],
     "aegis masks": [("masks",), ("masks", "blur")],
     "aegis measures": [("measures",)],
     "aegis privacy-models": [("privacy-models",), ("privacy-models", "alpha_k")],
     "Errors": [("advise", "none.csv", "-p", "policy.yaml"), ("advise",)],
 }
+RARE = {"aegis evaluate": {"trainings[].messages[]", "unconverged.*"}}
+"""Fields of mishaps that these runs do not meet."""
 
 
 @pytest.mark.parametrize("section", RUNS)
@@ -120,8 +131,14 @@ def test_documents_and_reference_agree(section, shell, folder):
         result = shell(*words, "--format", "json")
         document = result.err if section == "Errors" else result.out
         reader.read(json.loads(document))
-    assert set(reader.fields) - reader.met == set()
+    assert set(reader.fields) - reader.met == RARE.get(section, set())
 
 
-def test_every_section_is_checked():
-    assert set(DOCUMENTED) == set(RUNS)
+def test_every_command_that_prints_results_has_a_section():
+    commands = typer.main.get_command(app).commands
+    printing = {
+        f"aegis {name}"
+        for name, command in commands.items()
+        if any(one.name == "format" for one in command.params)
+    }
+    assert set(DOCUMENTED) == set(RUNS) == printing | {"Errors"}
