@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from aegis.errors import DataError, InternalError, PolicyError
+from aegis.errors import DataError, PolicyError
 from aegis.masks import (
     MASKS,
     Identity,
@@ -264,7 +264,7 @@ def test_noise_groups_values_as_identity_does_and_has_no_expression():
     mask = parse_mask({"add_uniform": {"amount": 1}})
     one, two = evaluate([mask, Identity()], values)
     np.testing.assert_array_equal(one.codes, two.codes)
-    with pytest.raises(InternalError, match="no expression"):
+    with pytest.raises(PolicyError, match="no query or SQL"):
         mask.expression(None)  # type: ignore[arg-type]
 
 

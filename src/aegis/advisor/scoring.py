@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from aegis.advisor import expected
 from aegis.errors import PolicyError
 from aegis.measures import (
     Contingency,
@@ -27,10 +28,19 @@ from aegis.measures import (
     pair_information,
 )
 from aegis.policy import Configuration
-from aegis.summary import AttributeSummary, Candidate, PairCounts, Summary
+from aegis.summary import (
+    AttributeSummary,
+    Candidate,
+    PairCounts,
+    Summary,
+    expected_reports,
+    level_channel,
+)
 
 _REMEMBERED = 64
 """Configurations whose second-order counts are kept, for measures that share them."""
+Levels = npt.NDArray[Any]
+"""Level of each atom, shape (A,), or P(level | atom) of a noise mask, shape (A, L)."""
 Choice = Mapping[str, Candidate]
 """One candidate per scored attribute, and one for the label where it has candidates."""
 
@@ -98,6 +108,8 @@ class Scorer:
         self._pair_values: dict[Any, float] = {}
         self._counts: OrderedDict[Any, Cooccurrence] = OrderedDict()
         self._singles: dict[Any, Cooccurrence] = {}
+        self._expected: dict[Any, npt.NDArray[np.float64]] = {}
+        self._channels: dict[Any, npt.NDArray[np.float64]] = {}
 
     @cached_property
     def unmasked(self) -> Choice:
@@ -162,20 +174,52 @@ class Scorer:
         key = (measure.name, attribute.name, candidate, label)
         if key not in self._values:
             if measure.scope is Scope.ATTRIBUTE:
-                self._values[key] = measure(self.contingency(attribute, candidate, label))
+                self._values[key] = measure(
+                    self.contingency(attribute, candidate, label, measure=measure)
+                )
             else:
                 self._values[key] = measure(self._alone(attribute, candidate, label))
         return self._values[key]
 
     def contingency(
-        self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None = None
+        self,
+        attribute: AttributeSummary,
+        candidate: Candidate,
+        label: Candidate | None = None,
+        *,
+        measure: Measure | None = None,
     ) -> Contingency:
-        """Return the contingency table of a masked attribute and the (masked) label."""
+        """Return the contingency table of a masked attribute and the (masked) label.
+
+        For a noise mask the table holds expected counts, as `measure` can read them (see
+        `aegis.advisor.expected`); without a measure they are rounded to whole rows.
+        """
+        if candidate.noise is not None:
+            return expected.contingency(self._reports(attribute, candidate, label), measure)
         key = (attribute.name, candidate, label)
         if key not in self._contingencies:
             joint = group_rows(attribute.joint, candidate.groups, candidate.size)
             self._contingencies[key] = Contingency.of(_group_classes(joint, label))
         return self._contingencies[key]
+
+    def _reports(
+        self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
+    ) -> npt.NDArray[np.float64]:
+        """Return the expected reports of a noise mask by (masked) class, shape (R, C)."""
+        key = (attribute.name, candidate, label)
+        if key not in self._expected:
+            joint = _group_classes(attribute.joint, label)
+            self._expected[key] = expected_reports(attribute, candidate, joint)
+        return self._expected[key]
+
+    def levels(self, attribute: AttributeSummary, candidate: Candidate) -> Levels:
+        """Return the level of each atom, shape (A,), or a noise mask's channel, shape (A, L)."""
+        if candidate.noise is None:
+            return candidate.levels
+        key = (attribute.name, candidate)
+        if key not in self._channels:
+            self._channels[key] = level_channel(attribute, candidate, self.summary.max_levels)
+        return self._channels[key]
 
     def cooccurrence(self, choice: Choice) -> Cooccurrence:
         """Return the second-order counts of a configuration (S' G_y S of theory.md)."""
@@ -189,13 +233,14 @@ class Scorer:
         return self._counts[key]
 
     def _cooccurrence(self, candidates: list[Candidate], label: Candidate | None) -> Cooccurrence:
-        total, joint, offsets = group_counts(self.summary.pairs, [c.levels for c in candidates])
+        levels = self._levels(candidates)
+        total, joint, offsets = group_counts(self.summary.pairs, levels)
         return Cooccurrence(
             n=float(self.summary.pairs.rows),
             joint=_group_classes(joint, label),
             total=total,
             offsets=offsets,
-            blocks=self._blocks(candidates, label),
+            blocks=self._blocks(levels, label),
             pair_information=self._remembered(candidates, label),
         )
 
@@ -213,35 +258,46 @@ class Scorer:
     ) -> Cooccurrence:
         position = self._names.index(attribute.name)
         counts = self.summary.pairs.joints[position]
-        joint = _group_classes(group_rows(counts, candidate.levels, candidate.n_levels), label)
+        level = self.levels(attribute, candidate)
+        if level.ndim == 2:
+            joint = level.T @ _group_classes(counts, label)
+        else:
+            joint = _group_classes(group_rows(counts, level, candidate.n_levels), label)
         return Cooccurrence(
             n=float(self.summary.pairs.rows),
             joint=joint,
             total=np.diag(joint.sum(axis=1).astype(np.float64)),
             offsets=np.array([0, len(joint)]),
-            blocks=self._blocks([candidate], label),
+            blocks=self._blocks([level], label),
         )
 
+    def _levels(self, candidates: Sequence[Candidate]) -> list[Levels]:
+        attributes = self.summary.attributes.values()
+        return [self.levels(a, c) for a, c in zip(attributes, candidates, strict=True)]
+
     def _blocks(
-        self, candidates: list[Candidate], label: Candidate | None
+        self, levels: Sequence[Levels], label: Candidate | None
     ) -> Callable[[int, int], npt.NDArray[Any]]:
         pairs = self.summary.pairs
         classes = pairs.classes if label is None else label.size
 
         def blocks(i: int, j: int) -> npt.NDArray[Any]:
             a, b, y, n = pairs.cells(i, j)
-            rows, columns = candidates[i].n_levels, candidates[j].n_levels
+            (first, rows), (second, columns) = _placed(levels[i], a), _placed(levels[j], b)
             target = y if label is None else label.groups[y]
-            key = (target * rows + candidates[i].levels[a]) * columns + candidates[j].levels[b]
+            key = (target * rows + first) * columns + second
             counts = np.bincount(key, weights=n, minlength=classes * rows * columns)
-            return counts.reshape(classes, rows, columns)
+            block: npt.NDArray[Any] = counts.reshape(classes, rows, columns)
+            if levels[i].ndim == 2:
+                block = levels[i].T @ block
+            return block @ levels[j] if levels[j].ndim == 2 else block
 
         return blocks
 
     def _remembered(
         self, candidates: list[Candidate], label: Candidate | None
     ) -> Callable[[int, int], float]:
-        blocks = self._blocks(candidates, label)
+        blocks = self._blocks(self._levels(candidates), label)
 
         def information(i: int, j: int) -> float:
             i, j = min(i, j), max(i, j)
@@ -260,9 +316,16 @@ class Scorer:
         return candidate
 
 
+def _placed(level: Levels, atoms: npt.NDArray[np.int64]) -> tuple[npt.NDArray[Any], int]:
+    """Return the level of each atom and the number of levels; a noise mask keeps the atoms."""
+    if level.ndim == 2:
+        return atoms, len(level)
+    return level[atoms], int(level.max(initial=0)) + 1
+
+
 def group_counts(
-    pairs: PairCounts, levels: Sequence[npt.NDArray[np.integer]]
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    pairs: PairCounts, levels: Sequence[Levels]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any], npt.NDArray[np.int64]]:
     """Return S' G S of theory.md for one grouping of each attribute's atoms.
 
     Parameters
@@ -270,13 +333,17 @@ def group_counts(
     pairs
         Co-occurrence counts between atoms.
     levels
-        Per attribute the level of each atom, shape (A_i,).
+        Per attribute the level of each atom, shape (A_i,), or P(level | atom) of a noise mask,
+        shape (A_i, L_i).
 
     Returns
     -------
     tuple
-        Co-occurrence between levels (d, d), level by class counts (d, C), offsets (m + 1,).
+        Co-occurrence between levels (d, d), level by class counts (d, C), offsets (m + 1,). They
+        are expected counts where a noise mask is among them.
     """
+    if any(level.ndim == 2 for level in levels):
+        return _expected_counts(pairs, levels)
     sizes = [int(level.max(initial=0)) + 1 for level in levels]
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     stacked = np.concatenate([own + start for own, start in zip(levels, offsets, strict=False)])
@@ -289,24 +356,49 @@ def group_counts(
     return total, joint, offsets
 
 
+def _expected_counts(
+    pairs: PairCounts, levels: Sequence[Levels]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any], npt.NDArray[np.int64]]:
+    """Return `group_counts` with channels: K_i' G K_j, and expected counts on the diagonal."""
+    parts = [
+        sparse.csr_array(level)
+        if level.ndim == 2
+        else sparse.csr_array((np.ones(len(level)), level, np.arange(len(level) + 1)))
+        for level in levels
+    ]
+    offsets = np.concatenate([[0], np.cumsum([part.shape[1] for part in parts])]).astype(np.int64)
+    grouping = sparse.block_diag(parts, format="csr")
+    total = (grouping.T @ pairs.total) @ grouping
+    joint = grouping.T @ pairs.stacked_joint
+    for level, start, stop in zip(levels, offsets, offsets[1:], strict=False):
+        if level.ndim == 2:
+            # One report per row: between reports of one attribute nothing co-occurs.
+            total[start:stop, start:stop] = np.diag(joint[start:stop].sum(axis=1))
+    return total, joint, offsets
+
+
 def group_rows(
     counts: npt.NDArray[np.integer], groups: npt.NDArray[np.integer], size: int
 ) -> npt.NDArray[np.int64]:
     """Add up the rows of `counts`, shape (V, C), by group; float sums are exact below 2**53."""
+    return _added(counts, groups, size).astype(np.int64)
+
+
+def _added(
+    counts: npt.NDArray[Any], groups: npt.NDArray[np.integer], size: int
+) -> npt.NDArray[np.float64]:
     columns = [np.bincount(groups, weights=column, minlength=size) for column in counts.T]
-    return np.stack(columns, axis=1).astype(np.int64)
+    return np.stack(columns, axis=1)
 
 
-def _group_classes(joint: npt.NDArray[np.int64], label: Candidate | None) -> npt.NDArray[np.int64]:
+def _group_classes(joint: npt.NDArray[Any], label: Candidate | None) -> npt.NDArray[Any]:
     return joint if label is None else group_classes(joint, label.groups)
 
 
-def group_classes(
-    joint: npt.NDArray[np.int64], groups: npt.NDArray[np.integer]
-) -> npt.NDArray[np.int64]:
-    """Add up the columns of `joint`, shape (d, C), by the group of each class."""
+def group_classes(joint: npt.NDArray[Any], groups: npt.NDArray[np.integer]) -> npt.NDArray[Any]:
+    """Add up the columns of `joint`, shape (d, C), whole or expected, by the group of each class."""
     used = groups[: joint.shape[1]]  # a group for null may follow: no joint counts such rows
-    return group_rows(joint.T, used, int(used.max(initial=0)) + 1).T
+    return _added(joint.T, used, int(used.max(initial=0)) + 1).T.astype(joint.dtype)
 
 
 def kept(score: float, unmasked: float, direction: Direction) -> float | None:

@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aegis.errors import InternalError
+from aegis.errors import InternalError, PolicyError
 from aegis.masks import parameters
 from aegis.masks.base import Mask, ValueCounts
 from aegis.privacy import PrivacyAccount, PrivacyLoss
@@ -52,8 +52,11 @@ class NoiseMask(Mask):
     bring such a draw back, because whoever knew the seed could take the noise away."""
 
     def expression(self, column: ir.Column) -> ir.Value:  # noqa: ARG002 - nothing is computed of it
-        """Raise `InternalError`: rows are drawn (`draw`), no engine computes them."""
-        raise InternalError(f"Noise mask {str(self)!r} has no expression; it draws rows.")
+        """Raise `PolicyError`: rows are drawn (`draw`), no engine computes them."""
+        raise PolicyError(
+            f"Mask {str(self)!r} draws what it shows, which no query or SQL can express.",
+            hint="Use `aegis apply`, which draws it.",
+        )
 
     def told_apart(self, column: ir.Column) -> ir.Value:
         """Return the column itself: any two values may be shown differently."""

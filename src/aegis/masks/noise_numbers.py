@@ -17,7 +17,7 @@ from aegis.masks.intervals import NUMERIC
 from aegis.masks.noise import Floats, Ints, NoiseMask, NumberGrid, floats, is_null, nice_step, take
 from aegis.privacy import PrivacyLoss
 
-STEPS = 200
+STEPS = 100
 """Steps of the grid between the bounds where a policy gives no resolution."""
 MOST_DAYS = 100_000
 """Most days that a noise mask on dates may show."""
@@ -290,7 +290,7 @@ class UniformNoise(GridNoise):
         return self.resolution is not None and self.lower is not None
 
     def fit(self, data: ValueCounts) -> Mask:
-        """Return the mask with its grid: as wide as the noisy data, about 200 steps."""
+        """Return the mask with its grid: as wide as the noisy data, about 100 steps."""
         if self.fitted:
             return self
         numbers = floats(data.values)

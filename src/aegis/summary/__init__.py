@@ -9,6 +9,7 @@ from aegis.summary.frequency import FrequencyTable
 from aegis.summary.masked import masked_table, suppress
 from aegis.summary.merge import merge
 from aegis.summary.model import AttributeSummary, Candidate, LabelSummary, Summary
+from aegis.summary.noise import check_noise, expected_reports, level_channel
 
 __all__ = [
     "AttributeSummary",
@@ -18,9 +19,12 @@ __all__ = [
     "LabelSummary",
     "PairCounts",
     "Summary",
+    "check_noise",
     "count_classes",
     "count_in_engine",
     "count_pairs",
+    "expected_reports",
+    "level_channel",
     "load_bundle",
     "masked_table",
     "merge",

@@ -9,10 +9,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aegis.masks import Grouping, Identity, Mask, ValueCounts, evaluate
+from aegis.masks import Grouping, Identity, Mask, NoiseMask, ValueCounts, evaluate
 from aegis.policy import Role
 from aegis.summary.codes import settle
-from aegis.summary.levels import Ints, atomise, pool
+from aegis.summary.levels import Ints, atomise, neighbours, pool
 from aegis.summary.model import AttributeSummary, Candidate
 
 Counts = npt.NDArray[np.int64]
@@ -52,8 +52,12 @@ def describe(
     masks = with_identity(masks)
     groupings = evaluate([fitted for fitted, _ in masks], data.values)
     pooled = [
-        levels_of(grouping, data.counts, max_levels, model)
-        for grouping, model in zip(groupings, _models(like, len(masks)), strict=True)
+        neighbours(data.counts, max_levels)
+        if isinstance(mask, NoiseMask) and mask.ordered
+        else levels_of(grouping, data.counts, max_levels, model)
+        for (mask, _), grouping, model in zip(
+            masks, groupings, _models(like, len(masks)), strict=True
+        )
     ]
     return assemble(name, role, weight, data, joint, masks, groupings, pooled)
 
@@ -79,7 +83,11 @@ def assemble(
     """
     atoms, levels = atomise(pooled, len(data.values))
     made = [
-        Candidate(fitted, declared, grouping.codes, grouping.shown, level)
+        Candidate(
+            *(fitted, declared, grouping.codes, grouping.shown),
+            # What noise shows depends on no less than the atom.
+            level if fitted.deterministic else np.arange(len(level), dtype=np.int32),
+        )
         for (fitted, declared), grouping, level in zip(masks, groupings, levels, strict=True)
     ]
     null_last = len(data.values) > 0 and not data.values[-1].is_valid

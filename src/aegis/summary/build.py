@@ -24,6 +24,8 @@ from aegis.summary.count_cells import count_cells
 from aegis.summary.frequency import FrequencyTable
 from aegis.summary.labels import add_classes
 from aegis.summary.model import AttributeSummary, LabelSummary, Summary
+from aegis.summary.noise import check_noise
+from aegis.summary.pairs_in_engine import count_pairs_in_engine
 
 MAX_LEVELS = 128
 """Most levels of one attribute in multi-attribute measures."""
@@ -112,6 +114,7 @@ class _Builder:
 
     def build(self, sample_rows: int | None) -> Summary:
         check_columns(self.source, self.policy)
+        check_noise(self.policy)
         started = time.perf_counter()
         label, classes = self._label()
         attributes = {}
@@ -249,6 +252,11 @@ class _Builder:
         sample_rows: int | None,
     ) -> PairCounts:
         with self.progress.step("Counting co-occurrences", self.rows) as step:
+            if not self.source.is_embedded:
+                rows = self._sample(sample_rows)
+                return count_pairs_in_engine(
+                    self.source, rows.table, attributes, self._class, classes, step
+                )
             chunks = self._coded(attributes, classes, sample_rows, step)
             return count_pairs(
                 tuple(attributes),
@@ -265,11 +273,7 @@ class _Builder:
         step: Any,
     ) -> Iterator[Chunk]:
         """Stream the atoms and the class of each labelled row, of a sample where asked for."""
-        sampled = sample_rows is not None and self.rows > sample_rows
-        if sampled and sample_rows is not None:
-            rows = Source(self.source.sample(sample_rows, seed=self.seed), self.source.origin)
-        else:
-            rows = self.source
+        rows = self._sample(sample_rows)
         columns = [rows.table[name].name(f"a{i}") for i, name in enumerate(attributes)]
         selected = rows.table.select(*columns, y=self._class(rows.table))
         for batch in rows.batches(selected, rows=SAMPLE_ROWS):
@@ -285,6 +289,12 @@ class _Builder:
                 None,
             )
             step.advance(len(batch))
+
+    def _sample(self, rows: int | None) -> Source:
+        """Return a sample of that many rows, or the table itself where it has no more."""
+        if rows is None or self.rows <= rows:
+            return self.source
+        return Source(self.source.sample(rows, seed=self.seed), self.source.origin)
 
     def _frequency(
         self,

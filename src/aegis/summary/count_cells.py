@@ -123,7 +123,7 @@ def count_in_engine(
     def classes(masks: Mapping[str, Mask]) -> ClassTable:
         names = dict.fromkeys((*quasi, *sensitive))
         columns = {
-            name: masks[name].expression(source.table[name])
+            name: masks[name].told_apart(source.table[name])
             if name in masks
             else source.table[name]
             for name in names

@@ -9,6 +9,7 @@ another is then decided on levels for these measures, which keeps every bound of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ from aegis.masks import common_refinement
 Ints = npt.NDArray[np.int32]
 
 
-def pool(groups: Ints, counts: npt.NDArray[np.int64], max_levels: int) -> Ints:
+def pool(groups: Ints, counts: npt.NDArray[Any], max_levels: int) -> Ints:
     """Return the level of each value, shape (V,): at most `max_levels` levels.
 
     Parameters
@@ -39,6 +40,24 @@ def pool(groups: Ints, counts: npt.NDArray[np.int64], max_levels: int) -> Ints:
     level = np.full(size, max_levels - 1, dtype=np.int32)
     level[kept] = np.arange(len(kept), dtype=np.int32)
     return level[groups]
+
+
+def neighbours(counts: npt.NDArray[Any], max_levels: int) -> Ints:
+    """Return levels of neighbouring values with about as many rows each, shape (V,).
+
+    Parameters
+    ----------
+    counts
+        Rows per value, shape (V,), in the values' order; may be expected counts.
+    max_levels
+        Most levels; with no more values, each is a level of its own.
+    """
+    if len(counts) <= max_levels:
+        return np.arange(len(counts), dtype=np.int32)
+    rows = np.cumsum(counts, dtype=np.float64) - np.asarray(counts, dtype=np.float64) / 2
+    level = np.floor(max_levels * rows / max(float(np.sum(counts)), 1e-300))
+    level = np.clip(level, 0, max_levels - 1)
+    return np.unique(level, return_inverse=True)[1].astype(np.int32)
 
 
 def atomise(pooled: Sequence[Ints], size: int) -> tuple[Ints, list[Ints]]:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from aegis.errors import InternalError, PolicyError
-from aegis.masks import Kind, Mask
+from aegis.masks import Kind, Mask, NoiseMask, ValueCounts
 from aegis.masks.mapping import text_of
 from aegis.policy import Role
 from aegis.summary.cooccurrence import PairCounts
@@ -64,6 +64,11 @@ class Candidate:
         return tuple("null" if v is None else str(text_of(v)) for v in self.shown.to_pylist())
 
     @cached_property
+    def noise(self) -> NoiseMask | None:
+        """The mask where it draws what it shows; its groups and levels are then the values' own."""
+        return self.mask if isinstance(self.mask, NoiseMask) else None
+
+    @cached_property
     def n_levels(self) -> int:
         """Number of levels."""
         return int(self.levels.max(initial=-1)) + 1
@@ -104,6 +109,11 @@ class AttributeSummary:
     candidates: tuple[Candidate, ...]
     unmasked: Candidate
     nulls: int
+
+    @cached_property
+    def data(self) -> ValueCounts:
+        """The values and their counts, as masks are fitted to them."""
+        return ValueCounts(self.kind, self.values, self.counts)
 
     @property
     def n_atoms(self) -> int:

@@ -64,7 +64,9 @@ class Pillai:
     each domain at the common refinement of its candidates bounds a box. The adjusted form is
     V - (L - V) d / (N - d - 1), with L one less than the number of classes and d the rank. Rank
     and L are smallest at the coarsest grouping of a box, so that V at the finest one less
-    max(0, L - V) d / (N - d - 1) at the coarsest L and d bounds it.
+    max(0, L - V) d / (N - d - 1) at the coarsest L and d bounds it. A noise mask counts as its
+    atoms in the first and as one level in the second: given the atoms what it shows is independent
+    of all else, so V cannot grow by it either.
     """
 
     sign = 1
@@ -91,7 +93,9 @@ class Pillai:
             return fine.trace
         bound = fine.trace - max(0.0, classes - 1 - fine.trace) * coarse.rank / freedom
         # A configuration without a degree of freedom left counts as 0 (see PillaiFit).
-        return bound if self._rows - fine.rank - 1 > 0 else max(bound, 0.0)
+        variables = self._problem.variables[: self._count]
+        noise = sum(v.most_levels(d) for v, d in zip(variables, box, strict=False) if d & (d - 1))
+        return bound if self._rows - fine.rank - noise - 1 > 0 else max(bound, 0.0)
 
     def _fit(self, box: Box, *, finest: bool) -> tuple[PillaiFit, int]:
         """Return the fit and the number of classes at the finest or coarsest grouping."""
@@ -212,6 +216,7 @@ def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPla
     """
     if name in LOSSES:
         loss = LOSSES[name]
+        _refuse_noise(name, problem)
         if loss.per_attribute is None:
             return Discernibility(problem, plan)
         charge = loss.per_attribute
@@ -228,6 +233,16 @@ def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPla
     if measure.scope is Scope.ATTRIBUTE:
         return _additive_measure(problem, scorer, measure)
     return Unbounded(problem, scorer, measure)
+
+
+def _refuse_noise(loss: str, problem: Problem) -> None:
+    for variable in problem.variables:
+        for index in variable.channels:
+            raise PolicyError(
+                f"Information loss {loss!r} is not defined for noise, such as mask "
+                f"{str(variable.candidates[index].declared)!r} of {variable.name!r}.",
+                hint="Search by a measure, or leave noise masks out of the candidates.",
+            )
 
 
 def _additive_measure(problem: Problem, scorer: Scorer, measure: Measure) -> Additive:

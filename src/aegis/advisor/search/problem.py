@@ -6,9 +6,10 @@ variable. The search narrows boxes until each domain is a single candidate.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +17,11 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from aegis.masks import common_refinement, refines
-from aegis.summary import AttributeSummary, Candidate, Summary
+from aegis.summary import AttributeSummary, Candidate, Summary, level_channel
 
 Ints = npt.NDArray[np.integer]
+Levels = npt.NDArray[Any]
+"""Level of each atom, shape (A,), or P(level | atom) of a noise mask, shape (A, L)."""
 Box = tuple[int, ...]
 """One domain, a bit mask of candidates, per variable."""
 
@@ -40,11 +43,14 @@ class Variable:
         Candidates with pairwise different groupings.
     quasi
         Whether the attribute forms equivalence classes.
+    channels
+        Per noise mask among the candidates P(level | atom), shape (A, L).
     """
 
     attribute: AttributeSummary
     candidates: tuple[Candidate, ...]
     quasi: bool
+    channels: Mapping[int, npt.NDArray[np.float64]] = field(default_factory=dict)
     _joins: dict[int, Ints] = field(default_factory=dict, repr=False)
     _meets: dict[int, Ints] = field(default_factory=dict, repr=False)
     _level_joins: dict[int, Ints] = field(default_factory=dict, repr=False)
@@ -63,11 +69,23 @@ class Variable:
     @cached_property
     def finer(self) -> tuple[int, ...]:
         """Per candidate the domain of those that refine it, itself among them."""
-        groups = [c.groups for c in self.candidates]
+        count = len(self.candidates)
         return tuple(
-            sum(1 << i for i, fine in enumerate(groups) if refines(fine, coarse))
-            for coarse in groups
+            sum(1 << i for i in range(count) if self._refines(i, coarse)) for coarse in range(count)
         )
+
+    def _refines(self, fine: int, coarse: int) -> bool:
+        """Whether one candidate is at least as fine as another.
+
+        Noise is no finer than its own values and no coarser than one group of all; nothing else
+        compares with it.
+        """
+        one, two = self.candidates[fine], self.candidates[coarse]
+        if fine != coarse and one.noise is not None and two.size > 1:
+            return False
+        if fine != coarse and two.noise is not None and one.size < two.size:
+            return False
+        return refines(one.groups, two.groups)
 
     @cached_property
     def coarser(self) -> tuple[int, ...]:
@@ -113,21 +131,44 @@ class Variable:
             )
         return self._joins[domain]
 
-    def level_join(self, domain: int) -> Ints:
-        """Return the common refinement (A,) of the levels of a domain's candidates."""
+    def level_join(self, domain: int) -> Levels:
+        """Return the common refinement (A,) of the levels of a domain's candidates.
+
+        A noise mask counts as its atoms, which no channel can say more than; alone in a domain it
+        is its own channel, shape (A, L).
+        """
+        if (alone := self._channel(domain)) is not None:
+            return alone
         if domain not in self._level_joins:
             chosen = [self.candidates[i].levels for i in members(domain)]
             self._level_joins[domain] = chosen[0] if len(chosen) == 1 else common_refinement(chosen)
         return self._level_joins[domain]
 
-    def level_meet(self, domain: int) -> Ints:
-        """Return the finest levels (A,) that the levels of every candidate of a domain refine."""
+    def level_meet(self, domain: int) -> Levels:
+        """Return the finest levels (A,) that the levels of every candidate of a domain refine.
+
+        One level for all where noise is among several candidates, since it refines no grouping;
+        alone in a domain it is its own channel, shape (A, L).
+        """
+        if (alone := self._channel(domain)) is not None:
+            return alone
         if domain not in self._level_meets:
             chosen = [self.candidates[i].levels for i in members(domain)]
+            if any(i in self.channels for i in members(domain)):
+                chosen = [np.zeros_like(chosen[0])]
             self._level_meets[domain] = (
                 chosen[0] if len(chosen) == 1 else _common_coarsening(chosen)
             )
         return self._level_meets[domain]
+
+    def most_levels(self, domain: int) -> int:
+        """Return the most levels that a noise mask of a domain has; 0 without one."""
+        return max(
+            (self.channels[i].shape[1] for i in members(domain) if i in self.channels), default=0
+        )
+
+    def _channel(self, domain: int) -> npt.NDArray[np.float64] | None:
+        return None if domain & (domain - 1) else self.channels.get(domain.bit_length() - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,9 +208,9 @@ def make_problem(summary: Summary) -> Problem:
     variables = []
     duplicates: list[str] = []
     for attribute in summary.all_attributes:
-        kept: dict[bytes, Candidate] = {}
+        kept: dict[tuple[bytes, object], Candidate] = {}
         for candidate in attribute.candidates:
-            first = kept.setdefault(candidate.groups.tobytes(), candidate)
+            first = kept.setdefault((candidate.groups.tobytes(), candidate.noise), candidate)
             if first is not candidate:
                 duplicates.append(
                     f"{attribute.name}: {candidate.mask} groups the values as {first.mask} does; left out"
@@ -177,7 +218,13 @@ def make_problem(summary: Summary) -> Problem:
         is_quasi = attribute.name in quasi or (
             summary.frequency is None and attribute.role == "quasi-identifier"
         )
-        variables.append(Variable(attribute, tuple(kept.values()), is_quasi))
+        listed = tuple(kept.values())
+        channels = {
+            i: level_channel(attribute, candidate, summary.max_levels)
+            for i, candidate in enumerate(listed)
+            if candidate.noise is not None
+        }
+        variables.append(Variable(attribute, listed, is_quasi, channels))
     return Problem(summary, tuple(variables), tuple(duplicates))
 
 

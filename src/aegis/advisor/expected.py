@@ -1,0 +1,58 @@
+"""Measures of expected counts: what a noise mask scores without a row being drawn.
+
+The score of the expectation, not the expectation of the score. Plug-in measures of the expected
+table say what the noise lets through; corrected ones take the chance that the released rows add
+off as well, so they are on the safe side for noise. MI, chi-square and g3 cannot
+improve by noise; g1 and g2 can, because they count rows that show the same value and noise spreads
+those over more values: they are no guide among noise masks.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.measures import Contingency, Measure
+
+FRACTIONAL = frozenset(
+    {
+        *("mi", "mi-corrected", "mi-miller-madow", "chi2", "phi2", "cramers-v", "cramers-v-plain"),
+        *("g1", "g3"),
+    }
+)
+"""Measures of one attribute that are defined on fractional counts as they are."""
+_NOTHING = 1e-9
+"""Expected rows that count as none: what rounding leaves of an impossible report."""
+
+
+class ExpectedContingency(Contingency):
+    """A contingency table of expected counts, which need not be whole."""
+
+    @cached_property
+    def n(self) -> int:
+        """Rows of data behind the table: noise neither adds nor drops any."""
+        return round(float(self.row_totals @ self.multiplicity))
+
+
+def contingency(expected: npt.NDArray[np.float64], measure: Measure | None) -> Contingency:
+    """Return expected counts as `measure` can read them.
+
+    Parameters
+    ----------
+    expected
+        Expected rows per report and class, shape (R, C); class totals are whole.
+    measure
+        One of `FRACTIONAL` reads the counts as they are. All others (permutation null, leave one
+        out, rows in mixed groups, third-party measures) need whole rows: controlled rounding, class
+        by class, which keeps the class totals.
+    """
+    if measure is None or measure.name not in FRACTIONAL:
+        from aegis.reconstruction import controlled_rounding
+
+        return Contingency.of(controlled_rounding(expected))
+    table: Any = expected[expected.sum(axis=1) > _NOTHING]
+    table = table[:, table.any(axis=0)]
+    return ExpectedContingency(table, np.ones(len(table), dtype=np.int64))

@@ -1,0 +1,85 @@
+"""What noise masks are expected to show: from their channels, without drawing a row.
+
+With K the channel of a mask, the expected joint of reports and label is K' F(A,Y), and between
+two attributes K_i' G_y K_j (theory.md, section 2). Scores of these are scores of the expected
+counts, not expected scores.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.errors import InternalError, PolicyError
+from aegis.masks import NoiseMask, channel_blocks
+from aegis.policy import Attribute, Policy
+from aegis.summary.levels import neighbours, pool
+from aegis.summary.model import AttributeSummary, Candidate
+
+Floats = npt.NDArray[np.float64]
+
+
+def expected_reports(
+    attribute: AttributeSummary, candidate: Candidate, table: npt.NDArray[Any]
+) -> Floats:
+    """Return K' `table`, shape (R, C), for counts per value and class, shape (V, C)."""
+    mask = _noise(candidate)
+    size = len(mask.reports(attribute.data))
+    expected = np.zeros((size, table.shape[1]))
+    for rows, channel in channel_blocks(mask, attribute.data, size):
+        expected += channel.T @ table[rows]
+    return expected
+
+
+def level_channel(attribute: AttributeSummary, candidate: Candidate, max_levels: int) -> Floats:
+    """Return P(level of the report | atom), shape (A, L), rows sum to one.
+
+    Reports beyond `max_levels` are pooled by their expected counts: neighbours of an ordered mask
+    with about as many rows each, else the rarest together. The values of one atom are averaged,
+    each by its rows; atoms hold several values only where an attribute has more of them than
+    levels.
+    """
+    mask = _noise(candidate)
+    counts = attribute.counts.astype(np.float64)
+    weight = counts + (np.bincount(attribute.atoms, weights=counts)[attribute.atoms] == 0)
+    rows = expected_reports(attribute, candidate, attribute.counts[:, None])[:, 0]
+    if mask.ordered:
+        level = neighbours(rows, max_levels)
+    else:
+        level = pool(np.arange(len(rows), dtype=np.int32), rows, max_levels)
+    found = np.zeros((attribute.n_atoms, int(level.max()) + 1))
+    for part, channel in channel_blocks(mask, attribute.data, len(rows)):
+        pooled = np.zeros((channel.shape[0], found.shape[1]))
+        np.add.at(pooled.T, level, channel.T)
+        np.add.at(found, attribute.atoms[part], pooled * weight[part, None])
+    shares: Floats = found / found.sum(axis=1, keepdims=True)
+    return shares
+
+
+def check_noise(policy: Policy) -> None:
+    """Raise `PolicyError` where noise would change what the label is or what the rule counts."""
+    for attribute in policy.attributes.values():
+        noise = [mask for mask in attribute.masks if not mask.deterministic]
+        if not noise:
+            continue
+        if attribute.name == policy.label.column:
+            raise _refused(attribute, noise[0], "the label is what all scores are held against")
+        if attribute.name in policy.privacy.sensitive:
+            raise _refused(
+                attribute, noise[0], "the privacy rule counts the attribute's true values"
+            )
+
+
+def _refused(attribute: Attribute, mask: object, why: str) -> PolicyError:
+    return PolicyError(
+        f"Mask {str(mask)!r} of {attribute.name!r} draws what it shows, but {why}.",
+        hint="Give it masks that show equal values alike.",
+    )
+
+
+def _noise(candidate: Candidate) -> NoiseMask:
+    if candidate.noise is None:
+        raise InternalError(f"Mask {str(candidate.mask)!r} is no noise mask.")
+    return candidate.noise
