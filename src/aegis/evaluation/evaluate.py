@@ -13,6 +13,7 @@ from aegis.advisor import Advice, Choice, Scorer, advise
 from aegis.errors import DataError, PolicyError
 from aegis.evaluation.agreement import Judged
 from aegis.evaluation.coding import CodedTable, code_table
+from aegis.evaluation.comparators import compare
 from aegis.evaluation.metrics import METRICS
 from aegis.evaluation.models import Model, choose_models
 from aegis.evaluation.result import UNMASKED, Evaluation
@@ -39,6 +40,7 @@ def evaluate(
     splits: int = 1,
     test_share: float = 0.3,
     unmasked: bool = True,
+    comparators: Sequence[str] | None = None,
     seed: int = 0,
     store: str | Path | None = None,
     jobs: int = 1,
@@ -71,8 +73,10 @@ def evaluate(
         Share of the rows to test on.
     unmasked
         Whether to train on the table as it is, too.
+    comparators
+        Names of estimators of the literature to compare beside the measures; all by default.
     seed
-        Seed of the generator, the splits and the models.
+        Seed of the generator, the splits, the models and the comparators.
     store
         A file of finished trainings (see `Store`); what is in it is not trained again.
     jobs
@@ -83,7 +87,7 @@ def evaluate(
     Raises
     ------
     PolicyError
-        A model, metric, measure or mask is unknown, a parameter is out of range, or scikit-learn
+        A model, metric, comparator or mask is unknown, a parameter is out of range, or scikit-learn
         is missing.
     DataError
         The table cannot be summarised, is a summary, or leaves no row to test on.
@@ -108,7 +112,10 @@ def evaluate(
     listed = _in_order(advice)
     scorer = Scorer(summary)
     choices = {name: scorer.choose(one) for name, one in listed.items()}
-    judged = judge(scorer, choices, progress)
+    judged = (
+        *judge(scorer, choices, progress),
+        *compare(scorer, choices, comparators, seed=seed, progress=progress),
+    )
     rows = code_table(source, summary, policy)
     divided = make_splits(rows.label, count=splits, test_share=test_share, seed=seed)
     ready = time.perf_counter()
