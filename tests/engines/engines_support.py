@@ -6,10 +6,11 @@ from collections import Counter
 from datetime import date
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from aegis.policy import Configuration, Policy, load_policy
-from aegis.summary import Summary, summarize
+from aegis.summary import FrequencyTable, Summary, summarize
 
 HOSTILE = "we\"ird `co`l; -- 'x'"
 """A column name that no quoting may break."""
@@ -79,3 +80,42 @@ def rows_of(table: pa.Table) -> Counter[tuple[str, ...]]:
     return Counter(
         tuple(map(repr, row)) for row in zip(*(c.to_pylist() for c in table.columns), strict=True)
     )
+
+
+def same_arrays(one: pa.Array, two: pa.Array) -> bool:
+    return one.type == two.type and [repr(v) for v in one.to_pylist()] == [
+        repr(v) for v in two.to_pylist()
+    ]
+
+
+def cells_of(table: FrequencyTable) -> set[tuple[int, ...]]:
+    columns = [table.representatives[name][table.codes[name]] for name in table.codes]
+    return set(zip(*(c.tolist() for c in columns), table.counts.tolist(), strict=True))
+
+
+def assert_same(one: Summary, two: Summary) -> None:
+    """Hold two summaries against each other, field by field; cells may come in any order."""
+    assert one.to_dict() | {"seed": 0} == two.to_dict() | {"seed": 0}
+    assert one.label.classes == two.label.classes
+    assert one.label.mask == two.label.mask
+    for mine, other in zip(one.all_attributes, two.all_attributes, strict=True):
+        assert same_arrays(mine.values, other.values), mine.name
+        for name in ("counts", "joint", "atoms"):
+            assert np.array_equal(getattr(mine, name), getattr(other, name)), (mine.name, name)
+        pairs = zip(
+            (*mine.candidates, mine.unmasked), (*other.candidates, other.unmasked), strict=True
+        )
+        for candidate, twin in pairs:
+            assert candidate.mask == twin.mask
+            assert np.array_equal(candidate.groups, twin.groups)
+            assert np.array_equal(candidate.levels, twin.levels), (mine.name, candidate.mask)
+            assert same_arrays(candidate.shown, twin.shown)
+    assert one.pairs.rows == two.pairs.rows
+    assert one.pairs.sizes == two.pairs.sizes
+    assert all(map(np.array_equal, one.pairs.joints, two.pairs.joints))
+    for pair, index in one.pairs.index.items():
+        assert np.array_equal(index, two.pairs.index[pair])
+        assert np.array_equal(one.pairs.count[pair], two.pairs.count[pair])
+    assert (one.frequency is None) == (two.frequency is None)
+    if one.frequency is not None and two.frequency is not None:
+        assert cells_of(one.frequency) == cells_of(two.frequency)

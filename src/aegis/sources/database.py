@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -112,7 +113,10 @@ def transaction(source: Source) -> Iterator[Any]:
 def _connect(url: str, shown: str) -> Any:
     kind = "duckdb" if url.lower().startswith("duckdb") else "postgres"
     try:
-        return ibis.connect(url)
+        connection = ibis.connect(url)
+        # Closed when nobody holds it any more, and at the latest when the program ends.
+        weakref.finalize(connection, connection.con.close)
+        return connection
     except ImportError as error:
         raise EngineError(
             f"{shown} needs a driver that is not installed: {error.name}.",

@@ -12,7 +12,7 @@ from ibis.common.exceptions import IbisError
 
 from aegis.errors import EngineError
 
-_LIBRARIES = ("psycopg", "pyspark", "py4j", "polars", "sqlglot")
+_LIBRARIES = ("ibis", "psycopg", "pyspark", "py4j", "polars", "sqlglot")
 """Modules whose exceptions come from an engine; known by name, since none need be installed."""
 _SECRET = re.compile(r"(://[^\s:/@]*):[^\s@]*@|(password\s*=\s*)('[^']*'|\S+)", re.IGNORECASE)
 _GONE = (

@@ -1,0 +1,140 @@
+"""Co-occurrence counts by an engine that is not embedded: only aggregates cross to this process.
+
+The atoms of each row are computed where the rows are and kept there as a temporary table of small
+numbers; each pair of attributes is then one GROUP BY on it, several to a query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import ibis
+import ibis.expr.types as ir
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from aegis.masks.mapping import mapped, text_of
+from aegis.progress import Step
+from aegis.sources import Source
+from aegis.summary.cooccurrence import PairCounts
+from aegis.summary.model import AttributeSummary
+
+Counts = npt.NDArray[np.int64]
+_WRITTEN = 256
+"""A column of at most so many values is coded by a CASE, one of more by a join."""
+_TOGETHER = 16
+"""Pairs that are counted in one query: engines plan longer ones slowly."""
+_NOWHERE = -1
+
+
+def count_pairs_in_engine(
+    source: Source,
+    rows: ir.Table,
+    attributes: Mapping[str, AttributeSummary],
+    label: Callable[[ir.Table], ir.Value],
+    classes: pa.Array,
+    step: Step,
+) -> PairCounts:
+    """Count co-occurrences of all pairs of attributes by class in the engine of `source`.
+
+    Parameters
+    ----------
+    source
+        Runs the queries.
+    rows
+        The rows to count: the table, or a sample of it.
+    attributes
+        The attributes, with the atom of each of their values.
+    label
+        The class of each row of a table.
+    classes
+        The classes, in order; rows of none of them are left out.
+    step
+        Advances by the share of the pairs that are counted, in rows of the table.
+    """
+    names = tuple(attributes)
+    sizes = tuple(a.n_atoms for a in attributes.values())
+    table = rows.mutate(aegis_y=label(rows))
+    table = _coded(table, "aegis_y", "y", classes, np.arange(len(classes)))
+    for i, attribute in enumerate(attributes.values()):
+        table = _coded(table, attribute.name, f"a{i}", attribute.values, attribute.atoms)
+    small = table.select("y", *(f"a{i}" for i in range(len(names)))).filter(table["y"] != _NOWHERE)
+    wanted = [(i, j) for i in range(len(names)) for j in range(i, len(names))]
+    found: dict[tuple[int, int], tuple[Counts, Counts]] = {}
+    with small.cache() as kept:
+        for start in range(0, len(wanted), _TOGETHER):
+            chunk = wanted[start : start + _TOGETHER]
+            found |= _count(source, kept, chunk, sizes, len(classes))
+            step.advance(source.rows * len(chunk) / len(wanted))
+    joints = []
+    for i, size in enumerate(sizes):
+        index, count = found[i, i]
+        cell, y = np.divmod(index, len(classes))
+        joint = np.zeros((size, len(classes)), dtype=np.int64)
+        joint[cell // size, y] = count
+        joints.append(joint)
+    pairs = {pair: cells for pair, cells in found.items() if pair[0] < pair[1]}
+    return PairCounts(
+        names=names,
+        sizes=sizes,
+        classes=len(classes),
+        rows=int(joints[0].sum()),
+        joints=tuple(joints),
+        index={pair: cells[0] for pair, cells in pairs.items()},
+        count={pair: cells[1] for pair, cells in pairs.items()},
+    )
+
+
+def _coded(
+    table: ir.Table, column: str, code: str, values: pa.Array, codes: npt.NDArray[Any]
+) -> ir.Table:
+    """Return the table with the code of each value of a column added under the name `code`."""
+    given = table[column]
+    dtype = given.type()
+    written = dtype.is_string() or dtype.is_integer() or dtype.is_boolean()
+    if written and len(values) <= _WRITTEN:
+        targets = {
+            str(text_of(value)): int(place)
+            for value, place in zip(values.to_pylist(), codes.tolist(), strict=True)
+            if value is not None
+        }
+        shown = mapped(given, targets, ibis.literal(_NOWHERE, type="int32"))
+        null = [int(c) for v, c in zip(values, codes, strict=True) if not v.is_valid]
+        return table.mutate(**{code: shown.fill_null(null[0] if null else _NOWHERE).cast("int32")})
+    lookup = ibis.memtable(
+        pa.table(
+            {
+                "aegis_value": values,
+                "aegis_code": pa.array(codes.tolist(), pa.int32()),
+            }
+        )
+    )
+    joined = table.left_join(lookup, [given.identical_to(lookup["aegis_value"])])
+    found = joined["aegis_code"].fill_null(_NOWHERE)
+    return joined.mutate(**{code: found}).drop("aegis_value", "aegis_code")
+
+
+def _count(
+    source: Source,
+    kept: ir.Table,
+    pairs: Sequence[tuple[int, int]],
+    sizes: Sequence[int],
+    classes: int,
+) -> Iterator[tuple[tuple[int, int], tuple[Counts, Counts]]]:
+    """Yield the non-empty cells of each pair: flat index, ascending, and rows."""
+    queries = [
+        kept.group_by(a=kept[f"a{i}"], b=kept[f"a{j}"], y=kept["y"])
+        .aggregate(n=kept.count())
+        .select(p=ibis.literal(place, type="int32"), a="a", b="b", y="y", n="n")
+        for place, (i, j) in enumerate(pairs)
+    ]
+    result = source.collect(ibis.union(*queries) if len(queries) > 1 else queries[0])
+    columns = {name: result[name].to_numpy().astype(np.int64) for name in result.column_names}
+    for place, (i, j) in enumerate(pairs):
+        own = columns["p"] == place
+        cell = columns["a"][own] * sizes[j] + columns["b"][own]
+        index = cell * classes + columns["y"][own]
+        order = np.argsort(index)
+        yield (i, j), (index[order], columns["n"][own][order])

@@ -1,0 +1,104 @@
+"""A PostgreSQL server of the tests' own, where its programs are installed."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+PASSWORD = "pa:ss/w%rd"
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server."""
+
+    port: int
+    url: str
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A fresh server on a free port of this machine; skips with the reason where there is none."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed: pip install '.[postgres]'")
+    programs = _programs()
+    folder = Path(tempfile.mkdtemp(prefix="aegis-postgres-"))
+    user = _user()
+    if user is not None:
+        os.chown(folder, *user)
+    try:
+        secret = folder / "secret"
+        secret.write_text(PASSWORD, encoding="utf-8")
+        if user is not None:
+            os.chown(secret, *user)
+        data = folder / "data"
+        _run(
+            [
+                *(programs / "initdb", "-D", data, "-U", "aegis", "--pwfile", secret, "-E", "UTF8"),
+                *("--auth=scram-sha-256", "--locale=C.UTF-8", "--no-sync"),
+            ],
+            user,
+        )
+        port = _free_port()
+        options = f"-p {port} -c listen_addresses=127.0.0.1 -c fsync=off -k {folder}"
+        _run(
+            [programs / "pg_ctl", "-D", data, "-o", options, "-l", folder / "log", "-w", "start"],
+            user,
+        )
+        try:
+            yield Server(port, f"postgres://aegis:pa%3Ass%2Fw%25rd@127.0.0.1:{port}/postgres")
+        finally:
+            _run([programs / "pg_ctl", "-D", data, "-m", "immediate", "-w", "stop"], user)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _programs() -> Path:
+    found = shutil.which("initdb")
+    folders = [Path(found).parent] if found else []
+    folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    for folder in folders:
+        if (folder / "initdb").exists() and (folder / "pg_ctl").exists():
+            return folder
+    pytest.skip(
+        "no PostgreSQL server is installed: initdb and pg_ctl are missing (Debian: postgresql)"
+    )
+
+
+def _user() -> tuple[int, int] | None:
+    """Return another user to run the server as, which refuses to run as root."""
+    if os.geteuid() != 0:
+        return None
+    for name in ("postgres", "nobody"):
+        try:
+            entry = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return entry.pw_uid, entry.pw_gid
+    pytest.skip("PostgreSQL does not run as root, and there is no user postgres or nobody")
+
+
+def _run(words: list[object], user: tuple[int, int] | None) -> None:
+    account = {} if user is None else {"user": user[0], "group": user[1], "extra_groups": []}
+    subprocess.run(
+        [str(word) for word in words],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        **account,
+    )
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,113 @@
+"""PostgreSQL for real: the same summary, advice and audit as the embedded engine, and its failures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import ibis
+import numpy as np
+import pyarrow as pa
+import pytest
+from engines_support import HOSTILE, assert_same, awkward, configuration, policy
+from hypothesis import given
+from hypothesis import strategies as st
+
+import aegis
+from aegis.errors import DataError, EngineError, PolicyError
+from aegis.progress import SILENT
+from aegis.sources import Source, open_table
+from aegis.summary import summarize
+from aegis.summary.pairs_in_engine import count_pairs_in_engine
+
+
+@pytest.fixture(scope="module")
+def people(postgres: Any) -> Iterator[Source]:
+    connection = ibis.connect(postgres.url)
+    connection.create_table("people", awkward(), overwrite=True)
+    connection.raw_sql("ANALYZE people").close()
+    yield open_table(postgres.url, name="people")
+    connection.disconnect()
+
+
+def test_the_summary_equals_that_of_the_embedded_engine(people: Source) -> None:
+    assert not people.is_embedded
+    assert_same(summarize(people, policy()), summarize(awkward(), policy()))
+
+
+def test_advice_and_audit_equal_those_of_the_embedded_engine(people: Source) -> None:
+    rules = policy()
+    ours = aegis.advise(people, rules, generate_count=8, seed=1).to_dict()
+    theirs = aegis.advise(awkward(), rules, generate_count=8, seed=1).to_dict()
+    assert ours["ranking"] == theirs["ranking"]
+    assert (
+        aegis.audit(people, policy=rules).to_dict()
+        == aegis.audit(awkward(), policy=rules).to_dict()
+    )
+
+
+def test_a_sample_is_drawn_in_the_engine(people: Source) -> None:
+    summary = summarize(people, policy(), sample_rows=60, seed=3)
+    assert summary.sampled
+    again = summarize(people, policy(), sample_rows=60, seed=3)
+    assert summary.pairs.rows == again.pairs.rows
+
+
+@given(st.integers(0, 2**32), st.integers(1, 60))
+def test_pairs_counted_in_the_engine_equal_pairs_counted_here(seed: int, size: int) -> None:
+    chosen = np.random.default_rng(seed).integers(0, 120, size)
+    table = awkward().take(pa.array([0, 1, 3, *chosen.tolist()]))
+    summary = summarize(table, policy())
+    source = open_table(table)
+    classes = pa.array(summary.label.classes)
+    with SILENT.step("Counting") as step:
+        pairs = count_pairs_in_engine(
+            source, source.table, summary.attributes, lambda t: t["y"], classes, step
+        )
+    assert pairs.rows == summary.pairs.rows
+    assert all(map(np.array_equal, pairs.joints, summary.pairs.joints))
+    for pair, index in summary.pairs.index.items():
+        assert np.array_equal(pairs.index[pair], index)
+        assert np.array_equal(pairs.count[pair], summary.pairs.count[pair])
+
+
+def test_a_file_is_released_from_the_database(people: Source, tmp_path: Any) -> None:
+    rules = policy()
+    chosen = configuration(rules)
+    ours = aegis.apply(people, rules, chosen, output=tmp_path / "a.parquet")
+    theirs = aegis.apply(awkward(), rules, chosen, output=tmp_path / "b.parquet")
+    assert ours.released_rows == theirs.released_rows > 0
+    assert ours.audit.to_dict() == theirs.audit.to_dict()
+
+
+def test_a_wrong_password_is_not_echoed(postgres: Any) -> None:
+    url = f"postgres://aegis:hunter2@127.0.0.1:{postgres.port}/postgres"
+    with pytest.raises(EngineError, match="password authentication failed") as caught:
+        open_table(url, name="people")
+    assert "hunter2" not in f"{caught.value}{caught.value.__cause__!r}"
+
+
+def test_an_unreachable_server_is_named(postgres: Any) -> None:
+    with pytest.raises(EngineError, match=r"Cannot connect to postgres://a:\*\*\*@127.0.0.1:1/db"):
+        open_table("postgres://a:b@127.0.0.1:1/db?connect_timeout=2", name="t")
+
+
+def test_a_missing_table_is_refused_with_the_nearest(people: Source, postgres: Any) -> None:
+    with pytest.raises(DataError, match=r"No table 'peeple'.*Did you mean 'people'"):
+        open_table(postgres.url, name="peeple")
+    with pytest.raises(PolicyError, match="Name one with --table"):
+        open_table(postgres.url)
+    with pytest.raises(DataError, match=r"No table 'nowhere.people'"):
+        open_table(postgres.url, name="nowhere.people")
+
+
+def test_a_lost_connection_is_said(postgres: Any, people: Source) -> None:
+    source = open_table(postgres.url, name="people")
+    process = source.backend.con.info.backend_pid
+    people.backend.raw_sql(f"SELECT pg_terminate_backend({process})").close()
+    with pytest.raises(EngineError, match=r"The connection to people of .* was lost"):
+        summarize(source, policy())
+
+
+def test_hostile_names_survive(people: Source) -> None:
+    assert HOSTILE in people.columns
