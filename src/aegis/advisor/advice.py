@@ -15,18 +15,20 @@ from aegis.policy import Configuration
 if TYPE_CHECKING:
     import polars
 
+    from aegis.advisor.methods import RecordLevel
+
 SCHEMA_VERSION = 1
 """Version of the JSON form of `Advice`; it changes when a field changes its meaning."""
 
 
 @dataclass(frozen=True)
 class Ranked:
-    """One configuration with its score and whether it meets the rule.
+    """One configuration, or record-level release, with its score and whether it meets the rule.
 
     Attributes
     ----------
     configuration
-        The masks, fitted to the data.
+        The masks, fitted to the data; a record-level release has a name here and no masks.
     score
         The measure of the configuration.
     kept
@@ -49,6 +51,8 @@ class Ranked:
         The value of the search's objective, where it is not the measure itself.
     after_suppression
         The measure of the rows that the release keeps, where it was computed.
+    method
+        How a record-level release came about and what it cost; None for a configuration.
     """
 
     configuration: Configuration
@@ -63,6 +67,7 @@ class Ranked:
     declared: Mapping[str, str] = field(default_factory=dict)
     objective: float | None = None
     after_suppression: float | None = None
+    method: RecordLevel | None = None
 
     @property
     def name(self) -> str:
@@ -76,7 +81,12 @@ class Ranked:
 
     @property
     def shown(self) -> dict[str, str]:
-        """Attribute to mask as text for people: as declared, without what was fitted."""
+        """Attribute to mask as text for people: as declared, without what was fitted.
+
+        A record-level release shows its method for every attribute.
+        """
+        if self.method is not None:
+            return dict.fromkeys(self.attributes, self.method.shown)
         return {n: self.declared.get(n, str(m)) for n, m in self.configuration.masks.items()}
 
     def to_dict(self) -> dict[str, Any]:
@@ -93,6 +103,7 @@ class Ranked:
             "objective": self.objective,
             "after_suppression": self.after_suppression,
             "masks": self.masks,
+            "method": None if self.method is None else self.method.to_dict(),
             "attributes": {
                 name: {"score": a.score, "unmasked": a.unmasked, "change": a.change}
                 for name, a in self.attributes.items()
@@ -195,7 +206,7 @@ class Advice:
         }
 
     def rows(self, top: int | None = None) -> list[dict[str, Any]]:
-        """Return the ranking as flat rows: one per configuration, one column per mask."""
+        """Return the ranking as flat rows, with a column `mask:NAME` for each attribute."""
         shown: Sequence[Ranked] = self.ranking[:top]
         return [
             {
@@ -209,7 +220,7 @@ class Advice:
                 "suppressed_rows": r.suppressed_rows,
                 "violations": "; ".join(r.violations),
             }
-            | dict(r.shown)
+            | {f"mask:{name}": mask for name, mask in r.shown.items()}
             for i, r in enumerate(shown)
         ]
 
