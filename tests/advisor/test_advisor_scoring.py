@@ -1,0 +1,188 @@
+"""Scores from the summary against the same figures from rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from advisor_support import (
+    LABEL_MASKS,
+    Row,
+    all_choices,
+    attribute_value,
+    configuration_value,
+    counts_of,
+    kept,
+    labelled,
+    masked_columns,
+    policy_of,
+    random_rows,
+    rows,
+    table_of,
+)
+from hypothesis import Phase, given, settings
+
+from aegis.advisor import AttributeScore, Choice, Scorer
+from aegis.advisor import kept as kept_percent
+from aegis.errors import PolicyError
+from aegis.measures import MEASURES, Direction, Scope
+from aegis.policy import Configuration
+from aegis.summary import Summary, summarize
+
+FEATURES = ("age", "zip", "pay", "ill")
+WEIGHTS = {"age": 2.0, "zip": 1.0, "pay": 1.0, "ill": 1.0}
+
+
+def some(summary: Summary, count: int) -> list[Choice]:
+    """Return a spread of combinations, the finest and the coarsest among them."""
+    choices = all_choices(summary)
+    step = max(1, len(choices) // count)
+    return [*choices[::step], choices[-1]]
+
+
+def compare(table: pa.Table, summary: Summary, choice: Choice) -> None:
+    scorer = Scorer(summary)
+    raw = {name: table[name].to_pylist() for name in table.column_names}
+    own, before = labelled(masked_columns(table, choice), raw["y"]), labelled(raw, raw["y"])
+    for measure in MEASURES:
+        changes, masked, weights = [], [], []
+        score = scorer.score(choice, measure)
+        for name in FEATURES:
+            wanted = attribute_value(measure.name, own[name], own["y"])
+            unmasked = attribute_value(measure.name, before[name], before["y"])
+            assert score.attributes[name].score == pytest.approx(wanted, rel=1e-8, abs=1e-8)
+            assert score.attributes[name].unmasked == pytest.approx(unmasked, rel=1e-8, abs=1e-8)
+            changes.append(abs(unmasked - wanted))
+            masked.append(wanted * WEIGHTS[name])
+            weights.append(unmasked * WEIGHTS[name])
+        if measure.scope is Scope.ATTRIBUTE:
+            value, reference = sum(masked) / 5, sum(weights) / 5
+        else:
+            value = configuration_value(measure.name, [own[n] for n in FEATURES], own["y"])
+            reference = configuration_value(measure.name, [before[n] for n in FEATURES], before["y"])
+        assert score.score == pytest.approx(value, rel=1e-8, abs=1e-8), measure.name
+        assert scorer.value(choice, measure) == score.score
+        assert score.pud == pytest.approx(np.mean(changes), rel=1e-7, abs=1e-8)
+        percent = kept(value, reference, measure.direction)
+        if percent is not None and abs(reference) > 1e-6 and abs(1 - reference) > 1e-6:
+            assert score.kept == pytest.approx(percent, rel=1e-6, abs=1e-6)
+
+
+@given(rows)
+@settings(max_examples=6, phases=[Phase.explicit, Phase.generate])
+def test_every_measure_on_generated_tables(given_rows: list[Row]) -> None:
+    table = table_of(given_rows)
+    summary = summarize(table, policy_of())
+    for choice in some(summary, 2):
+        compare(table, summary, choice)
+
+
+def test_every_measure_with_a_masked_label() -> None:
+    table = table_of(random_rows(5))
+    summary = summarize(table, policy_of(label_masks=LABEL_MASKS))
+    for choice in some(summary, 5):
+        compare(table, summary, choice)
+
+
+@pytest.fixture(scope="module")
+def small() -> Summary:
+    return summarize(table_of(random_rows(6)), policy_of(label_masks=LABEL_MASKS))
+
+
+def test_cooccurrence_is_a_count_of_rows() -> None:
+    table = table_of(random_rows(7))
+    summary = summarize(table, policy_of(label_masks=LABEL_MASKS))
+    scorer = Scorer(summary)
+    for choice in some(summary, 4):
+        own = labelled(masked_columns(table, choice), table["y"].to_pylist())
+        found = scorer.cooccurrence(choice)
+        assert found.n == len(own["y"])
+        for i, one in enumerate(FEATURES):
+            span = slice(*found.offsets[i : i + 2])
+            assert sorted_rows(found.joint[span]) == sorted_rows(counts_of(own[one], own["y"]))
+            for j, two in enumerate(FEATURES):
+                other = slice(*found.offsets[j : j + 2])
+                block = found.total[span, other]
+                wanted = counts_of(own[one], own[two])
+                assert sorted(block[block > 0].tolist()) == sorted(wanted[wanted > 0].tolist())
+                if i != j:
+                    by_class = found.blocks(i, j)
+                    assert by_class.sum(axis=0) == pytest.approx(block)
+                    assert sorted(by_class.sum(axis=(1, 2)).tolist())[-2:] == sorted(
+                        own["y"].count(y) for y in set(own["y"])
+                    )[-2:]
+
+
+def sorted_rows(counts: Any) -> list[tuple[int, ...]]:
+    """Return the non-empty rows of a contingency table, whatever their order and the classes'."""
+    return sorted(tuple(sorted(row)) for row in np.asarray(counts).tolist() if sum(row))
+
+
+def test_levels_beyond_the_limit_are_pooled() -> None:
+    table = table_of(random_rows(8))
+    summary = summarize(table, policy_of(), max_levels=3)
+    scorer = Scorer(summary)
+    raw_label = table["y"].to_pylist()
+    for choice in some(summary, 6):
+        masked = masked_columns(table, choice)
+        for name in FEATURES:
+            values = table[name].to_pylist()
+            order = sorted(set(values), key=lambda v: (v is None, v))
+            first = {}
+            for value in order:
+                first.setdefault(masked[name][values.index(value)], len(first))
+            counts = {g: masked[name].count(g) for g in first}
+            if len(first) > 3:
+                largest = sorted(first, key=lambda g: (-counts[g], first[g]))[:2]
+                masked[name] = [v if v in largest else "the rest" for v in masked[name]]
+        own = labelled(masked, raw_label)
+        columns = [own[n] for n in FEATURES]
+        for name in ("pillai", "pillai-plain", "cmim"):
+            wanted = configuration_value(name, columns, own["y"])
+            assert scorer.value(choice, MEASURES.get(name)) == pytest.approx(wanted, abs=1e-8)
+
+
+def test_memory_changes_nothing(small: Summary) -> None:
+    warm = Scorer(small)
+    choices = some(small, 8)
+    for measure in MEASURES:
+        for choice in choices:
+            warm.value(choice, measure)
+    for measure in MEASURES:
+        for choice in choices:
+            assert warm.score(choice, measure) == Scorer(small).score(choice, measure)
+
+
+def test_unmasked_is_kept_whole(small: Summary) -> None:
+    scorer = Scorer(small)
+    for measure in MEASURES:
+        score = scorer.score(scorer.unmasked, measure)
+        assert score.kept == pytest.approx(100) or score.kept is None
+        assert score.pud == 0
+
+
+def test_kept_has_the_direction_of_the_measure() -> None:
+    assert kept_percent(0.2, 0.8, Direction.HIGHER) == pytest.approx(25)
+    assert kept_percent(0.8, 0.2, Direction.LOWER) == pytest.approx(25)
+    assert kept_percent(0.1, 0.0, Direction.HIGHER) is None
+    assert kept_percent(0.1, -0.2, Direction.HIGHER) is None
+    assert kept_percent(1.0, 1.0, Direction.LOWER) is None
+    assert AttributeScore(0.5, 0.75).change == -0.25
+
+
+def test_choosing_names_what_is_missing(small: Summary) -> None:
+    scorer = Scorer(small)
+    choice = all_choices(small)[0]
+    masks = {name: candidate.mask for name, candidate in choice.items()}
+    assert scorer.choose(Configuration("all", masks)) == choice
+    declared = {name: candidate.declared for name, candidate in choice.items()}
+    assert scorer.choose(Configuration("declared", declared)) == choice
+    without = {name: mask for name, mask in masks.items() if name != "pay"}
+    with pytest.raises(PolicyError, match="'short' does not mask 'pay'"):
+        scorer.choose(Configuration("short", without))
+    other = {**masks, "age": replace(small.attributes["age"].candidates[1].mask, width=9)}
+    with pytest.raises(PolicyError, match="not among the summarised candidates"):
+        scorer.choose(Configuration("other", other))
