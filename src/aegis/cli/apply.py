@@ -8,8 +8,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from aegis.cli.files import JSON, check_outputs, next_step, written, written_dict
-from aegis.cli.options import Force, Format, FormatOption, PolicyFile, Quiet, Seed, Table
+from aegis.cli.files import (
+    JSON,
+    check_outputs,
+    next_step,
+    open_subject,
+    written,
+    written_dict,
+)
+from aegis.cli.options import (
+    Force,
+    Format,
+    FormatOption,
+    MemoryLimit,
+    PolicyFile,
+    Quiet,
+    Seed,
+    Table,
+    TableName,
+)
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.errors import PolicyError
@@ -69,6 +86,8 @@ def command(
             show_default=False,
         ),
     ] = None,
+    table_name: TableName = None,
+    memory_limit: MemoryLimit = None,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     seed: Seed = 0,
     force: Force = False,
@@ -90,7 +109,7 @@ def command(
     chosen = choose(load_configurations(configuration, rules), name, configuration)
     with reporting(quiet=quiet) as progress:
         release = apply(
-            table,
+            open_subject(table, name=table_name, memory_limit=memory_limit),
             rules,
             chosen,
             output=output,

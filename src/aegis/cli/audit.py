@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from aegis.cli.audit_page import print_audit
-from aegis.cli.options import Format, FormatOption, Quiet, Table
+from aegis.cli.files import open_subject, shown
+from aegis.cli.options import Format, FormatOption, MemoryLimit, Quiet, Table, TableName
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.errors import NoAdmissibleConfiguration
@@ -59,6 +60,8 @@ def command(
             show_default=False,
         ),
     ] = None,
+    table_name: TableName = None,
+    memory_limit: MemoryLimit = None,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     quiet: Quiet = False,
 ) -> None:
@@ -75,14 +78,14 @@ def command(
     rules = None if policy is None else load_policy(policy)
     with reporting(quiet=quiet) as progress:
         found = audit(
-            table,
+            open_subject(table, name=table_name, memory_limit=memory_limit),
             quasi_identifiers=_names(quasi_identifiers),
             sensitive=_names(sensitive),
             policy=rules,
             rule=None if k is None else PrivacyRule.parse({"k": k}),
             progress=progress,
         )
-    print_audit(Output(format, quiet), found, table)
+    print_audit(Output(format, quiet), found, shown(table))
     if found.passed is False:
         raise typer.Exit(NoAdmissibleConfiguration.exit_code)
 

@@ -13,6 +13,7 @@ from aegis.files import check_output
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from aegis.sources import Source
     from aegis.summary import Summary
 
 BUNDLE = ".aegis"
@@ -22,13 +23,42 @@ HTML = (".html", ".htm")
 JSON = (".json",)
 
 
-def open_subject(given: str) -> str | Summary:
-    """Return the summary that a path names, or the path of a table as it is."""
-    if not is_bundle(given):
-        return given
-    from aegis.summary import load_bundle
+def open_subject(
+    given: str, *, name: str | None = None, memory_limit: str | None = None
+) -> str | Source | Summary:
+    """Return what a path or URL names: a summary, a table of a database, or the path as it is.
 
-    return load_bundle(given)
+    Parameters
+    ----------
+    given
+        A path, glob or URL.
+    name
+        The table, where a database is given.
+    memory_limit
+        Most memory of the embedded engine from now on.
+    """
+    if memory_limit is not None:
+        from aegis.sources import limit_memory
+
+        limit_memory(memory_limit)
+    if is_bundle(given):
+        from aegis.summary import load_bundle
+
+        return load_bundle(given)
+    if name is None and "://" not in given:
+        return given
+    from aegis.sources import open_table
+
+    return open_table(given, name=name)
+
+
+def shown(given: str) -> str:
+    """Return a path or URL as it may be printed: without a password."""
+    if "://" not in given:
+        return given
+    from aegis.sources.failures import without_secrets
+
+    return without_secrets(given)
 
 
 def is_bundle(given: str) -> bool:

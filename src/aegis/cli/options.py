@@ -21,7 +21,27 @@ Table = Annotated[
     str,
     typer.Argument(
         metavar="TABLE",
-        help="CSV, Parquet, Arrow or JSON lines: a file, a folder or a quoted glob.",
+        help="CSV, Parquet, Arrow or JSON lines: a file, a folder or a quoted glob; or the URL "
+        "of a database (postgres://...), with --table.",
+        show_default=False,
+    ),
+]
+TableName = Annotated[
+    str | None,
+    typer.Option(
+        "--table",
+        metavar="NAME",
+        help="The table of the database: name or schema.name.",
+        show_default=False,
+    ),
+]
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--memory-limit",
+        metavar="SIZE",
+        help="Most memory of the embedded engine, such as 4GB; what does not fit goes to disk "
+        "(TMPDIR). By default 80 % of the machine's.",
         show_default=False,
     ),
 ]

@@ -7,8 +7,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aegis.cli.files import BUNDLE, check_outputs, next_step, written, written_dict
-from aegis.cli.options import Force, Format, FormatOption, PolicyFile, Quiet, Seed, Table
+from aegis.cli.files import (
+    BUNDLE,
+    check_outputs,
+    next_step,
+    open_subject,
+    written,
+    written_dict,
+)
+from aegis.cli.options import (
+    Force,
+    Format,
+    FormatOption,
+    MemoryLimit,
+    PolicyFile,
+    Quiet,
+    Seed,
+    Table,
+    TableName,
+)
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 
@@ -51,6 +68,8 @@ def command(
             show_default=False,
         ),
     ] = None,
+    table_name: TableName = None,
+    memory_limit: MemoryLimit = None,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     seed: Seed = 0,
     force: Force = False,
@@ -69,8 +88,9 @@ def command(
     check_outputs([(output, (BUNDLE,))], force=force)
     rules = load_policy(policy)
     model = None if like is None else load_bundle(like)
+    subject = open_subject(table, name=table_name, memory_limit=memory_limit)
     with reporting(quiet=quiet) as progress:
-        summary = summarize(table, rules, exact=exact, seed=seed, like=model, progress=progress)
+        summary = summarize(subject, rules, exact=exact, seed=seed, like=model, progress=progress)
     save_bundle(summary, output, force=force)
     _print(summary, output, policy, Output(format, quiet))
 
