@@ -10,18 +10,34 @@ import ibis.expr.types as ir
 from aegis.masks import Hierarchy, Mask
 from aegis.privacy import PrivacyRule, Verdict
 from aegis.sources import Source
+from aegis.sources.source import ROW_NUMBER
 from aegis.summary.classes import count_classes
 
 
-def masked_table(source: Source, masks: Mapping[str, Mask | None]) -> ir.Table:
-    """Return the columns that `masks` names, masked (None: as they are), in the table's order."""
-    columns = {}
+def masked_table(
+    source: Source, masks: Mapping[str, Mask | None], *, numbered: bool = False
+) -> ir.Table:
+    """Return the columns that `masks` names, masked (None: as they are), in the table's order.
+
+    With `numbered` the column `ROW_NUMBER` comes along, so that `suppress` can keep the rows in
+    the table's order.
+    """
+    table = _numbered(source) if numbered else source.table
+    columns: dict[str, ir.Value] = {}
     for name in source.columns:
         if name in masks:
             mask = masks[name]
-            column = source.table[name]
+            column = table[name]
             columns[name] = column if mask is None else mask.expression(column)
-    return source.table.select(**columns)
+    if numbered:
+        columns[ROW_NUMBER] = table[ROW_NUMBER]
+    return table.select(**columns)
+
+
+def _numbered(source: Source) -> ir.Table:
+    if source.numbered is not None:
+        return source.numbered
+    return source.table.mutate(**{ROW_NUMBER: ibis.row_number()})
 
 
 def suppress(
@@ -34,12 +50,15 @@ def suppress(
 ) -> tuple[ir.Table, Verdict]:
     """Leave out the rows of classes that fail the rule.
 
+    An engine joins in whatever order its threads finish, so the same input could give other bytes
+    each time. Row numbers, which are dropped here, bring the rows back into the table's order.
+
     Parameters
     ----------
     source
         Runs the query that counts the classes.
     table
-        The masked table.
+        The masked table, with row numbers where the order of its rows matters.
     quasi, sensitive
         Columns that form the classes, and columns that the rule protects.
     rule
@@ -54,8 +73,10 @@ def suppress(
     """
     counted = count_classes(source, quasi, sensitive, table=table, hierarchies=hierarchies)
     verdict = rule.check(counted.table)
+    in_order = ROW_NUMBER in table.columns
     if verdict.kept.all() or not quasi:
-        return table, verdict
+        return (table.drop(ROW_NUMBER) if in_order else table), verdict
     failing = ibis.memtable(counted.members(~verdict.kept))
     matches = [table[name].identical_to(failing[f"k{i}"]) for i, name in enumerate(quasi)]
-    return table.anti_join(failing, matches), verdict
+    rest = table.anti_join(failing, matches)
+    return (rest.order_by(ROW_NUMBER).drop(ROW_NUMBER) if in_order else rest), verdict
