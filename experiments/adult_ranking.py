@@ -92,6 +92,7 @@ def main() -> None:
             generate_count=50,
             models=arguments.models.split(","),
             splits=arguments.splits,
+            unmasked=False,
             seed=seed,
             store=arguments.store,
             jobs=arguments.jobs,

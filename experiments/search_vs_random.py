@@ -59,6 +59,8 @@ def main() -> None:
         models=models,
         splits=arguments.splits,
         test_share=TEST_SHARE,
+        unmasked=False,
+        comparators=(),
         seed=1,
         store=arguments.store,
     )
