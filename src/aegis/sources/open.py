@@ -242,9 +242,20 @@ def _read_csv(given: str, files: tuple[Path, ...]) -> ir.Table:
 
 
 def _typed_csv(names: list[str], options: dict[str, Any]) -> ir.Table:
+    # Loaded with the engine, which files of other formats may not need yet.
+    from ibis.backends.sql.datatypes import DuckDBType
+
     codes = _columns_with_leading_zeros(names, options)
     types = {"types": dict.fromkeys(codes, "VARCHAR")} if codes else {}
-    return _materialise(embedded().read_csv(names, **options, **types))
+    guessed = embedded().read_csv(names, **options, **types)
+    columns = {name: DuckDBType.to_string(dtype) for name, dtype in guessed.schema().items()}
+    exact = {"types": columns, "allow_quoted_nulls": False}
+    try:
+        # A quoted empty text is a value, and not null, which is written without quotes.
+        return _materialise(embedded().read_csv(names, **options, **exact))
+    except duckdb.ConversionException:
+        # Some number is an empty text in quotes: whoever wrote this means null by it.
+        return _materialise(guessed)
 
 
 def _columns_with_leading_zeros(names: list[str], options: dict[str, Any]) -> list[str]:
