@@ -35,6 +35,7 @@ from aegis.summary import (
     summarize,
 )
 from aegis.summary.bundle_arrow import pack, unpack
+from aegis.summary.cooccurrence import FoldCounts
 
 
 def assert_arrays(one: Any, two: Any) -> None:
@@ -90,6 +91,17 @@ def assert_same_pairs(one: PairCounts, two: PairCounts) -> None:
     for pair in one.index:
         assert_arrays(one.index[pair], two.index[pair])
         assert_arrays(one.count[pair], two.count[pair])
+    assert (one.folds is None) == (two.folds is None)
+    if one.folds is not None and two.folds is not None:
+        assert one.folds.size == two.folds.size
+        assert_arrays(one.folds.rows, two.folds.rows)
+        for left, right in zip(one.folds.joints, two.folds.joints, strict=True):
+            assert_arrays(left, right)
+        for name in ("cell", "fold", "count"):
+            left, right = getattr(one.folds, name), getattr(two.folds, name)
+            assert left.keys() == right.keys() == one.index.keys()
+            for pair in left:
+                assert_arrays(left[pair], right[pair])
 
 
 def assert_same_frequency(one: FrequencyTable, two: FrequencyTable) -> None:
@@ -107,7 +119,8 @@ COMPARED = {
     LabelSummary: "column classes counts unlabelled mask",
     AttributeSummary: "name role kind weight values counts joint atoms candidates unmasked nulls",
     Candidate: "mask declared groups shown levels",
-    PairCounts: "names sizes classes rows joints index count",
+    PairCounts: "names sizes classes rows joints index count folds",
+    FoldCounts: "size rows joints cell fold count",
     FrequencyTable: "quasi sensitive label codes counts representatives",
 }
 

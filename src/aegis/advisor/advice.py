@@ -11,6 +11,7 @@ from aegis.advisor.figures import Binding, Front, SearchFigures
 from aegis.advisor.scoring import AttributeScore
 from aegis.errors import NoAdmissibleConfiguration
 from aegis.policy import Configuration
+from aegis.privacy import PrivacyAccount
 
 if TYPE_CHECKING:
     import polars
@@ -51,6 +52,12 @@ class Ranked:
         The value of the search's objective, where it is not the measure itself.
     after_suppression
         The measure of the rows that the release keeps, where it was computed.
+    stderr
+        Standard error of the score (delete-a-group jackknife); None where it was not computed.
+    tied_with_best
+        Whether its score cannot be told from the best one's; None where it was not compared.
+    differential_privacy
+        What its noise masks promise, summed over attributes; None without such a promise.
     method
         How a record-level release came about and what it cost; None for a configuration.
     """
@@ -67,6 +74,9 @@ class Ranked:
     declared: Mapping[str, str] = field(default_factory=dict)
     objective: float | None = None
     after_suppression: float | None = None
+    stderr: float | None = None
+    tied_with_best: bool | None = None
+    differential_privacy: PrivacyAccount | None = None
     method: RecordLevel | None = None
 
     @property
@@ -102,6 +112,11 @@ class Ranked:
             "violations": list(self.violations),
             "objective": self.objective,
             "after_suppression": self.after_suppression,
+            "stderr": self.stderr,
+            "tied_with_best": self.tied_with_best,
+            "differential_privacy": None
+            if self.differential_privacy is None
+            else self.differential_privacy.to_dict(),
             "masks": self.masks,
             "method": None if self.method is None else self.method.to_dict(),
             "attributes": {

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aegis.advisor.advice import Advice
+from aegis.advisor.confidence import with_confidence
 from aegis.advisor.generate import combinations, generate
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.rank import rank_choice
@@ -73,14 +74,19 @@ def advise(
     ready = time.perf_counter()
     listed = _listed(summary, policy, configurations, generate_count, seed)
     scorer = Scorer(summary)
-    ranking = []
+    scored = []
     with progress.step("Scoring configurations", len(listed)) as step:
         for configuration in listed:
             choice = scorer.choose(configuration)
-            ranking.append(rank_choice(configuration.name, choice, scorer, plan, chosen))
+            scored.append((rank_choice(configuration.name, choice, scorer, plan, chosen), choice))
             step.advance()
     sign = chosen.direction.sign
-    ranking.sort(key=lambda r: (not r.admissible, -sign * r.score, r.name))
+    scored.sort(key=lambda s: (not s[0].admissible, -sign * s[0].score, s[0].name))
+    scoring = time.perf_counter()
+    with progress.step("Estimating standard errors"):
+        ranking = with_confidence(
+            [ranked for ranked, _ in scored], [choice for _, choice in scored], scorer, chosen
+        )
     possible = combinations(summary)
     now = time.perf_counter()
     return Advice(
@@ -93,7 +99,12 @@ def advise(
         summary=summary.to_dict(),
         policy=policy_mapping(policy),
         warnings=warnings_of(summary, plan),
-        timings={**summary.timings, "scoring": now - ready, "total": now - started},
+        timings={
+            **summary.timings,
+            "scoring": scoring - ready,
+            "standard_errors": now - scoring,
+            "total": now - started,
+        },
     )
 
 

@@ -10,10 +10,10 @@ import numpy as np
 from aegis.advisor.advice import Ranked
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Choice, Scorer
-from aegis.masks import Identity
+from aegis.masks import Identity, Mask, privacy_account
 from aegis.measures import Measure
 from aegis.policy import Attribute, Configuration, Label, Policy
-from aegis.privacy import PrivacyRule, Verdict
+from aegis.privacy import PrivacyAccount, PrivacyRule, Verdict
 from aegis.sources import Source
 from aegis.summary import Summary, count_pairs, masked_table, summarize, suppress
 
@@ -40,7 +40,15 @@ def rank_choice(
         suppressed_rows=said.suppressed_rows,
         violations=said.violations,
         attributes=score.attributes,
+        differential_privacy=_account(choice, scorer.summary),
     )
+
+
+def _account(choice: Choice, summary: Summary) -> PrivacyAccount | None:
+    """Return what the noise of a configuration promises; the label is released without noise."""
+    masks: dict[str, Mask | None] = {n: c.mask for n, c in choice.items()}
+    masks.setdefault(summary.label.column, None)
+    return privacy_account(masks, {a.name: a.nulls for a in summary.all_attributes})
 
 
 def as_it_is(policy: Policy, measure: str) -> Policy:
@@ -55,7 +63,7 @@ class AfterSuppression:
     """Measures a configuration on the rows that its release keeps.
 
     Where every scored attribute is in the frequency table the figure comes from the summary
-    alone; otherwise it takes the table, and without one there is no figure.
+    alone; otherwise it takes the table, and without one there is no figure, nor with noise masks.
 
     Parameters
     ----------
@@ -87,6 +95,8 @@ class AfterSuppression:
             return self._from_cells(summary, choice)
         if self.source is None or self.policy is None:
             return None
+        if any(candidate.noise is not None for candidate in choice.values()):
+            return None  # the rows of a release with noise are known once they are drawn
         return self._from_table(self.source, self.policy, choice)
 
     def _from_table(self, source: Source, policy: Policy, choice: Choice) -> float:

@@ -199,7 +199,7 @@ class Scorer:
         key = (attribute.name, candidate, label)
         if key not in self._contingencies:
             joint = group_rows(attribute.joint, candidate.groups, candidate.size)
-            self._contingencies[key] = Contingency.of(_group_classes(joint, label))
+            self._contingencies[key] = Contingency.of(masked_classes(joint, label))
         return self._contingencies[key]
 
     def _reports(
@@ -208,7 +208,7 @@ class Scorer:
         """Return the expected reports of a noise mask by (masked) class, shape (R, C)."""
         key = (attribute.name, candidate, label)
         if key not in self._expected:
-            joint = _group_classes(attribute.joint, label)
+            joint = masked_classes(attribute.joint, label)
             self._expected[key] = expected_reports(attribute, candidate, joint)
         return self._expected[key]
 
@@ -237,7 +237,7 @@ class Scorer:
         total, joint, offsets = group_counts(self.summary.pairs, levels)
         return Cooccurrence(
             n=float(self.summary.pairs.rows),
-            joint=_group_classes(joint, label),
+            joint=masked_classes(joint, label),
             total=total,
             offsets=offsets,
             blocks=self._blocks(levels, label),
@@ -260,9 +260,9 @@ class Scorer:
         counts = self.summary.pairs.joints[position]
         level = self.levels(attribute, candidate)
         if level.ndim == 2:
-            joint = level.T @ _group_classes(counts, label)
+            joint = level.T @ masked_classes(counts, label)
         else:
-            joint = _group_classes(group_rows(counts, level, candidate.n_levels), label)
+            joint = masked_classes(group_rows(counts, level, candidate.n_levels), label)
         return Cooccurrence(
             n=float(self.summary.pairs.rows),
             joint=joint,
@@ -391,7 +391,8 @@ def _added(
     return np.stack(columns, axis=1)
 
 
-def _group_classes(joint: npt.NDArray[Any], label: Candidate | None) -> npt.NDArray[Any]:
+def masked_classes(joint: npt.NDArray[Any], label: Candidate | None) -> npt.NDArray[Any]:
+    """Return `joint`, shape (d, C), with its classes as the label's mask shows them."""
     return joint if label is None else group_classes(joint, label.groups)
 
 

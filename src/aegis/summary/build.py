@@ -31,6 +31,8 @@ MAX_LEVELS = 128
 """Most levels of one attribute in multi-attribute measures."""
 SAMPLE_ROWS = 1_000_000
 """Rows of the sample behind co-occurrence counts of larger tables."""
+FOLDS = 10
+"""Folds of the rows behind standard errors."""
 MAX_CLASSES = 256
 """Most classes of a label."""
 MAX_VALUES = 5_000_000
@@ -263,6 +265,8 @@ class _Builder:
                 tuple(a.n_atoms for a in attributes.values()),
                 len(classes),
                 chunks,
+                folds=FOLDS,
+                seed=self.seed,
             )
 
     def _coded(

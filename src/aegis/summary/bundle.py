@@ -16,7 +16,7 @@ from aegis.masks import Compose, Hierarchy, Kind, Level, Mask, parse_mask
 from aegis.policy import Role
 from aegis.summary.bundle_archive import damaged, read_archive, write_archive
 from aegis.summary.bundle_arrow import numbers, pack, unpack
-from aegis.summary.cooccurrence import PairCounts
+from aegis.summary.cooccurrence import FoldCounts, PairCounts
 from aegis.summary.frequency import FrequencyTable
 from aegis.summary.model import AttributeSummary, Candidate, LabelSummary, Summary
 
@@ -177,8 +177,26 @@ def _pairs_to(pairs: PairCounts, members: dict[str, bytes]) -> dict[str, Any]:
     for i, j in sorted(pairs.index):
         columns[f"index{i},{j}"] = pairs.index[i, j]
         columns[f"count{i},{j}"] = pairs.count[i, j]
+    if pairs.folds is not None:
+        columns |= _folds_to(pairs.folds)
     members[PAIRS] = pack(columns)
-    return {"rows": pairs.rows, "classes": pairs.classes, "sizes": list(pairs.sizes)}
+    return {
+        "rows": pairs.rows,
+        "classes": pairs.classes,
+        "sizes": list(pairs.sizes),
+        "folds": None if pairs.folds is None else pairs.folds.size,
+    }
+
+
+def _folds_to(folds: FoldCounts) -> dict[str, Any]:
+    columns: dict[str, Any] = {"fold_rows": folds.rows}
+    for i, joint in enumerate(folds.joints):
+        columns[f"fold_joint{i}"] = joint.ravel()
+    for i, j in sorted(folds.cell):
+        columns[f"fold_cell{i},{j}"] = folds.cell[i, j]
+        columns[f"fold_of{i},{j}"] = folds.fold[i, j]
+        columns[f"fold_count{i},{j}"] = folds.count[i, j]
+    return columns
 
 
 def _frequency_to(
@@ -291,6 +309,7 @@ class _Reader:
             joints=tuple(j.reshape(s, classes) for j, s in zip(joints, sizes, strict=True)),
             index=index,
             count=count,
+            folds=_folds_from(said.get("folds"), columns, sizes, classes, count),
         )
 
     def _frequency(
@@ -321,6 +340,34 @@ class _Reader:
             counts=counts,
             representatives=representatives,
         )
+
+
+def _folds_from(
+    size: int | None,
+    columns: Mapping[str, pa.Array],
+    sizes: tuple[int, ...],
+    classes: int,
+    cells: Mapping[tuple[int, int], Any],
+) -> FoldCounts | None:
+    if size is None:
+        return None
+    cell = {(i, j): numbers(columns[f"fold_cell{i},{j}"], np.int32) for i, j in cells}
+    fold = {(i, j): numbers(columns[f"fold_of{i},{j}"], np.int8) for i, j in cells}
+    count = {(i, j): numbers(columns[f"fold_count{i},{j}"], np.int32) for i, j in cells}
+    for pair, known in cells.items():
+        _require(_below(cell[pair], len(known)), "a fold has an unknown cell")
+        _require(_below(fold[pair], size), "a cell has an unknown fold")
+        added = np.bincount(cell[pair], weights=count[pair], minlength=len(known))
+        _require(np.array_equal(added, known), "the folds do not add up to the cells")
+    joints = (numbers(columns[f"fold_joint{i}"], np.int64) for i in range(len(sizes)))
+    return FoldCounts(
+        size=size,
+        rows=numbers(columns["fold_rows"], np.int64),
+        joints=tuple(j.reshape(size, s, classes) for j, s in zip(joints, sizes, strict=True)),
+        cell=cell,
+        fold=fold,
+        count=count,
+    )
 
 
 def _label_from(said: Mapping[str, Any]) -> LabelSummary:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,6 +14,31 @@ Chunk = tuple[list[Counts], Counts, Counts | None]
 """Coded rows: the atoms of each attribute, the class, and how often each row counts."""
 _DENSE_FACTOR = 4
 """A pair is counted in a dense array up to this many cells per row, above it by sorting."""
+
+
+@dataclass(frozen=True, eq=False)
+class FoldCounts:
+    """The same counts by fold of the rows.
+
+    Attributes
+    ----------
+    size
+        Number of folds F.
+    rows
+        Labelled rows per fold, shape (F,).
+    joints
+        Per attribute the rows per fold, atom and class, shape (F, A_i, C).
+    cell, fold, count
+        Per pair the non-empty entries, shape (E,): place of the cell among the pair's cells, the
+        fold, and the rows.
+    """
+
+    size: int
+    rows: Counts
+    joints: tuple[Counts, ...]
+    cell: Mapping[tuple[int, int], npt.NDArray[np.int32]]
+    fold: Mapping[tuple[int, int], npt.NDArray[np.int8]]
+    count: Mapping[tuple[int, int], npt.NDArray[np.int32]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +60,8 @@ class PairCounts:
     index, count
         Per pair (i, j), i < j, the non-empty cells: flat index (a * A_j + b) * C + y in
         ascending order, and the rows in each.
+    folds
+        The same counts by fold of the rows, where they were kept.
     """
 
     names: tuple[str, ...]
@@ -44,6 +71,7 @@ class PairCounts:
     joints: tuple[Counts, ...]
     index: Mapping[tuple[int, int], Counts]
     count: Mapping[tuple[int, int], Counts]
+    folds: FoldCounts | None = None
 
     @cached_property
     def offsets(self) -> Counts:
@@ -88,6 +116,9 @@ def count_pairs(
     sizes: tuple[int, ...],
     classes: int,
     chunks: Iterable[Chunk],
+    *,
+    folds: int = 1,
+    seed: int = 0,
 ) -> PairCounts:
     """Count co-occurrences from chunks of coded rows.
 
@@ -97,33 +128,96 @@ def count_pairs(
         Attributes, their atoms and the number of classes.
     chunks
         Chunks of rows: per attribute the atom of each row, the class of each row, and how often
-        each row counts (None: once).
+        each row counts (None: once). With folds no row may count more than once.
+    folds
+        Also count by so many folds of the rows, at most 127; 1 for none.
+    seed
+        Seed of the folds: a row's fold depends on it and on the row's place among all rows.
     """
-    width = len(names)
-    joints = [np.zeros((size, classes), dtype=np.int64) for size in sizes]
+    width, columns = len(names), classes * folds
+    joints = [np.zeros((size, columns), dtype=np.int64) for size in sizes]
     cells: dict[tuple[int, int], tuple[Counts, Counts]] = {}
-    rows = 0
+    per_fold = np.zeros(folds, dtype=np.int64)
+    seen = 0
     for codes, label, weights in chunks:
-        rows += len(label) if weights is None else int(weights.sum())
+        # Class and fold together take the place of the class: one pass counts both.
+        fold = fold_of(np.arange(seen, seen + len(label)), folds, seed)
+        column = label * folds + fold
+        per_fold += _count(fold, weights, folds)
+        seen += len(label)
         for i in range(width):
-            own = codes[i] * classes + label
-            joints[i] += _count(own, weights, sizes[i] * classes).reshape(-1, classes)
+            own = codes[i] * columns + column
+            joints[i] += _count(own, weights, sizes[i] * columns).reshape(-1, columns)
             for j in range(i + 1, width):
-                key = (codes[i] * sizes[j] + codes[j]) * classes + label
-                found = _tally(key, weights, sizes[i] * sizes[j] * classes)
+                key = (codes[i] * sizes[j] + codes[j]) * columns + column
+                found = _tally(key, weights, sizes[i] * sizes[j] * columns)
                 cells[i, j] = found if (i, j) not in cells else _merge(cells[i, j], found)
     if not cells and width > 1:
         none = np.zeros(0, dtype=np.int64)
         cells = {(i, j): (none, none) for i in range(width) for j in range(i + 1, width)}
-    return PairCounts(
-        names,
-        sizes,
-        classes,
-        rows,
-        tuple(joints),
-        {pair: found[0] for pair, found in cells.items()},
-        {pair: found[1] for pair, found in cells.items()},
+    return with_folds(names, sizes, classes, joints, cells, per_fold)
+
+
+def fold_of(places: Counts, folds: int, seed: int) -> Counts:
+    """Return the fold of each row by its place, from 0 to `folds`, mixed by a seeded hash.
+
+    SplitMix64 (Steele, Lea and Flood, Fast splittable pseudorandom number generators, OOPSLA
+    2014): neighbouring places fall into unrelated folds.
+    """
+    if folds == 1:
+        return np.zeros(len(places), dtype=np.int64)
+    mixed = places.astype(np.uint64) + np.uint64((seed * 0x9E3779B97F4A7C15 + 1) % 2**64)
+    mixed *= np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed ^= mixed >> np.uint64(31)
+    return (mixed % np.uint64(folds)).astype(np.int64)
+
+
+def with_folds(
+    names: tuple[str, ...],
+    sizes: tuple[int, ...],
+    classes: int,
+    joints: Sequence[Counts],
+    cells: Mapping[tuple[int, int], tuple[Counts, Counts]],
+    rows: Counts,
+) -> PairCounts:
+    """Return counts from those by class and fold.
+
+    Parameters
+    ----------
+    names, sizes, classes
+        As of `PairCounts`.
+    joints
+        Rows per atom, class and fold, shape (A_i, C F).
+    cells
+        Per pair the flat index ((a * A_j + b) * C + y) * F + fold in ascending order, and the
+        rows of each.
+    rows
+        Rows per fold, shape (F,).
+    """
+    folds = len(rows)
+    by_fold = [joint.reshape(len(joint), classes, folds) for joint in joints]
+    whole = tuple(joint.sum(axis=2) for joint in by_fold)
+    if folds == 1:
+        index = {pair: found[0] for pair, found in cells.items()}
+        count = {pair: found[1] for pair, found in cells.items()}
+        return PairCounts(names, sizes, classes, int(rows.sum()), whole, index, count)
+    index, count, cell, fold, entries = {}, {}, {}, {}, {}
+    for pair, (keys, found) in cells.items():
+        places, of_fold = np.divmod(keys, folds)
+        first = np.flatnonzero(np.diff(places, prepend=-1))
+        index[pair] = places[first]
+        count[pair] = np.add.reduceat(found, first) if len(first) else found
+        starts = np.zeros(len(keys), dtype=np.int32)
+        starts[first] = 1
+        cell[pair] = (np.cumsum(starts) - 1).astype(np.int32)
+        fold[pair] = of_fold.astype(np.int8)
+        entries[pair] = found.astype(np.int32)
+    kept = FoldCounts(
+        folds, rows, tuple(np.moveaxis(j, 2, 0).copy() for j in by_fold), cell, fold, entries
     )
+    return PairCounts(names, sizes, classes, int(rows.sum()), whole, index, count, kept)
 
 
 def _count(key: Counts, weights: Counts | None, size: int) -> Counts:

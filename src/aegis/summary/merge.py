@@ -18,7 +18,7 @@ from aegis.errors import DataError, PolicyError
 from aegis.masks import Grouping, ValueCounts, common_refinement, evaluate, refines
 from aegis.summary.attributes import assemble, kept_groups, levels_of, with_identity
 from aegis.summary.codes import encode
-from aegis.summary.cooccurrence import PairCounts
+from aegis.summary.cooccurrence import PairCounts, with_folds
 from aegis.summary.count_cells import MAX_CELLS, finest_key
 from aegis.summary.frequency import FrequencyTable, combine
 from aegis.summary.labels import merge_classes
@@ -204,24 +204,33 @@ class _Merger:
             [_atoms(part, attributes[name]) for name, part in row]
             for row in self._by_summary(names)
         ]
-        joints = [np.zeros((size, classes), dtype=np.int64) for size in sizes]
+        folds = self._folds()
+        rows = np.zeros(folds, dtype=np.int64)
+        joints = [np.zeros((size, classes, folds), dtype=np.int64) for size in sizes]
         for summary, to_atom, to_class in zip(self.summaries, atoms, self.class_codes, strict=True):
-            for joint, own, places in zip(joints, summary.pairs.joints, to_atom, strict=True):
-                np.add.at(joint, np.ix_(places, to_class), own)
-        index, count = {}, {}
+            per_fold, by_fold = _by_fold(summary.pairs, folds)
+            rows += per_fold
+            for joint, own, places in zip(joints, by_fold, to_atom, strict=True):
+                np.add.at(joint, np.ix_(places, to_class, np.arange(folds)), own)
+        cells = {}
         for i in range(width):
             for j in range(i + 1, width):
                 keys, counts = [], []
                 for summary, to_atom, to_class in zip(
                     self.summaries, atoms, self.class_codes, strict=True
                 ):
-                    a, b, y, n = summary.pairs.cells(i, j)
+                    a, b, y, fold, n = _entries(summary.pairs, i, j, folds)
                     cell = to_atom[i][a] * sizes[j] + to_atom[j][b]
-                    keys.append(cell * classes + to_class[y])
+                    keys.append((cell * classes + to_class[y]) * folds + fold)
                     counts.append(n)
-                index[i, j], count[i, j] = _add(np.concatenate(keys), np.concatenate(counts))
-        rows = sum(s.pairs.rows for s in self.summaries)
-        return PairCounts(names, sizes, classes, rows, tuple(joints), index, count)
+                cells[i, j] = _add(np.concatenate(keys), np.concatenate(counts))
+        flat = [joint.reshape(len(joint), -1) for joint in joints]
+        return with_folds(names, sizes, classes, flat, cells, rows)
+
+    def _folds(self) -> int:
+        """Return the folds that all parts have; a fold of the whole is that of every part."""
+        found = {1 if s.pairs.folds is None else s.pairs.folds.size for s in self.summaries}
+        return found.pop() if len(found) == 1 else 1
 
     def _by_summary(self, names: Sequence[str]) -> Iterator[list[tuple[str, _Part]]]:
         for number in range(len(self.summaries)):
@@ -306,6 +315,23 @@ def _atoms(part: _Part, whole: AttributeSummary) -> Counts:
     places = np.empty(part.summary.n_atoms, dtype=np.int64)
     places[part.summary.atoms] = whole.atoms[part.values]
     return places
+
+
+def _by_fold(pairs: PairCounts, folds: int) -> tuple[Counts, list[Counts]]:
+    """Return the rows per fold, and per attribute those per atom, class and fold."""
+    if folds == 1 or pairs.folds is None:
+        return np.array([pairs.rows]), [joint[:, :, None] for joint in pairs.joints]
+    return pairs.folds.rows, [np.moveaxis(joint, 0, 2) for joint in pairs.folds.joints]
+
+
+def _entries(pairs: PairCounts, i: int, j: int, folds: int) -> tuple[Counts, ...]:
+    """Return the cells of a pair: atom of i, atom of j, class, fold, rows."""
+    a, b, y, n = pairs.cells(i, j)
+    if folds == 1 or pairs.folds is None:
+        return a, b, y, np.zeros(len(n), dtype=np.int64), n
+    cell = pairs.folds.cell[i, j]
+    count = pairs.folds.count[i, j].astype(np.int64)
+    return a[cell], b[cell], y[cell], pairs.folds.fold[i, j].astype(np.int64), count
 
 
 def _add(keys: Counts, counts: Counts) -> tuple[Counts, Counts]:

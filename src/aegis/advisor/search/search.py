@@ -9,6 +9,7 @@ from typing import Any
 
 from aegis.advisor.advice import Advice, Ranked
 from aegis.advisor.advise import prepare, warnings_of
+from aegis.advisor.confidence import with_confidence
 from aegis.advisor.figures import SearchFigures
 from aegis.advisor.generate import combinations
 from aegis.advisor.plan import PrivacyPlan
@@ -109,6 +110,9 @@ def search(
         after = AfterSuppression(plan, measure, prepared.source, policy)
         choice = searcher.problem.choice(found.best[0][1])
         ranking[0] = replace(ranking[0], after_suppression=after.score(choice))
+        if searcher.objective.name == measure.name:
+            choices = [searcher.problem.choice(box) for _, box in found.best]
+            ranking = with_confidence(ranking, choices, searcher.scorer, measure)
     advice = Advice(
         measure=measure.name,
         ranking=tuple(ranking),

@@ -1,0 +1,140 @@
+"""How sure a ranking is: delete-a-group jackknife over the folds of the summary's rows.
+
+A score is computed anew without each of the G folds. With v_g the value without fold g, the
+standard error is sqrt((G - 1) / G * sum_g (v_g - mean v)^2) (Kott, The delete-a-group jackknife,
+Journal of Official Statistics 17, 2001; the jackknife of groups goes back to Quenouille, 1956).
+Two configurations are compared by the standard error of their *difference*: they mask the same
+rows, so their scores move together and differ far more clearly than their own errors suggest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.advisor import expected
+from aegis.advisor.advice import Ranked
+from aegis.advisor.scoring import Choice, Scorer, group_rows, masked_classes
+from aegis.measures import Contingency, Measure, Scope
+from aegis.summary import AttributeSummary, Candidate, Summary
+from aegis.summary.folds import without_fold
+
+COMPARED = 10
+"""Configurations whose standard errors are computed: the best ones."""
+CERTAINTY = 0.975
+"""Quantile of Student's t that a difference must exceed: two-sided, five percent."""
+
+Floats = npt.NDArray[np.float64]
+
+
+class FoldScorer(Scorer):
+    """Scores configurations on the rows of all folds but one.
+
+    Attributes with more groups than levels are scored by their levels here, since only those are
+    counted by fold.
+    """
+
+    def __init__(self, whole: Scorer, fold: int) -> None:
+        rest = without_fold(whole.summary.pairs, fold)
+        super().__init__(replace(whole.summary, pairs=rest))
+        self._channels = whole._channels
+
+    def contingency(
+        self,
+        attribute: AttributeSummary,
+        candidate: Candidate,
+        label: Candidate | None = None,
+        *,
+        measure: Measure | None = None,
+    ) -> Contingency:
+        """Return the contingency table of the levels of a masked attribute and the label."""
+        counts = self.summary.pairs.joints[self._names.index(attribute.name)]
+        level = self.levels(attribute, candidate)
+        if level.ndim == 2:
+            return expected.contingency(level.T @ masked_classes(counts, label), measure)
+        joint = group_rows(counts, level, candidate.n_levels)
+        return Contingency.of(masked_classes(joint, label))
+
+
+def jackknife(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> Floats | None:
+    """Return the score of each configuration without each fold, shape (G, len(choices)).
+
+    Folds without rows are left out; None where the summary has fewer than two others.
+    """
+    folds = scorer.summary.pairs.folds
+    if folds is None or np.count_nonzero(folds.rows) < 2:
+        return None
+    found = []
+    for fold in np.flatnonzero(folds.rows):
+        rest = FoldScorer(scorer, int(fold))
+        found.append([rest.value(choice, measure) for choice in choices])
+    return np.array(found)
+
+
+def standard_errors(values: Floats) -> Floats:
+    """Return the delete-a-group standard error of each column of values without a fold, (G, n)."""
+    groups = len(values)
+    spread = ((values - values.mean(axis=0)) ** 2).sum(axis=0)
+    errors: Floats = np.sqrt((groups - 1) / groups * spread)
+    return errors
+
+
+def with_confidence(
+    ranking: Sequence[Ranked], choices: Sequence[Choice], scorer: Scorer, measure: Measure
+) -> list[Ranked]:
+    """Return a ranking with standard errors for its first entries, and who ties with the best.
+
+    Parameters
+    ----------
+    ranking
+        Configurations, best first.
+    choices
+        What each of the first ones masks with, in the same order; at most `COMPARED` are used.
+    scorer, measure
+        What scored them.
+    """
+    chosen = list(choices)[:COMPARED]
+    values = jackknife(scorer, chosen, measure) if chosen else None
+    if values is None:
+        return list(ranking)
+    shrink = _shrink(scorer.summary, measure)
+    errors = shrink * standard_errors(values)
+    apart = shrink * standard_errors(values - values[:, :1]) * _quantile(len(values) - 1)
+    best = ranking[0]
+    marked = [
+        replace(
+            ranked,
+            stderr=float(error),
+            tied_with_best=_tied(best, ranked, float(limit)),
+        )
+        for ranked, error, limit in zip(ranking, errors, apart, strict=False)
+    ]
+    return [*marked, *ranking[len(marked) :]]
+
+
+def _tied(best: Ranked, ranked: Ranked, limit: float) -> bool | None:
+    """Whether a configuration cannot be told from the best; None where there is no best."""
+    if not (best.admissible and ranked.admissible):
+        return None
+    rounding = 1e-12 * max(abs(best.score), 1.0)
+    return abs(best.score - ranked.score) <= limit + rounding
+
+
+def _shrink(summary: Summary, measure: Measure) -> float:
+    """Return the factor from the folds' rows to those behind the score.
+
+    Scores of single attributes come from all rows, folds from the co-occurrence sample.
+    """
+    if measure.scope is Scope.CONFIGURATION:
+        return 1.0
+    return math.sqrt(summary.pairs.rows / max(int(summary.label.counts.sum()), 1))
+
+
+def _quantile(freedom: int) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, CERTAINTY))

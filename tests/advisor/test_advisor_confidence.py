@@ -1,0 +1,195 @@
+"""Standard errors against tables from which the rows of a fold were really taken out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aegis.advisor import Scorer, advise
+from aegis.advisor.confidence import COMPARED, jackknife, standard_errors
+from aegis.advisor.search import search
+from aegis.measures import MEASURES
+from aegis.policy import Policy, load_policy
+from aegis.summary import load_bundle, merge, save_bundle, summarize
+from aegis.summary.cooccurrence import count_pairs, fold_of
+from aegis.summary.folds import without_fold
+
+MASKS = [
+    "identity",
+    {"bucketize": {"width": 4}},
+    {"randomised_response": {"keep": 0.5}},
+    "suppress",
+]
+
+
+def policy_of(*, label: bool = False, privacy: dict[str, int] | None = None) -> Policy:
+    attributes = {
+        "age": {"role": "quasi-identifier", "masks": MASKS},
+        "city": {"role": "feature", "masks": ["identity", {"blur": {"keep": 1}}, "suppress"]},
+        "sex": {"role": "feature", "masks": ["identity", "shuffle"], "weight": 2},
+    }
+    if label:
+        attributes["y"] = {
+            "role": "feature",
+            "masks": ["identity", {"group": {"groups": {"pq": ["p", "q"]}}}],
+        }
+    return load_policy(
+        {"version": 1, "label": "y", "attributes": attributes, "privacy": privacy or {}}
+    )
+
+
+def table_of(seed: int, count: int) -> pa.Table:
+    random = np.random.default_rng(seed)
+    age = random.integers(20, 32, count)
+    city = random.choice(["ab", "ac", "bc"], count)
+    sex = random.choice(["f", "m"], count)
+    level = (age - 20) / 5 + (city == "ab") + random.normal(0, 1, count)
+    y = [None if random.random() < 0.05 else "pqr"[int(np.clip(v, 0, 2))] for v in level]
+    return pa.table(
+        {"age": age.tolist(), "city": city.tolist(), "sex": sex.tolist(), "y": pa.array(y)}
+    )
+
+
+def rest_of(table: pa.Table, fold: int, seed: int) -> pa.Table:
+    """Return the rows that are in another fold; folds number the labelled rows in order."""
+    labelled = [i for i, y in enumerate(table["y"].to_pylist()) if y is not None]
+    folds = fold_of(np.arange(len(labelled)), 10, seed)
+    return table.take([i for i, f in zip(labelled, folds, strict=True) if f != fold])
+
+
+@settings(max_examples=4)
+@given(st.integers(0, 999), st.sampled_from([60, 25]), st.booleans(), st.data())
+def test_scores_without_a_fold_are_those_of_the_table_without_its_rows(seed, count, label, data):
+    table, policy = table_of(seed, count), policy_of(label=label)
+    summary = summarize(table, policy, seed=seed)
+    folds = summary.pairs.folds
+    assert folds is not None
+    choices = [
+        {a.name: data.draw(st.sampled_from(a.candidates)) for a in summary.all_attributes}
+        for _ in range(2)
+    ]
+    names = ["pillai", "pillai-plain", "cmim", "mi-corrected", "g3", "chi2"]
+    found = {n: jackknife(Scorer(summary), choices, MEASURES.get(n)) for n in names}
+    for place, fold in enumerate(np.flatnonzero(folds.rows)):
+        part = summarize(rest_of(table, int(fold), seed), policy, like=summary)
+        scorer = Scorer(part)
+        for index, choice in enumerate(choices):
+            own = {
+                name: part.attribute(name).candidate(candidate.mask)
+                for name, candidate in choice.items()
+            }
+            if own["sex"].noise is not None:
+                continue  # a shuffle's channel follows the histogram of all rows
+            for name in names:
+                value = scorer.value(own, MEASURES.get(name))
+                assert found[name][place, index] == pytest.approx(value, abs=1e-9)
+
+
+def test_counts_by_fold_add_up():
+    summary = summarize(table_of(1, 200), policy_of())
+    pairs, folds = summary.pairs, summary.pairs.folds
+    assert folds is not None
+    assert folds.rows.sum() == pairs.rows
+    for i, joint in enumerate(pairs.joints):
+        np.testing.assert_array_equal(folds.joints[i].sum(axis=0), joint)
+        np.testing.assert_array_equal(folds.joints[i].sum(axis=(1, 2)), folds.rows)
+    for pair, count in pairs.count.items():
+        np.testing.assert_array_equal(np.bincount(folds.cell[pair], folds.count[pair]), count)
+    rest = without_fold(pairs, 3)
+    assert rest.rows == pairs.rows - folds.rows[3]
+    assert len(rest.count) == len(pairs.count)
+    assert list(rest.count) == list(pairs.count)
+    assert rest.count[0, 1].sum() == rest.rows
+    np.testing.assert_array_equal(rest.total, rest.total.T)
+
+
+@settings(max_examples=10)
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 70), st.integers(0, 1)), max_size=60),
+    st.data(),
+)
+def test_counting_in_folds_changes_no_count(rows, data):
+    cut = data.draw(st.integers(0, len(rows)))
+
+    def chunks():
+        for part in (rows[:cut], rows[cut:]):
+            a, b, y = np.array(part, dtype=np.int64).reshape(-1, 3).T
+            yield [a, b], y, None
+
+    plain = count_pairs(("a", "b"), (4, 71), 2, chunks())
+    folded = count_pairs(("a", "b"), (4, 71), 2, chunks(), folds=10, seed=5)
+    assert plain.folds is None
+    assert plain.rows == folded.rows == len(rows)
+    np.testing.assert_array_equal(plain.index[0, 1], folded.index[0, 1])
+    np.testing.assert_array_equal(plain.count[0, 1], folded.count[0, 1])
+    for one, two in zip(plain.joints, folded.joints, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_folds_are_a_seeded_partition_of_about_equal_parts():
+    one, two = fold_of(np.arange(10_000), 10, 0), fold_of(np.arange(10_000), 10, 1)
+    assert np.bincount(one).min() > 850
+    assert np.mean(one == two) == pytest.approx(0.1, abs=0.02)
+    np.testing.assert_array_equal(one, fold_of(np.arange(10_000), 10, 0))
+    assert np.corrcoef(one[:-1], one[1:])[0, 1] == pytest.approx(0, abs=0.04)
+
+
+def test_standard_error_of_a_mean_is_the_textbook_one():
+    random = np.random.default_rng(2)
+    groups = random.normal(5, 2, (10, 50))
+    left_out = (groups.sum() - groups.sum(axis=1)) / (500 - 50)
+    by_hand = groups.mean(axis=1).std(ddof=1) / np.sqrt(10)
+    assert standard_errors(left_out[:, None])[0] == pytest.approx(by_hand)
+
+
+def test_ranking_marks_what_cannot_be_told_from_the_best():
+    table, policy = table_of(3, 400), policy_of()
+    advice = advise(table, policy, generate_count=24)
+    first, *others = advice.ranking[:COMPARED]
+    assert first.tied_with_best is True
+    assert all(r.stderr is not None and r.stderr >= 0 for r in advice.ranking[:COMPARED])
+    assert all(r.stderr is None and r.tied_with_best is None for r in advice.ranking[COMPARED:])
+    # Without age the score falls by far more than chance.
+    clear = [r for r in others if str(r.configuration.masks["age"]) == "suppress"]
+    assert all(r.tied_with_best is False for r in clear)
+    entry = advice.to_dict()["ranking"][0]
+    assert entry["stderr"] == first.stderr
+    assert entry["tied_with_best"] is True
+    twin = search(table, policy, top=4, explain_best=False)
+    assert twin.ranking[0].stderr == pytest.approx(first.stderr)
+
+
+def test_what_misses_the_rule_is_compared_with_nothing():
+    advice = advise(table_of(4, 40), policy_of(privacy={"k": 30}), generate_count=24)
+    assert {r.tied_with_best for r in advice.ranking if not r.admissible} == {None}
+
+
+def test_standard_error_is_near_the_spread_over_fresh_tables():
+    policy = policy_of()
+    measure = MEASURES.get("pillai")
+    scores, errors = [], []
+    for seed in range(25):
+        summary = summarize(table_of(seed + 100, 400), policy)
+        scorer = Scorer(summary)
+        scores.append(scorer.value(scorer.unmasked, measure))
+        values = jackknife(scorer, [scorer.unmasked], measure)
+        errors.append(standard_errors(values)[0])
+    assert 0.6 < np.mean(errors) / np.std(scores, ddof=1) < 1.7
+
+
+def test_folds_survive_bundle_and_merge(tmp_path):
+    table, policy = table_of(5, 80), policy_of()
+    summary = summarize(table, policy)
+    save_bundle(summary, tmp_path / "s.aegis")
+    again = load_bundle(tmp_path / "s.aegis")
+    one, two = advise(summary, policy), advise(again, policy)
+    assert [r.stderr for r in one.ranking] == [r.stderr for r in two.ranking]
+    parts = [summarize(table.slice(0, 40), policy, seed=s, like=summary) for s in (0,)]
+    parts.append(summarize(table.slice(40), policy, like=summary))
+    whole = merge(*parts)
+    assert whole.pairs.folds is not None
+    assert whole.pairs.folds.rows.sum() == whole.pairs.rows
+    assert advise(whole, policy).ranking[0].stderr is not None
