@@ -65,6 +65,15 @@ def limits(dtype: dt.DataType) -> tuple[int, int]:
     return int(bounds.lower), int(bounds.upper)
 
 
+def numbers_that(column: ir.NumericValue, condition: ir.BooleanValue) -> ir.BooleanValue:
+    """Return `condition`, but false for NaN, whatever the engine believes of it.
+
+    The embedded engine takes a comparison for settled when the statistics of a Parquet file say
+    so, and they leave NaN out.
+    """
+    return ~column.isnan() & condition if column.type().is_floating() else condition
+
+
 def constant(value: int, column: ir.IntegerValue) -> ir.IntegerValue:
     """Return a literal of the column's type, so that it may exceed 63 bits where the type does."""
     return ibis.literal(value, type=column.type())

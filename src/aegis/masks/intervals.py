@@ -114,7 +114,7 @@ class Bucketize(Mask):
     def _floating(self, column: ir.NumericValue, grid: Grid) -> ir.Value:
         outer = _outer(grid, grid.outermost)
         low, high = (bound / grid.scale for bound in outer)
-        inside = (column >= low) & (column < high)
+        inside = arithmetic.numbers_that(column, (column >= low) & (column < high))
         safe = ibis.ifelse(inside, column, ibis.literal(0).cast(column.type()))
         start = arithmetic.quotient(safe, grid) * grid.width + grid.origin
         if self.show == "lower":

@@ -115,7 +115,7 @@ def _nearest_inside(value: ir.IntegerValue, step: int) -> ir.IntegerValue:
 def _nearest_float(column: ir.NumericValue, grid: Grid) -> ir.FloatingValue:
     value = column.cast("float64")
     most = grid.outermost * grid.width / grid.scale
-    inside = column.between(-most, most)
+    inside = arithmetic.numbers_that(column, column.between(-most, most))
     safe = ibis.ifelse(inside, column, ibis.literal(0).cast(column.type()))
     multiple = (arithmetic.quotient(safe, grid, half=True) * grid.width).cast("float64")
     if grid.scale > 1:
@@ -130,7 +130,7 @@ def _significant_float(value: ir.FloatingValue, digits: int) -> ir.FloatingValue
     harm: with at most 15 digits both units round such a number to that power.
     """
     size = value.abs()
-    inside = size.between(1e-290, 1e290)
+    inside = arithmetic.numbers_that(value, size.between(1e-290, 1e290))
     safe = ibis.ifelse(inside, value, 1.0)
     place = safe.abs().log10().floor() - (digits - 1)
     ten = ibis.literal(10.0)
