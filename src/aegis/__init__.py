@@ -1,7 +1,7 @@
 """Aegis: a masking advisor.
 
 Every verb of the command line is a function here: `init_policy`, `summarize`, `advise`, `search`,
-`apply`, `audit`. Names are loaded when they are first used, so that `import aegis` is quick.
+`apply`, `anonymize`, `audit`. Names are loaded when they are first used, so that `import aegis` is quick.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Advice": "aegis.advisor",
+    "AnonymizedRelease": "aegis.release",
     "Audit": "aegis.release",
     "Configuration": "aegis.policy",
     "MaskingTransformer": "aegis.release",
@@ -21,6 +22,7 @@ _HOMES = {
     "Release": "aegis.release",
     "Summary": "aegis.summary",
     "advise": "aegis.advisor",
+    "anonymize": "aegis.release",
     "apply": "aegis.release",
     "audit": "aegis.release",
     "init_policy": "aegis.policy.suggest",
@@ -37,6 +39,7 @@ _HOMES = {
 
 __all__ = [
     "Advice",
+    "AnonymizedRelease",
     "Audit",
     "Configuration",
     "MaskingTransformer",
@@ -46,6 +49,7 @@ __all__ = [
     "Summary",
     "__version__",
     "advise",
+    "anonymize",
     "apply",
     "audit",
     "init_policy",
@@ -66,7 +70,16 @@ if TYPE_CHECKING:
     from aegis.policy import Configuration, Policy, load_configurations, load_policy
     from aegis.policy.suggest import init_policy
     from aegis.privacy import PrivacyReport
-    from aegis.release import Audit, MaskingTransformer, Release, apply, audit, release_sql
+    from aegis.release import (
+        AnonymizedRelease,
+        Audit,
+        MaskingTransformer,
+        Release,
+        anonymize,
+        apply,
+        audit,
+        release_sql,
+    )
     from aegis.report.render import render as render_report
     from aegis.summary import Summary, load_bundle, merge, save_bundle, summarize
 

@@ -23,6 +23,13 @@ ROWS_OF_COMMANDS = [
         "--certificate",
         "c.json",
     ),
+    (
+        *("anonymize", "table.csv", "-p", "policy.yaml", "-m", "mo-obam", "--option", "clusters=6"),
+        *("--front", "-o", "r.csv", "--certificate", "rc.json"),
+    ),
+    ("advise", "table.csv", "-p", "policy.yaml", "--with", "mondrian,mdav"),
+    ("anonymizers",),
+    ("anonymizers", "hybrid"),
     ("audit", "table.csv", "-p", "policy.yaml"),
     (
         "audit",

@@ -39,6 +39,11 @@ BEST = """\
 configurations:
   best: {age: {quantiles: {count: 2}}, sex: identity, zip: suppress}
 """
+RECIPE = """\
+method: mondrian
+options: {k: 6}
+seed: 0
+"""
 ROWS = 240
 
 
@@ -89,6 +94,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "policy.yaml").write_text(POLICY)
     (folder / "all.yaml").write_text(CONFIGURATIONS)
     (folder / "best.yaml").write_text(BEST)
+    (folder / "recipe.yaml").write_text(RECIPE)
     summary = summarize(folder / "table.csv", load_policy(folder / "policy.yaml"))
     for name in ("table", "january", "february", "year", "march"):
         save_bundle(summary, folder / f"{name}.aegis")

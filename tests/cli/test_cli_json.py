@@ -83,6 +83,10 @@ RUNS = {
     "aegis advise": [
         ("advise", "table.csv", "-p", "policy.yaml"),
         ("advise", "table.csv", "-p", "strict.yaml", "--configurations", "all.yaml"),
+        (
+            *("advise", "table.csv", "-p", "policy.yaml"),
+            *("--with", "mondrian,mo-obam", "--top", "0"),
+        ),
         ("advise", "table.csv", "-p", "strict.yaml", "--search", "--front", "k=2,30,50"),
     ],
     "aegis audit": [
@@ -96,6 +100,15 @@ RUNS = {
             *("--certificate", "b.json"),
         ),
     ],
+    "aegis anonymize": [
+        (
+            *("anonymize", "table.csv", "-p", "carried.yaml", "-m", "mo-obam", "--front"),
+            *("--option", "clusters=6", "-o", "r.csv", "--certificate", "rc.json"),
+        ),
+        ("anonymize", "table.csv", "-p", "policy.yaml", "-m", "mo-obam", "--front"),
+        ("anonymize", "table.csv", "-p", "free.yaml", "-m", "hybrid", "-o", "h.csv"),
+    ],
+    "aegis anonymizers": [("anonymizers",), ("anonymizers", "hybrid")],
     "aegis summarize": [("summarize", "table.csv", "-p", "policy.yaml", "-o", "s.aegis")],
     "aegis merge": [("merge", "january.aegis", "february.aegis", "-o", "s.aegis")],
     "aegis evaluate": [
@@ -123,6 +136,13 @@ def test_documents_and_reference_agree(section, shell, folder):
             "sex: {role: quasi-identifier, masks: [{group: {groups: {female: [f]}}}]}",
         )
     )
+    (folder / "carried.yaml").write_text(
+        text.replace("version: 1", "version: 1\nunseen: suppress").replace(
+            "diagnosis: {role: sensitive}",
+            "diagnosis: {role: sensitive, masks: [{group: {groups: {airways: [cold, asthma]}}}]}",
+        )
+    )
+    (folder / "free.yaml").write_text(text.replace("k: 5, suppression: 0.05", ""))
     (folder / "unseen_best.yaml").write_text(
         "configurations: {b: {age: suppress, zip: suppress}}\n"
     )

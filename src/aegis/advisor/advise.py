@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aegis.advisor.advice import Advice
 from aegis.advisor.confidence import with_confidence
@@ -21,6 +21,9 @@ from aegis.progress import SILENT, Progress
 from aegis.sources import Source, open_table
 from aegis.summary import Summary, count_in_engine, summarize
 
+if TYPE_CHECKING:
+    from aegis.anonymizers import Recipe
+
 DEFAULT_COUNT = 50
 """Configurations that are generated when neither the caller nor the policy names any."""
 
@@ -33,6 +36,7 @@ def advise(
     configurations: Mapping[str, Configuration] | Sequence[Configuration] | None = None,
     generate_count: int | None = None,
     measure: str | None = None,
+    methods: Sequence[str | Recipe] | None = None,
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> Advice:
@@ -50,8 +54,11 @@ def advise(
         Rank this many generated configurations instead.
     measure
         Name of a registered measure; by default the policy's.
+    methods
+        Record-level methods whose releases are ranked beside the configurations: names of
+        registered anonymizers, or recipes; by default those of the policy. They need the table.
     seed
-        Seed of the generator and of the summary's sample.
+        Seed of the generator, of the summary's sample and of methods given by name.
     progress
         Receives one step per stage.
 
@@ -63,7 +70,7 @@ def advise(
     Raises
     ------
     PolicyError
-        A measure or a mask is unknown, or the rule does not fit the table.
+        A measure, a mask or a method is unknown, or the rule does not fit the table.
     DataError
         The table cannot be summarised.
     """
@@ -89,7 +96,7 @@ def advise(
         )
     possible = combinations(summary)
     now = time.perf_counter()
-    return Advice(
+    advice = Advice(
         measure=chosen.name,
         ranking=tuple(ranking),
         unmasked=scorer.value(scorer.unmasked, chosen),
@@ -106,6 +113,11 @@ def advise(
             "total": now - started,
         },
     )
+    if methods is None and not policy.anonymizers:
+        return advice
+    from aegis.advisor.methods import with_methods
+
+    return with_methods(advice, prepared, policy, methods, seed=seed, progress=progress)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from aegis.anonymizers.groups import Grouping
 from aegis.anonymizers.losses import InformationLoss, information_loss
+from aegis.anonymizers.options import typed
 from aegis.anonymizers.records import Integers, Records
 from aegis.errors import DataError, InternalError, PolicyError
 from aegis.progress import SILENT, Progress
@@ -245,12 +246,14 @@ class Anonymizer:
     quadratic: bool = False
 
     def configure(self, **given: Any) -> Options:
-        """Return the method's options; raise `PolicyError` for a name it does not have."""
-        allowed = [f.name for f in fields(self.options)]
-        for name in given:
-            if name not in allowed:
-                raise PolicyError.unknown(f"option of method {self.name!r}:", name, allowed)
-        return self.options(**given)
+        """Return the method's options.
+
+        Raises
+        ------
+        PolicyError
+            A name that the method does not have, or a value of the wrong type or range.
+        """
+        return self.options(**typed(self.name, self.options, given))
 
     def group(
         self,

@@ -116,12 +116,16 @@ def encode_for(
     roles[policy.label.column] = "label"
     roles |= {name: attribute.role for name, attribute in policy.attributes.items()}
     roles |= dict.fromkeys(policy.sensitive, Role.SENSITIVE)
-    hierarchies = {
+    return encode(table, roles, kinds=kinds, orders=orders, hierarchies=hierarchy_rows(policy))
+
+
+def hierarchy_rows(policy: Policy) -> dict[str, HierarchyRows]:
+    """Return the rows of the hierarchy of each quasi-identifier that has one."""
+    return {
         attribute.name: attribute.hierarchy.rows
         for attribute in policy.quasi_identifiers
         if attribute.hierarchy is not None
     }
-    return encode(table, roles, kinds=kinds, orders=orders, hierarchies=hierarchies)
 
 
 def _check_roles(table: pa.Table, roles: Mapping[str, str]) -> None:

@@ -50,9 +50,11 @@ class HybridOptions(Options):
 
     Attributes
     ----------
-    epsilon, epsilon_violating
-        Scale of the noise on numbers of non-violating and of violating records, per attribute:
-        Laplace of scale range / epsilon.
+    epsilon
+        Noise on numbers of non-violating records, per attribute: Laplace of scale range /
+        epsilon. Above 0.
+    epsilon_violating
+        The same for violating records.
     diversity
         Entropy of the sensitive attribute (natural logarithm) from which a cluster counts as
         diverse; the default is that of two equally frequent values.
@@ -71,9 +73,10 @@ class HybridOptions(Options):
     strict
         Make a k-anonymous release: no noise, numbers generalised to the interval of their group,
         groups of fewer than k records suppressed.
-    drop_incomplete, drop_duplicates
-        Leave out records with a missing quasi-identifier; all but the first of records equal in
-        quasi-identifiers and sensitive attributes.
+    drop_incomplete
+        Leave out records with a missing quasi-identifier.
+    drop_duplicates
+        Leave out all but the first of records equal in quasi-identifiers and sensitive attributes.
     limits
         (attribute, least, most) triples: records with a number outside are left out as outliers.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -168,6 +169,24 @@ class FrontPoint:
     def entropy(self) -> float:
         """Sum of the least entropies."""
         return float(sum(self.entropies))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as plain values, without the groups."""
+        return {
+            "clusters": self.clusters,
+            "weight": self.weight,
+            "information_loss": self.information_loss,
+            "entropies": list(self.entropies),
+            "entropy": self.entropy,
+            "smallest": self.grouped.smallest,
+            "efficient": self.efficient,
+        }
+
+
+def grid_of_clusters(options: ObamOptions, size: int) -> tuple[int, ...]:
+    """Return a quarter, half and all of the number of clusters that `options` give for `size`."""
+    most = options.number_of_clusters(size)
+    return tuple(sorted({max(1, most // 4), max(1, most // 2), most}))
 
 
 def front(

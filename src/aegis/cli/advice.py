@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from aegis.cli.methods_page import method_sections
 from aegis.cli.options import Format
 from aegis.cli.output import Output
 from aegis.cli.search_page import search_sections, signed
@@ -46,6 +47,7 @@ def print_advice(
     page.show(*_overview(advice, origin, policy), *_ranking(advice, top))
     if advice.best is not None:
         page.show(*_best(advice, advice.best))
+    page.show(*method_sections(advice))
     page.show(*search_sections(advice))
 
 
@@ -57,7 +59,9 @@ def advice_dict(advice: Advice, top: int | None) -> dict[str, Any]:
 
 
 def _flat(rank: int, ranked: Ranked, names: list[str]) -> list[object]:
-    masks = ranked.configuration.masks
+    masks: Mapping[str, object] = (
+        ranked.configuration.masks if ranked.method is None else ranked.shown
+    )
     return [
         *(rank, ranked.name, ranked.score, ranked.kept, ranked.pud),
         *(str(ranked.admissible).lower(), ranked.smallest_class, ranked.suppressed_rows),
@@ -73,6 +77,8 @@ def _overview(advice: Advice, origin: str, policy: Policy) -> Iterator[Renderabl
 
     summary = advice.summary
     admissible = sum(r.admissible for r in advice.ranking)
+    methods = sum(r.method is not None for r in advice.ranking)
+    beside = f", {methods:,} record-level release{'s' * (methods > 1)}" if methods else ""
     quasi = len(policy.quasi_identifiers)
     yield pairs(
         (
@@ -86,7 +92,8 @@ def _overview(advice: Advice, origin: str, policy: Policy) -> Iterator[Renderabl
             ("Measure", f"{advice.measure} ({MEASURES.get(advice.measure).title})"),
             (
                 "Ranked",
-                f"{len(advice.ranking):,} of {advice.combinations:,} combinations of masks; "
+                f"{len(advice.ranking) - methods:,} of {advice.combinations:,} combinations of "
+                f"masks{beside}; "
                 f"{admissible:,} meet the rule",
             ),
         )

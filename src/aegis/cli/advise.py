@@ -9,7 +9,16 @@ import typer
 
 from aegis.cli.advice import print_advice
 from aegis.cli.advisors import make_advisor
-from aegis.cli.files import HTML, YAML, check_outputs, is_bundle, next_step, open_subject, written
+from aegis.cli.files import (
+    HTML,
+    YAML,
+    check_outputs,
+    is_bundle,
+    next_step,
+    open_subject,
+    shown,
+    written,
+)
 from aegis.cli.options import (
     Configurations,
     Force,
@@ -17,9 +26,11 @@ from aegis.cli.options import (
     FormatOption,
     Generate,
     Measure,
+    MemoryLimit,
     PolicyFile,
     Quiet,
     Seed,
+    TableName,
     TableOrBundle,
 )
 from aegis.cli.output import Output
@@ -28,11 +39,14 @@ from aegis.cli.progress import reporting
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from aegis.advisor import Ranked
+
 EXAMPLES = (
     "aegis advise table.csv -p policy.yaml -o best.yaml --report report.html",
     "aegis advise table.csv -p policy.yaml --generate 200 --seed 1 --top 5",
     "aegis advise table.aegis -p policy.yaml --measure cmim --format json",
     "aegis advise table.csv -p policy.yaml --search --time-limit 60 --front k=2..20",
+    "aegis advise table.csv -p policy.yaml --with mondrian,mdav -o best.yaml",
 )
 
 
@@ -79,6 +93,16 @@ def command(
             show_default=False,
         ),
     ] = None,
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            metavar="A,B,...",
+            help="Rank the releases of these record-level methods beside the configurations "
+            "(aegis anonymizers lists them); by default those of the policy.",
+            show_default=False,
+        ),
+    ] = None,
     top: Annotated[
         int,
         typer.Option(
@@ -91,7 +115,8 @@ def command(
             "--output",
             "-o",
             metavar="FILE",
-            help="Write the best configuration (YAML), for aegis apply.",
+            help="Write the best (YAML): a configuration for aegis apply, or a recipe for "
+            "aegis anonymize.",
             show_default=False,
         ),
     ] = None,
@@ -101,6 +126,12 @@ def command(
             "--report", metavar="FILE", help="Write a report (one HTML file).", show_default=False
         ),
     ] = None,
+    exact: Annotated[
+        bool,
+        typer.Option("--exact", help="Count co-occurrences on all rows, not on a sample."),
+    ] = False,
+    table_name: TableName = None,
+    memory_limit: MemoryLimit = None,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     seed: Seed = 0,
     force: Force = False,
@@ -111,18 +142,25 @@ def command(
     In: a table, or its summary, and a policy. Out: configurations, admissible ones
     first and the best first among them, each with its score, the utility kept
     (percent of the unmasked score), the predictive utility deviation (PUD), the
-    smallest class and the rows to suppress; then the best one, mask by mask.
+    smallest class and the rows to suppress; then the best one, mask by mask. With
+    record-level methods, their releases are ranked among them, by the same measure
+    and rule.
 
     Exit code 1 when none meets the privacy rule; what came closest is said.
     """
     from aegis.cli.figures import advise_with_report
     from aegis.files import write_text
-    from aegis.policy import dump_configurations, load_policy
+    from aegis.policy import load_policy
 
     check_outputs([(output, YAML), (report, HTML)], force=force)
     rules = load_policy(policy)
-    subject = open_subject(table)
+    subject = open_subject(table, name=table_name, memory_limit=memory_limit)
+    table = shown(table)
     with reporting(quiet=quiet) as progress:
+        if exact and not is_bundle(table):
+            from aegis.summary import summarize
+
+            subject = summarize(subject, rules, exact=True, seed=seed, progress=progress)
         advisor = make_advisor(
             rules,
             configurations=configurations,
@@ -132,6 +170,7 @@ def command(
             objective=objective,
             time_limit=time_limit,
             front=front,
+            methods=_names(methods),
             top=top,
             seed=seed,
             progress=progress,
@@ -143,22 +182,49 @@ def command(
             write_text(report, page)
     best = advice.best
     if output is not None and best is not None:
-        write_text(output, dump_configurations({best.name: best.configuration}))
+        write_text(output, _written(best))
     shell = Output(format, quiet)
     print_advice(shell, advice, table, rules, top or None)
     made = output if best is not None else None
     shell.say(*written([made, report]))
     if best is None:
         advice.require_best()
-    shell.suggest(*_next(table, policy, made, search=search))
+    shell.suggest(*_next(table, policy, made, best, search=search))
 
 
-def _next(table: str, policy: Path, made: Path | None, *, search: bool) -> list[RenderableType]:
+def _names(given: list[str] | None) -> list[str] | None:
+    """Return names from repeated options, each a list separated by commas."""
+    if given is None:
+        return None
+    return [name.strip() for text in given for name in text.split(",") if name.strip()]
+
+
+def _written(best: Ranked) -> str:
+    """Return the best as a file holds it: a configuration, or the recipe of a record-level release."""
+    if best.method is None:
+        from aegis.policy import dump_configurations
+
+        return dump_configurations({best.name: best.configuration})
+    from aegis.anonymizers import dump_recipe
+
+    return dump_recipe(best.method.recipe)
+
+
+def _next(
+    table: str, policy: Path, made: Path | None, best: Ranked | None, *, search: bool
+) -> list[RenderableType]:
     if made is None:
         return next_step(
             "write the best configuration, for aegis apply",
             *("aegis", "advise", table, "--policy", policy, "--search" if search else None),
             *("-o", "best.yaml"),
+        )
+    if best is not None and best.method is not None:
+        return next_step(
+            "group the records, and have the result verified and certified",
+            *("aegis", "anonymize", table, "--policy", policy, "--recipe", made),
+            *("-o", made.with_name("released.parquet")),
+            *("--certificate", made.with_name("certificate.json")),
         )
     return next_step(
         "mask the table, and have the result verified and certified",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +11,11 @@ from aegis.errors import PolicyError
 from aegis.progress import Progress
 
 if TYPE_CHECKING:
+    from aegis.advisor import Advice, Prepared
     from aegis.cli.figures import Advisor
     from aegis.policy import Policy
+    from aegis.sources import Source
+    from aegis.summary import Summary
 
 
 def make_advisor(
@@ -25,6 +28,7 @@ def make_advisor(
     objective: str | None = None,
     time_limit: float | None = None,
     front: str | None = None,
+    methods: Sequence[str] | None = None,
     top: int = 10,
     seed: int = 0,
     progress: Progress,
@@ -46,7 +50,7 @@ def make_advisor(
         )
         from aegis.advisor.search import search as run
 
-        return partial(
+        searcher = partial(
             run,
             policy=policy,
             objective=objective or measure,
@@ -56,6 +60,7 @@ def make_advisor(
             seed=seed,
             progress=progress,
         )
+        return _beside_methods(searcher, policy, methods, seed, progress)
     _refuse(searching, "is for a search", "Add --search.")
     from aegis.advisor import advise
     from aegis.policy import load_configurations
@@ -68,9 +73,33 @@ def make_advisor(
         else load_configurations(configurations, policy),
         generate_count=generate,
         measure=measure,
+        methods=methods,
         seed=seed,
         progress=progress,
     )
+
+
+def _beside_methods(
+    searcher: Advisor,
+    policy: Policy,
+    methods: Sequence[str] | None,
+    seed: int,
+    progress: Progress,
+) -> Advisor:
+    """Return a search whose result is ranked beside record-level releases, where there are any."""
+    if methods is None and not policy.anonymizers:
+        return searcher
+    from aegis.advisor import prepare
+    from aegis.advisor.methods import choose_recipes, with_methods
+
+    choose_recipes(policy, methods, seed=seed)
+
+    def run(subject: str | Source | Summary | Prepared) -> Advice:
+        prepared = prepare(subject, policy, seed=seed, progress=progress)
+        found = searcher(prepared)
+        return with_methods(found, prepared, policy, methods, seed=seed, progress=progress)
+
+    return run
 
 
 def _refuse(options: Mapping[str, object], why: str, hint: str) -> None:

@@ -12,14 +12,15 @@ from aegis.privacy import report as privacy_report
 from aegis.progress import Progress
 
 if TYPE_CHECKING:
+    from aegis.sources import Source
     from aegis.summary import Summary
 
-Advisor = Callable[["str | Summary | Prepared"], Advice]
+Advisor = Callable[["str | Source | Summary | Prepared"], Advice]
 """Gives advice on a table, on its summary, or on what was prepared from either."""
 
 
 def advise_with_report(
-    subject: str | Summary, policy: Policy, advisor: Advisor, *, seed: int, progress: Progress
+    subject: str | Source | Summary, policy: Policy, advisor: Advisor, *, seed: int, progress: Progress
 ) -> tuple[Advice, str]:
     """Return the advice and its report as HTML.
 
@@ -51,6 +52,8 @@ def _privacy(
     ranked = _subject(advice)
     if ranked is None:
         return raw, None
+    if ranked.method is not None:
+        return raw, ranked.method.report
     masked = plan.classes(scorer.choose(ranked.configuration), policy.sensitive)
     verdict = plan.rule.check(masked)
     if verdict.admissible:

@@ -14,6 +14,8 @@ import typer
 import aegis
 from aegis.cli import (
     advise,
+    anonymize,
+    anonymizers,
     apply,
     audit,
     evaluate,
@@ -48,11 +50,13 @@ COMMANDS: dict[str, ModuleType] = {
     "merge": merge,
     "advise": advise,
     "apply": apply,
+    "anonymize": anonymize,
     "sql": sql,
     "audit": audit,
     "evaluate": evaluate,
     "report": report,
     "masks": masks,
+    "anonymizers": anonymizers,
     "measures": measures,
     "privacy-models": privacy_models,
 }

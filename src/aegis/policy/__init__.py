@@ -5,15 +5,27 @@ from aegis.policy.load import (
     dump_policy,
     load_configurations,
     load_policy,
+    parse_value,
     policy_digest,
     policy_mapping,
+    read_mapping,
+    write_mapping,
 )
-from aegis.policy.model import Attribute, Configuration, Label, Policy, Role, Unseen
+from aegis.policy.model import (
+    Attribute,
+    Configuration,
+    Label,
+    MethodChoice,
+    Policy,
+    Role,
+    Unseen,
+)
 
 __all__ = [
     "Attribute",
     "Configuration",
     "Label",
+    "MethodChoice",
     "Policy",
     "Role",
     "Unseen",
@@ -21,6 +33,9 @@ __all__ = [
     "dump_policy",
     "load_configurations",
     "load_policy",
+    "parse_value",
     "policy_digest",
     "policy_mapping",
+    "read_mapping",
+    "write_mapping",
 ]

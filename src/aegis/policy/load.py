@@ -15,7 +15,15 @@ from aegis.errors import DataError, PolicyError, choices
 from aegis.masks import Hierarchy, Identity, Mask, Suppress, parse_mask
 from aegis.measures import MEASURES
 from aegis.policy.lines import Located, read_yaml, write_yaml
-from aegis.policy.model import Attribute, Configuration, Label, Policy, Role, Unseen
+from aegis.policy.model import (
+    Attribute,
+    Configuration,
+    Label,
+    MethodChoice,
+    Policy,
+    Role,
+    Unseen,
+)
 from aegis.policy.schema import AttributeShape, LabelShape, PolicyShape, Shape
 from aegis.privacy import PrivacyRule
 
@@ -64,6 +72,11 @@ def load_configurations(path: str | Path, policy: Policy) -> dict[str, Configura
         raise PolicyError(
             f"{file} is not a mapping.", hint="Write `configurations: {NAME: {ATTRIBUTE: MASK}}`."
         )
+    if "method" in data and "method" not in policy.attributes:
+        raise PolicyError(
+            f"{file} holds the recipe of a record-level release, not masking configurations.",
+            hint="`aegis anonymize TABLE --policy POLICY --recipe FILE -o OUTPUT` follows it.",
+        )
     if "configurations" not in data:
         return {file.stem: _configuration(file.stem, data, policy.attributes, located, ())}
     found = data["configurations"]
@@ -75,6 +88,31 @@ def load_configurations(path: str | Path, policy: Policy) -> dict[str, Configura
         name: _configuration(name, masks, policy.attributes, located, ("configurations", name))
         for name, masks in found.items()
     }
+
+
+def read_mapping(path: str | Path, what: str) -> dict[str, Any]:
+    """Read a YAML file that holds one mapping; `what` it is called in messages.
+
+    Raises
+    ------
+    PolicyError
+        The file is missing, not YAML or no mapping.
+    """
+    file = Path(path)
+    data = read_yaml(_read(file, what), str(file)).data
+    if not isinstance(data, dict):
+        raise PolicyError(f"{file} is not a mapping.", hint="Write {KEY: VALUE}.")
+    return data
+
+
+def parse_value(text: str, origin: str) -> Any:
+    """Return the value that a YAML file would hold for `text`; the empty text is null."""
+    return read_yaml(text, origin).data if text else None
+
+
+def write_mapping(data: Mapping[str, Any]) -> str:
+    """Return plain data as YAML, read alike by readers of YAML 1.1 and 1.2."""
+    return write_yaml(_plain(data))
 
 
 def dump_policy(policy: Policy) -> str:
@@ -110,6 +148,11 @@ def policy_mapping(policy: Policy) -> dict[str, Any]:
         data["attributes"][attribute.name] = entry
     if policy.configurations:
         data["configurations"] = {n: c.spec() for n, c in policy.configurations.items()}
+    if policy.anonymizers:
+        data["anonymizers"] = [
+            {one.method: _plain(one.options)} if one.options else one.method
+            for one in policy.anonymizers
+        ]
     return data
 
 
@@ -181,6 +224,7 @@ class _Loader:
                 measure=shape.measure,
                 configurations=configurations,
                 unseen=Unseen(shape.unseen),
+                anonymizers=self._methods(shape.anonymizers),
             )
 
     def _shape(self) -> PolicyShape:
@@ -233,6 +277,21 @@ class _Loader:
         if entry.masks is None:
             masks = _default_masks(role, hierarchy)
         return Attribute(name, role, tuple(masks), hierarchy, entry.weight, entry.hierarchy)
+
+    def _methods(self, entries: list[str | dict[str, dict[str, Any]]]) -> tuple[MethodChoice, ...]:
+        """Return the record-level methods; one that is named again is numbered."""
+        found: list[MethodChoice] = []
+        for index, entry in enumerate(entries):
+            if isinstance(entry, dict) and len(entry) != 1:
+                raise PolicyError(
+                    f"{self.located.where('anonymizers', index)}: {len(entry)} methods in one entry.",
+                    hint="Write NAME, or {NAME: {OPTION: VALUE}}.",
+                )
+            method, options = (entry, {}) if isinstance(entry, str) else next(iter(entry.items()))
+            before = sum(one.method == method for one in found)
+            name = f"{method} {before + 1}" if before else method
+            found.append(MethodChoice(name, method, options))
+        return tuple(found)
 
     def _hierarchy(self, name: str, source: str | dict[Any, Any]) -> Hierarchy:
         if isinstance(source, str):

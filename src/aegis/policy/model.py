@@ -99,6 +99,25 @@ class Configuration:
 
 
 @dataclass(frozen=True)
+class MethodChoice:
+    """A record-level method that the policy wants ranked beside the configurations.
+
+    Attributes
+    ----------
+    name
+        How the ranking calls it.
+    method
+        Name of the method; who runs it looks it up.
+    options
+        Its options by name, as written.
+    """
+
+    name: str
+    method: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Policy:
     """Everything that a user declares about one table.
 
@@ -117,6 +136,8 @@ class Policy:
         Explicit configurations, by name.
     unseen
         What happens at apply time to values that a mask does not know.
+    anonymizers
+        Record-level methods to rank beside the configurations.
     """
 
     label: Label
@@ -125,6 +146,7 @@ class Policy:
     measure: str = "pillai"
     configurations: Mapping[str, Configuration] = field(default_factory=dict)
     unseen: Unseen = Unseen.ERROR
+    anonymizers: tuple[MethodChoice, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.features:

@@ -64,3 +64,5 @@ class PolicyShape(Shape):
     """What may become of each column."""
     configurations: dict[str, dict[str, MaskSpec]] = Field(default_factory=dict)
     """Explicit configurations, by name."""
+    anonymizers: list[str | dict[str, dict[str, Any]]] = Field(default_factory=list)
+    """Record-level methods to rank beside the configurations: a name, or `{NAME: {OPTION: VALUE}}`."""

@@ -1,17 +1,13 @@
-"""Which masks a release uses, and what in the data they do not know."""
+"""Which masks a release uses."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import ibis.expr.types as ir
-import numpy as np
-
-from aegis.errors import DataError, PolicyError
-from aegis.masks import Kind, Mask, ValueCounts
+from aegis.errors import PolicyError
+from aegis.masks import Mask
 from aegis.policy import Configuration, Policy, Role
-from aegis.sources import Source
-from aegis.summary.codes import sorted_values
+from aegis.summary.fitting import count_unseen, fit_masks, refuse_unseen
+
+__all__ = ["count_unseen", "fit_masks", "refuse_unseen", "release_masks"]
 
 
 def release_masks(policy: Policy, configuration: Configuration) -> dict[str, Mask | None]:
@@ -38,55 +34,3 @@ def release_masks(policy: Policy, configuration: Configuration) -> dict[str, Mas
             )
     found.setdefault(policy.label.column, None)
     return found
-
-
-def fit_masks(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, Mask | None]:
-    """Fit what is not fitted yet to this table, and check that every mask fits its column."""
-    fitted: dict[str, Mask | None] = {}
-    for name, mask in masks.items():
-        column = source.require(name, where="named in the policy")
-        kind = Kind.of(column.type())
-        if mask is None:
-            fitted[name] = None
-            continue
-        if kind is None:
-            raise DataError(
-                f"Attribute {name!r} has type {column.type()}, which no mask works on.",
-                hint="Convert it to a number, text, date or boolean.",
-            )
-        mask.check(kind, name)
-        fitted[name] = mask if mask.fitted else mask.fit(_value_counts(source, column, kind))
-    return fitted
-
-
-def _value_counts(source: Source, column: ir.Column, kind: Kind) -> ValueCounts:
-    table = source.table
-    found = source.collect(table.group_by(v=column).aggregate(n=table.count()))
-    values, order = sorted_values(found["v"].combine_chunks())
-    return ValueCounts(kind, values, found["n"].to_numpy().astype(np.int64)[order])
-
-
-def count_unseen(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, int]:
-    """Return per attribute how many rows hold a value that its mask does not know."""
-    unknown = {}
-    for name, mask in masks.items():
-        known = mask.known(source.table[name]) if mask is not None else None
-        if known is not None:
-            unknown[name] = (~known).fill_null(False).sum().fill_null(0)
-    if not unknown:
-        return {}
-    counts = source.collect(
-        source.table.aggregate(**{f"u{i}": e for i, e in enumerate(unknown.values())})
-    )
-    row = counts.to_pylist()[0]
-    return {name: int(row[f"u{i}"]) for i, name in enumerate(unknown) if row[f"u{i}"]}
-
-
-def refuse_unseen(unseen: Mapping[str, int]) -> None:
-    """Raise `DataError` when there are unseen values."""
-    if unseen:
-        listed = ", ".join(f"{name} ({count:,} rows)" for name, count in unseen.items())
-        raise DataError(
-            f"The table holds values that the masks have never seen: {listed}.",
-            hint="Add them to the hierarchy or groups, or write `unseen: suppress` in the policy to release them as '*'.",
-        )

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from aegis.report.anonymized import render_anonymized
 from aegis.report.optional import Agreement, EvaluationResult, TrainedScore
 from aegis.report.render import DEFAULT_TITLE, render
 
-__all__ = ["DEFAULT_TITLE", "Agreement", "EvaluationResult", "TrainedScore", "render"]
+__all__ = [
+    "DEFAULT_TITLE",
+    "Agreement",
+    "EvaluationResult",
+    "TrainedScore",
+    "render",
+    "render_anonymized",
+]

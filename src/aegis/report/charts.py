@@ -218,6 +218,36 @@ def front_chart(points: Points, parameter: str, width: int) -> Plot:
     return Plot(alt.layer(*layers).properties(width=width - 76, height=280), {"points": points})
 
 
+def tradeoff_chart(points: Points, width: int) -> Plot:
+    """Return information loss against diversity, the efficient settings filled."""
+    import altair as alt
+
+    base = alt.Chart(alt.NamedData("points")).encode(
+        x=alt.X(
+            "loss:Q",
+            title="information loss (IL)",
+            scale=alt.Scale(zero=False, padding=16),
+            axis=_grid(6),
+        ),
+        y=alt.Y(
+            "entropy:Q",
+            title="least entropy of a cluster (bits)",
+            scale=alt.Scale(zero=False, padding=16),
+            axis=_grid(5),
+        ),
+    )
+    accent = variable("accent")
+    efficient = base.transform_filter("datum.efficient")
+    layers = [
+        efficient.mark_line(interpolate="step-after", strokeWidth=1.5, color=accent),
+        base.mark_point(
+            size=70, strokeWidth=2, fill=variable("card"), opacity=1, color=variable("mark-line")
+        ),
+        efficient.mark_point(size=90, filled=True, opacity=1, color=accent),
+    ]
+    return Plot(alt.layer(*layers).properties(width=width - 76, height=280), {"points": points})
+
+
 _SYMBOL: Mapping[str, Any] = {"strokeWidth": 2, "opacity": 1, "fillOpacity": 1}
 
 

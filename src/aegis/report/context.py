@@ -16,6 +16,7 @@ from aegis.measures import MEASURES, Direction, Measure
 from aegis.privacy import PrivacyReport, PrivacyRule
 from aegis.report.context_optional import binding_section, evaluation_section, front_section
 from aegis.report.context_privacy import privacy_section
+from aegis.report.context_records import method_yaml, records_section
 from aegis.report.optional import EvaluationResult
 from aegis.report.palette import HEAT_BOUNDS
 from aegis.report.words import clean, count, lines, measured, part, percent, plural, rows, share
@@ -85,6 +86,7 @@ def build_context(
         "attributes": _attributes(subject, advice, measure.direction) if subject else [],
         "withheld": _withheld(advice),
         "ranking": _ranking(advice, measure),
+        "records": records_section(advice),
         "shortfalls": _shortfalls(advice),
         "rule": _rule_section(rule, advice.policy, advice.summary["rows"]),
         "privacy": privacy_section(before, after, admissible=best is not None),
@@ -213,7 +215,10 @@ def _attributes(subject: Ranked, advice: Advice, direction: Direction) -> list[d
     """Return what the configuration does to each attribute, in the order of the policy."""
     known = advice.summary["attributes"]
     found = []
-    for name, mask in subject.configuration.masks.items():
+    masks: Mapping[str, Any] = (
+        subject.configuration.masks if subject.method is None else subject.shown
+    )
+    for name, mask in masks.items():
         about = known.get(name, {})
         score = subject.attributes.get(name)
         kept = kept_of(score.score, score.unmasked, direction) if score else None
@@ -352,7 +357,9 @@ def _in_one_phrase(criteria: Sequence[str]) -> str:
 
 def _documents(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
     """Return the policy and the recommended configuration as YAML."""
-    chosen = {"configurations": {subject.name: subject.masks}} if subject else None
+    chosen: Mapping[str, Any] | None = None
+    if subject is not None:
+        chosen = method_yaml(subject) or {"configurations": {subject.name: subject.masks}}
     return {
         "policy": _yaml(advice.policy),
         "configuration": _yaml(chosen) if chosen else None,

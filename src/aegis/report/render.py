@@ -66,11 +66,12 @@ def render(
     )
     context["drawings"] = _drawings(context)
     context["style"] = {"light": LIGHT, "dark": DARK, "font": FONT, "bounds": HEAT_BOUNDS}
-    return _environment().get_template("report.html.j2").render(context)
+    return environment().get_template("report.html.j2").render(context)
 
 
 @cache
-def _environment() -> jinja2.Environment:
+def environment() -> jinja2.Environment:
+    """Return the templates, with autoescaping."""
     import jinja2
 
     return jinja2.Environment(
@@ -88,14 +89,14 @@ def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
     ranking = context["ranking"]
     if ranking["points"]:
         limit = None if ranking["by_class"] else context["rule"]["limit"]
-        found["ranking"] = _draw_twice(
+        found["ranking"] = draw_twice(
             "ranking",
             "Ranking of configurations",
             _ranking_words(ranking["points"]),
             lambda width: charts.ranking_chart(ranking["points"], ranking["axis"], width),
             charts.HALF,
         )
-        found["scatter"] = _draw_twice(
+        found["scatter"] = draw_twice(
             "scatter",
             "Privacy against utility",
             "One point per configuration: utility kept against "
@@ -105,7 +106,7 @@ def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
             ),
             charts.HALF,
         )
-        found["heat"] = _draw_twice(
+        found["heat"] = draw_twice(
             "heat",
             "Utility kept per attribute and configuration",
             "A heat map; the table below it holds the same figures.",
@@ -116,24 +117,29 @@ def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
             ),
         )
     if context["privacy"] is not None:
-        histogram = context["privacy"]["histogram"]
-        found["histogram"] = _draw_twice(
-            "histogram",
-            "Rows by the size of their class",
-            "Bars per class size; the table below them holds the same figures.",
-            lambda width: charts.histogram_chart(
-                histogram["points"], histogram["sizes"], histogram["series"], width
-            ),
-        )
+        found["histogram"] = histogram_drawing(context["privacy"])
     front = context["front"]
     if front is not None and front["points"]:
-        found["front"] = _draw_twice(
+        found["front"] = draw_twice(
             "front",
             "Pareto front of privacy against utility",
             f"Utility kept by {front['parameter']}; the table below it holds the same figures.",
             lambda width: charts.front_chart(front["points"], front["parameter"], width),
         )
     return found
+
+
+def histogram_drawing(privacy: Mapping[str, Any]) -> Drawing:
+    """Return the class-size histogram of a privacy section."""
+    histogram = privacy["histogram"]
+    return draw_twice(
+        "histogram",
+        "Rows by the size of their class",
+        "Bars per class size; the table below them holds the same figures.",
+        lambda width: charts.histogram_chart(
+            histogram["points"], histogram["sizes"], histogram["series"], width
+        ),
+    )
 
 
 def _columns(ranking: Mapping[str, Any], limit: int | None) -> tuple[charts.Points, Any]:
@@ -150,7 +156,7 @@ def _ranking_words(points: Sequence[Mapping[str, Any]]) -> str:
     return f"Utility kept, best first: {'; '.join(entries)}."
 
 
-def _draw_twice(
+def draw_twice(
     name: str,
     title: str,
     description: str,

@@ -1,0 +1,244 @@
+"""Rank record-level releases beside masking configurations, by the same measure and rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from aegis.advisor.advice import Advice, Ranked
+from aegis.advisor.rank import as_it_is
+from aegis.advisor.scoring import AttributeScore, ConfigurationScore, Scorer, kept
+from aegis.anonymizers import (
+    Anonymized,
+    InformationLoss,
+    Recipe,
+    RecordTable,
+    anonymize_records,
+    hold,
+    read_records,
+    recipe_of,
+)
+from aegis.errors import DataError, PolicyError
+from aegis.measures import MEASURES, Direction, Measure
+from aegis.policy import Configuration, Policy
+from aegis.privacy import PrivacyReport, Verdict
+from aegis.privacy import report as privacy_report
+from aegis.progress import Progress
+from aegis.sources import Source, open_table
+from aegis.summary import count_classes, summarize
+
+if TYPE_CHECKING:
+    from aegis.advisor.advise import Prepared
+
+
+@dataclass(frozen=True, eq=False)
+class RecordLevel:
+    """How a record-level release came about and what it cost.
+
+    Attributes
+    ----------
+    recipe
+        Method, options and seed, all filled in: the same table gives the same release again.
+    groups
+        Groups of records.
+    left_out
+        Rows that the method itself left out.
+    claims_k
+        Whether the method promises that every released class has k rows.
+    loss
+        Information loss; it does not rank.
+    seconds
+        Time of the method alone.
+    notes
+        What a reader should know.
+    report
+        Privacy of the released rows; None where nothing is released.
+    """
+
+    recipe: Recipe
+    groups: int
+    left_out: int
+    claims_k: bool
+    loss: InformationLoss
+    seconds: float
+    notes: tuple[str, ...] = ()
+    report: PrivacyReport | None = None
+
+    @property
+    def shown(self) -> str:
+        """What stands where a mask would: the method with its k."""
+        return f"{self.recipe.method}(k={self.recipe.options['k']})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all but the privacy report, as JSON values."""
+        return {
+            **self.recipe.to_dict(),
+            "groups": self.groups,
+            "left_out_rows": self.left_out,
+            "claims_k": self.claims_k,
+            "information_loss": asdict(self.loss),
+            "seconds": self.seconds,
+            "notes": list(self.notes),
+        }
+
+
+def choose_recipes(
+    policy: Policy, methods: Sequence[str | Recipe] | None, *, seed: int
+) -> tuple[Recipe, ...]:
+    """Return the recipes to rank: those given, else those of the policy.
+
+    Raises
+    ------
+    PolicyError
+        A method or option is unknown or out of range.
+    """
+    if methods is None:
+        return tuple(recipe_of(one, seed=seed) for one in policy.anonymizers)
+    given = [one if isinstance(one, Recipe) else Recipe(one, seed=seed) for one in methods]
+    counts: dict[str, int] = {}
+    named = []
+    for one in given:
+        counts[one.name] = counts.get(one.name, 0) + 1
+        again = counts[one.name] > 1
+        named.append(replace(one, name=f"{one.name} {counts[one.name]}") if again else one)
+    return tuple(named)
+
+
+def with_methods(
+    advice: Advice,
+    prepared: Prepared,
+    policy: Policy,
+    methods: Sequence[str | Recipe] | None,
+    *,
+    seed: int,
+    progress: Progress,
+) -> Advice:
+    """Return the advice with record-level releases in its ranking.
+
+    A release is scored like a configuration: the measure of the table as the method makes it,
+    before classes that fail the rule are suppressed, against the unmasked score of the original;
+    the measure of the rows that are left stands beside it. Rows that the method leaves out count
+    as suppressed.
+
+    Raises
+    ------
+    PolicyError
+        A method or option is unknown, or the advice was searched for another objective than the
+        measure.
+    DataError
+        There is only a summary, which has no records; or the table is not usable.
+    """
+    recipes = choose_recipes(policy, methods, seed=seed)
+    if not recipes:
+        return advice
+    if prepared.source is None:
+        if methods is not None:
+            raise DataError(
+                "A summary has no records to group.", hint="Give the table, or leave --with out."
+            )
+        note = "the policy's record-level methods were not ranked: a summary has no records"
+        return replace(advice, warnings=(*advice.warnings, note))
+    if any(one.objective is not None for one in advice.ranking):
+        raise PolicyError(
+            "Record-level releases are ranked by the measure, not by the objective of the search.",
+            hint="Leave out --objective, or the record-level methods.",
+        )
+    ranker = _Ranker(prepared, policy, MEASURES.get(advice.measure), seed, progress)
+    taken = {one.name for one in advice.ranking}
+    found = list(advice.ranking)
+    for recipe in recipes:
+        name = f"{recipe.name} (records)" if recipe.name in taken else recipe.name
+        found.append(ranker.rank(replace(recipe, name=name)))
+    sign = ranker.measure.direction.sign
+    found.sort(key=lambda r: (not r.admissible, -sign * r.score, r.name))
+    return replace(
+        advice,
+        ranking=tuple(found),
+        optimal=advice.optimal and found[0].method is None,
+        warnings=(*advice.warnings, *ranker.read.notes),
+        timings={**advice.timings, "methods": ranker.seconds},
+    )
+
+
+class _Ranker:
+    """Ranks record-level releases of one table."""
+
+    def __init__(
+        self, prepared: Prepared, policy: Policy, measure: Measure, seed: int, progress: Progress
+    ) -> None:
+        if prepared.source is None:
+            raise DataError("A summary has no records to group.", hint="Give the table.")
+        self.policy = policy
+        self.measure = measure
+        self.seed = seed
+        self.progress = progress
+        self.seconds = 0.0
+        self.read: RecordTable = read_records(prepared.source, policy)
+        original = Scorer(prepared.summary)
+        self._unmasked = original.score(original.unmasked, measure)
+
+    def rank(self, recipe: Recipe) -> Ranked:
+        """Return one release with its score, what the rule says of it, and what it cost."""
+        made = anonymize_records(self.read, recipe, progress=self.progress)
+        self.seconds += made.grouped.seconds
+        released, left, verdict = hold(made, self.policy)
+        before = self._score(released, made.data)
+        removed = verdict.suppressed_rows > made.rows - made.data.num_rows
+        rest = left.collect(left.table) if removed else made.data
+        after = self._score(open_table(rest), rest).score if removed else before.score
+        return Ranked(
+            configuration=Configuration(recipe.name, {}),
+            score=before.score,
+            kept=before.kept,
+            pud=before.pud,
+            admissible=verdict.admissible,
+            smallest_class=verdict.smallest_class,
+            suppressed_rows=verdict.suppressed_rows,
+            violations=verdict.violations,
+            attributes=before.attributes,
+            after_suppression=after,
+            method=self._about(made, open_table(rest), verdict),
+        )
+
+    def _score(self, released: Source, data: pa.Table) -> ConfigurationScore:
+        """Return the score of a table as it stands, against the original."""
+        worst = 0.0 if self.measure.direction is Direction.HIGHER else 1.0
+        unmasked = {name: one.unmasked for name, one in self._unmasked.attributes.items()}
+        label = data.column(self.policy.label.column).drop_null()
+        if len(label.unique()) < 2:  # nothing is left to predict
+            scores = {name: AttributeScore(worst, raw) for name, raw in unmasked.items()}
+            value = worst
+        else:
+            policy = as_it_is(self.policy, self.measure.name)
+            scorer = Scorer(summarize(released, policy, seed=self.seed))
+            found = scorer.score(scorer.unmasked, self.measure)
+            value = found.score
+            scores = {
+                name: AttributeScore(found.attributes[name].score, raw)
+                for name, raw in unmasked.items()
+            }
+        pud = sum(abs(one.change) for one in scores.values()) / len(scores)
+        share = kept(value, self._unmasked.score, self.measure.direction)
+        return ConfigurationScore(value, share, pud, scores)
+
+    def _about(self, made: Anonymized, left: Source, verdict: Verdict) -> RecordLevel:
+        quasi = [a.name for a in self.policy.quasi_identifiers]
+        report = None
+        if verdict.smallest_class:
+            hierarchies = self.policy.protected_hierarchies
+            counted = count_classes(left, quasi, self.policy.sensitive, hierarchies=hierarchies)
+            report = privacy_report(counted.table)
+        grouped = made.grouped
+        return RecordLevel(
+            recipe=made.recipe,
+            groups=len(grouped.groups),
+            left_out=grouped.suppressed,
+            claims_k=grouped.claims_k,
+            loss=grouped.loss,
+            seconds=grouped.seconds,
+            notes=grouped.notes,
+            report=report,
+        )

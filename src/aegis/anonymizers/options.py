@@ -1,0 +1,129 @@
+"""Options of record-level methods as users write them: documented, and checked for their type."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from numbers import Integral, Real
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from aegis.errors import PolicyError
+
+_WORDS: Mapping[type, str] = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "a text",
+}
+_KINDS: Mapping[type, type] = {int: Integral, float: Real}
+"""What may be given for a type, so that NumPy's numbers serve too."""
+
+
+@dataclass(frozen=True)
+class OptionEntry:
+    """One option of a method, for listings.
+
+    Attributes
+    ----------
+    name
+        As users write it.
+    description
+        What it means and its range.
+    default
+        Its value where it is not given.
+    """
+
+    name: str
+    description: str
+    default: Any
+
+
+def listed_options(options: type[Any]) -> tuple[OptionEntry, ...]:
+    """Return the options of a dataclass with the documentation of its docstring and its bases'."""
+    documented: dict[str, str] = {}
+    for one in reversed(options.__mro__):
+        if one.__doc__ and one is not object:
+            documented |= _attributes(inspect.cleandoc(one.__doc__))
+    return tuple(
+        OptionEntry(f.name, documented[f.name], None if f.default is MISSING else f.default)
+        for f in fields(options)
+    )
+
+
+def _attributes(doc: str) -> dict[str, str]:
+    """Return the entries of the section `Attributes`; "a, b" documents both."""
+    _, found, section = doc.partition("Attributes\n----------\n")
+    entries: dict[str, str] = {}
+    if not found:
+        return entries
+    section = re.split(r"\n\n\w+\n-+\n", section)[0]
+    for entry in re.split(r"\n(?=\S)", section):
+        names, _, text = entry.partition("\n")
+        for name in names.split(", "):
+            entries[name] = " ".join(text.split())
+    return entries
+
+
+def typed(method: str, options: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `given` as the types that the options have.
+
+    Lists become tuples and whole numbers serve as numbers; nothing else is converted.
+
+    Raises
+    ------
+    PolicyError
+        A name that the method does not have, or a value of another type.
+    """
+    hints = get_type_hints(options)
+    allowed = [f.name for f in fields(options)]
+    for name in given:
+        if name not in allowed:
+            raise PolicyError.unknown(f"option of method {method!r}:", name, allowed)
+    return {name: _typed(name, value, hints[name]) for name, value in given.items()}
+
+
+def _typed(name: str, value: Any, hint: Any) -> Any:
+    found, made = _convert(value, hint)
+    if not found:
+        raise PolicyError(f"{name} = {value!r}.", hint=f"It must be {_words(hint)}.")
+    return made
+
+
+def _convert(value: Any, hint: Any) -> tuple[bool, Any]:
+    """Return whether `value` fits the hint, and the value as that type."""
+    if get_origin(hint) in (Union, types.UnionType):
+        tried = [_convert(value, one) for one in get_args(hint)]
+        return next((one for one in tried if one[0]), (False, None))
+    if get_origin(hint) is tuple:
+        return _convert_tuple(value, get_args(hint))
+    if hint is type(None):
+        return value is None, None
+    if hint is not bool and isinstance(value, bool):
+        return False, None
+    kind = _KINDS.get(hint, hint)
+    return (True, hint(value)) if isinstance(value, kind) else (False, None)
+
+
+def _convert_tuple(value: Any, kinds: tuple[Any, ...]) -> tuple[bool, Any]:
+    if not isinstance(value, list | tuple):
+        return False, None
+    if kinds[-1] is ...:
+        kinds = (kinds[0],) * len(value)
+    if len(kinds) != len(value):
+        return False, None
+    parts = [_convert(one, kind) for one, kind in zip(value, kinds, strict=True)]
+    return all(fits for fits, _ in parts), tuple(made for _, made in parts)
+
+
+def _words(hint: Any) -> str:
+    if get_origin(hint) in (Union, types.UnionType):
+        return " or ".join(_words(one) for one in get_args(hint))
+    if get_origin(hint) is tuple:
+        kinds = get_args(hint)
+        if kinds[-1] is ...:
+            return f"a list, each entry {_words(kinds[0])}"
+        return f"a list of {len(kinds)}: {', '.join(map(_words, kinds))}"
+    return "null" if hint is type(None) else _WORDS[hint]

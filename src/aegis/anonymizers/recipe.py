@@ -1,0 +1,157 @@
+"""A record-level method with its options and seed, as policies and files write it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aegis.anonymizers.base import ANONYMIZERS, MINIMUM_K, Anonymizer, Options, Style
+from aegis.anonymizers.records import Records
+from aegis.errors import PolicyError
+from aegis.policy import MethodChoice, Policy, read_mapping, write_mapping
+
+KEYS = ("method", "options", "seed", "style")
+"""Keys of a file that holds a recipe."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that is needed to make a record-level release of one table again.
+
+    Attributes
+    ----------
+    method
+        Name of a registered anonymizer.
+    options
+        Its options by name; k and l come from the policy's rule where they are not given.
+    seed
+        Seed of whatever is random.
+    style
+        How groups are shown: `centroid` or `generalised`; None for the method's own way.
+    name
+        How a ranking calls it; the method's name unless given.
+
+    Raises
+    ------
+    PolicyError
+        The method, an option or the style is unknown, or an option has the wrong type or range.
+    """
+
+    method: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    style: str | None = None
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        self.anonymizer.configure(**self.options)
+        if self.style is not None and self.style not in list(Style):
+            raise PolicyError.unknown("style", self.style, list(Style))
+        if not self.name:
+            object.__setattr__(self, "name", self.method)
+
+    @property
+    def anonymizer(self) -> Anonymizer:
+        """The method itself."""
+        return ANONYMIZERS.get(self.method)
+
+    def resolve(self, policy: Policy, records: Records) -> Options:
+        """Return all options: those given, and k and l of the policy's rule where they are not."""
+        demanded = demanded_options(self.anonymizer, policy, records, self.options)
+        return self.anonymizer.configure(**(demanded | dict(self.options)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the recipe as a file holds it."""
+        data = {"method": self.method, "options": _plain(self.options), "seed": self.seed}
+        return data if self.style is None else data | {"style": str(self.style)}
+
+
+def recipe_of(choice: MethodChoice, *, seed: int = 0) -> Recipe:
+    """Return the recipe of what a policy names."""
+    return Recipe(choice.method, choice.options, seed, name=choice.name)
+
+
+def options_dict(options: Options) -> dict[str, Any]:
+    """Return options as plain values, in the form in which a recipe takes them."""
+    return {name: _plain(value) for name, value in asdict(options).items()}
+
+
+def load_recipe(path: str | Path) -> Recipe:
+    """Read a recipe: `method:`, `options:`, `seed:` and `style:`, as `aegis advise -o` writes it.
+
+    Raises
+    ------
+    PolicyError
+        The file is missing or not YAML, a key is unknown, or as `Recipe`.
+    """
+    data = read_mapping(path, "recipe")
+    if "configurations" in data:
+        raise PolicyError(
+            f"{path} holds masking configurations, not the recipe of a record-level release.",
+            hint="`aegis apply` masks a table with a configuration.",
+        )
+    for key in data:
+        if key not in KEYS:
+            raise PolicyError.unknown(f"key of recipe {path}:", key, KEYS)
+    method, options, seed = data.get("method"), data.get("options") or {}, data.get("seed", 0)
+    if not isinstance(method, str):
+        raise PolicyError(
+            f"{path} names no method.", hint=f"Write `method:` and one of: {_methods()}."
+        )
+    if not isinstance(options, dict) or not isinstance(seed, int) or seed < 0:
+        raise PolicyError(
+            f"{path}: options {options!r}, seed {seed!r}.",
+            hint="Write options as {NAME: VALUE} and the seed as a whole number from 0.",
+        )
+    return Recipe(method, options, seed, data.get("style"))
+
+
+def dump_recipe(recipe: Recipe) -> str:
+    """Return the recipe as YAML that `load_recipe` reads back."""
+    return write_mapping(recipe.to_dict())
+
+
+def demanded_options(
+    anonymizer: Anonymizer, policy: Policy, records: Records, given: Mapping[str, Any]
+) -> dict[str, int]:
+    """Return the k and l that the policy's rule asks for, for methods that can keep them.
+
+    An l is passed on where every sensitive attribute, protected or not, has as many values: the
+    methods keep l for all of them. Whatever the rule asks for beyond that is left to suppression.
+    """
+    demanded = {}
+    if policy.privacy.minimum_size >= MINIMUM_K:
+        demanded["k"] = policy.privacy.minimum_size
+    wanted = [
+        math.ceil(one["l"] - 1e-9)
+        for one in policy.privacy.criteria
+        if one.model.key == "l_diversity"
+    ]
+    if not wanted or not anonymizer.diverse or _needs_strict(anonymizer, given):
+        return demanded
+    l = max(wanted)  # noqa: E741 - the field's term
+    others = [a for a in records.sensitive if a.name not in policy.privacy.sensitive]
+    if all(len(np.unique(a.codes)) >= l for a in others):
+        demanded["l"] = max(l, anonymizer.options().l)
+    return demanded
+
+
+def _needs_strict(anonymizer: Anonymizer, given: Mapping[str, Any]) -> bool:
+    """Whether the method keeps l in its strict form only, and that was not asked for."""
+    return any(f.name == "strict" for f in fields(anonymizer.options)) and not given.get("strict")
+
+
+def _methods() -> str:
+    return ", ".join(ANONYMIZERS.names())
+
+
+def _plain(value: Any) -> Any:
+    """Return nested mappings and tuples as the plain dicts and lists that YAML and JSON write."""
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,237 @@
+"""`aegis anonymize`: release a table record by record, verify what was written, certify it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aegis.cli.files import HTML, JSON, check_outputs, next_step, written, written_dict
+from aegis.cli.options import Force, Format, FormatOption, PolicyFile, Quiet, Seed, Table
+from aegis.cli.output import Output
+from aegis.cli.progress import reporting
+from aegis.errors import PolicyError
+from aegis.files import TABLE_FORMATS
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from aegis.anonymizers import Recipe
+    from aegis.policy import Policy
+    from aegis.release import AnonymizedRelease
+
+SCHEMA = 1
+"""Version of the JSON form; it changes when a field changes its meaning."""
+EXAMPLES = (
+    "aegis anonymize table.csv -p policy.yaml --method mondrian -o released.parquet",
+    "aegis anonymize table.csv -p policy.yaml -m mdav --k 10 -o out.csv --certificate out.json",
+    "aegis anonymize table.csv -p policy.yaml -m mo-obam --option clusters=30 --front",
+    "aegis anonymize table.csv -p policy.yaml --recipe recipe.yaml -o released.parquet",
+)
+
+
+def command(
+    table: Table,
+    policy: PolicyFile,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            "--method",
+            "-m",
+            metavar="NAME",
+            help="The method (aegis anonymizers lists them).",
+            show_default=False,
+        ),
+    ] = None,
+    recipe: Annotated[
+        Path | None,
+        typer.Option(
+            "--recipe",
+            metavar="FILE",
+            help="Method, options and seed from a file (YAML), as aegis advise -o writes it.",
+            show_default=False,
+        ),
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option",
+            metavar="NAME=VALUE",
+            help="An option of the method; give it again for more (aegis anonymizers NAME "
+            "lists them).",
+            show_default=False,
+        ),
+    ] = None,
+    k: Annotated[
+        int | None,
+        typer.Option(
+            "--k",
+            metavar="K",
+            help="Records in each group at least; by default what the policy's rule asks for.",
+            show_default=False,
+        ),
+    ] = None,
+    style: Annotated[
+        str | None,
+        typer.Option(
+            "--style",
+            metavar="NAME",
+            help="How groups are shown: centroid or generalised; by default the method's way.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The released table: .parquet, .csv, .tsv, .arrow or .feather.",
+            show_default=False,
+        ),
+    ] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(
+            "--certificate",
+            metavar="FILE",
+            help="Write a certificate (JSON): digests, options, losses, every privacy figure.",
+            show_default=False,
+        ),
+    ] = None,
+    front: Annotated[
+        bool,
+        typer.Option(
+            "--front",
+            help="Also search a grid of cluster numbers and weights (mo-obam): information "
+            "loss against diversity.",
+        ),
+    ] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report", metavar="FILE", help="Write a report (one HTML file).", show_default=False
+        ),
+    ] = None,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+    seed: Seed = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Release a table by grouping its records, and verify the file that was written.
+
+    In: a table, its policy and a record-level method. Out: the table with what stands
+    for each group in place of its quasi-identifiers, without identifiers and without
+    the rows of classes that break the rule; its information loss. Privacy is measured
+    on the written file before it takes its name: against the policy's rule and the k
+    that the method claims. When the rule is not met, nothing is written and the exit
+    code is 1.
+    """
+    from aegis.files import write_text
+    from aegis.policy import load_policy
+    from aegis.release import anonymize
+
+    check_outputs([(output, TABLE_FORMATS), (certificate, JSON), (report, HTML)], force=force)
+    if output is None and not front:
+        raise PolicyError(
+            "No output is named.", hint="Name it with -o, or ask for the front with --front."
+        )
+    rules = load_policy(policy)
+    chosen = _recipe(method, recipe, option, k, style, seed)
+    with reporting(quiet=quiet) as progress:
+        release = anonymize(
+            table,
+            rules,
+            chosen,
+            output=output,
+            certificate=certificate,
+            force=force,
+            front=front,
+            progress=progress,
+        )
+        if report is not None:
+            write_text(report, _page(release, table, rules))
+    _print(Output(format, quiet), release, rules, policy, [output, certificate, report])
+
+
+def _recipe(
+    method: str | None,
+    file: Path | None,
+    given: list[str] | None,
+    k: int | None,
+    style: str | None,
+    seed: int,
+) -> Recipe:
+    from aegis.anonymizers import ANONYMIZERS, Recipe, load_recipe
+
+    if (method is None) == (file is None):
+        raise PolicyError(
+            "Both --method and --recipe were given." if file else "No method was named.",
+            hint=f"Give --recipe FILE, or --method and one of: {', '.join(ANONYMIZERS.names())}.",
+        )
+    options = dict(map(_option, given or ()))
+    if k is not None:
+        options["k"] = k
+    if method is not None:
+        return Recipe(method, options, seed, style)
+    if options or style is not None:
+        raise PolicyError(
+            "A recipe brings its own options and style.",
+            hint="Change them in the file, or name the method with --method.",
+        )
+    return load_recipe(file or "")
+
+
+def _option(text: str) -> tuple[str, Any]:
+    """Return name and value of `NAME=VALUE`, the value read as YAML."""
+    from aegis.policy import parse_value
+
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise PolicyError(f"--option {text!r} is no NAME=VALUE.", hint="Write --option k=10.")
+    return name.strip().replace("-", "_"), parse_value(value.strip(), f"--option {name.strip()}")
+
+
+def _page(release: AnonymizedRelease, table: str, rules: Policy) -> str:
+    """Return the report on the release as HTML."""
+    from aegis.release import audit
+    from aegis.report import render_anonymized
+
+    return render_anonymized(release, before=audit(table, policy=rules).report)
+
+
+def _print(
+    page: Output,
+    release: AnonymizedRelease,
+    rules: Policy,
+    policy: Path,
+    paths: list[Path | None],
+) -> None:
+    if not page.tabular:
+        data = {"schema": SCHEMA} | release.to_dict() | {"files": written_dict(paths)}
+        page.json(data) if page.format is Format.JSON else page.figures(data)
+        return
+    if page.quiet:
+        return
+    from aegis.cli.anonymize_page import print_front, print_release
+
+    print_release(page, release, rules)
+    if release.front:
+        print_front(page, release)
+    page.warn(release.notes)
+    page.say(*written(paths))
+    page.suggest(*_next(release, policy))
+
+
+def _next(release: AnonymizedRelease, policy: Path) -> list[RenderableType]:
+    if release.path is None:
+        return next_step(
+            "release the table under a setting of the front",
+            *("aegis", "anonymize", "TABLE", "--policy", policy, "--method", "mo-obam"),
+            *("--option", "clusters=N", "--option", "weight=W", "-o", "released.parquet"),
+        )
+    return next_step(
+        "see every privacy figure of the output",
+        *("aegis", "audit", release.path, "--policy", policy),
+    )

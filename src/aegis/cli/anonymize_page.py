@@ -1,0 +1,102 @@
+"""A record-level release as people read it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aegis.cli.output import Output
+
+if TYPE_CHECKING:
+    from aegis.policy import Policy
+    from aegis.release import AnonymizedRelease
+
+
+def print_release(page: Output, release: AnonymizedRelease, rules: Policy) -> None:
+    """Print what was released, what it cost and what its privacy is."""
+    from aegis.cli.tables import heading, line, pairs
+
+    how = "verified on the written file" if release.path else "verified in memory, not written"
+    page.show(line(f"Released {release.released_rows:,} of {release.rows:,} rows, {how}."))
+    page.show(heading("Release"), pairs(_facts(release)))
+    page.show(heading("Information loss, lower is better"), pairs(_losses(release)))
+    page.show(heading("Privacy, measured on the output"), pairs(_privacy(release, rules)))
+
+
+def _facts(release: AnonymizedRelease) -> list[tuple[str, str]]:
+    from aegis.cli.tables import fixed, percent, share
+
+    grouped = release.grouped
+    found = [
+        ("method", f"{release.recipe.method} ({release.recipe.anonymizer.reference})"),
+        ("groups", f"{len(grouped.groups):,}, the smallest of {grouped.smallest:,} records"),
+        ("rows suppressed", share(release.suppressed_rows, release.rows)),
+        ("time to group", f"{grouped.seconds:.2f} s"),
+    ]
+    found += [
+        (f"unseen values, shown as *: {name}", f"{rows:,} rows")
+        for name, rows in release.unseen.items()
+    ]
+    if release.dropped:
+        found.append(("columns left out", ", ".join(release.dropped)))
+    utility = release.utility
+    if utility is not None:
+        text = f"({utility.measure} {fixed(utility.released)} of {fixed(utility.unmasked)})"
+        found.append(("utility kept", f"{percent(utility.kept)} {text}"))
+    return found
+
+
+def _losses(release: AnonymizedRelease) -> list[tuple[str, str]]:
+    from aegis.cli.tables import fixed
+
+    loss = release.grouped.loss
+    return [
+        ("IL on z-scores", fixed(loss.scaled)),
+        ("IL on numbers as they are", fixed(loss.unscaled)),
+        ("normalised certainty penalty", fixed(loss.penalty)),
+        ("discernibility", f"{loss.discernibility:,}"),
+        ("average class size", f"{loss.average_class_size:.2f}"),
+        ("the same over k", f"{loss.normalised_class_size:.2f}"),
+    ]
+
+
+def _privacy(release: AnonymizedRelease, rules: Policy) -> list[tuple[str, str]]:
+    report = release.audit.report
+    found = [(str(criterion), "met") for criterion in rules.privacy.criteria]
+    claims = release.claims
+    claimed = "none: the method promises no k" if claims is None else f"k = {claims['k']}, met"
+    return [
+        *found,
+        ("claimed by the method", claimed),
+        ("smallest class (k)", f"{report.k:,}"),
+        ("classes", f"{report.classes:,}"),
+        ("unique rows", f"{report.uniques:,}"),
+        ("rows at risk above 0.2", f"{report.at_risk['0.2']:,}"),
+    ]
+
+
+def print_front(page: Output, release: AnonymizedRelease) -> None:
+    """Print the settings of MO-OBAM, those on the front marked."""
+    from aegis.cli.tables import Column, fixed, heading, line, number, table
+
+    columns = (
+        *(number("clusters"), number("weight"), number("IL"), number("entropy (bits)")),
+        *(number("smallest"), Column("on the front")),
+    )
+    page.show(heading("Information loss against diversity"))
+    page.show(
+        table(
+            columns,
+            (
+                (
+                    *(f"{one.clusters:,}", f"{one.weight:g}", fixed(one.information_loss)),
+                    *(fixed(one.entropy), f"{one.grouped.smallest:,}"),
+                    "yes" if one.efficient else "",
+                )
+                for one in release.front
+            ),
+        ),
+        line(
+            "\nentropy: sum over sensitive attributes of the least entropy of a cluster.",
+            style="dim",
+        ),
+    )

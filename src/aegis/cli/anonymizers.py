@@ -1,0 +1,59 @@
+"""`aegis anonymizers`: the record-level methods that `aegis anonymize` can run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aegis.cli.listing import Name, print_entry, print_list
+from aegis.cli.options import Format, FormatOption, Quiet
+from aegis.cli.output import Output
+
+if TYPE_CHECKING:
+    from aegis.anonymizers import Anonymizer
+
+EXAMPLES = ("aegis anonymizers", "aegis anonymizers mo-obam", "aegis anonymizers --format json")
+
+
+def command(
+    name: Name = None,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+    quiet: Quiet = False,
+) -> None:
+    """List the record-level methods, or explain one.
+
+    Out: each method's name, how its cost grows with the rows and what it does; with
+    a name also its options and where it is published.
+    """
+    from aegis.anonymizers import ANONYMIZERS
+
+    page = Output(format, quiet)
+    if name is None:
+        entries = [_entry(one) for one in ANONYMIZERS]
+        print_list(page, entries, ("name", "cost", "description"), "aegis anonymizers")
+        return
+    print_entry(page, _entry(ANONYMIZERS.get(name)), f"anonymizers: [{name}]")
+
+
+def _entry(one: Anonymizer) -> dict[str, Any]:
+    from aegis.anonymizers import listed_options
+
+    return {
+        "name": one.name,
+        "description": one.summary,
+        "cost": one.cost,
+        "style": str(one.style),
+        "diverse": one.diverse,
+        "reference": one.reference,
+        "parameters": [
+            {
+                "name": option.name,
+                "description": option.description,
+                "required": False,
+                "default": list(option.default)
+                if isinstance(option.default, tuple)
+                else option.default,
+            }
+            for option in listed_options(one.options)
+        ],
+        "example": f"anonymizers: [{{{one.name}: {{k: 5}}}}]",
+    }

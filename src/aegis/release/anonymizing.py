@@ -1,0 +1,292 @@
+"""Anonymize records: group, show the groups, suppress, write, verify what was written."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from aegis.anonymizers import (
+    Anonymized,
+    FrontPoint,
+    Grouped,
+    ObamOptions,
+    Recipe,
+    RecordTable,
+    anonymize_records,
+    grid_of_clusters,
+    hold,
+    read_records,
+)
+from aegis.anonymizers import front as search_front
+from aegis.errors import InternalError, NoAdmissibleConfiguration, PolicyError
+from aegis.files import check_output, replacing, write_text
+from aegis.policy import Policy
+from aegis.progress import SILENT, Progress
+from aegis.release.auditing import audit
+from aegis.release.released import Released, Utility, certify, refuse_unplanned
+from aegis.release.write import write_table
+from aegis.sources import Source, open_table
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class AnonymizedRelease(Released):
+    """A record-level release that was checked after it was made.
+
+    Attributes
+    ----------
+    recipe
+        Method, options and seed, all filled in: the same table gives the same release again.
+    grouped
+        The groups, their information loss, notes and figures of the method's own.
+    notes
+        What a reader should know.
+    front
+        Settings of MO-OBAM with their losses and entropies, where they were asked for.
+    """
+
+    recipe: Recipe
+    grouped: Grouped
+    notes: tuple[str, ...] = ()
+    front: tuple[FrontPoint, ...] = ()
+
+    @property
+    def claims(self) -> dict[str, int] | None:
+        """The k and l that every released class keeps; None where the method promises none."""
+        options = self.grouped.options
+        return {"k": options.k, "l": options.l} if self.grouped.claims_k else None
+
+    def how(self) -> dict[str, Any]:
+        """Return how the release came about and what it cost, as JSON values."""
+        found = self.grouped.to_dict()
+        return {
+            "anonymizer": self.recipe.to_dict()
+            | {"style": self.recipe.style or found["style"], "claims": self.claims},
+            "groups": {
+                "count": found["groups"],
+                "smallest": found["smallest"],
+                "left_out_rows": found["suppressed"],
+                "seconds": found["seconds"],
+            },
+            "information_loss": found["loss"],
+            "details": found["details"],
+            "notes": list(self.notes),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures of the release as JSON values."""
+        front = {"points": [one.to_dict() for one in self.front]} if self.front else None
+        return super().to_dict() | self.how() | {"front": front}
+
+
+def anonymize(
+    table: Any,
+    policy: Policy,
+    method: str | Recipe,
+    *,
+    options: Mapping[str, Any] | None = None,
+    style: str | None = None,
+    output: str | Path | None = None,
+    certificate: str | Path | None = None,
+    force: bool = False,
+    front: bool = False,
+    kinds: Mapping[str, str] | None = None,
+    orders: Mapping[str, Sequence[Any]] | None = None,
+    seed: int = 0,
+    progress: Progress = SILENT,
+) -> AnonymizedRelease:
+    """Make a record-level release, leave out classes that fail the rule, and verify the result.
+
+    The quasi-identifiers are replaced group by group; other columns are released as they are, or
+    under their first candidate mask where the policy does not name `identity` among them.
+    Identifiers are dropped or tokenised as the policy says. Privacy is measured on what was
+    written: the file is read back, held against the policy's rule and against the k that the
+    method claims, before it takes its final name. Without `output` the rows come back in memory,
+    audited all the same.
+
+    Parameters
+    ----------
+    table
+        Anything that `aegis.sources.open_table` opens; its rows are read into memory.
+    policy
+        Roles, hierarchies and the privacy rule.
+    method
+        Name of a registered anonymizer (`aegis anonymizers` lists them), or a `Recipe`, which
+        brings its own options, seed and style.
+    options
+        Options of the method; k and l come from the policy's rule where they are not given.
+    style
+        How groups are shown: `centroid` or `generalised`; by default the method's own way.
+    output
+        Path of the release: .parquet, .csv, .tsv, .arrow or .feather.
+    certificate
+        Path of the certificate (JSON).
+    force
+        Overwrite existing files.
+    front
+        Also search a grid of numbers of clusters and weights; for `mo-obam` alone.
+    kinds, orders
+        Kind (numeric, ordinal, categorical) and ascending values of quasi-identifiers where they
+        are not the natural ones.
+    seed
+        Seed of whatever is random, and of the samples behind the utility.
+    progress
+        Receives one step per stage.
+
+    Raises
+    ------
+    NoAdmissibleConfiguration
+        More rows than the rule allows would have to be left out; nothing is written.
+    PolicyError
+        The method, an option or the style is unknown or out of range, an output exists and
+        `force` is not set, or its extension names no format.
+    DataError
+        The table is not usable: see `aegis.anonymizers.encode`.
+    """
+    target = None if output is None else Path(output)
+    paper = None if certificate is None else Path(certificate)
+    if target is not None:
+        check_output(target, force=force)
+    if paper is not None:
+        check_output(paper, force=force, formats=None)
+        if target is None:
+            raise PolicyError(
+                "A certificate goes with a file, and no output is named.",
+                hint="Name the output, too.",
+            )
+    recipe = _recipe(method, options, style, seed)
+    if front and not issubclass(recipe.anonymizer.options, ObamOptions):
+        raise PolicyError(
+            f"Method {recipe.method!r} has no front.", hint="Only mo-obam weighs two aims."
+        )
+    job = _Job(open_table(table), policy, recipe, kinds, orders, progress)
+    points = job.front() if front else ()
+    release = job.in_memory() if target is None else job.written(target, certified=bool(paper))
+    if paper is not None and release.certificate is not None:
+        write_text(paper, json.dumps(release.certificate, indent=2, ensure_ascii=False) + "\n")
+    return replace(release, front=points)
+
+
+def _recipe(
+    method: str | Recipe, options: Mapping[str, Any] | None, style: str | None, seed: int
+) -> Recipe:
+    if isinstance(method, str):
+        return Recipe(method, options or {}, seed, style)
+    if options is not None or style is not None:
+        raise PolicyError(
+            "A recipe brings its own options and style.",
+            hint="Name the method instead, or give the recipe alone.",
+        )
+    return method
+
+
+class _Job:
+    """The steps of `anonymize`, sharing the records and the release made of them."""
+
+    def __init__(
+        self,
+        source: Source,
+        policy: Policy,
+        recipe: Recipe,
+        kinds: Mapping[str, str] | None,
+        orders: Mapping[str, Sequence[Any]] | None,
+        progress: Progress,
+    ) -> None:
+        self.started = time.perf_counter()
+        self.source = source
+        self.policy = policy
+        self.progress = progress
+        with progress.step("Reading records"):
+            self.read: RecordTable = read_records(source, policy, kinds=kinds, orders=orders)
+        read = time.perf_counter()
+        self.made: Anonymized = anonymize_records(self.read, recipe, progress=progress)
+        grouped = time.perf_counter()
+        with progress.step("Checking classes"):
+            self.released, self.kept, self.verdict = hold(self.made, policy)
+        if not self.verdict.admissible:
+            raise _refused(self.made, self.verdict.violations)
+        self.timings = {
+            "read": read - self.started,
+            "group": grouped - read,
+            "check": time.perf_counter() - grouped,
+        }
+
+    def front(self) -> tuple[FrontPoint, ...]:
+        """Return the settings of MO-OBAM around the one that was released."""
+        started = time.perf_counter()
+        options = self.made.grouped.options
+        if not isinstance(options, ObamOptions):
+            raise InternalError("A front was asked of another method than MO-OBAM.")
+        grid = grid_of_clusters(options, len(self.read.records))
+        seed = self.made.recipe.seed
+        points = search_front(self.read.records, options, grid, seed=seed, progress=self.progress)
+        self.timings["front"] = time.perf_counter() - started
+        return points
+
+    def in_memory(self) -> AnonymizedRelease:
+        """Return the released rows themselves, audited."""
+        data = self.released.collect(self.kept.table)
+        return self._release(open_table(data), data=data)
+
+    def written(self, target: Path, *, certified: bool) -> AnonymizedRelease:
+        """Write the rows, audit the written file, and only then give it its name."""
+        with replacing(target) as temporary:
+            started = time.perf_counter()
+            with self.progress.step(f"Writing {target.name}"):
+                write_table(self.released, self.kept.table, temporary)
+            self.timings["write"] = time.perf_counter() - started
+            with self.progress.step(f"Verifying {target.name}"):
+                output = open_table(temporary)
+                release = self._release(output, path=target)
+            if certified:
+                with self.progress.step("Measuring the utility that is kept"):
+                    seed = self.made.recipe.seed
+                    utility = Utility.between(self.source, output, self.policy, seed=seed)
+                release = replace(release, utility=utility)
+                document = certify(release, self.source, output, self.policy, release.how())
+                release = replace(release, certificate=document)
+        return release
+
+    def _release(self, output: Source, **where: Any) -> AnonymizedRelease:
+        """Audit the output and describe the release; raise where it is not what was planned."""
+        started = time.perf_counter()
+        checked = audit(output, policy=self.policy)
+        grouped = self.made.grouped
+        refuse_unplanned(checked, self.source.rows - self.verdict.suppressed_rows)
+        if grouped.claims_k and checked.report.k < grouped.options.k:
+            raise InternalError(
+                f"The written table has k = {checked.report.k}, not the {grouped.options.k} that "
+                f"{grouped.method} claims.",
+                hint="Nothing was released. Please report this with the policy and options.",
+            )
+        self.timings["verify"] = time.perf_counter() - started
+        self.timings["total"] = time.perf_counter() - self.started
+        return AnonymizedRelease(
+            recipe=self.made.recipe,
+            grouped=grouped,
+            notes=(*grouped.notes, *self.read.notes),
+            rows=self.source.rows,
+            released_rows=checked.report.rows,
+            audit=checked,
+            unseen=self.read.unseen,
+            dropped=tuple(c for c in self.source.columns if c not in self.read.table.column_names),
+            timings=self.timings,
+            **where,
+        )
+
+
+def _refused(made: Anonymized, violations: Sequence[str]) -> NoAdmissibleConfiguration:
+    hint = "Raise k, or allow more suppression in the policy."
+    if not made.grouped.claims_k:
+        hint = (
+            f"{made.recipe.method} as published promises no k: ask for its strict form "
+            "(strict=true), or for another method."
+        )
+    return NoAdmissibleConfiguration(
+        f"The release of {made.recipe.method!r} does not meet the privacy rule: "
+        f"{'; '.join(violations)}.",
+        hint=hint,
+    )

@@ -1,0 +1,189 @@
+"""What every release has in common: its figures, its utility, the document that goes with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+import aegis
+from aegis.advisor import Scorer, as_it_is, kept
+from aegis.errors import InternalError
+from aegis.measures import MEASURES
+from aegis.policy import Policy, policy_digest, policy_mapping
+from aegis.release.auditing import Audit
+from aegis.sources import Source, open_table
+from aegis.summary import summarize
+
+if TYPE_CHECKING:
+    import polars
+
+CERTIFICATE_VERSION = 1
+"""Version of the JSON form of the certificate."""
+
+
+@dataclass(frozen=True, eq=False)
+class Utility:
+    """Predictive value measured on the released rows.
+
+    Attributes
+    ----------
+    measure
+        Name of the measure.
+    unmasked, released
+        The measure of the input as it is, and of the output.
+    kept
+        Percent of the unmasked utility that the output keeps; None where there was none.
+    """
+
+    measure: str
+    unmasked: float
+    released: float
+    kept: float | None
+
+    @classmethod
+    def between(cls, source: Source, output: Source, policy: Policy, *, seed: int) -> Utility:
+        """Measure the predictive value of the input and of the output, both as they stand."""
+        measure = MEASURES.get(policy.measure)
+        before = Scorer(summarize(source, as_it_is(policy, measure.name), seed=seed))
+        after = Scorer(summarize(output, as_it_is(policy, measure.name), seed=seed))
+        unmasked = before.value(before.unmasked, measure)
+        released = after.value(after.unmasked, measure)
+        return cls(measure.name, unmasked, released, kept(released, unmasked, measure.direction))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return {
+            "measure": self.measure,
+            "unmasked": self.unmasked,
+            "released": self.released,
+            "kept": self.kept,
+        }
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Released:
+    """A table that was checked after it was made.
+
+    Attributes
+    ----------
+    rows, released_rows
+        Rows of the input and of the output; the difference was suppressed.
+    audit
+        Privacy figures measured on the output.
+    path
+        The written file, or None when the release stayed in memory.
+    data
+        The released rows when they stayed in memory, else None.
+    unseen
+        Per attribute the rows whose value its mask did not know, shown as `*`.
+    utility
+        Predictive value of the output, where it was asked for.
+    dropped
+        Columns of the input that are not in the output.
+    certificate
+        The JSON document, where it was asked for.
+    timings
+        Seconds per step.
+    """
+
+    rows: int
+    released_rows: int
+    audit: Audit
+    path: Path | None = None
+    data: pa.Table | None = None
+    unseen: Mapping[str, int] = field(default_factory=dict)
+    utility: Utility | None = None
+    dropped: tuple[str, ...] = ()
+    certificate: Mapping[str, Any] | None = None
+    timings: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def suppressed_rows(self) -> int:
+        """Rows that were left out because their class was too small or too uniform."""
+        return self.rows - self.released_rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures of the release as JSON values."""
+        return {
+            "path": None if self.path is None else str(self.path),
+            "rows": self.rows,
+            "released_rows": self.released_rows,
+            "suppressed_rows": self.suppressed_rows,
+            "unseen_rows": dict(self.unseen),
+            "dropped_columns": list(self.dropped),
+            "utility": None if self.utility is None else self.utility.to_dict(),
+            "privacy": self.audit.to_dict(),
+            "timings": dict(self.timings),
+        }
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return the released rows as a Polars frame (Polars must be installed)."""
+        import polars
+
+        if self.data is not None:
+            frame = polars.from_arrow(self.data)
+        elif self.path is not None:
+            frame = polars.from_arrow(open_table(self.path).table.to_pyarrow())
+        else:
+            raise InternalError("A release has neither rows nor a file.")
+        if not isinstance(frame, polars.DataFrame):
+            raise InternalError("A release is not a table.")
+        return frame
+
+    def __repr__(self) -> str:
+        where = f" in {self.path}" if self.path else ""
+        return (
+            f"{type(self).__name__}({self.released_rows:,} of {self.rows:,} rows{where}, "
+            f"k = {self.audit.report.k}, {self.suppressed_rows:,} suppressed)"
+        )
+
+
+def certify(
+    release: Released, source: Source, output: Source, policy: Policy, how: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the document that goes with a released file.
+
+    Parameters
+    ----------
+    release
+        The checked release.
+    source, output
+        The input, and the file that was written; both are digested.
+    policy
+        What was declared.
+    how
+        What made the release: a configuration, or a record-level method.
+    """
+    return {
+        "certificate": CERTIFICATE_VERSION,
+        "aegis": aegis.__version__,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "input": {"origin": source.origin, "rows": source.rows, "sha256": source.digest()},
+        "output": {
+            "file": None if release.path is None else release.path.name,
+            "rows": release.released_rows,
+            "sha256": output.digest(),
+        },
+        "policy": {"sha256": policy_digest(policy), **policy_mapping(policy)},
+        **how,
+        "suppressed_rows": release.suppressed_rows,
+        "unseen_rows": dict(release.unseen),
+        "dropped_columns": list(release.dropped),
+        "utility": None if release.utility is None else release.utility.to_dict(),
+        "privacy": release.audit.to_dict(),
+    }
+
+
+def refuse_unplanned(checked: Audit, expected: int) -> None:
+    """Raise `InternalError` when a written table is not what was planned: nothing is released."""
+    if checked.violations or checked.report.rows != expected:
+        found = "; ".join(checked.violations) or f"{checked.report.rows:,} rows, not {expected:,}"
+        raise InternalError(
+            f"The written table is not what was planned: {found}.",
+            hint="Nothing was released. Please report this with the policy and how it was made.",
+        )

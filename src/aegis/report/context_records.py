@@ -1,0 +1,88 @@
+"""Record-level releases: what they cost, as the templates show it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from aegis.report.words import clean, count, figure, measured, percent
+
+if TYPE_CHECKING:
+    from aegis.advisor.advice import Advice, Ranked
+    from aegis.anonymizers import FrontPoint, InformationLoss
+
+LOSSES: tuple[tuple[str, str], ...] = (
+    ("IL, scaled", "information loss of the centroids on z-scores, 0 to 1"),
+    ("IL, unscaled", "the same on the numbers as they are: the widest attribute dominates"),
+    ("NCP", "normalised certainty penalty: mean width of the released ranges, 0 to 1"),
+    ("Discernibility", "sum of squared group sizes"),
+    ("Class size", "mean records in a group"),
+)
+"""Title and meaning of each information loss, in the order of `losses`."""
+
+
+def losses(loss: InformationLoss) -> list[str]:
+    """Return the figures of `LOSSES`."""
+    return [
+        measured(loss.scaled),
+        measured(loss.unscaled),
+        measured(loss.penalty),
+        count(loss.discernibility),
+        figure(loss.average_class_size),
+    ]
+
+
+def records_section(advice: Advice) -> dict[str, Any] | None:
+    """Return the record-level releases of a ranking as a table; None without any."""
+    found = [
+        {
+            "name": clean(r.name, limit=120),
+            "admissible": r.admissible,
+            "kept": percent(r.kept),
+            "groups": count(r.method.groups),
+            "losses": losses(r.method.loss),
+            "left_out": count(r.suppressed_rows),
+            "seconds": f"{r.method.seconds:.2f}",
+            "options": options_text(r.method.recipe.options),
+            "notes": [clean(note, limit=600) for note in r.method.notes],
+        }
+        for r in advice.ranking
+        if r.method is not None
+    ]
+    return {"lines": found, "titles": LOSSES} if found else None
+
+
+def options_text(options: Mapping[str, Any]) -> str:
+    """Return options as one line."""
+    return clean(
+        ", ".join(f"{name} {value}" for name, value in options.items() if value is not None),
+        limit=600,
+    )
+
+
+def method_yaml(subject: Ranked) -> dict[str, Any] | None:
+    """Return the recipe of a record-level release; None for a configuration."""
+    return None if subject.method is None else subject.method.recipe.to_dict()
+
+
+def tradeoff_section(points: Sequence[FrontPoint]) -> dict[str, Any] | None:
+    """Return settings of MO-OBAM as a table and as points; None without any."""
+    if not points:
+        return None
+    return {
+        "lines": [
+            {
+                "clusters": count(one.clusters),
+                "weight": f"{one.weight:g}",
+                "loss": measured(one.information_loss),
+                "entropy": measured(one.entropy),
+                "smallest": count(one.grouped.smallest),
+                "efficient": one.efficient,
+            }
+            for one in points
+        ],
+        "points": [
+            {"loss": one.information_loss, "entropy": one.entropy, "efficient": one.efficient}
+            for one in points
+        ],
+    }

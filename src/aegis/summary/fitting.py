@@ -1,0 +1,66 @@
+"""Fit masks to a table, and count what in the table they do not know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import ibis.expr.types as ir
+import numpy as np
+
+from aegis.errors import DataError
+from aegis.masks import Kind, Mask, ValueCounts
+from aegis.sources import Source
+from aegis.summary.codes import sorted_values
+from aegis.summary.grouped import count_by
+
+
+def fit_masks(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, Mask | None]:
+    """Fit what is not fitted yet to this table, and check that every mask fits its column."""
+    fitted: dict[str, Mask | None] = {}
+    for name, mask in masks.items():
+        column = source.require(name, where="named in the policy")
+        kind = Kind.of(column.type())
+        if mask is None:
+            fitted[name] = None
+            continue
+        if kind is None:
+            raise DataError(
+                f"Attribute {name!r} has type {column.type()}, which no mask works on.",
+                hint="Convert it to a number, text, date or boolean.",
+            )
+        mask.check(kind, name)
+        fitted[name] = mask if mask.fitted else mask.fit(_value_counts(source, column, kind))
+    return fitted
+
+
+def _value_counts(source: Source, column: ir.Column, kind: Kind) -> ValueCounts:
+    table = source.table
+    found = source.collect(table.group_by(v=column).aggregate(n=table.count()))
+    values, order = sorted_values(found["v"].combine_chunks())
+    return ValueCounts(kind, values, found["n"].to_numpy().astype(np.int64)[order])
+
+
+def count_unseen(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, int]:
+    """Return per attribute how many rows hold a value that its mask does not know."""
+    table = source.table
+    unseen = {}
+    for name, mask in masks.items():
+        known = mask.known(table[name]) if mask is not None else None
+        if known is None:
+            continue
+        unknown = (~known).fill_null(False)
+        found = source.collect(count_by(source, table, {"unknown": unknown})).to_pylist()
+        rows = sum(row["n"] for row in found if row["unknown"])
+        if rows:
+            unseen[name] = int(rows)
+    return unseen
+
+
+def refuse_unseen(unseen: Mapping[str, int]) -> None:
+    """Raise `DataError` when there are unseen values."""
+    if unseen:
+        listed = ", ".join(f"{name} ({count:,} rows)" for name, count in unseen.items())
+        raise DataError(
+            f"The table holds values that the masks have never seen: {listed}.",
+            hint="Add them to the hierarchy or groups, or write `unseen: suppress` in the policy to release them as '*'.",
+        )
