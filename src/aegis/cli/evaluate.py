@@ -66,6 +66,13 @@ def command(
     test_share: Annotated[
         float, typer.Option("--test-share", metavar="SHARE", help="Share of the rows to test on.")
     ] = 0.3,
+    comparators: Annotated[
+        bool,
+        typer.Option(
+            "--comparators/--no-comparators",
+            help="Also compare the estimators of the literature with the models.",
+        ),
+    ] = True,
     store: Annotated[
         Path | None,
         typer.Option(
@@ -120,6 +127,7 @@ def command(
             metric=metric,
             splits=splits,
             test_share=test_share,
+            comparators=None if comparators else (),
             seed=seed,
             store=store,
             jobs=jobs,
