@@ -34,7 +34,13 @@ AGE = [
     {"quantiles": {"count": 3}},
     "suppress",
 ]
-ZIP = [{"level": 0}, {"level": 1}, {"blur": {"keep": 1}}, {"keep_frequent": {"count": 2}}, "suppress"]
+ZIP = [
+    {"level": 0},
+    {"level": 1},
+    {"blur": {"keep": 1}},
+    {"keep_frequent": {"count": 2}},
+    "suppress",
+]
 TREE = {"north": ["a1", "b1"], "south": ["a2", "b2", "c2"]}
 
 rows = st.lists(
@@ -57,7 +63,9 @@ def random_rows(seed: int, count: int = 60) -> list[Row]:
     made = []
     for _ in range(count):
         age = int(random.integers(20, 34))
-        zip_code = str(random.choice(["a1", "a2", "b1", "b2", "c2"], p=[0.35, 0.25, 0.2, 0.12, 0.08]))
+        zip_code = str(
+            random.choice(["a1", "a2", "b1", "b2", "c2"], p=[0.35, 0.25, 0.2, 0.12, 0.08])
+        )
         pay = float(random.choice([0.5, 1.5, 2.5]))
         ill = str(random.choice(["flu", "cold", "rash"], p=[0.5, 0.3, 0.2]))
         likely = (age > 27) + (zip_code in ("a1", "b1")) + (pay > 1) + random.normal(0, 1)

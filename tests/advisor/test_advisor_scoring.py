@@ -62,7 +62,9 @@ def compare(table: pa.Table, summary: Summary, choice: Choice) -> None:
             value, reference = sum(masked) / 5, sum(weights) / 5
         else:
             value = configuration_value(measure.name, [own[n] for n in FEATURES], own["y"])
-            reference = configuration_value(measure.name, [before[n] for n in FEATURES], before["y"])
+            reference = configuration_value(
+                measure.name, [before[n] for n in FEATURES], before["y"]
+            )
         assert score.score == pytest.approx(value, rel=1e-8, abs=1e-8), measure.name
         assert scorer.value(choice, measure) == score.score
         assert score.pud == pytest.approx(np.mean(changes), rel=1e-7, abs=1e-8)
@@ -111,9 +113,10 @@ def test_cooccurrence_is_a_count_of_rows() -> None:
                 if i != j:
                     by_class = found.blocks(i, j)
                     assert by_class.sum(axis=0) == pytest.approx(block)
-                    assert sorted(by_class.sum(axis=(1, 2)).tolist())[-2:] == sorted(
-                        own["y"].count(y) for y in set(own["y"])
-                    )[-2:]
+                    assert (
+                        sorted(by_class.sum(axis=(1, 2)).tolist())[-2:]
+                        == sorted(own["y"].count(y) for y in set(own["y"]))[-2:]
+                    )
 
 
 def sorted_rows(counts: Any) -> list[tuple[int, ...]]:

@@ -129,7 +129,10 @@ def assert_best(searcher: Searcher, variant: str, rule: PrivacyRule, top: int) -
     assert all(plan.check(searcher.problem.choice(box)).admissible for _, box in found.best)
     assert figures.optimal == bool(wanted)
     if wanted:
-        assert (figures.gap, figures.best) == (0, pytest.approx(searcher.objective.sign * wanted[0]))
+        assert (figures.gap, figures.best) == (
+            0,
+            pytest.approx(searcher.objective.sign * wanted[0]),
+        )
         assert figures.bound == pytest.approx(figures.best)
 
 
@@ -199,7 +202,9 @@ def boxes(searcher: Searcher, seed: int = 0, count: int = 40) -> Iterator[Box]:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("objective", ["pillai", "pillai-plain", "mi", "cramers-v", "loss", "discernibility"])
+@pytest.mark.parametrize(
+    "objective", ["pillai", "pillai-plain", "mi", "cramers-v", "loss", "discernibility"]
+)
 def test_bounds_hold_in_any_box(variant: str, objective: str) -> None:
     searcher = shared(variant, objective)
     problem, bound = searcher.problem, searcher.objective.bound
@@ -336,7 +341,9 @@ def test_duplicate_groupings_are_dropped_and_said() -> None:
     table, _ = prepared("plain")
     policy = policy_of(
         {"k": 3},
-        attributes={"pay": {"role": "feature", "masks": ["identity", {"round": {"step": 0.5}}, "suppress"]}},
+        attributes={
+            "pay": {"role": "feature", "masks": ["identity", {"round": {"step": 0.5}}, "suppress"]}
+        },
     )
     advice = search(table, policy)
     assert advice.search.combinations == 50
@@ -348,22 +355,40 @@ def test_single_candidates() -> None:
     table, _ = prepared("plain")
     only = {
         name: {"role": role, "masks": ["suppress"]}
-        for name, role in (("age", "quasi-identifier"), ("zip", "quasi-identifier"), ("pay", "feature"))
+        for name, role in (
+            ("age", "quasi-identifier"),
+            ("zip", "quasi-identifier"),
+            ("pay", "feature"),
+        )
     }
     advice = search(table, policy_of({"k": 3}, attributes=only))
     assert advice.search.combinations == 1
     assert advice.optimal
-    assert advice.best.masks == {"age": "suppress", "zip": "suppress", "pay": "suppress", "ill": "identity"}
+    assert advice.best.masks == {
+        "age": "suppress",
+        "zip": "suppress",
+        "pay": "suppress",
+        "ill": "identity",
+    }
     assert advice.binding.finer == ()
 
 
 def test_no_admissible_configuration_names_the_smallest_relaxation() -> None:
     table, _ = prepared("plain")
     fine = {
-        "age": {"role": "quasi-identifier", "masks": ["identity", {"bucketize": {"width": 4}}, {"bucketize": {"width": 6}}]},
-        "zip": {"role": "quasi-identifier", "masks": [{"blur": {"keep": 1}}, {"keep_frequent": {"count": 2}}]},
+        "age": {
+            "role": "quasi-identifier",
+            "masks": ["identity", {"bucketize": {"width": 4}}, {"bucketize": {"width": 6}}],
+        },
+        "zip": {
+            "role": "quasi-identifier",
+            "masks": [{"blur": {"keep": 1}}, {"keep_frequent": {"count": 2}}],
+        },
     }
-    for rule in ({"k": 9}, {"k": 3, "l_diversity": {"attribute": "ill", "kind": "entropy", "l": 2}}):
+    for rule in (
+        {"k": 9},
+        {"k": 3, "l_diversity": {"attribute": "ill", "kind": "entropy", "l": 2}},
+    ):
         policy = policy_of(rule, attributes=fine)
         summary = summarize(table, policy)
         advice = search(summary, policy)
@@ -378,7 +403,9 @@ def test_no_admissible_configuration_names_the_smallest_relaxation() -> None:
         admitted = search(summary, policy_of({**rule, "suppression": limit}, attributes=fine))
         assert admitted.best is not None
         less = (fewest - 1) / summary.rows
-        assert search(summary, policy_of({**rule, "suppression": less}, attributes=fine)).best is None
+        assert (
+            search(summary, policy_of({**rule, "suppression": less}, attributes=fine)).best is None
+        )
         json.dumps(advice.to_dict(), allow_nan=False)
 
 
@@ -392,7 +419,9 @@ def test_no_row_could_be_kept() -> None:
 def test_many_candidates_of_one_attribute() -> None:
     random = np.random.default_rng(0)
     values = random.permutation(3000)[:300]
-    table = pa.table({"v": values, "w": random.integers(0, 5, 300), "y": random.integers(0, 2, 300)})
+    table = pa.table(
+        {"v": values, "w": random.integers(0, 5, 300), "y": random.integers(0, 2, 300)}
+    )
     policy = load_policy(
         {
             "version": 1,
@@ -412,7 +441,9 @@ def test_many_candidates_of_one_attribute() -> None:
     advice = search(summary, policy, top=1, explain_best=False)
     plan, scorer = PrivacyPlan(summary, policy.privacy), Scorer(summary)
     values = [
-        scorer.value(c, MEASURES.get("mi")) for c in all_choices(summary) if plan.check(c).admissible
+        scorer.value(c, MEASURES.get("mi"))
+        for c in all_choices(summary)
+        if plan.check(c).admissible
     ]
     assert advice.optimal
     assert advice.best.score == pytest.approx(max(values), rel=1e-9)
@@ -424,12 +455,15 @@ def test_more_rows_in_a_class_than_rows() -> None:
         search(prepared("plain")[1], policy_of({"k": 61}))
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"top": 0}, "at least 1"),
-    ({"time_limit": -1}, "0 or more"),
-    ({"time_limit": math.nan}, "0 or more"),
-    ({"objective": "pilai"}, "Did you mean 'pillai'"),
-])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"top": 0}, "at least 1"),
+        ({"time_limit": -1}, "0 or more"),
+        ({"time_limit": math.nan}, "0 or more"),
+        ({"objective": "pilai"}, "Did you mean 'pillai'"),
+    ],
+)
 def test_bad_input(options: dict[str, Any], message: str) -> None:
     with pytest.raises(PolicyError, match=message):
         search_function(prepared("plain")[1], policy_of({"k": 2}), **options)
@@ -446,7 +480,12 @@ def test_without_a_bound_beyond_enumeration(monkeypatch: pytest.MonkeyPatch) -> 
     assert [v for v, _ in found.best] == pytest.approx(expected("plain", "cmim", rule, 2))
     monkeypatch.setattr(module, "RERANKED", 5)
     found, figures = searcher.run(rule, top=2, time_limit=None)
-    assert (figures.optimal, figures.exact, figures.bound, figures.gap) == (False, False, None, None)
+    assert (figures.optimal, figures.exact, figures.bound, figures.gap) == (
+        False,
+        False,
+        None,
+        None,
+    )
     assert any("nothing is proven" in note for note in figures.notes)
     plain = shared("plain", "pillai-plain").run(rule, top=5, time_limit=None)[0]
     again = sorted((searcher.objective.bound(box) for _, box in plain.best), reverse=True)

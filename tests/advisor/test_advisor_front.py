@@ -1,0 +1,225 @@
+"""Why not less, and the front: each figure against an independent search."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from advisor_support import policy_of, random_rows, table_of
+
+from aegis.advisor import PrivacyPlan
+from aegis.advisor.figures import FrontPoint
+from aegis.advisor.search import FrontRange, search
+from aegis.advisor.search.binding import relaxations
+from aegis.advisor.search.front import _knee, _mark_dominated, rule_at
+from aegis.errors import PolicyError
+from aegis.masks import refines
+from aegis.policy import Policy
+from aegis.privacy import PrivacyRule
+from aegis.summary import Summary, summarize
+
+DIVERSE = {"attribute": "ill", "kind": "distinct", "l": 2}
+CLOSE = {"attribute": "ill", "distance": "equal", "t": 0.5}
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    return table_of(random_rows(21))
+
+
+@pytest.fixture(scope="module")
+def summary(table: pa.Table) -> Summary:
+    return summarize(table, policy_of())
+
+
+def best(summary: Summary, policy: Policy, rule: PrivacyRule, objective: str | None) -> Any:
+    asked = replace(policy, privacy=rule)
+    return search(summary, asked, objective=objective, top=1, explain_best=False)
+
+
+@pytest.mark.parametrize("objective", ["pillai", "mi", "g3", "nu-entropy", "discernibility"])
+@pytest.mark.parametrize(
+    ("rule", "span"),
+    [
+        ({"k": 3}, "k=2..8"),
+        ({"k": 3, "suppression": 0.1}, "k=2,3,9,30"),
+        ({"k": 3, "t_closeness": CLOSE, "suppression": 0.1}, "k=2,4,6"),
+        ({"k": 4}, "suppression=0..0.3"),
+        ({"k": 3, "t_closeness": CLOSE}, "suppression=0,0.1,0.2"),
+        ({"k": 2, "suppression": 0.1}, "risk=0.1,0.2,0.5"),
+        ({"l_diversity": DIVERSE, "suppression": 0.05}, "l=1,2,3,4"),
+    ],
+)
+def test_every_point_is_an_independent_search(
+    summary: Summary, objective: str, rule: dict[str, Any], span: str
+) -> None:
+    policy = policy_of(rule)
+    front = search(summary, policy, objective=objective, front=span, explain_best=False).front
+    parameter = span.partition("=")[0]
+    assert front.parameter == parameter
+    scores = []
+    for point in front.points:
+        alone = best(summary, policy, rule_at(policy.privacy, parameter, point.value), objective)
+        assert point.proven
+        scores.append(alone.search.best)
+        if alone.search.best is None:
+            assert (point.score, point.configuration) == (None, None)
+            continue
+        assert point.score == pytest.approx(alone.search.best, rel=1e-9)
+        assert (point.kept is None) == (alone.best.kept is None)
+        own = PrivacyPlan(summary, rule_at(policy.privacy, parameter, point.value))
+        masks = point.configuration.masks
+        verdict = own.check({a.name: a.candidate(masks[a.name]) for a in summary.all_attributes})
+        assert verdict.admissible
+        assert point.smallest_class == verdict.smallest_class
+        assert point.suppressed_rows == verdict.suppressed_rows
+    sign = -1 if objective in ("g3", "nu-entropy", "discernibility") else 1
+    for i, point in enumerate(front.points):
+        later = [sign * s for s in scores[i + 1 :] if s is not None]
+        wanted = scores[i] is not None and any(s >= sign * scores[i] - 1e-9 for s in later)
+        assert point.dominated == wanted
+    strict = [p.value for p in front.points]
+    assert strict == sorted(strict, reverse=parameter in ("risk", "suppression"))
+    json.dumps(front.to_dict(), allow_nan=False)
+
+
+def point(value: float, score: float | None) -> FrontPoint:
+    return FrontPoint(value, score, None, None, {}, 0, 0, True)
+
+
+def test_dominated_points() -> None:
+    given = [
+        point(2, 0.9),
+        point(3, 0.7),
+        point(4, 0.7),
+        point(5, None),
+        point(6, 0.8),
+        point(9, 0.1),
+    ]
+    marked = [p.dominated for p in _mark_dominated(given, 1)]
+    assert marked == [False, True, True, False, False, False]
+    losses = [
+        p.dominated for p in _mark_dominated([point(2, 5.0), point(3, 5.0), point(4, 9.0)], -1)
+    ]
+    assert losses == [True, False, False]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_knee(sign: int) -> None:
+    # Utility stays high until k = 8 and then collapses: the distance to the chord is largest there.
+    scores = {2: 1.0, 4: 0.98, 8: 0.95, 16: 0.3, 32: 0.0}
+    points = [point(k, s if sign > 0 else 1 - s) for k, s in scores.items()]
+    chord = {k: math.log2(k / 2) / 4 - (1 - s) for k, s in scores.items()}
+    assert _knee("k", points) == max(chord, key=lambda k: chord[k]) == 8
+    assert _knee("k", points[:2]) is None
+    straight = [point(k, sign * (5 - math.log2(k))) for k in (2, 4, 8, 16)]
+    assert _knee("k", straight) is None
+    shares = [point(s, sign * u) for s, u in ((0.3, 1.0), (0.2, 0.99), (0.1, 0.5), (0.0, 0.0))]
+    assert _knee("suppression", shares) == 0.2
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("k=2..5", (2, 3, 4, 5)),
+        ("k=2,10,5", (2, 5, 10)),
+        ("suppression=0,0.1", (0.1, 0)),
+        ("risk=0.05, 0.2", (0.2, 0.05)),
+        ("l=1.5,1", (1, 1.5)),
+        ("suppression=0.1..0.1", (0.1,)),
+    ],
+)
+def test_ranges(text: str, values: tuple[float, ...]) -> None:
+    assert FrontRange.parse(text).values == values
+
+
+def test_wide_ranges_are_rounded() -> None:
+    values = FrontRange.parse("k=2..1000").values
+    assert (values[0], values[-1]) == (2, 1000)
+    assert len(values) <= 12
+    assert list(values) == sorted(set(values))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["k", "k=", "k=a", "k=5..2", "k=0", "k=2.5", "risk=0", "suppression=1", "k=2..inf", "q=3"],
+)
+def test_bad_ranges(text: str) -> None:
+    with pytest.raises(PolicyError, match=r"front|Front"):
+        FrontRange.parse(text)
+
+
+def test_a_front_over_l_needs_diversity(summary: Summary) -> None:
+    with pytest.raises(PolicyError, match="needs l-diversity"):
+        search(summary, policy_of({"k": 3}), front="l=2,3")
+
+
+@pytest.mark.parametrize("objective", ["pillai", "g3", "discernibility", "loss"])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"k": 4},
+        {"k": 4, "suppression": 0.1},
+        {"k": 3, "l_diversity": DIVERSE, "suppression": 0.05},
+        {"t_closeness": CLOSE},
+    ],
+)
+def test_binding(summary: Summary, objective: str, rule: dict[str, Any]) -> None:
+    policy = policy_of(rule)
+    advice = search(summary, policy, objective=objective, top=1)
+    sign = 1 if objective == "pillai" else -1
+    plan = PrivacyPlan(summary, policy.privacy)
+    masks = advice.best.configuration.masks
+    choice = {a.name: a.candidate(masks[a.name]) for a in summary.all_attributes}
+    named = {(f.attribute, f.mask): f for f in advice.binding.finer}
+    for attribute in summary.all_attributes:
+        current = choice[attribute.name]
+        finer = [
+            c
+            for c in attribute.candidates
+            if c is not current and refines(c.groups, current.groups)
+        ]
+        covers = [
+            c for c in finer if not any(o is not c and refines(c.groups, o.groups) for o in finer)
+        ]
+        wanted = {str(c.declared) for c in covers}
+        assert {mask for name, mask in named if name == attribute.name} == wanted
+        for candidate in covers:
+            found = named[attribute.name, str(candidate.declared)]
+            verdict = plan.check({**choice, attribute.name: candidate})
+            assert found.violations == verdict.violations
+            assert found.rows_failing == verdict.suppressed_rows
+            assert found.allowed_rows == verdict.allowed_rows
+            assert found.smallest_class == verdict.smallest_before
+            # What is admissible and finer cannot be better, or the search would have found it.
+            assert not verdict.admissible or found.gain <= 1e-9
+    expected = {}
+    for change, weaker in relaxations(policy.privacy):
+        alone = best(summary, policy, weaker, objective)
+        expected[change] = alone.search.best
+    assert {r.change: r.score for r in advice.binding.relaxations} == pytest.approx(expected)
+    for relaxed in advice.binding.relaxations:
+        assert relaxed.proven
+        assert relaxed.gain == pytest.approx(sign * (relaxed.score - advice.search.best), abs=1e-9)
+        assert (
+            bool(relaxed.masks)
+            or relaxed.gain == pytest.approx(0, abs=1e-9)
+            or objective == "discernibility"
+        )
+    json.dumps(advice.to_dict(), allow_nan=False)
+
+
+def test_relaxations() -> None:
+    rule = PrivacyRule.parse({"k": 5, "suppression": 0.02})
+    found = dict(relaxations(rule))
+    assert set(found) == {
+        "k = 4 instead of 5",
+        "3 % of the rows suppressed instead of 2 %",
+    }
+    assert found["k = 4 instead of 5"] == PrivacyRule.parse({"k": 4, "suppression": 0.02})
+    assert relaxations(PrivacyRule()) == []
+    assert [c for c, _ in relaxations(PrivacyRule.parse({"k": 2, "suppression": 0.995}))] == []
