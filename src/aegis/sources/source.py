@@ -106,8 +106,11 @@ class Source:
 
     def batches(self, expression: ir.Table, *, rows: int = 1 << 18) -> Iterator[pa.RecordBatch]:
         """Run a query and stream its result in batches of about `rows` rows."""
+        schema = expression.schema().to_pyarrow()
         with engine_errors(self.origin):
-            yield from self.backend.to_pyarrow_batches(expression, chunk_size=rows)
+            for batch in self.backend.to_pyarrow_batches(expression, chunk_size=rows):
+                # The embedded engine adds up whole numbers in 128 bits, of which Ibis knows nothing.
+                yield batch if batch.schema.equals(schema) else batch.cast(schema)
 
     def sample(self, rows: int, *, seed: int) -> ir.Table:
         """Return about `rows` rows drawn uniformly: the same rows for the same seed.

@@ -17,6 +17,7 @@ from aegis.privacy import ClassTable
 from aegis.sources import Source
 from aegis.summary.codes import encode, show
 from aegis.summary.frequency import combine
+from aegis.summary.grouped import count_by
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +109,7 @@ def count_classes(
         if name not in rows.columns:
             raise DataError.unknown_column(name, rows.columns)
     keys = {f"k{i}": rows[name] for i, name in enumerate(names)}
-    counted = rows.group_by(**keys) if keys else rows
-    found = source.collect(counted.aggregate(n=rows.count()))
+    found = source.collect(count_by(source, rows, keys))
     if found.num_rows == 0 or not found["n"][0].as_py():
         raise DataError(f"{source.origin} has no rows.", hint="Give a table with rows.")
     return CountedClasses(found, tuple(quasi), tuple(sensitive), hierarchies or {})

@@ -15,6 +15,7 @@ from aegis.sources import Source
 from aegis.summary.classes import count_classes
 from aegis.summary.codes import code_values
 from aegis.summary.frequency import FrequencyTable
+from aegis.summary.grouped import count_by
 from aegis.summary.model import AttributeSummary, Candidate
 
 MAX_CELLS = 50_000_000
@@ -64,7 +65,7 @@ def count_cells(
             sets[name] = pa.concat_arrays([classes, pa.nulls(1, classes.type)])
         else:
             keys[f"k{i}"], sets[name], representatives[name] = _key(table, attributes[name])
-    counted = table.group_by(**keys).aggregate(n=table.count())
+    counted = count_by(source, table, keys)
     codes: dict[str, list[npt.NDArray[np.int32]]] = {name: [] for name in sets}
     counts = []
     cells = 0

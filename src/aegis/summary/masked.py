@@ -11,7 +11,11 @@ from aegis.masks import Hierarchy, Mask
 from aegis.privacy import PrivacyRule, Verdict
 from aegis.sources import Source
 from aegis.sources.source import ROW_NUMBER
+from aegis.summary import looked_up
 from aegis.summary.classes import count_classes
+
+ORDERED_ROWS = 2_000_000
+"""Above so many rows, what is left after suppression comes in no particular order."""
 
 
 def masked_table(
@@ -28,7 +32,7 @@ def masked_table(
         if name in masks:
             mask = masks[name]
             column = table[name]
-            columns[name] = column if mask is None else mask.expression(column)
+            columns[name] = column if mask is None else looked_up.expression(source, column, mask)
     if numbered:
         columns[ROW_NUMBER] = table[ROW_NUMBER]
     return table.select(**columns)
@@ -51,7 +55,8 @@ def suppress(
     """Leave out the rows of classes that fail the rule.
 
     An engine joins in whatever order its threads finish, so the same input could give other bytes
-    each time. Row numbers, which are dropped here, bring the rows back into the table's order.
+    each time. Row numbers, which are dropped here, bring the rows back into the table's order; but
+    not above `ORDERED_ROWS` rows, where sorting would cost more memory and time than all else.
 
     Parameters
     ----------
@@ -79,4 +84,8 @@ def suppress(
     failing = ibis.memtable(counted.members(~verdict.kept))
     matches = [table[name].identical_to(failing[f"k{i}"]) for i, name in enumerate(quasi)]
     rest = table.anti_join(failing, matches)
-    return (rest.order_by(ROW_NUMBER).drop(ROW_NUMBER) if in_order else rest), verdict
+    if not in_order:
+        return rest, verdict
+    if counted.table.rows <= ORDERED_ROWS:
+        rest = rest.order_by(ROW_NUMBER)
+    return rest.drop(ROW_NUMBER), verdict

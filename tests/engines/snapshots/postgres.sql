@@ -1,8 +1,3 @@
--- Masked release by Aegis 0.1.0, configuration chosen.
--- Rule: k-anonymity (k = 3); distinct l-diversity of ill (l = 2); at most 10 % of the rows suppressed.
--- Rows of classes that break the rule are left out; there is no row at all when more
--- than the rule allows would have to be.
--- Policy (SHA-256): 5a5fbedc07485b28ec997149ede95b6ad6fdf79c57dded80ef12c64cece1cae2
 CREATE VIEW "hr"."people_masked" AS
 WITH masked AS (
   SELECT
@@ -35,11 +30,17 @@ WITH masked AS (
       ELSE "t0"."we""ird `co`l; -- 'x'"
     END AS "we""ird `co`l; -- 'x'",
     CASE
-      WHEN "t0"."pay" BETWEEN -9007199254740980.0 AND 9007199254740980.0
+      WHEN NOT (
+        "t0"."pay" = CAST('NaN' AS DOUBLE PRECISION)
+      )
+      AND "t0"."pay" BETWEEN -9007199254740980.0 AND 9007199254740980.0
       THEN CAST(CAST(FLOOR(
         (
           CAST(CASE
-            WHEN "t0"."pay" BETWEEN -9007199254740980.0 AND 9007199254740980.0
+            WHEN NOT (
+              "t0"."pay" = CAST('NaN' AS DOUBLE PRECISION)
+            )
+            AND "t0"."pay" BETWEEN -9007199254740980.0 AND 9007199254740980.0
             THEN "t0"."pay"
             ELSE CAST(0 AS DOUBLE PRECISION)
           END AS DOUBLE PRECISION) / 5
@@ -47,7 +48,10 @@ WITH masked AS (
           (
             ABS(
               CAST(CASE
-                WHEN "t0"."pay" BETWEEN -9007199254740980.0 AND 9007199254740980.0
+                WHEN NOT (
+                  "t0"."pay" = CAST('NaN' AS DOUBLE PRECISION)
+                )
+                AND "t0"."pay" BETWEEN -9007199254740980.0 AND 9007199254740980.0
                 THEN "t0"."pay"
                 ELSE CAST(0 AS DOUBLE PRECISION)
               END AS DOUBLE PRECISION) / 5

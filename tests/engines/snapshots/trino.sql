@@ -1,8 +1,3 @@
--- Masked release by Aegis 0.1.0, configuration chosen.
--- Rule: k-anonymity (k = 3); distinct l-diversity of ill (l = 2); at most 10 % of the rows suppressed.
--- Rows of classes that break the rule are left out; there is no row at all when more
--- than the rule allows would have to be.
--- Policy (SHA-256): 5a5fbedc07485b28ec997149ede95b6ad6fdf79c57dded80ef12c64cece1cae2
 CREATE VIEW "hr"."people_masked" AS
 WITH masked AS (
   SELECT
@@ -54,11 +49,17 @@ WITH masked AS (
       "t0"."we""ird `co`l; -- 'x'"
     ) AS "we""ird `co`l; -- 'x'",
     IF(
-      "t0"."pay" BETWEEN CAST(-9007199254740980.0 AS DOUBLE) AND CAST(9007199254740980.0 AS DOUBLE),
+      NOT (
+        IS_NAN("t0"."pay")
+      )
+      AND "t0"."pay" BETWEEN CAST(-9007199254740980.0 AS DOUBLE) AND CAST(9007199254740980.0 AS DOUBLE),
       CAST(CAST(FLOOR(
         (
           CAST(IF(
-            "t0"."pay" BETWEEN CAST(-9007199254740980.0 AS DOUBLE) AND CAST(9007199254740980.0 AS DOUBLE),
+            NOT (
+              IS_NAN("t0"."pay")
+            )
+            AND "t0"."pay" BETWEEN CAST(-9007199254740980.0 AS DOUBLE) AND CAST(9007199254740980.0 AS DOUBLE),
             "t0"."pay",
             CAST(0 AS DOUBLE)
           ) AS DOUBLE) / 5
@@ -66,7 +67,10 @@ WITH masked AS (
           (
             ABS(
               CAST(IF(
-                "t0"."pay" BETWEEN CAST(-9007199254740980.0 AS DOUBLE) AND CAST(9007199254740980.0 AS DOUBLE),
+                NOT (
+                  IS_NAN("t0"."pay")
+                )
+                AND "t0"."pay" BETWEEN CAST(-9007199254740980.0 AS DOUBLE) AND CAST(9007199254740980.0 AS DOUBLE),
                 "t0"."pay",
                 CAST(0 AS DOUBLE)
               ) AS DOUBLE) / 5

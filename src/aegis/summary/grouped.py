@@ -1,0 +1,89 @@
+"""Count rows by computed keys: where raw values repeat, the keys are computed once for each.
+
+Tables hold few combinations of values beside their rows, mostly. There a plain GROUP BY of the
+columns comes first, which engines do on dictionaries and without building texts, and the keys are
+computed on its result. Whether combinations repeat is seen on the first rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import ibis.expr.operations as ops
+import ibis.expr.types as ir
+
+from aegis.sources import Source
+
+TRIAL_ROWS = 100_000
+"""Rows on which it is seen whether combinations repeat; smaller tables are counted directly."""
+_REPEATS = 4
+"""Least mean number of trial rows per combination for which grouping twice pays."""
+
+
+def count_by(
+    source: Source, table: ir.Table, keys: Mapping[str, ir.Value], *, trial: int = TRIAL_ROWS
+) -> ir.Table:
+    """Return a query that counts the rows of `table` by `keys`, in a column `n`.
+
+    Parameters
+    ----------
+    source
+        Runs the trial.
+    table
+        The table whose columns the keys are expressions of.
+    keys
+        The keys by name.
+    trial
+        Rows of the trial.
+    """
+    direct = table.group_by(**keys) if keys else table
+    counted = direct.aggregate(n=table.count())
+    found = _columns(table, keys)
+    if found is None:
+        return counted
+    base, expressions, columns = found
+    raw = base.group_by(**{f"c{i}": base[name] for i, name in enumerate(columns)})
+    if not _repeats(source, base, columns, trial):
+        return counted
+    once = raw.aggregate(aegis_n=base.count())
+    places = {
+        ops.Field(base.op(), name): ops.Field(once.op(), f"c{i}") for i, name in enumerate(columns)
+    }
+    moved = {name: node.replace(places).to_expr() for name, node in expressions.items()}
+    return once.group_by(**moved).aggregate(n=once["aegis_n"].sum().cast("int64"))
+
+
+def _columns(
+    table: ir.Table, keys: Mapping[str, ir.Value]
+) -> tuple[ir.Table, dict[str, ops.Value], list[str]] | None:
+    """Return the table below, the keys as expressions of it, and the columns that they use.
+
+    None where the keys are plain columns, or use what is no column of one table.
+    """
+    node = table.op()
+    base = node.parent.to_expr() if isinstance(node, ops.Project) else table
+    expressions: dict[str, ops.Value] = {}
+    for name, key in keys.items():
+        value = key.op()
+        if base is not table and isinstance(value, ops.Field) and value.rel == node:
+            value = node.values[value.name]
+        expressions[name] = value
+    if all(isinstance(value, ops.Field) for value in expressions.values()):
+        return None
+    fields = [f for value in expressions.values() for f in value.find(ops.Field)]
+    if not fields or any(field.rel != base.op() for field in fields):
+        return None
+    if any(value.find(ops.Impure) for value in expressions.values()):
+        return None
+    return base, expressions, list(dict.fromkeys(field.name for field in fields))
+
+
+def _repeats(source: Source, base: ir.Table, columns: list[str], trial: int) -> bool:
+    """Return whether the first rows hold each combination of the columns several times."""
+    first = base.select(*columns).limit(trial)
+    groups = first.group_by(columns).aggregate(aegis_n=first.count())
+    found = source.collect(
+        groups.aggregate(groups=groups.count(), rows=groups["aegis_n"].sum().cast("int64"))
+    )
+    rows = found["rows"][0].as_py() or 0
+    return bool(rows >= trial and rows >= _REPEATS * found["groups"][0].as_py())

@@ -1,0 +1,104 @@
+"""Grouping twice and looking masks up give what the plain way gives."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import ibis
+import pyarrow as pa
+import pytest
+from engines_support import HOSTILE, awkward, policy, rows_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aegis.masks import parse_mask
+from aegis.sources import open_table
+from aegis.summary import looked_up, masked_table
+from aegis.summary.classes import count_classes
+from aegis.summary.grouped import count_by
+
+
+def counted(query: Any, source: Any) -> Counter[tuple[str, ...]]:
+    found = source.collect(query)
+    keys = list(zip(*(found[n].to_pylist() for n in found.column_names if n != "n"), strict=True))
+    result: Counter[tuple[str, ...]] = Counter()
+    for key, n in zip(keys, found["n"].to_pylist(), strict=True):
+        result[tuple(map(repr, key))] += n
+    return result
+
+
+@given(st.integers(1, 150), st.integers(1, 120))
+def test_grouping_twice_counts_the_same(rows: int, trial: int) -> None:
+    source = open_table(pa.concat_tables([awkward(8).slice(0, 8)] * 20).slice(0, rows))
+    masks = {
+        "age": parse_mask({"bucketize": {"width": 20}}),
+        HOSTILE: parse_mask({"blur": {"keep": 1}}),
+        "born": parse_mask({"truncate": {"unit": "year"}}),
+        "ill": parse_mask("suppress"),
+    }
+    table = masked_table(source, masks)
+    keys = {f"k{i}": table[name] for i, name in enumerate(masks)}
+    plain = table.group_by(**keys).aggregate(n=table.count())
+    twice = count_by(source, table, keys, trial=trial)
+    assert counted(twice, source) == counted(plain, source)
+
+
+def test_it_groups_twice_where_values_repeat_and_only_there() -> None:
+    many = open_table(pa.concat_tables([awkward(8)] * 20))
+    mask = parse_mask({"bucketize": {"width": 20}})
+
+    def query(source: Any, trial: int) -> str:
+        keys = {"k": mask.expression(source.table["age"])}
+        return str(ibis.to_sql(count_by(source, source.table, keys, trial=trial)))
+
+    assert query(many, 100).count("GROUP BY") == 2
+    assert query(many, 100_000).count("GROUP BY") == 1
+    few = open_table(pa.table({"age": list(range(300))}))
+    assert query(few, 100).count("GROUP BY") == 1
+
+
+def test_random_keys_are_computed_for_each_row() -> None:
+    source = open_table(pa.table({"v": [1] * 400}))
+    keys = {"k": source.table["v"] + (ibis.random() * 1000).floor()}
+    assert str(ibis.to_sql(count_by(source, source.table, keys, trial=100))).count("GROUP BY") == 1
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"bucketize": {"width": 7}},
+        {"bucketize": {"width": 7, "show": "lower"}},
+        {"blur": {"keep": 1}},
+        {"quantiles": {"count": 3, "edges": [0, 20]}},
+        {"group": {"groups": {"x": [2, 9, 16]}}},
+        {"keep_frequent": {"count": 2, "values": [2, 9]}},
+        "suppress",
+        "identity",
+    ],
+)
+def test_looked_up_masks_equal_the_masks(spec: Any) -> None:
+    source = open_table(awkward())
+    mask = parse_mask(spec)
+    column = source.table["age"]
+    quick = source.collect(
+        source.table.select(x=looked_up.expression(source, column, mask, rows=1))
+    )
+    plain = source.collect(source.table.select(x=mask.expression(column)))
+    assert rows_of(quick) == rows_of(plain)
+    # What the column does not hold is masked all the same.
+    other = open_table(pa.table({"age": pa.array([-100, 1000, None, 2], pa.int32())}))
+    moved = looked_up.expression(source, column, mask, rows=1).op()
+    replaced = moved.replace({source.table.op(): other.table.op()}).to_expr()
+    assert other.collect(other.table.select(x=replaced))["x"].to_pylist() == (
+        other.collect(other.table.select(x=mask.expression(other.table["age"])))["x"].to_pylist()
+    )
+
+
+def test_classes_of_the_masked_table_are_counted_in_one_way() -> None:
+    rules = policy()
+    source = open_table(pa.concat_tables([awkward()] * 3))
+    masks = {a.name: a.masks[0] for a in rules.quasi_identifiers}
+    found = count_classes(source, list(masks), table=masked_table(source, masks))
+    masked = source.collect(masked_table(source, masks))
+    assert sorted(found.table.sizes.tolist()) == sorted(rows_of(masked).values())
