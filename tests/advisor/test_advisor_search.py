@@ -416,6 +416,20 @@ def test_no_row_could_be_kept() -> None:
         search(table, policy).require_best()
 
 
+def test_a_label_that_may_be_suppressed() -> None:
+    table, _ = prepared("plain")
+    policy = policy_of({"k": 10}, label_masks=["identity", "suppress"])
+    advice = search(table, policy, top=1000)
+    plan = PrivacyPlan(summarize(table, policy), policy.privacy)
+    admissible = [c for c in all_choices(plan.summary) if plan.check(c).admissible]
+    assert len(advice.ranking) == len(admissible)
+    blind = [r for r in advice.ranking if r.masks["y"] == "suppress"]
+    assert blind
+    assert all(r.score == 0 for r in blind)
+    only = search(table, policy_of({"k": 10}, label_masks=["suppress"]), top=1)
+    assert (only.best.score, only.best.after_suppression) == (0, None)
+
+
 def test_many_candidates_of_one_attribute() -> None:
     random = np.random.default_rng(0)
     values = random.permutation(3000)[:300]

@@ -403,6 +403,29 @@ def test_certificate(tmp_path: Path) -> None:
     }
 
 
+def test_certificate_of_a_release_without_classes(tmp_path: Path) -> None:
+    label = {"y": {"role": "quasi-identifier", "masks": ["suppress"]}}
+    policy, output = policy_of(attributes=label), tmp_path / "out.csv"
+    release = apply(
+        table_of(),
+        policy,
+        configuration(y="suppress"),
+        output=output,
+        certificate=tmp_path / "c.json",
+    )
+    assert release.utility is None
+    assert json.loads((tmp_path / "c.json").read_text())["utility"] is None
+
+
+def test_certificates_that_have_no_place(tmp_path: Path) -> None:
+    paper = tmp_path / "c.csv"
+    with pytest.raises(PolicyError, match="no output is named"):
+        apply(table_of(), policy_of(), CHOSEN, certificate=paper)
+    with pytest.raises(PolicyError, match="would both be"):
+        apply(table_of(), policy_of(), CHOSEN, output=paper, certificate=paper)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_in_memory_frames() -> None:
     pandas = pytest.importorskip("pandas")
     polars = pytest.importorskip("polars")

@@ -4,7 +4,7 @@ from aegis.advisor.advice import Advice, Ranked
 from aegis.advisor.advise import Prepared, advise, prepare
 from aegis.advisor.generate import combinations, generate
 from aegis.advisor.plan import PrivacyPlan
-from aegis.advisor.rank import as_it_is
+from aegis.advisor.rank import as_it_is, tells_classes_apart
 from aegis.advisor.scoring import AttributeScore, Choice, ConfigurationScore, Scorer, kept
 
 __all__ = [
@@ -22,4 +22,5 @@ __all__ = [
     "generate",
     "kept",
     "prepare",
+    "tells_classes_apart",
 ]

@@ -59,6 +59,13 @@ def as_it_is(policy: Policy, measure: str) -> Policy:
     return Policy(Label(policy.label.column, policy.label.bins), attributes, PrivacyRule(), measure)
 
 
+def tells_classes_apart(source: Source, policy: Policy) -> bool:
+    """Whether a table still shows two classes: without them there is nothing to predict."""
+    label = source.table[policy.label.column]
+    found = source.collect(source.table.aggregate(n=label.nunique()))
+    return bool(found["n"][0].as_py() > 1)
+
+
 class AfterSuppression:
     """Measures a configuration on the rows that its release keeps.
 
@@ -99,7 +106,7 @@ class AfterSuppression:
             return None  # the rows of a release with noise are known once they are drawn
         return self._from_table(self.source, self.policy, choice)
 
-    def _from_table(self, source: Source, policy: Policy, choice: Choice) -> float:
+    def _from_table(self, source: Source, policy: Policy, choice: Choice) -> float | None:
         masks: dict[str, Any] = {name: c.mask for name, c in choice.items()}
         masks.setdefault(policy.label.column, None)
         masked = masked_table(source, masks)
@@ -108,7 +115,10 @@ class AfterSuppression:
         kept, _ = suppress(
             source, masked, quasi, rule.sensitive, rule, policy.protected_hierarchies
         )
-        summary = summarize(Source(kept, source.origin), as_it_is(policy, self.measure.name))
+        rest = Source(kept, source.origin)
+        if not tells_classes_apart(rest, policy):
+            return None
+        summary = summarize(rest, as_it_is(policy, self.measure.name))
         scorer = Scorer(summary)
         return scorer.value(scorer.unmasked, self.measure)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 import aegis
-from aegis.advisor import Scorer, as_it_is, kept
+from aegis.advisor import Scorer, as_it_is, kept, tells_classes_apart
 from aegis.errors import InternalError
 from aegis.measures import MEASURES
 from aegis.policy import Policy, policy_digest, policy_mapping
@@ -46,8 +46,15 @@ class Utility:
     kept: float | None
 
     @classmethod
-    def between(cls, source: Source, output: Source, policy: Policy, *, seed: int) -> Utility:
-        """Measure the predictive value of the input and of the output, both as they stand."""
+    def between(
+        cls, source: Source, output: Source, policy: Policy, *, seed: int
+    ) -> Utility | None:
+        """Measure the predictive value of the input and of the output, both as they stand.
+
+        None where the output shows one class only, so that there is nothing to predict.
+        """
+        if not tells_classes_apart(output, policy):
+            return None
         measure = MEASURES.get(policy.measure)
         before = Scorer(summarize(source, as_it_is(policy, measure.name), seed=seed))
         after = Scorer(summarize(output, as_it_is(policy, measure.name), seed=seed))
