@@ -88,6 +88,7 @@ RUNS = {
             *("--with", "mondrian,mo-obam", "--top", "0"),
         ),
         ("advise", "table.csv", "-p", "strict.yaml", "--search", "--front", "k=2,30,50"),
+        ("advise", "table.csv", "-p", "noise.yaml", "--top", "0"),
     ],
     "aegis audit": [
         ("audit", "table.csv", "--quasi-identifiers", "sex", "--sensitive", "diagnosis,price"),
@@ -99,6 +100,7 @@ RUNS = {
             *("apply", "table.csv", "-p", "unseen.yaml", "-c", "unseen_best.yaml", "-o", "b.csv"),
             *("--certificate", "b.json"),
         ),
+        ("apply", "table.csv", "-p", "noise.yaml", "-c", "noise_best.yaml", "-o", "c.csv"),
     ],
     "aegis anonymize": [
         (
@@ -116,6 +118,14 @@ RUNS = {
             *("evaluate", "table.csv", "-p", "policy.yaml", "--generate", "2"),
             *("--splits", "2", "--models", "lr"),
         ),
+    ],
+    "aegis reconstruct": [
+        ("reconstruct", "table.aegis", "-a", "age", "--plot", "map.svg"),
+        (
+            *("reconstruct", "table.aegis", "-a", "age"),
+            *("--method", "closed-form", "--mask", "quantiles"),
+        ),
+        ("reconstruct", "table.csv", "-p", "noise.yaml", "-a", "age", "--method", "channel-em"),
     ],
     "aegis masks": [("masks",), ("masks", "blur")],
     "aegis measures": [("measures",)],
@@ -141,6 +151,13 @@ def test_documents_and_reference_agree(section, shell, folder):
             "diagnosis: {role: sensitive}",
             "diagnosis: {role: sensitive, masks: [{group: {groups: {airways: [cold, asthma]}}}]}",
         )
+    )
+    noise = "{geometric: {epsilon: 2, lower: 18, upper: 65}}"
+    (folder / "noise.yaml").write_text(
+        text.replace("[identity, {bucketize", f"[{noise}, {{bucketize")
+    )
+    (folder / "noise_best.yaml").write_text(
+        f"configurations: {{n: {{age: {noise}, sex: suppress, zip: suppress}}}}\n"
     )
     (folder / "free.yaml").write_text(text.replace("k: 5, suppression: 0.05", ""))
     (folder / "unseen_best.yaml").write_text(

@@ -4,144 +4,51 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import pyarrow as pa
-
-import aegis
-from aegis.advisor import Scorer, as_it_is, kept
-from aegis.errors import DataError, InternalError, NoAdmissibleConfiguration
+from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError
 from aegis.files import check_output, replacing, write_text
-from aegis.measures import MEASURES
-from aegis.policy import Configuration, Policy, Unseen, policy_digest, policy_mapping
-from aegis.privacy import Verdict
+from aegis.policy import Configuration, Policy, Unseen
+from aegis.privacy import PrivacyAccount, PrivacyRule, Verdict
 from aegis.progress import SILENT, Progress
 from aegis.release.auditing import Audit, audit
 from aegis.release.masked import count_unseen, fit_masks, refuse_unseen, release_masks
+from aegis.release.noised import draw, noise_of
+from aegis.release.released import Released, Utility, certify, refuse_unplanned
 from aegis.release.write import write_table
 from aegis.sources import Source, open_table
-from aegis.summary import masked_table, summarize, suppress
-
-if TYPE_CHECKING:
-    import polars
-
-CERTIFICATE_VERSION = 1
-"""Version of the JSON form of the certificate."""
+from aegis.summary import check_noise, masked_table, suppress
 
 
-@dataclass(frozen=True, eq=False)
-class Utility:
-    """Predictive value measured on the released rows.
-
-    Attributes
-    ----------
-    measure
-        Name of the measure.
-    unmasked, released
-        The measure of the input as it is, and of the output.
-    kept
-        Percent of the unmasked utility that the output keeps; None where there was none.
-    """
-
-    measure: str
-    unmasked: float
-    released: float
-    kept: float | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return {
-            "measure": self.measure,
-            "unmasked": self.unmasked,
-            "released": self.released,
-            "kept": self.kept,
-        }
-
-
-@dataclass(frozen=True, eq=False)
-class Release:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Release(Released):
     """A masked table that was checked after it was made.
 
     Attributes
     ----------
     configuration
         The masks, all fitted: apply it to other tables and equal values are masked alike.
-    rows, released_rows
-        Rows of the input and of the output; the difference was suppressed.
-    audit
-        Privacy figures measured on the output.
-    path
-        The written file, or None when the release stayed in memory.
-    data
-        The masked rows when they stayed in memory, else None.
-    unseen
-        Per attribute the rows whose value its mask did not know, shown as `*`.
-    utility
-        Predictive value of the output, where it was asked for.
-    dropped
-        Columns of the input that are not in the output.
-    certificate
-        The JSON document, where it was asked for.
-    timings
-        Seconds per step.
+    noised_quasi_identifiers
+        Quasi-identifiers that show noise: the rule was held against their true values, while
+        `audit` measures the noisy ones as they stand.
+    differential_privacy
+        What the noise promises, summed over attributes; None without such a promise.
     """
 
     configuration: Configuration
-    rows: int
-    released_rows: int
-    audit: Audit
-    path: Path | None = None
-    data: pa.Table | None = None
-    unseen: Mapping[str, int] = field(default_factory=dict)
-    utility: Utility | None = None
-    dropped: tuple[str, ...] = ()
-    certificate: Mapping[str, Any] | None = None
-    timings: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def suppressed_rows(self) -> int:
-        """Rows that were left out because their class was too small or too uniform."""
-        return self.rows - self.released_rows
+    noised_quasi_identifiers: tuple[str, ...] = ()
+    differential_privacy: PrivacyAccount | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures of the release as JSON values."""
-        return {
-            "path": None if self.path is None else str(self.path),
-            "rows": self.rows,
-            "released_rows": self.released_rows,
-            "suppressed_rows": self.suppressed_rows,
-            "unseen_rows": dict(self.unseen),
-            "dropped_columns": list(self.dropped),
+        account = self.differential_privacy
+        return super().to_dict() | {
             "configuration": self.configuration.spec(),
-            "utility": None if self.utility is None else self.utility.to_dict(),
-            "privacy": self.audit.to_dict(),
-            "timings": dict(self.timings),
+            "noised_quasi_identifiers": list(self.noised_quasi_identifiers),
+            "differential_privacy": None if account is None else account.to_dict(),
         }
-
-    def to_polars(self) -> polars.DataFrame:
-        """Return the masked rows as a Polars frame (Polars must be installed)."""
-        import polars
-
-        if self.data is not None:
-            frame = polars.from_arrow(self.data)
-        elif self.path is not None:
-            frame = polars.from_arrow(open_table(self.path).table.to_pyarrow())
-        else:
-            raise InternalError("A release has neither rows nor a file.")
-        if not isinstance(frame, polars.DataFrame):
-            raise InternalError("A release is not a table.")
-        return frame
-
-    def __repr__(self) -> str:
-        where = f" in {self.path}" if self.path else ""
-        return (
-            f"Release({self.released_rows:,} of {self.rows:,} rows{where}, "
-            f"k = {self.audit.report.k}, {self.suppressed_rows:,} suppressed)"
-        )
 
 
 def apply(
@@ -176,7 +83,7 @@ def apply(
     force
         Overwrite existing files.
     seed
-        Seed of the samples behind the utility that the certificate states.
+        Seed of the samples behind the utility that the certificate states, and of noise masks.
     progress
         Receives one step per stage.
 
@@ -187,19 +94,36 @@ def apply(
     DataError
         The table holds values that a mask does not know and the policy says `unseen: error`.
     PolicyError
-        An output exists and `force` is not set, or its extension names no format.
+        An output exists and `force` is not set, its extension names no format, or a certificate
+        is asked for without an output or under its name.
     """
     target = None if output is None else Path(output)
     paper = None if certificate is None else Path(certificate)
     if target is not None:
         check_output(target, force=force)
     if paper is not None:
-        check_output(paper, force=force, formats=None)
+        _check_certificate(paper, target, force=force)
     job = _Job(open_table(table), policy, configuration, seed, progress)
-    release = job.in_memory() if target is None else job.written(target, certify=paper is not None)
+    release = (
+        job.in_memory() if target is None else job.written(target, certified=paper is not None)
+    )
     if paper is not None and release.certificate is not None:
         write_text(paper, json.dumps(release.certificate, indent=2, ensure_ascii=False) + "\n")
     return release
+
+
+def _check_certificate(paper: Path, target: Path | None, *, force: bool) -> None:
+    if target is None:
+        raise PolicyError(
+            "A certificate goes with a file, and no output is named.",
+            hint="Name an output, or leave the certificate out.",
+        )
+    if paper.resolve() == target.resolve():
+        raise PolicyError(
+            f"The certificate and the masked table would both be {paper}.",
+            hint="Give the certificate another name.",
+        )
+    check_output(paper, force=force, formats=None)
 
 
 class _Job:
@@ -229,39 +153,53 @@ class _Job:
         if policy.unseen is Unseen.ERROR:
             refuse_unseen(self.unseen)
         self.quasi = tuple(a.name for a in policy.quasi_identifiers)
+        check_noise(policy, self.masks)
+        self.drawn = None
+        self.made, quasi = source, self.quasi
+        if noise_of(self.masks):
+            with progress.step("Drawing noise"):
+                self.drawn = draw(source, self.masks, self.quasi, seed=seed)
+            self.made, quasi = self.drawn.source, self.drawn.quasi
         with progress.step("Checking classes"):
-            masked = masked_table(source, self.masks)
+            masked = (
+                masked_table(source, self.masks, numbered=True)
+                if self.drawn is None
+                else self.made.table
+            )
             self.kept, self.verdict = suppress(
-                source,
+                self.made,
                 masked,
-                self.quasi,
+                quasi,
                 policy.privacy.sensitive,
                 policy.privacy,
                 policy.protected_hierarchies,
             )
+            if self.drawn is not None:
+                self.kept = self.drawn.released(self.kept)
         _require(self.verdict, configuration)
         self.timings = {"plan": time.perf_counter() - self.started}
 
     def in_memory(self) -> Release:
         """Return the masked rows themselves, audited."""
-        data = self.source.collect(self.kept)
+        data = self.made.collect(self.kept)
         return self._release(open_table(data), data=data)
 
-    def written(self, target: Path, *, certify: bool) -> Release:
+    def written(self, target: Path, *, certified: bool) -> Release:
         """Write the masked rows, audit the written file, and only then give it its name."""
         with replacing(target) as temporary:
             started = time.perf_counter()
             with self.progress.step(f"Writing {target.name}"):
-                write_table(self.source, self.kept, temporary)
+                write_table(self.made, self.kept, temporary)
             self.timings["write"] = time.perf_counter() - started
             with self.progress.step(f"Verifying {target.name}"):
                 output = open_table(temporary)
                 release = self._release(output, path=target)
-            if certify:
+            if certified:
                 with self.progress.step("Measuring the utility that is kept"):
-                    utility = self._utility(output)
+                    utility = Utility.between(self.source, output, self.policy, seed=self.seed)
                 release = replace(release, utility=utility)
-                release = replace(release, certificate=self._certificate(release, output))
+                document = certify(release, self.source, output, self.policy, self._how())
+                release = replace(release, certificate=document)
         return release
 
     def _release(self, output: Source, **where: Any) -> Release:
@@ -275,14 +213,7 @@ class _Job:
         started = time.perf_counter()
         checked = audit(output, policy=self.policy)
         expected = self.source.rows - self.verdict.suppressed_rows
-        if checked.violations or checked.report.rows != expected:
-            found = (
-                "; ".join(checked.violations) or f"{checked.report.rows:,} rows, not {expected:,}"
-            )
-            raise InternalError(
-                f"The written table is not what was planned: {found}.",
-                hint="Nothing was released. Please report this with the policy and configuration.",
-            )
+        refuse_unplanned(self._verifiable(output, checked), expected)
         self.timings["verify"] = time.perf_counter() - started
         self.timings["total"] = time.perf_counter() - self.started
         return Release(
@@ -293,46 +224,36 @@ class _Job:
             unseen=self.unseen,
             dropped=tuple(c for c in self.source.columns if c not in self.masks),
             timings=self.timings,
+            noised_quasi_identifiers=self._noised(),
+            differential_privacy=None if self.drawn is None else self.drawn.account,
             **where,
         )
 
-    def _utility(self, output: Source) -> Utility:
-        """Measure the predictive value of the input and of the output, both as they stand."""
-        measure = MEASURES.get(self.policy.measure)
-        before = Scorer(summarize(self.source, as_it_is(self.policy, measure.name), seed=self.seed))
-        after = Scorer(summarize(output, as_it_is(self.policy, measure.name), seed=self.seed))
-        unmasked = before.value(before.unmasked, measure)
-        released = after.value(after.unmasked, measure)
-        return Utility(
-            measure.name, unmasked, released, kept(released, unmasked, measure.direction)
-        )
+    def _verifiable(self, output: Source, checked: Audit) -> Audit:
+        """Return the audit that the plan answers for.
 
-    def _certificate(self, release: Release, output: Source) -> dict[str, Any]:
-        """Return the document that goes with the released file."""
+        Classes of noisy values are a matter of chance, so the plan formed classes by the true
+        ones, which the output does not show. What follows for the classes of all other
+        quasi-identifiers, which are unions of those, is verified: the monotone criteria.
+        """
+        noised = self._noised()
+        if not noised:
+            return checked
+        criteria = tuple(c for c in self.policy.privacy.criteria if c.model.monotone)
+        rest = [name for name in self.quasi if name not in noised]
+        return audit(output, quasi_identifiers=rest, policy=self.policy, rule=PrivacyRule(criteria))
+
+    def _noised(self) -> tuple[str, ...]:
+        return () if self.drawn is None else self.drawn.noised_quasi_identifiers
+
+    def _how(self) -> dict[str, Any]:
+        """Return what made the release, for the certificate."""
+        masks = self.configuration.spec()
+        account = None if self.drawn is None else self.drawn.account
         return {
-            "certificate": CERTIFICATE_VERSION,
-            "aegis": aegis.__version__,
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "input": {
-                "origin": self.source.origin,
-                "rows": self.source.rows,
-                "sha256": self.source.digest(),
-            },
-            "output": {
-                "file": None if release.path is None else release.path.name,
-                "rows": release.released_rows,
-                "sha256": output.digest(),
-            },
-            "policy": {"sha256": policy_digest(self.policy), **policy_mapping(self.policy)},
-            "configuration": {
-                "name": self.configuration.name,
-                "masks": self.configuration.spec(),
-            },
-            "suppressed_rows": release.suppressed_rows,
-            "unseen_rows": dict(release.unseen),
-            "dropped_columns": list(release.dropped),
-            "utility": None if release.utility is None else release.utility.to_dict(),
-            "privacy": release.audit.to_dict(),
+            "configuration": {"name": self.configuration.name, "masks": masks},
+            "noised_quasi_identifiers": list(self._noised()),
+            "differential_privacy": None if account is None else account.to_dict(),
         }
 
 

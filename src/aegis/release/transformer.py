@@ -14,6 +14,7 @@ from aegis.errors import DataError, PolicyError
 from aegis.masks import Mask, parse_mask
 from aegis.policy import Configuration, Policy, Unseen
 from aegis.release.masked import count_unseen, fit_masks, refuse_unseen
+from aegis.release.noised import draw_columns, noise_of
 from aegis.sources import Source, open_table
 from aegis.summary import masked_table
 
@@ -37,6 +38,8 @@ class MaskingTransformer:
     unseen
         `error` or `suppress`: what happens to values that a mask does not know; by default what
         the policy says, else `error`.
+    seed
+        Seed of noise masks; what they show also depends on the column, so two tables differ.
     """
 
     def __init__(
@@ -46,11 +49,13 @@ class MaskingTransformer:
         *,
         keep_others: bool = False,
         unseen: str | None = None,
+        seed: int = 0,
     ) -> None:
         self.configuration = configuration
         self.policy = policy
         self.keep_others = keep_others
         self.unseen = unseen
+        self.seed = seed
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 - the protocol's signature
         """Fit the masks that depend on the data, and remember the columns.
@@ -91,8 +96,11 @@ class MaskingTransformer:
         shown: dict[str, Mask | None] = {n: self.masks_.get(n) for n in self._names_out}
         numbered = source.table.mutate(**{_ROW: ibis.row_number()})
         with_row = Source(numbered, source.origin)
-        masked = masked_table(with_row, {**shown, _ROW: None}).order_by(_ROW).drop(_ROW)
-        return _like(X, source.collect(masked.select(*self._names_out)))
+        noise = noise_of(shown)
+        plain = {name: None if name in noise else mask for name, mask in shown.items()}
+        masked = masked_table(with_row, {**plain, _ROW: None}).order_by(_ROW).drop(_ROW)
+        found = source.collect(masked.select(*self._names_out))
+        return _like(X, draw_columns(found, noise, seed=self.seed))
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Fit to a table and mask it."""
@@ -114,6 +122,7 @@ class MaskingTransformer:
             "policy": self.policy,
             "keep_others": self.keep_others,
             "unseen": self.unseen,
+            "seed": self.seed,
         }
 
     def set_params(self, **parameters: Any) -> Self:

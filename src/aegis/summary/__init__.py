@@ -8,7 +8,7 @@ from aegis.summary.count_cells import count_in_engine
 from aegis.summary.frequency import FrequencyTable
 from aegis.summary.masked import masked_table, suppress
 from aegis.summary.merge import merge
-from aegis.summary.model import AttributeSummary, Candidate, LabelSummary, Summary
+from aegis.summary.model import AttributeSummary, Candidate, Information, LabelSummary, Summary
 from aegis.summary.noise import check_noise, expected_reports, level_channel
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Candidate",
     "CountedClasses",
     "FrequencyTable",
+    "Information",
     "LabelSummary",
     "PairCounts",
     "Summary",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +27,17 @@ from aegis.summary.frequency import FrequencyTable
 
 Ints = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.int64]
+
+
+class Information(StrEnum):
+    """What is known of an attribute beside the joints that its masks show (AEGIS, section 4)."""
+
+    RAW = "raw"
+    """The joint of its values and the label."""
+    HISTOGRAM = "histogram"
+    """How many rows hold each value (AEGIS+1D)."""
+    NOTHING = "nothing"
+    """Nothing more (AEGIS-1D)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,6 +236,11 @@ class Summary:
             raise InternalError("Co-occurrence counts and attributes of a summary differ.")
 
     @property
+    def information(self) -> Information:
+        """What the summary knows of each attribute: the raw joint, from a scan of all rows."""
+        return Information.RAW
+
+    @property
     def sampled(self) -> bool:
         """Whether the co-occurrence counts come from a sample of the rows."""
         return self.pairs.rows < self.rows - self.label.unlabelled
@@ -261,6 +278,7 @@ class Summary:
             },
             "cooccurrence_rows": self.pairs.rows,
             "sampled": self.sampled,
+            "information": str(self.information),
             "quasi_identifier_classes": None if self.frequency is None else self.frequency.cells,
             "not_in_policy": list(self.unnamed),
             "seed": self.seed,

@@ -7,14 +7,15 @@ counts, not expected scores.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import InternalError, PolicyError
-from aegis.masks import NoiseMask, channel_blocks
-from aegis.policy import Attribute, Policy
+from aegis.masks import Mask, NoiseMask, channel_blocks
+from aegis.policy import Policy
 from aegis.summary.levels import neighbours, pool
 from aegis.summary.model import AttributeSummary, Candidate
 
@@ -58,23 +59,33 @@ def level_channel(attribute: AttributeSummary, candidate: Candidate, max_levels:
     return shares
 
 
-def check_noise(policy: Policy) -> None:
-    """Raise `PolicyError` where noise would change what the label is or what the rule counts."""
-    for attribute in policy.attributes.values():
-        noise = [mask for mask in attribute.masks if not mask.deterministic]
-        if not noise:
+def check_noise(policy: Policy, masks: Mapping[str, Mask | None] | None = None) -> None:
+    """Raise `PolicyError` where noise would change what the label is or what the rule counts.
+
+    Parameters
+    ----------
+    policy
+        Names the label and what the rule protects.
+    masks
+        The masks of a release; by default all candidates of the policy.
+    """
+    listed = (
+        [(a.name, mask) for a in policy.attributes.values() for mask in a.masks]
+        if masks is None
+        else list(masks.items())
+    )
+    for name, mask in listed:
+        if mask is None or mask.deterministic:
             continue
-        if attribute.name == policy.label.column:
-            raise _refused(attribute, noise[0], "the label is what all scores are held against")
-        if attribute.name in policy.privacy.sensitive:
-            raise _refused(
-                attribute, noise[0], "the privacy rule counts the attribute's true values"
-            )
+        if name == policy.label.column:
+            raise _refused(name, mask, "the label is what all scores are held against")
+        if name in policy.privacy.sensitive:
+            raise _refused(name, mask, "the privacy rule counts the attribute's true values")
 
 
-def _refused(attribute: Attribute, mask: object, why: str) -> PolicyError:
+def _refused(attribute: str, mask: Mask, why: str) -> PolicyError:
     return PolicyError(
-        f"Mask {str(mask)!r} of {attribute.name!r} draws what it shows, but {why}.",
+        f"Mask {str(mask)!r} of {attribute!r} draws what it shows, but {why}.",
         hint="Give it masks that show equal values alike.",
     )
 

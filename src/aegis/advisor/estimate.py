@@ -1,0 +1,424 @@
+"""What a mask took away, estimated by those who do not see the raw joint.
+
+The information settings of the AEGIS paper say what is known of an attribute beside the joints
+that its masks show: everything (`raw`), its histogram (`histogram`, AEGIS+1D), or nothing more
+(`nothing`, AEGIS-1D). From them the raw joint is reconstructed and the predictive utility
+deviation (PUD; AEGIS, equation 1) estimated, with an interval that needs no model: masking cannot
+add information, so a monotone measure of the raw attribute is at least that of the finest
+candidate, and at most what the label or the histogram allows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.advisor import expected
+from aegis.advisor.scoring import Choice, Scorer, group_rows
+from aegis.errors import DataError, PolicyError
+from aegis.measures import MEASURES, Direction, Measure, Scope
+from aegis.policy import Configuration
+from aegis.progress import SILENT, Progress
+from aegis.reconstruction import (
+    Evidence,
+    MaskedJoint,
+    NoisyJoint,
+    Reconstruction,
+    Settings,
+    reconstruct,
+)
+from aegis.summary import AttributeSummary, Candidate, Information, Summary, expected_reports
+
+DEFAULT_METHOD = "all-evidence"
+_MOST_CELLS = 1 << 25
+"""Entries of a noise mask's channel that a reconstruction may hold."""
+_PROCESSED = frozenset({"mi", "chi2", "phi2", "g3"})
+"""Monotone measures that noise cannot improve either."""
+
+Floats = npt.NDArray[np.float64]
+
+
+def evidence_of(
+    attribute: AttributeSummary,
+    know: Information | str = Information.HISTOGRAM,
+    *,
+    masks: Iterable[str] | None = None,
+) -> Evidence:
+    """Return what is known of an attribute in an information setting.
+
+    Parameters
+    ----------
+    attribute
+        The attribute; its values are the atoms, its candidates the evidence.
+    know
+        `raw`, `histogram` or `nothing`. Unless the raw joint is known, candidates that show every
+        value as it is are left out. Noise masks enter with their expected reports.
+    masks
+        Names of the candidates that were seen, as a policy writes them or as text; by default all.
+
+    Raises
+    ------
+    PolicyError
+        The setting or a mask is unknown, or no candidate is left.
+    DataError
+        A noise mask has too many reports for the attribute's values.
+    """
+    setting = information(know)
+    candidates = _chosen(attribute, masks)
+    if setting is Information.RAW:
+        own = attribute.unmasked
+        joint = _joint(attribute, own)
+        masked = [MaskedJoint("raw joint", own.groups.astype(np.int64), joint)]
+        noisy: list[NoisyJoint] = []
+    else:
+        seen = [c for c in candidates if c.noise is None and c.size < len(attribute.values)]
+        masked = [
+            MaskedJoint(str(c.declared), c.groups.astype(np.int64), _joint(attribute, c))
+            for c in seen
+        ]
+        noisy = [_noisy(attribute, c) for c in candidates if c.noise is not None]
+    if not masked and not noisy:
+        raise PolicyError(
+            f"Nothing is known of {attribute.name!r} but what `identity` shows, and that is the raw joint.",
+            hint="Give it another candidate mask, or say that the raw joint is known.",
+        )
+    numbers = attribute.numbers
+    return Evidence(
+        atoms=len(attribute.values),
+        labels=attribute.joint.shape[1],
+        masked=tuple(masked),
+        noisy=tuple(noisy),
+        histogram=None if setting is Information.NOTHING else attribute.joint.sum(axis=1),
+        ordered=None if numbers is None else np.isfinite(numbers),
+    )
+
+
+def reconstruct_attribute(
+    summary: Summary,
+    name: str,
+    *,
+    know: Information | str = Information.HISTOGRAM,
+    method: str = DEFAULT_METHOD,
+    masks: Iterable[str] | None = None,
+    seed: int = 0,
+    progress: Progress = SILENT,
+) -> Reconstruction:
+    """Estimate the joint of an attribute's values and the label, shape (V, C), and compare it.
+
+    Parameters
+    ----------
+    summary, name
+        The aggregates, and one of their attributes.
+    know, masks
+        As of `evidence_of`.
+    method
+        A registered reconstruction method.
+    seed
+        Of methods that draw.
+    progress
+        Receives the steps of long work.
+
+    Returns
+    -------
+    Reconstruction
+        With its total variation distance from the raw joint, which the summary carries.
+
+    Raises
+    ------
+    PolicyError
+        As `evidence_of`; or the method is unknown, or needs what the evidence lacks.
+    """
+    attribute = _scored(summary, name)
+    evidence = evidence_of(attribute, know, masks=masks)
+    settings = Settings(seed=seed, progress=progress)
+    return reconstruct(evidence, method, settings=settings, truth=attribute.joint)
+
+
+@dataclass(frozen=True)
+class AttributeEstimate:
+    """The measure of an attribute as it is, as far as its masks tell.
+
+    Attributes
+    ----------
+    estimate
+        The measure of the reconstructed joint, within the bounds.
+    lower, upper
+        Bounds that hold whatever the raw joint is, None where the measure has none.
+    masked
+        The measure of the masked attribute.
+    """
+
+    estimate: float
+    lower: float | None
+    upper: float | None
+    masked: float
+
+    @property
+    def deviation(self) -> float:
+        """Estimate of |unmasked - masked|."""
+        return abs(self.estimate - self.masked)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Least and greatest |unmasked - masked| within the bounds, None without bounds."""
+        if self.lower is None or self.upper is None:
+            return None
+        ends = abs(self.lower - self.masked), abs(self.upper - self.masked)
+        inside = self.lower <= self.masked <= self.upper
+        return (0.0 if inside else min(ends)), max(ends)
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """The predictive utility deviation of one configuration, estimated.
+
+    Attributes
+    ----------
+    configuration
+        Its name.
+    measure, information, method
+        What was estimated, from what, and how.
+    pud
+        Estimated mean over attributes of |unmasked - masked|.
+    interval
+        Least and greatest PUD that the evidence allows; None where the measure has no bounds.
+    attributes
+        The same for each attribute.
+    """
+
+    configuration: str
+    measure: str
+    information: Information
+    method: str
+    pud: float
+    interval: tuple[float, float] | None
+    attributes: dict[str, AttributeEstimate]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the estimate as JSON values."""
+        return {
+            "configuration": self.configuration,
+            "measure": self.measure,
+            "information": str(self.information),
+            "method": self.method,
+            "pud": self.pud,
+            "interval": None if self.interval is None else list(self.interval),
+            "attributes": {
+                name: {
+                    "estimate": a.estimate,
+                    "lower": a.lower,
+                    "upper": a.upper,
+                    "masked": a.masked,
+                    "deviation": a.deviation,
+                }
+                for name, a in self.attributes.items()
+            },
+        }
+
+
+def estimate_pud(
+    summary: Summary,
+    configurations: Sequence[Configuration],
+    *,
+    measure: str = "mi",
+    know: Information | str = Information.HISTOGRAM,
+    method: str = DEFAULT_METHOD,
+    progress: Progress = SILENT,
+) -> tuple[Estimate, ...]:
+    """Estimate the absolute PUD of configurations under an information setting.
+
+    The raw joint of each attribute is reconstructed once, from all of its candidates, and serves
+    every configuration. Ranking needs none of this (theory.md, Theorem 2).
+
+    Parameters
+    ----------
+    summary
+        The aggregates.
+    configurations
+        What is estimated.
+    measure
+        A measure of single attributes.
+    know, method
+        As of `reconstruct_attribute`.
+    progress
+        Receives one step per attribute.
+
+    Raises
+    ------
+    PolicyError
+        The measure is one of whole configurations, or as `reconstruct_attribute`.
+    """
+    chosen, setting = MEASURES.get(measure), information(know)
+    if chosen.scope is not Scope.ATTRIBUTE:
+        raise PolicyError(
+            f"Measure {measure!r} is one of whole configurations; a deviation is per attribute.",
+            hint="For example: mi, chi2, g3.",
+        )
+    scorer = Scorer(summary)
+    raw = {}
+    with progress.step("Reconstructing attributes", len(summary.attributes)) as step:
+        for name in summary.attributes:
+            raw[name] = unmasked_measure(scorer, name, chosen, know=setting, method=method)
+            step.advance()
+    return tuple(_estimate(scorer, c, chosen, setting, method, raw) for c in configurations)
+
+
+def unmasked_measure(
+    scorer: Scorer,
+    name: str,
+    measure: Measure,
+    *,
+    know: Information | str,
+    method: str = DEFAULT_METHOD,
+    found: Reconstruction | None = None,
+) -> AttributeEstimate:
+    """Estimate the measure of an attribute as it is; `masked` is that of its finest candidate.
+
+    Parameters
+    ----------
+    scorer
+        Of the summary.
+    name
+        The attribute.
+    measure
+        A measure of single attributes.
+    know, method
+        As of `reconstruct_attribute`.
+    found
+        The reconstruction, where it is there already.
+    """
+    attribute, setting = _scored(scorer.summary, name), information(know)
+    exact = scorer.attribute(attribute, attribute.unmasked, measure)
+    if setting is Information.RAW:
+        return AttributeEstimate(exact, exact, exact, exact)
+    if _all_shown(attribute):
+        # Nothing was ever hidden: what identity shows is the raw joint.
+        return AttributeEstimate(exact, exact, exact, exact)
+    if found is None:
+        found = reconstruct_attribute(scorer.summary, name, know=setting, method=method)
+    estimate = measure(expected.contingency(found.table, measure))
+    best, limits = _bounds(scorer, attribute, measure, setting)
+    if limits is None:
+        return AttributeEstimate(estimate, None, None, best)
+    return AttributeEstimate(float(np.clip(estimate, *limits)), *limits, best)
+
+
+def information(know: Information | str) -> Information:
+    """Return the information setting called `know`; raise `PolicyError` for another name."""
+    try:
+        return Information(know)
+    except ValueError:
+        raise PolicyError.unknown(
+            "information setting", know, [str(i) for i in Information]
+        ) from None
+
+
+def _estimate(
+    scorer: Scorer,
+    configuration: Configuration,
+    measure: Measure,
+    setting: Information,
+    method: str,
+    raw: dict[str, AttributeEstimate],
+) -> Estimate:
+    choice: Choice = scorer.choose(configuration)
+    scored = scorer.score(choice, measure)
+    attributes = {
+        name: AttributeEstimate(
+            known.estimate, known.lower, known.upper, scored.attributes[name].score
+        )
+        for name, known in raw.items()
+    }
+    intervals = [a.interval for a in attributes.values()]
+    known_intervals = [i for i in intervals if i is not None]
+    interval = None
+    if len(known_intervals) == len(intervals):
+        low, high = np.mean(known_intervals, axis=0)
+        interval = float(low), float(high)
+    pud = float(np.mean([a.deviation for a in attributes.values()]))
+    return Estimate(configuration.name, measure.name, setting, method, pud, interval, attributes)
+
+
+def _bounds(
+    scorer: Scorer, attribute: AttributeSummary, measure: Measure, setting: Information
+) -> tuple[float, tuple[float, float] | None]:
+    """Return the finest candidate's measure, and bounds of the measure of the raw attribute."""
+    sign = measure.direction.sign
+    seen = [
+        scorer.attribute(attribute, candidate, measure)
+        for candidate in attribute.candidates
+        if (candidate.noise is None and candidate.size < len(attribute.values))
+        or (candidate.noise is not None and measure.name in _PROCESSED)
+    ]
+    best = sign * max((sign * value for value in seen), default=-math.inf)
+    limit = _limit(attribute, measure, setting)
+    if not seen:
+        return math.nan, None
+    if not measure.monotone or limit is None:
+        return best, None
+    if measure.direction is Direction.LOWER:
+        return best, (limit, best)
+    return best, (best, max(best, limit))
+
+
+def _limit(attribute: AttributeSummary, measure: Measure, setting: Information) -> float | None:
+    """Return the best value that a measure can take on any joint with the known margins."""
+    classes = attribute.joint.sum(axis=0)
+    rows = float(classes.sum())
+    most = min(int(np.count_nonzero(classes)), len(attribute.values)) - 1
+    if measure.name == "mi":
+        known = (
+            [classes] if setting is Information.NOTHING else [classes, attribute.joint.sum(axis=1)]
+        )
+        return min(_entropy(counts) for counts in known)
+    limits = {"chi2": rows * most, "phi2": float(most), "g1": 0.0, "g2": 0.0, "g3": 0.0}
+    return limits.get(measure.name)
+
+
+def _entropy(counts: npt.NDArray[Any]) -> float:
+    shares = counts[counts > 0] / counts.sum()
+    return float(-(shares * np.log2(shares)).sum())
+
+
+def _chosen(attribute: AttributeSummary, masks: Iterable[str] | None) -> Sequence[Candidate]:
+    if masks is None:
+        return attribute.candidates
+    by_name = {str(c.declared): c for c in attribute.candidates}
+    short = {c.declared.name: c for c in attribute.candidates}
+    found = []
+    for mask in masks:
+        candidate = by_name.get(mask) or short.get(mask)
+        if candidate is None:
+            raise PolicyError.unknown(f"candidate mask of {attribute.name!r}:", mask, by_name)
+        found.append(candidate)
+    return found
+
+
+def _scored(summary: Summary, name: str) -> AttributeSummary:
+    if name not in summary.attributes:
+        raise PolicyError.unknown("attribute", name, summary.attributes)
+    return summary.attributes[name]
+
+
+def _all_shown(attribute: AttributeSummary) -> bool:
+    return all(c.noise is None and c.size == len(attribute.values) for c in attribute.candidates)
+
+
+def _joint(attribute: AttributeSummary, candidate: Candidate) -> Floats:
+    return group_rows(attribute.joint, candidate.groups, candidate.size).astype(np.float64)
+
+
+def _noisy(attribute: AttributeSummary, candidate: Candidate) -> NoisyJoint:
+    joint = expected_reports(attribute, candidate, attribute.joint)
+    if candidate.noise is None or len(joint) * len(attribute.values) > _MOST_CELLS:
+        raise DataError(
+            f"Mask {str(candidate.declared)!r} of {attribute.name!r} has {len(joint):,} reports for "
+            f"{len(attribute.values):,} values: too many for a reconstruction.",
+            hint="Give the mask a coarser resolution.",
+        )
+    return NoisyJoint(str(candidate.declared), candidate.noise.channel(attribute.data), joint)

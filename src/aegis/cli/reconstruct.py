@@ -1,0 +1,270 @@
+"""`aegis reconstruct`: what masks let others infer of an attribute and the label."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from aegis.cli.files import HTML, check_outputs, open_subject, written, written_dict
+from aegis.cli.heat_map import HeatMap
+from aegis.cli.options import Force, Format, FormatOption, Quiet, Seed, TableOrBundle
+from aegis.cli.output import Output
+from aegis.cli.progress import reporting
+from aegis.errors import PolicyError
+from aegis.progress import Progress
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from aegis.advisor.estimate import AttributeEstimate
+    from aegis.reconstruction import Reconstruction
+    from aegis.summary import AttributeSummary, Summary
+
+SCHEMA = 1
+"""Version of the JSON form; it changes when a field changes its meaning."""
+EXAMPLES = (
+    "aegis reconstruct table.aegis --attribute age",
+    "aegis reconstruct table.csv -p policy.yaml --attribute age --method smooth --know nothing",
+    "aegis reconstruct table.aegis --attribute age --method closed-form --mask quantiles",
+)
+SHOWN = 24
+"""Values of the table for people; the heat map shows all of them."""
+
+
+def command(
+    table: TableOrBundle,
+    attribute: Annotated[
+        str,
+        typer.Option(
+            "--attribute", "-a", metavar="NAME", help="The attribute.", show_default=False
+        ),
+    ],
+    policy: Annotated[
+        Path | None,
+        typer.Option(
+            "--policy",
+            "-p",
+            metavar="FILE",
+            help="The policy (YAML); a summary holds its masks itself.",
+            show_default=False,
+        ),
+    ] = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method",
+            metavar="NAME",
+            help="all-evidence, smooth, channel-em, closed-form, ipf or sampling.",
+        ),
+    ] = "all-evidence",
+    know: Annotated[
+        str,
+        typer.Option(
+            "--know",
+            metavar="WHAT",
+            help="What is known beside what the masks show: raw (the joint), histogram or nothing.",
+        ),
+    ] = "histogram",
+    mask: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--mask",
+            metavar="MASK",
+            help="A candidate that was seen, such as quantiles or 'bucketize(width=10)'; may be "
+            "given again. By default all.",
+            show_default=False,
+        ),
+    ] = None,
+    measure: Annotated[
+        str,
+        typer.Option(
+            "--measure", "-m", metavar="NAME", help="Measure of one attribute to compare."
+        ),
+    ] = "mi",
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            "--plot",
+            metavar="FILE",
+            help="Write the heat map (.html or .svg).",
+            show_default=False,
+        ),
+    ] = None,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+    seed: Seed = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Estimate the joint of an attribute and the label from what its masks show.
+
+    In: a table and its policy, or a summary. Out: the estimated rows by value and
+    class beside the true ones, their total variation distance (0 the same, 1
+    nothing in common), a heat map, and what the estimate says of the attribute's
+    predictive value, with bounds that hold whatever the truth is.
+    """
+    from aegis.advisor import Scorer
+    from aegis.advisor.estimate import information, reconstruct_attribute, unmasked_measure
+    from aegis.files import write_text
+    from aegis.measures import MEASURES, Scope
+
+    check_outputs([(plot, (*HTML, ".svg"))], force=force)
+    setting, chosen = information(know), MEASURES.get(measure)
+    if chosen.scope is not Scope.ATTRIBUTE:
+        raise PolicyError(
+            f"Measure {measure!r} is one of whole configurations.",
+            hint="For example: mi, chi2, g3.",
+        )
+    with reporting(quiet=quiet) as progress:
+        summary = _summary(table, policy, seed, progress)
+        found = reconstruct_attribute(
+            *(summary, attribute),
+            know=setting,
+            method=method,
+            masks=mask,
+            seed=seed,
+            progress=progress,
+        )
+        scorer = Scorer(summary)
+        own = summary.attributes[attribute]
+        bounds = unmasked_measure(
+            *(scorer, attribute, chosen), know=setting, method=method, found=found
+        )
+        true = scorer.attribute(own, own.unmasked, chosen)
+    page = Output(format, quiet)
+    if plot is not None:
+        picture = _picture(summary, own, found)
+        write_text(plot, picture.svg() if plot.suffix.lower() == ".svg" else picture.html())
+    _print(page, summary, own, found, str(setting), _Compared(measure, bounds, true), plot)
+
+
+def _summary(table: str, policy: Path | None, seed: int, progress: Progress) -> Summary:
+    from aegis.policy import load_policy
+    from aegis.summary import Summary, summarize
+
+    subject = open_subject(table)
+    if isinstance(subject, Summary):
+        return subject
+    if policy is None:
+        raise PolicyError(
+            "A table needs a policy, which names its masks.",
+            hint="Add --policy FILE, or give the table's summary (.aegis).",
+        )
+    return summarize(subject, load_policy(policy), seed=seed, progress=progress)
+
+
+def _picture(summary: Summary, attribute: AttributeSummary, found: Reconstruction) -> HeatMap:
+    return HeatMap(
+        title=f"Rows by {attribute.name} and {summary.label.column}",
+        across=attribute.name,
+        values=attribute.unmasked.labels,
+        classes=summary.label.classes,
+        estimate=found.table,
+        truth=attribute.joint.astype(float),
+    )
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """A measure of the attribute as it is: estimated, bounded and true."""
+
+    measure: str
+    bounds: AttributeEstimate
+    true: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.measure,
+            "estimate": self.bounds.estimate,
+            "lower": self.bounds.lower,
+            "upper": self.bounds.upper,
+            "finest_mask": self.bounds.masked,
+            "true": self.true,
+        }
+
+
+def _print(
+    page: Output,
+    summary: Summary,
+    attribute: AttributeSummary,
+    found: Reconstruction,
+    know: str,
+    compared: _Compared,
+    plot: Path | None,
+) -> None:
+    labels, classes = attribute.unmasked.labels, summary.label.classes
+    if page.format is Format.JSON:
+        page.json(
+            {"schema": SCHEMA, "attribute": attribute.name, "label": summary.label.column}
+            | {"know": know, "values": list(labels), "classes": list(classes)}
+            | found.to_dict()
+            | {"truth": attribute.joint.tolist(), "measure": compared.to_dict()}
+            | {"files": written_dict([plot])}
+        )
+        return
+    if page.format is Format.CSV:
+        header = ("value", *(f"{k}:{c}" for c in classes for k in ("estimate", "truth")))
+        both = np.stack([found.table, attribute.joint], axis=2).reshape(len(labels), -1)
+        page.csv(header, ([v, *row] for v, row in zip(labels, both.tolist(), strict=True)))
+        page.say(*written([plot]))
+        return
+    from aegis.cli.tables import heading, line, pairs
+
+    page.warn(found.notes)
+    page.show(pairs(_overview(attribute, found, know, compared)))
+    page.show(heading("Estimate and truth, rows"), _values(labels, classes, found, attribute))
+    if len(labels) > SHOWN:
+        page.show(
+            line(
+                f"{SHOWN} of {len(labels):,} values, the most frequent; --format csv gives all.",
+                style="dim",
+            )
+        )
+    picture = _picture(summary, attribute, found)
+    page.show(heading("Heat map, darker where a class has more rows"), line(picture.text()))
+    page.say(*written([plot]))
+
+
+def _overview(
+    attribute: AttributeSummary, found: Reconstruction, know: str, compared: _Compared
+) -> Iterator[tuple[str, str]]:
+    from aegis.cli.tables import fixed
+
+    ended = "converged" if found.converged else "did not converge"
+    yield "Attribute", f"{attribute.name}: {len(attribute.values):,} values"
+    yield "Known", {"raw": "the raw joint", "histogram": "masks and histogram"}.get(know, "masks")
+    yield "Method", f"{found.method}, {ended} after {found.iterations:,} iterations"
+    yield "Total variation distance", fixed(found.total_variation)
+    yield (
+        f"{compared.measure} of the attribute",
+        f"{fixed(compared.bounds.estimate)} estimated, {fixed(compared.true)} true",
+    )
+    if compared.bounds.lower is not None:
+        yield (
+            "Bounds whatever the truth",
+            f"{fixed(compared.bounds.lower)} to {fixed(compared.bounds.upper)}; "
+            f"the finest mask has {fixed(compared.bounds.masked)}",
+        )
+
+
+def _values(
+    labels: Sequence[str], classes: Sequence[str], found: Reconstruction, own: AttributeSummary
+) -> Table:
+    from aegis.cli.tables import Column, fixed, number, table
+
+    columns = [Column(own.name, wraps=True)]
+    columns += [number(title) for c in classes for title in (f"{c}: estimate", "truth")]
+    chosen = np.sort(np.argsort(-own.counts, kind="stable")[:SHOWN])
+    rows = []
+    for i in chosen.tolist():
+        cells = [
+            cell
+            for estimate, true in zip(found.table[i], own.joint[i], strict=True)
+            for cell in (fixed(float(estimate), 1), f"{true:,}")
+        ]
+        rows.append([labels[i], *cells])
+    return table(columns, rows)

@@ -1,0 +1,123 @@
+"""Draw what noise masks show, in this process, for a table whose other masks the engine applies.
+
+Draws depend on a seed and on the column itself: whoever has only the release, and guesses the
+seed, cannot repeat them and take the noise away. Masks with a stated epsilon are drawn by OpenDP,
+from the machine's own randomness, and never repeat.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import ibis.expr.types as ir
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from aegis.errors import InternalError
+from aegis.masks import Mask, NoiseMask, privacy_account
+from aegis.privacy import PrivacyAccount
+from aegis.sources import Source, open_table
+from aegis.sources.source import ROW_NUMBER
+from aegis.summary import masked_table
+
+TRUE = "aegis_true_"
+"""Prefix of the columns that hold true values of noised quasi-identifiers until classes are checked."""
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """A masked table with its noise drawn, held in memory.
+
+    Attributes
+    ----------
+    source
+        The table, with row numbers and the true values of noised quasi-identifiers.
+    names
+        The released columns, in order.
+    quasi
+        The columns that form the classes: true values where a quasi-identifier is noised.
+    account
+        What the noise promises; None without such a promise.
+    """
+
+    source: Source
+    names: tuple[str, ...]
+    quasi: tuple[str, ...]
+    account: PrivacyAccount | None
+
+    @property
+    def noised_quasi_identifiers(self) -> tuple[str, ...]:
+        """The quasi-identifiers that show noise."""
+        return tuple(name.removeprefix(TRUE) for name in self.quasi if name.startswith(TRUE))
+
+    def released(self, table: ir.Table) -> ir.Table:
+        """Return a table without the true values."""
+        return table.select(*self.names)
+
+
+def noise_of(masks: Mapping[str, Mask | None]) -> dict[str, NoiseMask]:
+    """Return the noise masks among all masks."""
+    return {name: mask for name, mask in masks.items() if isinstance(mask, NoiseMask)}
+
+
+def draw(
+    source: Source, masks: Mapping[str, Mask | None], quasi: tuple[str, ...], *, seed: int
+) -> Drawn:
+    """Mask a table and draw its noise; all of its released columns are then in memory.
+
+    Parameters
+    ----------
+    source
+        The table.
+    masks
+        Per released column its fitted mask, None where it is shown as it is.
+    quasi
+        The quasi-identifiers. Classes are formed by their true values: noise hides nobody's class
+        from someone who can take it away, so it never helps to meet a rule.
+    seed
+        Seed of the draws.
+    """
+    noise = noise_of(masks)
+    hidden = {TRUE + name: name for name in quasi if name in noise}
+    for name in hidden:
+        if name in source.columns:
+            raise InternalError(f"A column of the table is called {name!r}.")
+    plain = {name: None if name in noise else mask for name, mask in masks.items()}
+    table = masked_table(source, plain, numbered=True)
+    names = tuple(name for name in table.columns if name != ROW_NUMBER)
+    table = table.mutate(**{true: table[name] for true, name in hidden.items()})
+    found = source.collect(table.order_by(ROW_NUMBER))
+    nulls = {name: found[name].null_count for name in noise}
+    drawn = draw_columns(found, noise, seed=seed)
+    return Drawn(
+        open_table(drawn),
+        names,
+        tuple(TRUE + name if TRUE + name in hidden else name for name in quasi),
+        privacy_account({name: masks[name] for name in names}, nulls),
+    )
+
+
+def draw_columns(table: pa.Table, noise: Mapping[str, NoiseMask], *, seed: int) -> pa.Table:
+    """Return a table with what noise masks show in place of the columns that they are for."""
+    for name, mask in noise.items():
+        place = table.column_names.index(name)
+        column = pa.concat_arrays(
+            table.column(place).chunks or [table.column(place).combine_chunks()]
+        )
+        shown = mask.draw(column, _random(seed, name, column))
+        table = table.set_column(place, name, shown)
+    return table
+
+
+def _random(seed: int, name: str, column: pa.Array) -> np.random.Generator:
+    """Return the source of randomness of one column."""
+    sha = hashlib.sha256(f"{seed}\n{name}\n".encode())
+    # What lies beneath a null is not defined, nor are the unused bits of a column of booleans.
+    sha.update(pc.is_null(column).cast(pa.int8()).to_numpy(zero_copy_only=False).tobytes())
+    known = column.drop_null()
+    known = known.cast(pa.int8()) if pa.types.is_boolean(known.type) else known
+    sha.update(pa.record_batch([known], names=["c"]).serialize())
+    return np.random.default_rng(int.from_bytes(sha.digest()))
