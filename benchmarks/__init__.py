@@ -1,0 +1,1 @@
+"""Speed and memory of every step, as ratios within one run: `python -m benchmarks --help`."""

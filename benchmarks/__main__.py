@@ -1,0 +1,110 @@
+"""`python -m benchmarks`: measure, print a table, write the figures, compare with an earlier run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import aegis
+from benchmarks.measure import ROOT, Figure
+from benchmarks.tasks import TASKS, Settings
+
+
+def main() -> None:
+    """Run the tasks that are asked for."""
+    given = _arguments()
+    names = given.only.split(",") if given.only else list(TASKS)
+    unknown = [name for name in names if name not in TASKS]
+    if unknown:
+        sys.exit(f"No task {unknown[0]!r}. Tasks: {', '.join(TASKS)}.")
+    folder = Path(given.folder or tempfile.mkdtemp(prefix="aegis-bench-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    before = _read(given.baseline)
+    figures: list[Figure] = []
+    settings = Settings(folder, int(float(given.rows)))
+    started = time.time()
+    load = os.getloadavg()
+    try:
+        for name in names:
+            for figure in TASKS[name](settings):
+                figures.append(figure)
+                print(_line(figure, before), flush=True)
+    finally:
+        if given.folder is None:
+            shutil.rmtree(folder, ignore_errors=True)
+        path = _write(given.output, figures, settings, load, time.time() - started)
+        print(f"Written: {path}")
+    missed = [f for f in figures if f.met is False]
+    print(f"{len(figures)} figures, {len(missed)} of them miss their target.")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", metavar="TASK,...", help=f"tasks: {', '.join(TASKS)}")
+    parser.add_argument("--rows", default="1e7", help="rows of the large table (default 1e7)")
+    parser.add_argument("--baseline", type=Path, metavar="FILE", help="figures of an earlier run")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="where the figures go")
+    parser.add_argument(
+        "--folder", metavar="FOLDER", help="keep large tables here (default: a temporary folder)"
+    )
+    return parser.parse_args()
+
+
+def _line(figure: Figure, before: dict[str, float]) -> str:
+    target = ""
+    if figure.target is not None:
+        sign = "<=" if figure.at_most else ">="
+        target = f"{sign} {figure.target:g} {'met' if figure.met else 'MISSED'}"
+    earlier = before.get(f"{figure.task}: {figure.name}")
+    change = f" ({figure.value / earlier:.2f} of the baseline)" if earlier else ""
+    note = f"  [{figure.note}]" if figure.note else ""
+    return (
+        f"{figure.task:9} {figure.name:52} {figure.value:12,.3f} {figure.unit:4} {target}"
+        f"{change}{note}"
+    )
+
+
+def _read(path: Path | None) -> dict[str, float]:
+    if path is None:
+        return {}
+    content = json.loads(path.read_text(encoding="utf-8"))
+    return {f"{one['task']}: {one['name']}": one["value"] for one in content["figures"]}
+
+
+def _write(
+    path: Path | None,
+    figures: Sequence[Figure],
+    settings: Settings,
+    load: tuple[float, float, float],
+    seconds: float,
+) -> Path:
+    now = datetime.now(UTC)
+    target = path or ROOT / ".bench" / f"{now:%Y%m%dT%H%M%SZ}.json"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    content = {
+        "benchmark": 1,
+        "aegis": aegis.__version__,
+        "created": now.isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "processors": os.cpu_count(),
+        "load_before": load,
+        "load_after": os.getloadavg(),
+        "seconds": seconds,
+        "rows": settings.rows,
+        "figures": [figure.to_dict() for figure in figures],
+    }
+    target.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    return target
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""Figures with their targets, and how they are measured."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+ADULT = ROOT / "data" / "adult.parquet"
+POLICY = ROOT / "examples" / "adult" / "policy.yaml"
+SHARED = Path(os.environ.get("AEGIS_DATA", ROOT.parent / "shared" / "data"))
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured figure.
+
+    Attributes
+    ----------
+    task, name
+        What was measured, and which figure of it.
+    value, unit
+        The figure.
+    target
+        What it must reach, or None.
+    at_most
+        Whether the target is an upper bound; else it is a lower one.
+    note
+        How to read it.
+    """
+
+    task: str
+    name: str
+    value: float
+    unit: str
+    target: float | None = None
+    at_most: bool = True
+    note: str = ""
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the target is reached; None without one."""
+        if self.target is None:
+            return None
+        return self.value <= self.target if self.at_most else self.value >= self.target
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figure as JSON values."""
+        return {**asdict(self), "met": self.met}
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one step in a process of its own took.
+
+    Attributes
+    ----------
+    seconds, cpu
+        Wall and processor time of the work itself, imports left out.
+    process
+        Wall time of the whole process.
+    peak
+        Peak resident memory of the process, in MB.
+    result
+        What the step returned.
+    """
+
+    seconds: float
+    cpu: float
+    process: float
+    peak: float
+    result: Mapping[str, Any]
+
+
+def step(name: str, **options: Any) -> Step:
+    """Run a function of `benchmarks.steps` in a process of its own."""
+    words = [sys.executable, "-m", "benchmarks.steps", name, json.dumps(options, default=str)]
+    started = time.perf_counter()
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        assert process.stdout is not None
+        printed = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    whole = time.perf_counter() - started
+    if process.returncode:
+        raise RuntimeError(f"Step {name} failed with {options}.")
+    found = json.loads(printed.splitlines()[-1])
+    return Step(found["seconds"], found["cpu"], whole, usage.ru_maxrss / 1024, found["result"])
+
+
+def command(*words: object) -> tuple[float, float, float]:
+    """Run `aegis` with these words; return wall and processor time and peak memory (MB)."""
+    started = time.perf_counter()
+    program = Path(sys.executable).with_name("aegis")
+    with subprocess.Popen([program, *map(str, words)], stdout=subprocess.DEVNULL) as process:
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"aegis {' '.join(map(str, words))} ended with {process.returncode}.")
+    wall = time.perf_counter() - started
+    return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def timed(work: Callable[[], Any], repeat: int = 1) -> tuple[float, float]:
+    """Return the median wall time and the least processor time of `repeat` runs, in seconds."""
+    walls, cpus = [], []
+    for _ in range(repeat):
+        wall, cpu = time.perf_counter(), time.process_time()
+        work()
+        walls.append(time.perf_counter() - wall)
+        cpus.append(time.process_time() - cpu)
+    return statistics.median(walls), min(cpus)

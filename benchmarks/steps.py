@@ -1,0 +1,199 @@
+"""Steps that are measured in processes of their own: `python -m benchmarks.steps NAME JSON`.
+
+A step prepares what is not measured and returns the work that is.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.measure import POLICY
+
+Work = Callable[[], dict[str, Any]]
+
+
+def summarize(table: str, *, exact: bool = False) -> Work:
+    """Summarise."""
+    import aegis
+
+    policy = aegis.load_policy(POLICY)
+
+    def work() -> dict[str, Any]:
+        summary = aegis.summarize(table, policy, exact=exact)
+        return {"rows": summary.rows, **{k: float(v) for k, v in summary.timings.items()}}
+
+    return work
+
+
+def advise(table: str, *, configurations: int = 50) -> Work:
+    """Rank generated configurations, from the table."""
+    import aegis
+
+    policy = aegis.load_policy(POLICY)
+
+    def work() -> dict[str, Any]:
+        advice = aegis.advise(table, policy, generate_count=configurations, seed=1)
+        return {k: float(v) for k, v in advice.timings.items()}
+
+    return work
+
+
+def advise_from_summary(table: str, *, configurations: int = 50) -> Work:
+    """Rank generated configurations, from a summary that is at hand."""
+    import aegis
+
+    policy = aegis.load_policy(POLICY)
+    summary = aegis.summarize(table, policy)
+
+    def work() -> dict[str, Any]:
+        aegis.advise(summary, policy, generate_count=configurations, seed=1)
+        return {}
+
+    return work
+
+
+def group_bys(table: str) -> Work:
+    """Run the plain GROUP BY attribute, label of every attribute."""
+    import duckdb
+
+    connection = duckdb.connect()
+    names = [c for c in connection.sql(f"FROM '{table}'").columns if c != "income"]
+
+    def work() -> dict[str, Any]:
+        for name in names:
+            connection.sql(
+                f"SELECT \"{name}\", income, count(*) FROM '{table}' GROUP BY ALL"
+            ).to_arrow_table()
+        return {"queries": len(names)}
+
+    return work
+
+
+def scan_floor(table: str) -> Work:
+    """Hash every column once."""
+    import duckdb
+
+    connection = duckdb.connect()
+    names = connection.sql(f"FROM '{table}'").columns
+    hashes = " + ".join(f'(hash("{name}") & 255)' for name in names)
+
+    def work() -> dict[str, Any]:
+        connection.sql(f"SELECT sum({hashes}) FROM '{table}'").fetchall()
+        return {}
+
+    return work
+
+
+def group_by_quasi(table: str) -> Work:
+    """Run the plain GROUP BY of the quasi-identifiers."""
+    import duckdb
+
+    import aegis
+
+    policy = aegis.load_policy(POLICY)
+    names = ", ".join(f'"{a.name}"' for a in policy.quasi_identifiers)
+    connection = duckdb.connect()
+
+    def work() -> dict[str, Any]:
+        query = f"SELECT {names}, count(*) FROM '{table}' GROUP BY ALL"
+        return {"classes": connection.sql(query).to_arrow_table().num_rows}
+
+    return work
+
+
+def audit(table: str) -> Work:
+    """Audit."""
+    import aegis
+
+    policy = aegis.load_policy(POLICY)
+    names = [a.name for a in policy.quasi_identifiers]
+
+    def work() -> dict[str, Any]:
+        return {"k": aegis.audit(table, quasi_identifiers=names).report.k}
+
+    return work
+
+
+def apply(table: str, *, output: str, k: int = 5) -> Work:
+    """Release the best of ten generated configurations."""
+    import yaml
+
+    import aegis
+
+    rules = yaml.safe_load(POLICY.read_text(encoding="utf-8"))
+    policy = aegis.load_policy(rules | {"privacy": {"k": k, "suppression": 0.5}})
+    advice = aegis.advise(table, policy, generate_count=10, seed=1)
+    best = advice.best
+    assert best is not None
+
+    def work() -> dict[str, Any]:
+        release = aegis.apply(table, policy, best.configuration, output=output, force=True)
+        return {"rows": release.released_rows, "suppressed": release.suppressed_rows} | {
+            key: float(value) for key, value in release.timings.items()
+        }
+
+    return work
+
+
+def copy(table: str, *, output: str, released: str) -> Work:
+    """Copy the columns of a release, unmasked, into the same format."""
+    import duckdb
+
+    connection = duckdb.connect()
+    names = ", ".join(f'"{c}"' for c in connection.sql(f"FROM '{released}'").columns)
+
+    def work() -> dict[str, Any]:
+        connection.execute(
+            f"COPY (SELECT {names} FROM '{table}') TO '{output}' (FORMAT parquet, COMPRESSION zstd)"
+        )
+        return {}
+
+    return work
+
+
+def naive(table: str, *, configurations: int = 2) -> Work:
+    """Mask with pandas and cross-tabulate, configuration by configuration, attribute by attribute."""
+    import pandas as pd
+
+    frame = pd.read_parquet(table)
+    label = frame.pop("income")
+
+    def masked(column: pd.Series) -> pd.Series:
+        if pd.api.types.is_numeric_dtype(column):
+            low = (column // 10) * 10
+            return "[" + low.astype(str) + ", " + (low + 10).astype(str) + "["
+        return column.str[:1]
+
+    def work() -> dict[str, Any]:
+        for _ in range(configurations):
+            for name in frame.columns:
+                pd.crosstab(masked(frame[name]), label)
+        return {"attributes": len(frame.columns)}
+
+    return work
+
+
+STEPS: dict[str, Callable[..., Work]] = {
+    one.__name__: one
+    for one in (
+        *(summarize, advise, advise_from_summary, group_bys, scan_floor, group_by_quasi),
+        *(audit, apply, copy, naive),
+    )
+}
+
+
+def main() -> None:
+    """Run one step and print what it took as JSON."""
+    work = STEPS[sys.argv[1]](**json.loads(sys.argv[2]))
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = work()
+    seconds, spent = time.perf_counter() - wall, time.process_time() - cpu
+    print(json.dumps({"seconds": seconds, "cpu": spent, "result": result}))
+
+
+if __name__ == "__main__":
+    main()

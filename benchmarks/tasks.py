@@ -1,0 +1,265 @@
+"""What is measured: one function per task, each yielding figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import ADULT, POLICY, SHARED, Figure, command, step, timed
+from benchmarks.tables import make_table
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where large tables go, and how large they are."""
+
+    folder: Path
+    rows: int
+
+
+Task = Callable[[Settings], Iterator[Figure]]
+
+
+def scores(_: Settings) -> Iterator[Figure]:
+    """Score 50 configurations of Adult under every measure, against training models on each."""
+    import numpy as np
+
+    import aegis
+    from aegis.advisor import Scorer, generate
+    from aegis.measures import MEASURES
+    from aegis.sources import open_table
+    from aegis.summary import masked_table
+
+    policy = aegis.load_policy(POLICY)
+    summary = aegis.summarize(ADULT, policy)
+    listed = generate(summary, 50, seed=1)
+
+    def score() -> None:
+        scorer = Scorer(summary)
+        for configuration in listed:
+            choice = scorer.choose(configuration)
+            for measure in MEASURES:
+                scorer.value(choice, measure)
+
+    wall, cpu = timed(score, 3)
+    yield Figure(
+        *("scores", "50 configurations, every measure", wall, "s", 0.3),
+        note=f"{cpu:.2f} s processor time",
+    )
+    source = open_table(ADULT)
+    tables = [source.collect(masked_table(source, c.masks)).to_pandas() for c in listed[:3]]
+    label = np.asarray(source.collect(source.table.select("income"))["income"].to_pylist())
+    for name, target in (("logistic regression", 50), ("random forest", 1000)):
+        spent = [timed(_training(name, table, label)) for table in tables]
+        whole, busy = (50 * sum(column) / len(spent) for column in zip(*spent, strict=True))
+        yield Figure(
+            *("scores", f"times faster than {name} on each", whole / wall, "x", target, False),
+            note=f"{whole:.1f} s for 50, from {len(spent)} of them; {busy / cpu:.0f} by processor time",
+        )
+
+
+def _training(name: str, frame: Any, label: Any) -> Callable[[], Any]:
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import train_test_split
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    model = (
+        LogisticRegression(max_iter=1000)
+        if name == "logistic regression"
+        else RandomForestClassifier(n_estimators=100, random_state=0)
+    )
+    train, _, known, _ = train_test_split(frame.astype(str), label, test_size=0.3, random_state=0)
+    pipeline = make_pipeline(OneHotEncoder(handle_unknown="ignore"), model)
+    return lambda: pipeline.fit(train, known)
+
+
+def process(settings: Settings) -> Iterator[Figure]:
+    """Advise on Adult as a whole process."""
+    runs = [command("advise", ADULT, "-p", POLICY, "--generate", 50, "--quiet") for _ in range(3)]
+    wall, cpu, _peak = min(runs)
+    yield Figure(
+        *("process", "aegis advise, Adult, 50 configurations", wall, "s", 2.5),
+        note=f"{cpu:.2f} s processor time",
+    )
+    yield Figure("process", "peak memory", max(peak for _, _, peak in runs), "MB")
+    data = SHARED / "arx_adult" / "adult.csv"
+    if not data.exists():
+        return
+    import yaml
+
+    for limit, bound in ((0.0, 2.07), (0.05, 2.8)):
+        policy = settings.folder / "arx.yaml"
+        policy.write_text(yaml.safe_dump(_arx_rules(limit, label_too=False)), encoding="utf-8")
+        words = ("advise", data, "-p", policy, "--search", "--objective", "loss", "--quiet")
+        wall, cpu, _peak = min(command(*words) for _ in range(3))
+        yield Figure(
+            *("process", f"aegis advise --search, loss, s = {limit:.0%}", wall, "s", bound),
+            note=f"{cpu:.2f} s processor time; ARX 3.9.2: 3.1 and 4.2 s",
+        )
+
+
+def audit(settings: Settings) -> Iterator[Figure]:
+    """Audit Adult, and a large table against the plain GROUP BY."""
+    import aegis
+
+    names = [a.name for a in aegis.load_policy(POLICY).quasi_identifiers]
+    aegis.audit(ADULT, quasi_identifiers=names, sensitive=["income"])
+    wall, _cpu = timed(lambda: aegis.audit(ADULT, quasi_identifiers=names, sensitive=["income"]), 3)
+    yield Figure("audit", "Adult, eight quasi-identifiers, in process", wall, "s", 1.0)
+    table = str(make_table(settings.folder, settings.rows))
+    plain, ours = _alternating("group_by_quasi", "audit", table=table)
+    yield from _ratio("audit", "audit / plain GROUP BY", ours, plain, 3.0, settings.rows)
+
+
+def scale(settings: Settings) -> Iterator[Figure]:
+    """Summarise and advise on a large table against the plain group-bys and the scan floor."""
+    table = str(make_table(settings.folder, settings.rows))
+    plain, advised = _alternating("group_bys", "advise", table=table)
+    yield from _ratio("scale", "advise / 14 plain GROUP BYs", advised, plain, 4.0, settings.rows)
+    floor, summed = _alternating("scan_floor", "summarize", table=table)
+    yield from _ratio("scale", "summarize / 14 plain GROUP BYs", summed, plain, 3.0, settings.rows)
+    yield from _ratio("scale", "summarize / scan floor", summed, floor, 12.0, settings.rows)
+    yield Figure("scale", "advise, peak memory", max(s.peak for s in advised), "MB", 4000)
+    best = min(s.seconds for s in advised)
+    yield Figure("scale", "advise, rows per second", settings.rows / best, "1/s")
+    if settings.rows <= 10_000_000:
+        small = str(make_table(settings.folder, settings.rows // 10))
+        slow = step("naive", table=small, configurations=2)
+        whole = slow.seconds * 25 * 10
+        yield Figure(
+            *("scale", "times faster than pandas and crosstab", whole / best, "x"),
+            note=f"{whole:.0f} s, from 2 configurations on a tenth of the rows",
+        )
+
+
+def release(settings: Settings) -> Iterator[Figure]:
+    """Apply to a large table against a copy of the same columns."""
+    table = str(make_table(settings.folder, settings.rows))
+    output, copied = settings.folder / "masked.parquet", settings.folder / "copied.parquet"
+    for k, name in ((5, "nothing suppressed"), (settings.rows // 5000, "classes suppressed")):
+        ours = [step("apply", table=table, output=output, k=k) for _ in range(2)]
+        theirs = [step("copy", table=table, output=copied, released=output) for _ in range(2)]
+        speed = min(s.seconds for s in theirs) / min(s.seconds for s in ours)
+        cpu = min(s.cpu for s in theirs) / min(s.cpu for s in ours)
+        yield Figure(
+            *("release", f"speed / copy, {name}", speed, "x", 0.5, False),
+            note=f"{cpu:.2f} by processor time; {ours[0].result['suppressed']:,} rows suppressed",
+        )
+        yield Figure("release", f"peak memory, {name}", max(s.peak for s in ours), "MB")
+
+
+def search(_: Settings) -> Iterator[Figure]:
+    """Search the lattice of ARX's Adult file, and all 14 attributes of Adult."""
+    import aegis
+    from aegis.advisor import prepare
+
+    if not (SHARED / "arx_adult").is_dir():
+        print(f"search: skipped, no data at {SHARED}")
+        return
+    for limit, bound in ((0.0, 0.042), (0.02, 0.206), (0.05, 0.3255)):
+        policy, table = arx_policy(limit)
+        prepared = prepare(table, policy)
+
+        def run(
+            policy: Any = policy, prepared: Any = prepared, objective: str = "nu-entropy"
+        ) -> Any:
+            return aegis.search(prepared, policy, objective=objective, top=1, explain_best=False)
+
+        advice = run()
+        assert advice.optimal
+        _wall, cpu = timed(run, 5)
+        yield Figure(
+            *("search", f"ARX lattice, s = {limit:.0%}, processor time", cpu, "s", bound),
+            note="ARX 3.9.2: 21, 412, 651 ms",
+        )
+        wall, _cpu = timed(lambda run=run: run(objective="pillai"), 2)
+        yield Figure("search", f"Pillai on that lattice, s = {limit:.0%}", wall, "s", 1.0)
+
+
+def arx_policy(limit: float) -> tuple[Any, str]:
+    """Return the policy of ARX's Adult problem with nine quasi-identifiers, and its table."""
+    import aegis
+
+    policy = aegis.load_policy(_arx_rules(limit, label_too=True))
+    return policy, str(SHARED / "arx_adult" / "adult.csv")
+
+
+def _arx_rules(limit: float, *, label_too: bool) -> dict[str, Any]:
+    folder = SHARED / "arx_adult"
+    names = ["sex", "age", "race", "marital-status", "education", "native-country"]
+    names += ["workclass", "occupation", *(["salary-class"] if label_too else [])]
+    attributes = {
+        name: {
+            "role": "quasi-identifier",
+            "hierarchy": str(folder / f"adult_hierarchy_{name}.csv"),
+        }
+        for name in names
+    }
+    return {
+        "version": 1,
+        "label": "salary-class",
+        "privacy": {"k": 5, "suppression": limit},
+        "attributes": attributes,
+    }
+
+
+def growth(settings: Settings) -> Iterator[Figure]:
+    """How time grows with rows, attributes and configurations."""
+    import aegis
+    from aegis.summary import summarize
+
+    sizes = [10**e for e in range(4, 9) if 10**e <= settings.rows]
+    from_summary = {}
+    for rows in sizes:
+        table = str(make_table(settings.folder, rows))
+        found = step("summarize", table=table)
+        yield Figure("growth", f"summarize, {rows:.0e} rows", found.seconds, "s")
+        yield Figure("growth", f"summarize, {rows:.0e} rows, peak memory", found.peak, "MB")
+        again = [step("advise_from_summary", table=table) for _ in range(2)]
+        from_summary[rows] = min(s.cpu for s in again)
+        yield Figure(
+            "growth", f"advise from a summary of {rows:.0e} rows, CPU", from_summary[rows], "s"
+        )
+    if 100_000 in from_summary:
+        ratio = from_summary[sizes[-1]] / from_summary[100_000]
+        yield Figure(
+            "growth", f"advise from a summary, {sizes[-1]:.0e} rows / 1e+05 rows", ratio, "x", 1.2
+        )
+    policy = aegis.load_policy(POLICY)
+    summary = summarize(ADULT, policy)
+    for count in (10, 50, 250):
+        wall, _cpu = timed(
+            lambda count=count: aegis.advise(summary, policy, generate_count=count, seed=1)
+        )
+        yield Figure("growth", f"advise, {count} configurations", wall, "s")
+
+
+def _alternating(one: str, two: str, **options: Any) -> tuple[list[Any], list[Any]]:
+    """Run two steps in turns, so that both see the same load."""
+    ones, twos = [], []
+    for _ in range(3):
+        ones.append(step(one, **options))
+        twos.append(step(two, **options))
+    return ones, twos
+
+
+def _ratio(
+    task: str, name: str, ours: list[Any], theirs: list[Any], target: float, rows: int
+) -> Iterator[Figure]:
+    """Yield the ratio of the best wall times, with that of processor times as a note."""
+    mine, other = min(s.seconds for s in ours), min(s.seconds for s in theirs)
+    cpu = min(s.cpu for s in ours) / min(s.cpu for s in theirs)
+    yield Figure(
+        *(task, f"{name}, {rows:.0e} rows", mine / other, "x", target),
+        note=f"{mine:.2f} s / {other:.2f} s; {cpu:.2f} by processor time",
+    )
+
+
+TASKS: dict[str, Task] = {
+    one.__name__: one for one in (scores, process, audit, scale, release, search, growth)
+}
+"""Every task by the name that `--only` takes."""
