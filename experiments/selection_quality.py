@@ -71,7 +71,7 @@ SETS = {
         2,
         ("serial", "user_id"),
     ),
-    "IN": DataSet(lambda: str(ADULT), "income", "accuracy", 2),
+    "IN": DataSet(lambda: str(ADULT), "income", "accuracy", 1),
 }
 
 
