@@ -139,7 +139,7 @@ def test_score_after_suppression(table: pa.Table, label_masks: Any) -> None:
             plan = PrivacyPlan(own, given.privacy)
             after = AfterSuppression(plan, MEASURES.get("pillai"), open_table(table), given)
             from_bundle = AfterSuppression(plan, MEASURES.get("pillai"))
-            for configuration in generate(own, 5, seed=2):
+            for configuration in generate(own, 3, seed=2):
                 choice = {
                     a.name: a.candidate(configuration.masks[a.name]) for a in own.all_attributes
                 }

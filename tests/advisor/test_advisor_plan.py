@@ -51,9 +51,9 @@ def compare(given_rows: list[Row], policy: Policy, stride: int) -> None:
 
 
 @given(rows)
-@settings(max_examples=4, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=3, phases=[Phase.explicit, Phase.generate])
 def test_every_model_on_generated_tables(given_rows: list[Row]) -> None:
-    compare(given_rows, policy_of(), stride=4)
+    compare(given_rows, policy_of(), stride=6)
 
 
 def test_every_model_with_masks_of_label_and_protected_attribute() -> None:

@@ -147,8 +147,10 @@ def shared(variant: str, objective: str) -> Searcher:
     return fresh(variant, objective, PrivacyRule())
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("objective", ["pillai", "mi-corrected", "discernibility"])
+EVERYWHERE = [(v, o) for v in VARIANTS for o in ("mi-corrected", "discernibility")]
+
+
+@pytest.mark.parametrize(("variant", "objective"), [("plain", "pillai"), *EVERYWHERE])
 def test_every_rule(variant: str, objective: str) -> None:
     for rule in rules():
         assert_best(shared(variant, objective), variant, rule, top=3)
@@ -156,8 +158,8 @@ def test_every_rule(variant: str, objective: str) -> None:
 
 @pytest.mark.parametrize("objective", objective_names())
 def test_every_objective(objective: str) -> None:
-    for variant in VARIANTS:
-        for rule in (rule_of(RULES[0], 0.12), rule_of(RULES[5], 0.12), rule_of(RULES[-1], 0)):
+    for variant in ("plain", "label with masks"):
+        for rule in (rule_of(RULES[0], 0.12), rule_of(RULES[-1], 0)):
             assert_best(shared(variant, objective), variant, rule, top=4)
 
 
@@ -172,7 +174,7 @@ def test_other_tables(seed: int) -> None:
     scorer = Scorer(summary)
     for name in ("pillai", "g3"):
         measure = MEASURES.get(name)
-        for rule in (rule_of({"k": 2}, 0), rule_of({"k": 4}, 0.1), rule_of(RULES[7], 0)):
+        for rule in (rule_of({"k": 4}, 0.1), rule_of(RULES[7], 0)):
             plan = PrivacyPlan(summary, rule)
             values = [
                 measure.direction.sign * scorer.value(choice, measure)
@@ -239,7 +241,7 @@ def test_narrowing_strikes_only_what_is_inadmissible(variant: str) -> None:
                     assert all(x & y for x, y in zip(leaf, narrowed, strict=True)), str(rule)
 
 
-@pytest.mark.parametrize("objective", ["pillai", "nu-entropy", "discernibility", "cmim"])
+@pytest.mark.parametrize("objective", ["pillai", "discernibility"])
 def test_in_the_engine_as_in_memory(monkeypatch: pytest.MonkeyPatch, objective: str) -> None:
     table, whole = prepared("protected attribute with masks")
     policy = policy_of(ill_masks=MASKED_ILL)
@@ -445,7 +447,7 @@ def test_many_candidates_of_one_attribute() -> None:
             "attributes": {
                 "v": {
                     "role": "quasi-identifier",
-                    "masks": ["suppress", *({"bucketize": {"width": w}} for w in range(1, 301))],
+                    "masks": ["suppress", *({"bucketize": {"width": w}} for w in range(1, 201))],
                 },
                 "w": {"role": "quasi-identifier", "masks": ["identity", "suppress"]},
             },
