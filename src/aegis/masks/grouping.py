@@ -22,6 +22,7 @@ from aegis.errors import InternalError
 from aegis.masks.base import Kind, Mask, ValueCounts
 from aegis.masks.mapping import text_of
 from aegis.sources import embedded
+from aegis.sources.source import fetch
 
 NULL_LABEL = "null"
 Codes = npt.NDArray[np.integer[Any]]
@@ -119,7 +120,7 @@ def _masked(
     query = table.select(
         "row", **{f"mask_{i}": mask.told_apart(column) for i, mask in enumerate(masks)}
     )
-    result = connection.to_pyarrow(query)
+    result = fetch(connection, query)
     returned = result.column("row").to_numpy()
     if not np.array_equal(returned, rows):
         result = result.take(pc.sort_indices(result.column("row")))

@@ -102,15 +102,12 @@ class Source:
     def collect(self, expression: ir.Table) -> pa.Table:
         """Run a query and return its result; engine failures become `EngineError`."""
         with engine_errors(self.origin):
-            return self.backend.to_pyarrow(expression)
+            return fetch(self.backend, expression)
 
     def batches(self, expression: ir.Table, *, rows: int = 1 << 18) -> Iterator[pa.RecordBatch]:
         """Run a query and stream its result in batches of about `rows` rows."""
-        schema = expression.schema().to_pyarrow()
         with engine_errors(self.origin):
-            for batch in self.backend.to_pyarrow_batches(expression, chunk_size=rows):
-                # The embedded engine adds up whole numbers in 128 bits, of which Ibis knows nothing.
-                yield batch if batch.schema.equals(schema) else batch.cast(schema)
+            yield from _batches(self.backend, expression, rows)
 
     def sample(self, rows: int, *, seed: int) -> ir.Table:
         """Return about `rows` rows drawn uniformly: the same rows for the same seed.
@@ -147,6 +144,33 @@ class Source:
             for column in batch.columns:
                 sha.update(_column_bytes(column))
         return sha.hexdigest()
+
+
+def fetch(backend: Any, expression: ir.Table) -> pa.Table:
+    """Return the result of a query.
+
+    In batches, since Ibis imports pandas to return a whole result.
+    """
+    schema = expression.schema().to_pyarrow()
+    return pa.Table.from_batches(_batches(backend, expression, 1 << 20), schema)
+
+
+def _batches(backend: Any, expression: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
+    """Stream the result of a query, with the types that Ibis promises.
+
+    The embedded engine adds up whole numbers in 128 bits, and truncates dates to times.
+    """
+    schema = expression.schema().to_pyarrow()
+    for batch in backend.to_pyarrow_batches(expression, chunk_size=rows):
+        yield batch if batch.schema.equals(schema) else _conformed(batch, schema)
+
+
+def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    columns = [
+        pa.nulls(len(batch)) if pa.types.is_null(field.type) else column.cast(field.type)
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _offset(seed: int) -> int:
