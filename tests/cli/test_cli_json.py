@@ -93,6 +93,7 @@ RUNS = {
     "aegis audit": [
         ("audit", "table.csv", "--quasi-identifiers", "sex", "--sensitive", "diagnosis,price"),
         ("audit", "table.csv", "-p", "policy.yaml"),
+        ("audit", "table.csv", "-p", "noise.yaml", "-c", "noise_best.yaml"),
     ],
     "aegis apply": [
         ("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", "-o", "a.csv"),

@@ -13,7 +13,7 @@ import pytest
 from aegis.errors import NoAdmissibleConfiguration, PolicyError
 from aegis.masks import parse_mask
 from aegis.policy import Configuration, Policy, load_policy
-from aegis.release import MaskingTransformer, apply
+from aegis.release import MaskingTransformer, apply, audit
 
 GEOMETRIC = {"geometric": {"epsilon": 2, "lower": 20, "upper": 40}}
 RESPONSE = {"randomised_response": {"epsilon": 1.5, "values": ["ab", "ac", "bc"]}}
@@ -104,10 +104,13 @@ def test_a_release_states_what_its_noise_promises(tmp_path):
     assert account.epsilon == 2
     assert account.exact == ("age (whether it is null)", "city", "sex", "y")
     document = json.loads(certificate.read_text())
-    assert document["differential_privacy"]["epsilon"] == 2
-    assert document["differential_privacy"]["covers_release"] is False
+    assert document["privacy"]["differential_privacy"]["epsilon"] == 2
+    assert document["privacy"]["differential_privacy"]["covers_release"] is False
     assert document["noised_quasi_identifiers"] == []
-    assert release.to_dict()["differential_privacy"] == document["differential_privacy"]
+    assert release.to_dict()["privacy"] == document["privacy"]
+    again = audit(release.path, policy=policy_of(privacy={}), configuration=release.configuration)
+    assert again.differential_privacy == account
+    assert audit(release.path, policy=policy_of()).differential_privacy is None
     assert apply(table_of(), policy_of(), masks(age=UNIFORM)).differential_privacy is None
 
 

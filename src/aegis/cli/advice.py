@@ -27,6 +27,8 @@ FIXED = (
     "smallest_class",
     "suppressed_rows",
     "violations",
+    "stderr",
+    "tied_with_best",
 )
 """Columns of the CSV before those of the attributes."""
 
@@ -66,6 +68,10 @@ def _flat(rank: int, ranked: Ranked, names: list[str]) -> list[object]:
         *(rank, ranked.name, ranked.score, ranked.kept, ranked.pud),
         *(str(ranked.admissible).lower(), ranked.smallest_class, ranked.suppressed_rows),
         "; ".join(ranked.violations),
+        *(
+            ranked.stderr,
+            None if ranked.tied_with_best is None else str(ranked.tied_with_best).lower(),
+        ),
         *(masks[name] for name in names),
         *(ranked.attributes[name].change for name in names),
     ]
@@ -116,7 +122,7 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
         columns,
         (
             (
-                *(str(i + 1), r.name, fixed(r.score), percent(r.kept), fixed(r.pud)),
+                *(str(i + 1), r.name, _score(r, first=i == 0), percent(r.kept), fixed(r.pud)),
                 *(f"{r.smallest_class:,}", share(r.suppressed_rows, rows), _verdict(r)),
             )
             for i, r in enumerate(shown)
@@ -128,9 +134,31 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
         yield pairs((r.name, "; ".join(r.violations)) for r in failing)
     yield line(
         f"\nscore: {advice.measure} (unmasked {fixed(advice.unmasked)}). kept: percent of the unmasked utility.\n"
-        "PUD: mean change per attribute. k: smallest class once rows are suppressed.",
+        "PUD: mean change per attribute. k: smallest class once rows are suppressed."
+        + _certainty(advice),
         style="dim",
     )
+
+
+def _score(ranked: Ranked, *, first: bool) -> str:
+    """Return the score, marked where it cannot be told from the best one's."""
+    from aegis.cli.tables import fixed
+
+    if ranked.tied_with_best is None:
+        return fixed(ranked.score)
+    return fixed(ranked.score) + (" ~" if ranked.tied_with_best and not first else "  ")
+
+
+def _certainty(advice: Advice) -> str:
+    """Say how sure the first score is, and what the mark beside others means."""
+    from aegis.cli.tables import fixed
+
+    first = advice.ranking[0] if advice.ranking else None
+    if first is None or first.stderr is None:
+        return ""
+    tied = any(r.tied_with_best for r in advice.ranking[1:])
+    mark = "; ~: cannot be told from the best, by chance in the rows" if tied else ""
+    return f"\nstandard error of the first score: {fixed(first.stderr)}{mark}."
 
 
 def _verdict(ranked: Ranked) -> Text:

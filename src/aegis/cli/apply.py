@@ -175,6 +175,15 @@ def _facts(release: Release) -> list[tuple[str, str]]:
     ]
     if release.dropped:
         found.append(("columns left out", ", ".join(release.dropped)))
+    if release.noised_quasi_identifiers:
+        noised = ", ".join(release.noised_quasi_identifiers)
+        found.append(
+            ("quasi-identifiers with noise", f"{noised}: the rule was held to true values")
+        )
+    if release.differential_privacy is not None:
+        account = release.differential_privacy
+        exact = "" if account.covers_release else f"; not covered: {', '.join(account.exact)}"
+        found.append(("differential privacy", f"epsilon {account.epsilon:g}{exact}"))
     utility = release.utility
     if utility is not None:
         found.append(

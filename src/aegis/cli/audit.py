@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
+from aegis.cli.apply import choose
 from aegis.cli.audit_page import print_audit
 from aegis.cli.files import open_subject, shown
 from aegis.cli.options import Format, FormatOption, MemoryLimit, Quiet, Table, TableName
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
-from aegis.errors import NoAdmissibleConfiguration
+from aegis.errors import NoAdmissibleConfiguration, PolicyError
 
 EXAMPLES = (
     "aegis audit table.csv --quasi-identifiers age,sex,zip --sensitive diagnosis",
@@ -51,6 +52,17 @@ def command(
             show_default=False,
         ),
     ] = None,
+    configuration: Annotated[
+        Path | None,
+        typer.Option(
+            "--configuration",
+            "-c",
+            metavar="FILE",
+            help="The masks that the table was made with (YAML): its noise is accounted for. "
+            "Needs --policy.",
+            show_default=False,
+        ),
+    ] = None,
     k: Annotated[
         int | None,
         typer.Option(
@@ -71,11 +83,18 @@ def command(
     sizes, every privacy model, the risk of re-identification; with a rule also
     whether the table meets it as it stands. Exit code 1 when it does not.
     """
-    from aegis.policy import load_policy
+    from aegis.policy import load_configurations, load_policy
     from aegis.privacy import PrivacyRule
     from aegis.release import audit
 
     rules = None if policy is None else load_policy(policy)
+    masks = None
+    if configuration is not None:
+        if rules is None:
+            raise PolicyError(
+                "A configuration needs the policy that it belongs to.", hint="Add --policy FILE."
+            )
+        masks = choose(load_configurations(configuration, rules), None, configuration)
     with reporting(quiet=quiet) as progress:
         found = audit(
             open_subject(table, name=table_name, memory_limit=memory_limit),
@@ -83,6 +102,7 @@ def command(
             sensitive=_names(sensitive),
             policy=rules,
             rule=None if k is None else PrivacyRule.parse({"k": k}),
+            configuration=masks,
             progress=progress,
         )
     print_audit(Output(format, quiet), found, shown(table))

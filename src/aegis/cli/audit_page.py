@@ -41,8 +41,16 @@ def _head(found: Audit, origin: str) -> Iterator[RenderableType]:
             ("Table", f"{origin}: {found.report.rows:,} rows"),
             ("Quasi-identifiers", ", ".join(found.quasi_identifiers) or "none"),
             ("Sensitive", ", ".join(found.sensitive) or "none"),
+            *_promised(found),
         )
     )
+
+
+def _promised(found: Audit) -> Iterator[tuple[str, str]]:
+    account = found.differential_privacy
+    if account is not None:
+        exact = "" if account.covers_release else f"; not covered: {', '.join(account.exact)}"
+        yield "Differential privacy", f"epsilon {account.epsilon:g}{exact}"
 
 
 def _identity(report: PrivacyReport) -> Iterator[RenderableType]:

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from aegis.cli.files import HTML, check_outputs, open_subject, written, written_dict
-from aegis.cli.heat_map import HeatMap
 from aegis.cli.options import Force, Format, FormatOption, Quiet, Seed, TableOrBundle
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from aegis.advisor.estimate import AttributeEstimate
+    from aegis.cli.heat_map import HeatMap
     from aegis.reconstruction import Reconstruction
     from aegis.summary import AttributeSummary, Summary
 
@@ -158,6 +157,8 @@ def _summary(table: str, policy: Path | None, seed: int, progress: Progress) -> 
 
 
 def _picture(summary: Summary, attribute: AttributeSummary, found: Reconstruction) -> HeatMap:
+    from aegis.cli.heat_map import HeatMap
+
     return HeatMap(
         title=f"Rows by {attribute.name} and {summary.label.column}",
         across=attribute.name,
@@ -208,8 +209,14 @@ def _print(
         return
     if page.format is Format.CSV:
         header = ("value", *(f"{k}:{c}" for c in classes for k in ("estimate", "truth")))
-        both = np.stack([found.table, attribute.joint], axis=2).reshape(len(labels), -1)
-        page.csv(header, ([v, *row] for v, row in zip(labels, both.tolist(), strict=True)))
+        both = zip(labels, found.table.tolist(), attribute.joint.tolist(), strict=True)
+        page.csv(
+            header,
+            (
+                [value, *(cell for pair in zip(estimate, true, strict=True) for cell in pair)]
+                for value, estimate, true in both
+            ),
+        )
         page.say(*written([plot]))
         return
     from aegis.cli.tables import heading, line, pairs
@@ -258,9 +265,10 @@ def _values(
 
     columns = [Column(own.name, wraps=True)]
     columns += [number(title) for c in classes for title in (f"{c}: estimate", "truth")]
-    chosen = np.sort(np.argsort(-own.counts, kind="stable")[:SHOWN])
+    rows_of = own.counts.tolist()
+    chosen = sorted(sorted(range(len(labels)), key=lambda i: -rows_of[i])[:SHOWN])
     rows = []
-    for i in chosen.tolist():
+    for i in chosen:
         cells = [
             cell
             for estimate, true in zip(found.table[i], own.joint[i], strict=True)

@@ -33,22 +33,22 @@ class Release(Released):
     noised_quasi_identifiers
         Quasi-identifiers that show noise: the rule was held against their true values, while
         `audit` measures the noisy ones as they stand.
-    differential_privacy
-        What the noise promises, summed over attributes; None without such a promise.
     """
 
     configuration: Configuration
     noised_quasi_identifiers: tuple[str, ...] = ()
-    differential_privacy: PrivacyAccount | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures of the release as JSON values."""
-        account = self.differential_privacy
         return super().to_dict() | {
             "configuration": self.configuration.spec(),
             "noised_quasi_identifiers": list(self.noised_quasi_identifiers),
-            "differential_privacy": None if account is None else account.to_dict(),
         }
+
+    @property
+    def differential_privacy(self) -> PrivacyAccount | None:
+        """What the noise promises, summed over attributes; None without such a promise."""
+        return self.audit.differential_privacy
 
 
 def apply(
@@ -211,7 +211,7 @@ class _Job:
             The output does not meet the rule although the plan did: nothing is released.
         """
         started = time.perf_counter()
-        checked = audit(output, policy=self.policy)
+        checked = audit(output, policy=self.policy, configuration=self._drawn_with())
         expected = self.source.rows - self.verdict.suppressed_rows
         refuse_unplanned(self._verifiable(output, checked), expected)
         self.timings["verify"] = time.perf_counter() - started
@@ -225,7 +225,6 @@ class _Job:
             dropped=tuple(c for c in self.source.columns if c not in self.masks),
             timings=self.timings,
             noised_quasi_identifiers=self._noised(),
-            differential_privacy=None if self.drawn is None else self.drawn.account,
             **where,
         )
 
@@ -243,17 +242,18 @@ class _Job:
         rest = [name for name in self.quasi if name not in noised]
         return audit(output, quasi_identifiers=rest, policy=self.policy, rule=PrivacyRule(criteria))
 
+    def _drawn_with(self) -> Configuration | None:
+        return None if self.drawn is None else self.configuration
+
     def _noised(self) -> tuple[str, ...]:
         return () if self.drawn is None else self.drawn.noised_quasi_identifiers
 
     def _how(self) -> dict[str, Any]:
         """Return what made the release, for the certificate."""
         masks = self.configuration.spec()
-        account = None if self.drawn is None else self.drawn.account
         return {
             "configuration": {"name": self.configuration.name, "masks": masks},
             "noised_quasi_identifiers": list(self._noised()),
-            "differential_privacy": None if account is None else account.to_dict(),
         }
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from aegis.errors import PolicyError
-from aegis.policy import Policy
-from aegis.privacy import PrivacyReport, PrivacyRule, report
+from aegis.masks import Mask, NoiseMask, privacy_account
+from aegis.policy import Configuration, Policy
+from aegis.privacy import PrivacyAccount, PrivacyReport, PrivacyRule, report
 from aegis.progress import SILENT, Progress
-from aegis.sources import open_table
+from aegis.sources import Source, open_table
 from aegis.summary import count_classes
 
 AUDIT_VERSION = 1
@@ -31,6 +32,9 @@ class Audit:
         The rule that the table was held against, or None.
     violations
         What falls short of the rule without any further suppression; empty when it is met.
+    differential_privacy
+        What the noise masks of a configuration promise, where one was given; None without such a
+        promise.
     """
 
     report: PrivacyReport
@@ -38,6 +42,7 @@ class Audit:
     sensitive: tuple[str, ...]
     rule: PrivacyRule | None = None
     violations: tuple[str, ...] = ()
+    differential_privacy: PrivacyAccount | None = None
 
     @property
     def passed(self) -> bool | None:
@@ -54,6 +59,9 @@ class Audit:
             "rule": None if self.rule is None else self.rule.to_mapping(),
             "passed": self.passed,
             "violations": list(self.violations),
+            "differential_privacy": None
+            if self.differential_privacy is None
+            else self.differential_privacy.to_dict(),
         }
 
     def __repr__(self) -> str:
@@ -73,6 +81,7 @@ def audit(
     sensitive: Sequence[str] | None = None,
     policy: Policy | None = None,
     rule: PrivacyRule | None = None,
+    configuration: Configuration | None = None,
     progress: Progress = SILENT,
 ) -> Audit:
     """Measure the privacy of a table as it stands, also one that Aegis did not make.
@@ -88,6 +97,9 @@ def audit(
     rule
         The rule to hold the table against; by default the policy's. Nothing is suppressed here:
         an audited table must meet the rule as it is.
+    configuration
+        The masks that the table was made with: its noise is accounted for. Nothing in a table
+        shows how it was drawn, so the account is as good as this statement.
     progress
         Receives one step.
 
@@ -121,4 +133,18 @@ def audit(
     violations: tuple[str, ...] = ()
     if rule is not None:
         violations = PrivacyRule(rule.criteria).check(classes).violations
-    return Audit(report(classes), tuple(quasi_identifiers), sensitive, rule, violations)
+    account = None
+    if configuration is not None:
+        masks = {name: configuration.masks.get(name) for name in source.columns}
+        account = privacy_account(masks, _nulls(source, masks))
+    return Audit(report(classes), tuple(quasi_identifiers), sensitive, rule, violations, account)
+
+
+def _nulls(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, int]:
+    """Return the rows that are null, per column with noise."""
+    noised = [name for name, mask in masks.items() if isinstance(mask, NoiseMask)]
+    if not noised:
+        return {}
+    counts = {f"n{i}": source.table[name].isnull().sum() for i, name in enumerate(noised)}
+    row = source.collect(source.table.aggregate(**counts)).to_pylist()[0]
+    return {name: int(row[f"n{i}"] or 0) for i, name in enumerate(noised)}

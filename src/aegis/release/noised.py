@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aegis.errors import InternalError
-from aegis.masks import Mask, NoiseMask, privacy_account
-from aegis.privacy import PrivacyAccount
+from aegis.masks import Mask, NoiseMask
 from aegis.sources import Source, open_table
 from aegis.sources.source import ROW_NUMBER
 from aegis.summary import masked_table
@@ -39,14 +38,11 @@ class Drawn:
         The released columns, in order.
     quasi
         The columns that form the classes: true values where a quasi-identifier is noised.
-    account
-        What the noise promises; None without such a promise.
     """
 
     source: Source
     names: tuple[str, ...]
     quasi: tuple[str, ...]
-    account: PrivacyAccount | None
 
     @property
     def noised_quasi_identifiers(self) -> tuple[str, ...]:
@@ -90,13 +86,11 @@ def draw(
     names = tuple(name for name in table.columns if name != ROW_NUMBER)
     table = table.mutate(**{true: table[name] for true, name in hidden.items()})
     found = source.collect(table.order_by(ROW_NUMBER))
-    nulls = {name: found[name].null_count for name in noise}
     drawn = draw_columns(found, noise, seed=seed)
     return Drawn(
         open_table(drawn),
         names,
         tuple(TRUE + name if TRUE + name in hidden else name for name in quasi),
-        privacy_account({name: masks[name] for name in names}, nulls),
     )
 
 

@@ -1,0 +1,120 @@
+"""`aegis reconstruct`: the table, the heat map and what goes wrong."""
+
+from __future__ import annotations
+
+import csv
+import io
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from aegis.cli.heat_map import SHADES, HeatMap
+
+
+def heat_map(values: int = 100, name: str = "<b>&") -> HeatMap:
+    random = np.random.default_rng(0)
+    truth = random.integers(0, 50, (values, 2)).astype(float)
+    return HeatMap(
+        "Rows", "age", [f"{name}{i}" for i in range(values)], ["p", "q"], truth[::-1], truth
+    )
+
+
+def test_heat_map_is_as_wide_as_told_and_escaped():
+    picture = heat_map()
+    lines = picture.text().splitlines()
+    assert len(lines) == 5
+    assert all(len(line) <= 31 + 64 for line in lines[:4])
+    assert set("".join(line[31:] for line in lines[:4])) <= set(SHADES)
+    tree = ElementTree.fromstring(picture.svg())
+    cells = [e for e in tree if e.tag.endswith("rect")]
+    assert len(cells) == 1 + 4 * 100
+    assert "<b>" not in picture.svg()
+    assert picture.svg() in picture.html()
+    assert "http" not in picture.html().replace("http://www.w3.org/2000/svg", "")
+
+
+def test_darkest_cell_is_where_a_class_has_most_rows():
+    picture = heat_map(10, "v")
+    lines = picture.text().splitlines()
+    truth = picture.truth[:, 0]
+    estimate, shown = lines[0][31:].ljust(10), lines[1][31:].ljust(10)
+    assert SHADES[-1] in shown
+    assert shown[int(truth.argmax())] == SHADES[-1]
+    assert estimate[9 - int(truth.argmax())] == SHADES[-1]
+
+
+def test_many_values_are_put_together_and_one_is_enough():
+    assert len(heat_map(1000).text().splitlines()[0]) <= 31 + 64
+    assert heat_map(1).text().count("\n") == 4
+    zero = HeatMap("t", "a", ["x"], ["p"], np.zeros((1, 1)), np.zeros((1, 1)))
+    assert "x" in zero.svg()
+
+
+def test_table_shows_estimate_and_truth(shell):
+    result = shell("reconstruct", "table.aegis", "--attribute", "age")
+    assert result.code == 0
+    for text in ("Total variation distance", "Heat map", "truth", "Bounds whatever the truth"):
+        assert text in result.out
+    assert SHADES[-1] in result.out
+
+
+def test_csv_holds_every_value(shell):
+    result = shell("reconstruct", "table.aegis", "-a", "age", "-f", "csv", "-q")
+    rows = list(csv.DictReader(io.StringIO(result.out)))
+    assert len(rows) == 48
+    assert sum(int(row["truth:high"]) + int(row["truth:low"]) for row in rows) == 240
+    assert sum(float(row["estimate:high"]) for row in rows) == pytest.approx(
+        sum(int(row["truth:high"]) for row in rows)
+    )
+
+
+def test_plots_are_written(shell, folder):
+    assert shell("reconstruct", "table.aegis", "-a", "zip", "--plot", "m.svg").code == 0
+    ElementTree.fromstring((folder / "m.svg").read_text())
+    assert shell("reconstruct", "table.aegis", "-a", "zip", "--plot", "m.html").code == 0
+    assert "<svg" in (folder / "m.html").read_text()
+    assert shell("reconstruct", "table.aegis", "-a", "zip", "--plot", "m.svg").code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("table.csv", "-a", "age"), "needs a policy"),
+        (("table.aegis", "-a", "aeg"), "Did you mean 'age'"),
+        (("table.aegis", "-a", "age", "--know", "much"), "information setting"),
+        (("table.aegis", "-a", "age", "--method", "closed-form"), "closed-form"),
+        (("table.aegis", "-a", "age", "--measure", "pillai"), "whole configurations"),
+        (("table.aegis", "-a", "age", "--plot", "m.png"), "m.png"),
+        (("table.aegis", "-a", "diagnosis"), "identity"),
+    ],
+)
+def test_bad_input_gets_one_error(shell, words, message):
+    result = shell("reconstruct", *words)
+    assert result.code == 2
+    assert message in result.err
+    assert not result.out
+
+
+def test_audit_accounts_for_the_noise_of_a_configuration(shell, folder):
+    noise = "{geometric: {epsilon: 2, lower: 18, upper: 65}}"
+    (folder / "noise.yaml").write_text(
+        f"configurations: {{n: {{age: {noise}, sex: suppress, zip: suppress}}}}\n"
+    )
+    words = ("apply", "table.csv", "-p", "policy.yaml", "-c", "noise.yaml", "-o", "n.csv")
+    applied = shell(*words)
+    assert applied.code == 0, applied.err
+    assert "epsilon 2; not covered: " in applied.out
+    assert "true values" in applied.out
+    audited = shell("audit", "n.csv", "-p", "policy.yaml", "-c", "noise.yaml")
+    assert "epsilon 2" in audited.out
+    assert shell("audit", "n.csv", "--quasi-identifiers", "age", "-c", "noise.yaml").code == 2
+
+
+def test_ranking_marks_ties(shell):
+    result = shell("advise", "table.csv", "-p", "policy.yaml")
+    assert "standard error of the first score" in result.out
+    told = shell("advise", "table.csv", "-p", "policy.yaml", "-f", "csv", "-q").out
+    rows = list(csv.DictReader(io.StringIO(told)))
+    assert rows[0]["tied_with_best"] == "true"
+    assert float(rows[0]["stderr"]) > 0
