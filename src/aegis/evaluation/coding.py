@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 from scipy import sparse
 
 from aegis.advisor import Choice
+from aegis.masks import NoiseMask
 from aegis.policy import Policy
 from aegis.privacy import ClassTable
 from aegis.sources import Source
-from aegis.summary import Summary
+from aegis.summary import AttributeSummary, Summary
 from aegis.summary.codes import code_values, encode
 from aegis.summary.frequency import combine
 
@@ -78,11 +80,17 @@ class CodedTable:
         Class of each row, shape (n,); -1 for a row without a label.
     classes
         What each class shows.
+    attributes
+        The summaries behind the codes, for masks that draw what they show.
+    seed
+        Seed of those draws.
     """
 
     codes: Mapping[str, Codes]
     label: Labels
     classes: tuple[str, ...]
+    attributes: Mapping[str, AttributeSummary] = field(default_factory=dict)
+    seed: int = 0
 
     @property
     def rows(self) -> int:
@@ -95,16 +103,32 @@ class CodedTable:
         return np.flatnonzero(self.label >= 0)
 
     def design(self, choice: Choice) -> Design:
-        """Return the features as a configuration masks them."""
+        """Return the features as a configuration masks them.
+
+        What noise masks show is drawn anew for all rows; by OpenDP differently each time.
+        """
         columns, sizes = [], []
         for name, codes in self.codes.items():
             candidate = choice[name]
-            if candidate.size > 1:
+            if candidate.noise is not None:
+                shown, size = self._drawn(name, candidate.noise)
+                columns.append(shown)
+                sizes.append(size)
+            elif candidate.size > 1:
                 columns.append(candidate.groups[codes])
                 sizes.append(candidate.size)
         if not columns:  # everything suppressed: one column that says nothing
             columns, sizes = [np.zeros(self.rows, dtype=np.int32)], [1]
         return Design(np.stack(columns, axis=1).astype(np.int32), tuple(sizes))
+
+    def _drawn(self, name: str, noise: NoiseMask) -> tuple[Codes, int]:
+        """Return what a noise mask shows for each row, as codes of what is shown, and their number."""
+        attribute = self.attributes[name]
+        key = hashlib.sha256(f"{self.seed}\n{name}\n{noise}".encode()).digest()
+        random = np.random.default_rng(int.from_bytes(key))
+        column = attribute.values.take(pa.array(self.codes[name].tolist(), pa.int32()))
+        codes, distinct = encode(noise.draw(column, random))
+        return codes.astype(np.int32), len(distinct)
 
     def released(self, choice: Choice, policy: Policy) -> npt.NDArray[np.bool_]:
         """Return which rows the release of a configuration keeps, shape (n,).
@@ -131,8 +155,11 @@ class CodedTable:
         return own.groups[label].astype(np.int64), own.labels
 
 
-def code_table(source: Source, summary: Summary, policy: Policy) -> CodedTable:
-    """Read the scored columns and the label of a table as codes of the summary's values."""
+def code_table(source: Source, summary: Summary, policy: Policy, *, seed: int = 0) -> CodedTable:
+    """Read the scored columns and the label of a table as codes of the summary's values.
+
+    `seed` is that of noise masks.
+    """
     label = source.table[policy.label.column]
     mask = summary.label.mask
     label = label if mask is None else mask.expression(label)
@@ -144,4 +171,6 @@ def code_table(source: Source, summary: Summary, policy: Policy) -> CodedTable:
         name: code_values(found[f"a{i}"].combine_chunks(), attribute.values).astype(np.int32)
         for i, (name, attribute) in enumerate(summary.attributes.items())
     }
-    return CodedTable(codes, np.where(missing, -1, classes), summary.label.classes)
+    return CodedTable(
+        codes, np.where(missing, -1, classes), summary.label.classes, summary.attributes, seed
+    )

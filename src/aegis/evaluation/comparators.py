@@ -235,7 +235,7 @@ def compare(
     choices
         The configurations by name.
     names
-        Names of comparators; all by default.
+        Names of comparators; all by default, and none where a configuration has noise.
     seed
         Seed of rounding and drawing; each configuration has its own noise.
     progress
@@ -244,8 +244,17 @@ def compare(
     Raises
     ------
     PolicyError
-        A name is unknown.
+        A name is unknown, or comparators are asked for by name where a configuration has noise.
     """
+    if any(
+        candidate.noise is not None for choice in choices.values() for candidate in choice.values()
+    ):
+        if names:
+            raise PolicyError(
+                f"Comparator {names[0]!r} is not defined for masks that draw what they show.",
+                hint="Leave the comparators out, or noise masks.",
+            )
+        return ()
     listed = [COMPARATORS.get(name) for name in (COMPARATORS.names() if names is None else names)]
     scores: dict[str, dict[str, float]] = {one.name: {} for one in listed}
     kinds = {one.name.partition(":")[0]: one.make for one in listed if one.make is not None}

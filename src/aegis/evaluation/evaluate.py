@@ -116,7 +116,7 @@ def evaluate(
         *judge(scorer, choices, progress),
         *compare(scorer, choices, comparators, seed=seed, progress=progress),
     )
-    rows = code_table(source, summary, policy)
+    rows = code_table(source, summary, policy, seed=seed)
     divided = make_splits(rows.label, count=splits, test_share=test_share, seed=seed)
     ready = time.perf_counter()
     trained = {**choices, UNMASKED: scorer.unmasked} if unmasked else choices
