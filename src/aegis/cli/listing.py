@@ -46,7 +46,7 @@ def print_list(
         columns = [Column(key, wraps=key == shown[-1]) for key in shown]
         page.show(table(columns, ([_cell(entry[key]) for key in shown] for entry in entries)))
         page.suggest(
-            line(f"\n{more} NAME explains one, with its formula or parameters.", style="dim")
+            line(f"\n{more} NAME explains one, in full.", style="dim")
         )
 
 

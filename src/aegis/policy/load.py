@@ -216,6 +216,7 @@ class _Loader:
             name: _configuration(name, masks, attributes, self.located, ("configurations", name))
             for name, masks in shape.configurations.items()
         }
+        methods = self._methods(shape.anonymizers)
         with _at(self.located, "attributes"):
             return Policy(
                 label=Label(shape.label.column, shape.label.bins),
@@ -224,7 +225,7 @@ class _Loader:
                 measure=shape.measure,
                 configurations=configurations,
                 unseen=Unseen(shape.unseen),
-                anonymizers=self._methods(shape.anonymizers),
+                anonymizers=methods,
             )
 
     def _shape(self) -> PolicyShape:
@@ -284,7 +285,8 @@ class _Loader:
         for index, entry in enumerate(entries):
             if isinstance(entry, dict) and len(entry) != 1:
                 raise PolicyError(
-                    f"{self.located.where('anonymizers', index)}: {len(entry)} methods in one entry.",
+                    f"{self.located.where('anonymizers', index)}: {len(entry)} methods in one entry "
+                    "of anonymizers.",
                     hint="Write NAME, or {NAME: {OPTION: VALUE}}.",
                 )
             method, options = (entry, {}) if isinstance(entry, str) else next(iter(entry.items()))

@@ -1,0 +1,136 @@
+"""`aegis anonymize` and record-level releases in `aegis advise`, as people meet them."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+
+import pytest
+from cli_support import plain
+
+BASE = ("anonymize", "table.csv", "-p", "policy.yaml")
+
+
+def test_release_is_written_verified_and_certified(shell, folder):
+    result = shell(*BASE, "-m", "mdav", "--k", "6", "-o", "r.csv", "--certificate", "c.json")
+    assert result.code == 0, result.err
+    with (folder / "r.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    sizes = Counter((row["age"], row["sex"], row["zip"]) for row in rows)
+    assert min(sizes.values()) >= 6
+    assert set(rows[0]) == {"age", "sex", "zip", "diagnosis", "income"}
+    paper = json.loads((folder / "c.json").read_text())
+    assert paper["anonymizer"]["claims"]["k"] == 6
+    assert paper["privacy"]["k"] == min(sizes.values())
+    assert "aegis audit r.csv --policy policy.yaml" in plain(result.out)
+
+
+def test_best_of_the_advice_can_be_made_again(shell, folder):
+    strict = (folder / "policy.yaml").read_text().replace("masks: [identity, {b", "masks: [{b")
+    strict = strict.replace("masks: [identity, suppress]", "masks: [suppress]")
+    (folder / "strict.yaml").write_text(strict)
+    words = ("advise", "table.csv", "-p", "strict.yaml", "--with", "mondrian,mdav")
+    result = shell(*words, "-o", "won.yaml", "--format", "json")
+    assert result.code == 0, result.err
+    best = json.loads(result.out)["ranking"][0]
+    assert best["method"]["method"] in ("mondrian", "mdav")
+    assert best["masks"] == {}
+    made = shell(
+        *("anonymize", "table.csv", "-p", "strict.yaml", "--recipe", "won.yaml"),
+        *("-o", "r.parquet", "--format", "json"),
+    )
+    assert made.code == 0, made.err
+    data = json.loads(made.out)
+    assert data["information_loss"] == best["method"]["information_loss"]
+    assert data["anonymizer"]["options"] == best["method"]["options"]
+    shown = shell(*words, "--top", "3")
+    assert "aegis anonymize table.csv --policy strict.yaml" not in shown.out  # nothing written yet
+    applied = shell(
+        *("apply", "table.csv", "-p", "strict.yaml", "-c", "won.yaml", "-o", "a.csv"),
+    )
+    assert applied.code == 2
+    assert "aegis anonymize" in applied.err
+    text = shell(*words, "-o", "won.yaml", "--force")
+    assert "--recipe won.yaml" in plain(text.out)
+
+
+def test_ranking_as_csv_has_a_column_for_every_attribute(shell):
+    result = shell("advise", "table.csv", "-p", "policy.yaml", "--with", "mdav", "--format", "csv")
+    assert result.code == 0, result.err
+    header, *rows = list(csv.reader(result.out.splitlines()))
+    assert {len(row) for row in rows} == {len(header)}
+    named = {row[1]: dict(zip(header, row, strict=True)) for row in rows}
+    assert any(one["mask:age"] == "mdav(k=5)" for one in named.values())
+
+
+def test_front_alone_writes_nothing(shell, folder):
+    before = sorted(folder.iterdir())
+    result = shell(*BASE, "-m", "mo-obam", "--option", "clusters=4", "--front", "-f", "json")
+    assert result.code == 0, result.err
+    points = json.loads(result.out)["front"]["points"]
+    assert {one["clusters"] for one in points} == {1, 2, 4}
+    assert any(one["efficient"] for one in points)
+    assert sorted(folder.iterdir()) == before
+
+
+def test_reports(shell, folder):
+    words = (*BASE, "-m", "mo-obam", "--option", "clusters=4", "--front", "--report", "r.html")
+    assert shell(*words).code == 0
+    page = (folder / "r.html").read_text()
+    assert "Information loss against diversity" in page
+    assert "<script" not in page
+    advice = ("advise", "table.csv", "-p", "policy.yaml", "--with", "mdav", "--report", "a.html")
+    assert shell(*advice).code == 0
+    page = (folder / "a.html").read_text()
+    assert 'id="records"' in page
+    assert "mdav" in page
+    assert shell(*advice[:4], "--report", "b.html").code == 0
+    assert 'id="records"' not in (folder / "b.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("-o", "r.csv"), 2, "No method was named"),
+        (("-m", "mdva", "-o", "r.csv"), 2, "Did you mean 'mdav'"),
+        (("-m", "mdav"), 2, "No output is named"),
+        (("-m", "mdav", "-o", "r.xls"), 2, "unknown extension"),
+        (("-m", "mdav", "-o", "table.csv"), 2, "exists"),
+        (("-m", "mdav", "-o", "r.csv", "--option", "gamma"), 2, "NAME=VALUE"),
+        (("-m", "mdav", "-o", "r.csv", "--option", "gamma=1"), 2, "Unknown option"),
+        (("-m", "v-mdav", "-o", "r.csv", "--option", "gamma=x"), 2, "a number"),
+        (("-m", "mdav", "-o", "r.csv", "--k", "241"), 2, "above the number of records"),
+        (("-m", "mo-obam", "-o", "r.csv", "--option", "clusters=99"), 2, "at most 48 clusters"),
+        (("-m", "hybrid", "-o", "r.csv", "--option", "epsilon=0"), 2, "above 0"),
+        (("-m", "mdav", "--recipe", "recipe.yaml", "-o", "r.csv"), 2, "Both --method and --recipe"),
+        (("--recipe", "recipe.yaml", "--k", "5", "-o", "r.csv"), 2, "its own options"),
+        (("--recipe", "best.yaml", "-o", "r.csv"), 2, "aegis apply"),
+        (("--recipe", "none.yaml", "-o", "r.csv"), 2, "none.yaml"),
+        (("-m", "mdav", "--front"), 2, "has no front"),
+        (("-m", "mdav", "--style", "x", "-o", "r.csv"), 2, "style"),
+        (("-m", "mdav", "--option", "k={", "-o", "r.csv"), 2, "not valid YAML"),
+        (
+            ("-m", "hybrid", "--option", "pattern-friendly=[sex]", "-o", "r.csv"),
+            1,
+            "does not meet the privacy rule",
+        ),
+    ],
+)
+def test_bad_input_is_one_error_and_writes_nothing(words, code, message, shell, folder):
+    before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+    result = shell(*BASE, *words)
+    assert result.code == code
+    assert message in plain(result.err)
+    assert result.out == ""
+    assert "Traceback" not in result.err
+    assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+
+
+def test_advise_with_bad_methods(shell):
+    base = ("advise", "table.csv", "-p", "policy.yaml")
+    assert "Did you mean 'mdav'" in shell(*base, "--with", "mdva").err
+    assert "no records" in shell("advise", "table.aegis", *base[2:], "--with", "mdav").err
+    assert "objective" in plain(
+        shell(*base, "--with", "mdav", "--search", "--objective", "nu-entropy").err
+    )
