@@ -9,13 +9,22 @@ import ibis
 import numpy as np
 import pyarrow as pa
 import pytest
-from engines_support import HOSTILE, assert_same, awkward, configuration, policy
+from engines_support import HOSTILE, assert_same, awkward, configuration, policy, rows_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 import aegis
-from aegis.errors import DataError, EngineError, PolicyError
+from aegis.cli.main import run
+from aegis.errors import (
+    DataError,
+    EngineError,
+    InternalError,
+    NoAdmissibleConfiguration,
+    PolicyError,
+)
+from aegis.policy import dump_policy
 from aegis.progress import SILENT
+from aegis.release import applying
 from aegis.sources import Source, open_table
 from aegis.summary import summarize
 from aegis.summary.pairs_in_engine import count_pairs_in_engine
@@ -113,3 +122,80 @@ def test_a_lost_connection_is_said(postgres: Any, people: Source) -> None:
 
 def test_hostile_names_survive(people: Source) -> None:
     assert HOSTILE in people.columns
+
+
+@pytest.mark.parametrize("form", ["table", "view"])
+def test_a_release_is_made_in_the_database(people: Source, form: str) -> None:
+    rules = policy(k=3, suppression=0.9)
+    chosen = configuration(rules, **{HOSTILE: 1})
+    name = f"masked_{form}"
+    release = aegis.apply(people, rules, chosen, into=name, form=form)
+    expected = aegis.apply(awkward(), rules, chosen).data
+    assert expected is not None
+    made = people.backend.table(name).to_pyarrow()
+    assert rows_of(made) == rows_of(expected)
+    assert release.into == name
+    assert release.released_rows == expected.num_rows > 0
+    with pytest.raises(PolicyError, match="exists in the database"):
+        aegis.apply(people, rules, chosen, into=name, form=form)
+    again = aegis.apply(people, rules, chosen, into=name, form=form, force=True)
+    assert again.released_rows == release.released_rows
+
+
+def test_a_release_that_fails_its_audit_is_undone(
+    people: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = policy(k=3, suppression=0.9)
+    chosen = configuration(rules)
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise InternalError("not as planned")
+
+    monkeypatch.setattr(applying, "refuse_unplanned", refuse)
+    with pytest.raises(InternalError, match="not as planned"):
+        aegis.apply(people, rules, chosen, into="undone")
+    assert "undone" not in people.backend.list_tables()
+
+
+def test_bad_places_are_refused(people: Source) -> None:
+    rules = policy(k=3, suppression=0.9)
+    chosen = configuration(rules)
+    with pytest.raises(PolicyError, match="is the input itself"):
+        aegis.apply(people, rules, chosen, into="people", force=True)
+    with pytest.raises(EngineError, match="no table of a database"):
+        aegis.apply(awkward(), rules, chosen, into="t")
+    with pytest.raises(NoAdmissibleConfiguration):
+        aegis.apply(people, policy(k=3), chosen, into="never")
+    assert "never" not in people.backend.list_tables()
+
+
+def test_the_command_works_on_a_database(
+    postgres: Any, people: Source, tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules = policy(k=3, suppression=0.9)
+    (tmp_path / "p.yaml").write_text(dump_policy(rules), encoding="utf-8")
+    best = tmp_path / "best.yaml"
+    words = [postgres.url, "--table", "people", "-p", str(tmp_path / "p.yaml")]
+    assert run(["advise", *words, "--generate", "10", "-o", str(best)]) == 0
+    assert run(["apply", *words, "-c", str(best), "--into", "by_command"]) == 0
+    assert run(["audit", postgres.url, "--table", "by_command", "-p", words[-1]]) == 0
+    assert run(["apply", *words, "-c", str(best)]) == 2
+    said = capsys.readouterr()
+    assert "by_command" in people.backend.list_tables()
+    assert "ss%2Fw" not in said.out + said.err
+    assert "pa:ss/w" not in said.out + said.err
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Ibis calls an old name of DuckDB's
+def test_a_table_of_a_duckdb_file_is_released_beside_it(tmp_path: Any) -> None:
+    connection = ibis.duckdb.connect(tmp_path / "t.db")
+    connection.create_table("people", awkward())
+    connection.disconnect()
+    rules = policy(k=3, suppression=0.9)
+    source = open_table(f"duckdb://{tmp_path}/t.db", name="people")
+    chosen = configuration(rules)
+    aegis.apply(source, rules, chosen, into="masked")
+    expected = aegis.apply(awkward(), rules, chosen).data
+    assert expected is not None
+    assert rows_of(source.backend.table("masked").to_pyarrow()) == rows_of(expected)
+    source.backend.disconnect()

@@ -59,7 +59,7 @@ def command(
         ),
     ],
     output: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             "--output",
             "-o",
@@ -67,7 +67,19 @@ def command(
             help="The masked table: .parquet, .csv, .tsv, .arrow or .feather.",
             show_default=False,
         ),
-    ],
+    ] = None,
+    into: Annotated[
+        str | None,
+        typer.Option(
+            "--into",
+            metavar="NAME",
+            help="In place of a file: the table to make in the database that holds the data.",
+            show_default=False,
+        ),
+    ] = None,
+    view: Annotated[
+        bool, typer.Option("--view", help="Make a view, which follows the table, with --into.")
+    ] = False,
     name: Annotated[
         str | None,
         typer.Option(
@@ -104,6 +116,11 @@ def command(
     from aegis.policy import load_configurations, load_policy
     from aegis.release import apply
 
+    if (output is None) == (into is None) or (view and into is None):
+        raise PolicyError(
+            "A release goes into a file or into a database.",
+            hint="Give --output FILE, or --into NAME (and --view for a view).",
+        )
     check_outputs([(output, TABLE_FORMATS), (certificate, JSON)], force=force)
     rules = load_policy(policy)
     chosen = choose(load_configurations(configuration, rules), name, configuration)
@@ -113,6 +130,8 @@ def command(
             rules,
             chosen,
             output=output,
+            into=into,
+            form="view" if view else "table",
             certificate=certificate,
             force=force,
             seed=seed,
@@ -148,12 +167,15 @@ def _print(
 
     page.show(
         line(
-            f"Released {release.released_rows:,} of {release.rows:,} rows, verified on the written file."
+            f"Released {release.released_rows:,} of {release.rows:,} rows, verified on "
+            f"{'the written file' if release.into is None else release.into}."
         )
     )
     page.show(heading("Release"), pairs(_facts(release)))
     page.show(heading("Privacy, measured on the output"), pairs(_privacy(release, rules)))
     page.say(*written(paths))
+    if release.path is None:
+        return
     page.suggest(
         *next_step(
             "see every privacy figure of the output",

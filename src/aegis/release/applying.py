@@ -17,8 +17,9 @@ from aegis.release.auditing import Audit, audit
 from aegis.release.masked import count_unseen, fit_masks, refuse_unseen, release_masks
 from aegis.release.noised import draw, noise_of
 from aegis.release.released import Released, Utility, certify, refuse_unplanned
+from aegis.release.sql import Form, create_statements
 from aegis.release.write import write_table
-from aegis.sources import Source, open_table
+from aegis.sources import Source, open_named, open_table, transaction
 from aegis.summary import check_noise, masked_table, suppress
 
 
@@ -33,16 +34,20 @@ class Release(Released):
     noised_quasi_identifiers
         Quasi-identifiers that show noise: the rule was held against their true values, while
         `audit` measures the noisy ones as they stand.
+    into
+        The table or view of the database that was made; None for a file or rows in memory.
     """
 
     configuration: Configuration
     noised_quasi_identifiers: tuple[str, ...] = ()
+    into: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures of the release as JSON values."""
         return super().to_dict() | {
             "configuration": self.configuration.spec(),
             "noised_quasi_identifiers": list(self.noised_quasi_identifiers),
+            "into": self.into,
         }
 
     @property
@@ -57,6 +62,8 @@ def apply(
     configuration: Configuration,
     *,
     output: str | Path | None = None,
+    into: str | None = None,
+    form: Form | str = Form.TABLE,
     certificate: str | Path | None = None,
     force: bool = False,
     seed: int = 0,
@@ -78,6 +85,12 @@ def apply(
         fitted to this table; the release holds the fitted configuration.
     output
         Path of the masked table: .parquet, .csv, .tsv, .arrow or .feather.
+    into
+        In place of `output`, where the table is in a database: the table or view that is made
+        there, name or schema.name, in one transaction that also holds the audit.
+    form
+        What is made there: "table", or "view" of the table, which follows its rows of tomorrow
+        and shows none when they do not meet the rule.
     certificate
         Path of the certificate (JSON).
     force
@@ -95,7 +108,8 @@ def apply(
         The table holds values that a mask does not know and the policy says `unseen: error`.
     PolicyError
         An output exists and `force` is not set, its extension names no format, or a certificate
-        is asked for without an output or under its name.
+        is asked for without an output or under its name; or the rule or a mask cannot be written
+        in the SQL that makes a table.
     """
     target = None if output is None else Path(output)
     paper = None if certificate is None else Path(certificate)
@@ -103,7 +117,13 @@ def apply(
         check_output(target, force=force)
     if paper is not None:
         _check_certificate(paper, target, force=force)
+    if into is not None and target is not None:
+        raise PolicyError(
+            f"The release is asked for in {target} and in {into}.", hint="Give one of them."
+        )
     job = _Job(open_table(table), policy, configuration, seed, progress)
+    if into is not None:
+        return job.in_database(into, form, force=force)
     release = (
         job.in_memory() if target is None else job.written(target, certified=paper is not None)
     )
@@ -183,6 +203,25 @@ class _Job:
         """Return the masked rows themselves, audited."""
         data = self.made.collect(self.kept)
         return self._release(open_table(data), data=data)
+
+    def in_database(self, into: str, form: Form | str, *, force: bool) -> Release:
+        """Make a table or view where the data is, and keep it only if its audit is as planned."""
+        if self.drawn is not None:
+            raise PolicyError(
+                "Noise is drawn here, not in the database.",
+                hint="Release into a file and load that.",
+            )
+        statements = create_statements(
+            self.source, self.policy, self.configuration, into=into, form=form, force=force
+        )
+        started = time.perf_counter()
+        with transaction(self.source) as run:
+            with self.progress.step(f"Making {into}"):
+                for statement in statements:
+                    run(statement)
+            self.timings["write"] = time.perf_counter() - started
+            with self.progress.step(f"Verifying {into}"):
+                return self._release(open_named(self.source.backend, into, into), into=into)
 
     def written(self, target: Path, *, certified: bool) -> Release:
         """Write the masked rows, audit the written file, and only then give it its name."""

@@ -22,6 +22,7 @@ import sqlglot
 from ibis.backends.sql import compilers
 from ibis.common.exceptions import IbisError
 from ibis.config import Config
+from ibis.expr.operations import DatabaseTable
 from sqlglot import exp
 
 import aegis
@@ -30,7 +31,7 @@ from aegis.masks import Compose, Mask, Tokenise
 from aegis.policy import Configuration, Policy, Unseen, policy_digest
 from aegis.release.masked import fit_masks, release_masks
 from aegis.release.sql_rule import RuleQuery, rule_query
-from aegis.sources import open_table
+from aegis.sources import Source, open_table, table_names
 
 RESERVED = "aegis_"
 """Prefix of the columns that the query adds on its way."""
@@ -156,6 +157,54 @@ def release_sql(
         target = (*place[:-1], f"{place[-1]}_masked")
     lines = [head, *_opening(shape, target, chosen), body]
     return ReleaseQuery("\n".join(lines) + "\n", chosen, columns, found)
+
+
+def create_statements(
+    source: Source,
+    policy: Policy,
+    configuration: Configuration,
+    *,
+    into: str,
+    form: Form | str,
+    force: bool,
+) -> list[str]:
+    """Return the statements that make a release in the database that holds its table.
+
+    Raises
+    ------
+    PolicyError
+        The table exists and `force` is not set, it is the input itself, or the release cannot be
+        written as SQL.
+    EngineError
+        The table is in no database.
+    """
+    shape = _member(Form, "form of the release", form)
+    node = source.table.op()
+    name = str(source.backend.name)
+    if not isinstance(node, DatabaseTable) or name not in list(Dialect):
+        raise EngineError(
+            f"{source.origin} is no table of a database.",
+            hint="Give a URL and a table, or release into a file.",
+        )
+    if shape is Form.SELECT:
+        raise PolicyError("A query makes nothing.", hint="Allowed: table, view.")
+    dialect = Dialect(name)
+    parts = (node.namespace.catalog, node.namespace.database, node.name)
+    place = ".".join(_quoted(part, dialect) for part in parts if part)
+    target = _parse_name(into, dialect)
+    made = ".".join(_quoted(part, dialect) for part in target)
+    if target[-1] == node.name and (len(target) == 1 or target[-2] == node.namespace.database):
+        raise PolicyError(f"{into} is the input itself.", hint="Choose another name.")
+    there = target[-1] in table_names(source.backend, into)
+    if there and not force:
+        raise PolicyError(
+            f"{into} exists in the database.", hint="Choose another name, or add --force."
+        )
+    query = release_sql(
+        source, policy, configuration, dialect=dialect, name=place, form=shape, into=made
+    )
+    drop = f"DROP {shape.upper()} {made}"
+    return [drop, query.sql] if there else [query.sql]
 
 
 def _member(kind: type[Dialect] | type[Form], what: str, given: str) -> Any:

@@ -1,8 +1,17 @@
 """Anything tabular, opened as an Ibis table; the only room that names an engine."""
 
-from aegis.sources.database import open_database, transaction
+from aegis.sources.database import open_database, open_named, table_names, transaction
 from aegis.sources.memory import limit_memory
 from aegis.sources.open import open_table
 from aegis.sources.source import Source, embedded
 
-__all__ = ["Source", "embedded", "limit_memory", "open_database", "open_table", "transaction"]
+__all__ = [
+    "Source",
+    "embedded",
+    "limit_memory",
+    "open_database",
+    "open_named",
+    "open_table",
+    "table_names",
+    "transaction",
+]

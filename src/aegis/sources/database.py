@@ -52,12 +52,10 @@ def open_database(url: str, table: str | None) -> Source:
 def open_named(connection: Any, table: str, origin: str) -> Source:
     """Return a table of an open connection as a `Source`."""
     path = table_path(table)
-    try:
-        with engine_errors(origin):
-            found = connection.table(path[-1], **_within(path))
-    except EngineError as error:
-        raise _missing(connection, table, path, origin) from error
-    return Source(found, origin)
+    if path[-1] not in table_names(connection, table):
+        raise _missing(connection, table, path, origin)
+    with engine_errors(origin):
+        return Source(connection.table(path[-1], **_within(path)), origin)
 
 
 def table_path(name: str) -> tuple[str, ...]:
@@ -141,13 +139,17 @@ def _within(path: tuple[str, ...]) -> dict[str, Any]:
     return {"database": path[0] if len(path) == 2 else (path[0], path[1])}
 
 
-def _missing(connection: Any, table: str, path: tuple[str, ...], origin: str) -> Exception:
-    """Return the error for a table that cannot be opened, with the names of those that can."""
+def table_names(connection: Any, table: str) -> list[str]:
+    """Return the names of the tables and views beside `table`; none where its schema is missing."""
+    place = _within(table_path(table))
     try:
-        names = connection.list_tables(**_within(path))
-    except Exception:  # noqa: BLE001 - the schema itself may be missing
-        names = []
-    if path[-1] in names:
-        return EngineError(f"Cannot open {origin}.", hint="Check that the user may read it.")
-    error = DataError.unknown_column(table, names)
+        with engine_errors(table):
+            return [str(name) for name in connection.list_tables(**place)]
+    except EngineError:  # engines say in ways of their own that a schema is missing
+        return []
+
+
+def _missing(connection: Any, table: str, path: tuple[str, ...], origin: str) -> DataError:
+    """Return the error for a table that cannot be opened, with the names of those that can."""
+    error = DataError.unknown_column(path[-1], table_names(connection, table))
     return DataError(f"No table {table!r} in the database ({origin}).", hint=error.hint)
