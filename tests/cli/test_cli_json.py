@@ -85,7 +85,7 @@ RUNS = {
         ("advise", "table.csv", "-p", "strict.yaml", "--configurations", "all.yaml"),
         (
             *("advise", "table.csv", "-p", "policy.yaml"),
-            *("--with", "mondrian,mo-obam", "--top", "0"),
+            *("--with", "mondrian,mo-obam,hybrid", "--top", "0"),
         ),
         ("advise", "table.csv", "-p", "strict.yaml", "--search", "--front", "k=2,30,50"),
         ("advise", "table.csv", "-p", "noise.yaml", "--top", "0"),
