@@ -1,10 +1,9 @@
-"""Noise on numbers and dates, shown on a grid."""
+"""Noise on numbers, shown on a grid."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
-from datetime import date, timedelta
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,13 +13,11 @@ from aegis.errors import InternalError, PolicyError
 from aegis.masks import parameters
 from aegis.masks.base import Kind, Mask, ValueCounts
 from aegis.masks.intervals import NUMERIC
-from aegis.masks.noise import Floats, Ints, NoiseMask, NumberGrid, floats, is_null, nice_step, take
+from aegis.masks.noise import Floats, NoiseMask, NumberGrid, floats, is_null, nice_step, take
 from aegis.privacy import PrivacyLoss
 
 STEPS = 100
 """Steps of the grid between the bounds where a policy gives no resolution."""
-MOST_DAYS = 100_000
-"""Most days that a noise mask on dates may show."""
 
 
 @dataclass(frozen=True)
@@ -401,124 +398,6 @@ class ScaleUniform(UniformNoise):
         from aegis.reconstruction import relative_uniform_channel
 
         return relative_uniform_channel(numbers, points, ratio=float(self.ratio))
-
-
-@dataclass(frozen=True)
-class DateNoise(NoiseMask):
-    """Moves a date by a whole number of days, uniform in -days..days; no differential privacy.
-
-    A time of day is dropped. Days beyond the bounds, which are fitted to the data where they are
-    left out, are shown as the bound. Null stays null.
-    """
-
-    name: ClassVar[str] = "date_noise"
-    summary: ClassVar[str] = "Moves a date by up to so many days."
-    fits: ClassVar[frozenset[Kind]] = frozenset({Kind.DATE})
-    example: ClassVar[str] = "{date_noise: {days: 14}}"
-    ordered: ClassVar[bool] = True
-
-    days: int = field(metadata={"doc": "most days that a date moves, 1 to 36500"})
-    lower: str | None = field(
-        default=None, metadata={"doc": "first day shown (ISO 8601); fitted when left out"}
-    )
-    upper: str | None = field(
-        default=None, metadata={"doc": "last day shown (ISO 8601); fitted when left out"}
-    )
-
-    def __post_init__(self) -> None:
-        parameters.whole(self.name, "days", self.days, at_least=1, at_most=36_500)
-        if (self.lower is None) != (self.upper is None):
-            raise PolicyError(
-                f"Mask {self.name!r} takes 'lower' and 'upper' together; one given.",
-                hint="Give both, or neither: they are then taken from the data.",
-            )
-        for name in ("lower", "upper"):
-            given: Any = getattr(self, name)
-            if isinstance(given, date):  # YAML reads an unquoted day as a date
-                object.__setattr__(self, name, given.isoformat()[:10])
-            elif given is not None:
-                _day(self.name, name, given)
-        if self.fitted:
-            first, last = self._ends()
-            if not 0 <= last - first < MOST_DAYS:
-                raise parameters.wrong(
-                    self.name,
-                    "upper",
-                    self.upper,
-                    f"a day from {self.lower} on, within {MOST_DAYS:,} days",
-                )
-
-    @property
-    def fitted(self) -> bool:
-        """Whether the bounds are known."""
-        return self.lower is not None
-
-    def fit(self, data: ValueCounts) -> Mask:
-        """Return the mask with bounds as wide as the moved dates."""
-        if self.fitted:
-            return self
-        numbers = _day_numbers(data.values)[~is_null(data.values)]
-        low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
-        first, last = _EPOCH + timedelta(low - self.days), _EPOCH + timedelta(high + self.days)
-        return replace(self, lower=first.isoformat(), upper=last.isoformat())
-
-    def output_kind(self, kind: Kind) -> Kind:
-        """Return `kind`: dates stay dates."""
-        return kind
-
-    def reports(self, data: ValueCounts) -> pa.Array:
-        """Return every day from lower to upper, and null where the data holds it."""
-        days = self._days()
-        return pa.concat_arrays([days, pa.nulls(1, days.type)]) if data.values.null_count else days
-
-    def channel(self, data: ValueCounts, rows: slice = slice(None)) -> Floats:
-        """Return 1 / (2 days + 1) on each day within reach, what lies beyond on the bounds."""
-        first, last = self._ends()
-        every = is_null(data.values)
-        missing, numbers = every[rows], _day_numbers(data.values)[rows]
-        size = last - first + 1
-        found = np.zeros((len(numbers), size + int(every.any())))
-        share = 1.0 / (2 * self.days + 1)
-        for i, day in enumerate(numbers.tolist()):
-            if missing[i]:
-                found[i, -1] = 1.0
-                continue
-            reach = np.clip(np.arange(day - self.days, day + self.days + 1), first, last) - first
-            found[i, :size] = np.bincount(reach, minlength=size) * share
-        return found
-
-    def draw(self, column: pa.Array, random: np.random.Generator) -> pa.Array:
-        """Return each date moved by its own draw."""
-        first, last = self._ends()
-        moved = _day_numbers(column) + random.integers(-self.days, self.days + 1, len(column))
-        return take(self._days(), np.clip(moved, first, last) - first, is_null(column))
-
-    def _ends(self) -> tuple[int, int]:
-        if self.lower is None or self.upper is None:
-            raise InternalError(f"Mask {str(self)!r} has not been fitted.")
-        return _day(self.name, "lower", self.lower), _day(self.name, "upper", self.upper)
-
-    def _days(self) -> pa.Array:
-        first, last = self._ends()
-        return pa.array(range(first, last + 1), pa.int32()).cast(pa.date32())
-
-
-_EPOCH = date(1970, 1, 1)
-
-
-def _day(mask: str, parameter: str, given: object) -> int:
-    """Return the days from 1970-01-01 to a day in ISO 8601."""
-    try:
-        return (date.fromisoformat(str(given)) - _EPOCH).days
-    except ValueError:
-        raise parameters.wrong(mask, parameter, given, "a day as 2024-01-31") from None
-
-
-def _day_numbers(values: pa.Array) -> Ints:
-    """Return dates and times as days from 1970-01-01, null as 0."""
-    days = values.cast(pa.date32(), safe=False).cast(pa.int32()).fill_null(0)
-    found: Ints = days.to_numpy(zero_copy_only=False).astype(np.int64)
-    return found
 
 
 def _check_bounds(mask: str, lower: object, upper: object, *, empty: bool = False) -> None:
