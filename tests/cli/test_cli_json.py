@@ -117,7 +117,7 @@ RUNS = {
     "aegis evaluate": [
         (
             *("evaluate", "table.csv", "-p", "policy.yaml", "--generate", "2"),
-            *("--splits", "2", "--models", "lr"),
+            *("--splits", "2", "--models", "lr", "--with", "mondrian"),
         ),
     ],
     "aegis reconstruct": [

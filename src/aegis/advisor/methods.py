@@ -28,7 +28,7 @@ from aegis.privacy import PrivacyReport, Verdict
 from aegis.privacy import report as privacy_report
 from aegis.progress import Progress
 from aegis.sources import Source, open_table
-from aegis.summary import count_classes, summarize
+from aegis.summary import Summary, count_classes, summarize
 
 if TYPE_CHECKING:
     from aegis.advisor.advise import Prepared
@@ -146,51 +146,91 @@ def with_methods(
             "Record-level releases are ranked by the measure, not by the objective of the search.",
             hint="Leave out --objective, or the record-level methods.",
         )
-    ranker = _Ranker(prepared, policy, MEASURES.get(advice.measure), seed, progress)
+    ranker = RecordRanker(
+        prepared.summary, prepared.source, policy, MEASURES.get(advice.measure), seed, progress
+    )
+    found = [ranker.rank(ranker.make(recipe)) for recipe in apart(recipes, advice)]
+    return beside(advice, found, ranker.read.notes)
+
+
+def apart(recipes: Sequence[Recipe], advice: Advice) -> tuple[Recipe, ...]:
+    """Return the recipes under names that no configuration of the advice has."""
     taken = {one.name for one in advice.ranking}
-    found = list(advice.ranking)
-    for recipe in recipes:
-        name = f"{recipe.name} (records)" if recipe.name in taken else recipe.name
-        found.append(ranker.rank(replace(recipe, name=name)))
-    sign = ranker.measure.direction.sign
-    found.sort(key=lambda r: (not r.admissible, -sign * r.score, r.name))
+    return tuple(
+        replace(one, name=f"{one.name} (records)") if one.name in taken else one for one in recipes
+    )
+
+
+def beside(advice: Advice, ranked: Sequence[Ranked], notes: Sequence[str]) -> Advice:
+    """Return the advice with these record-level releases in its order."""
+    sign = MEASURES.get(advice.measure).direction.sign
+    found = sorted(
+        (*advice.ranking, *ranked), key=lambda r: (not r.admissible, -sign * r.score, r.name)
+    )
+    seconds = sum(one.method.seconds for one in ranked if one.method is not None)
     return replace(
         advice,
         ranking=tuple(found),
         optimal=advice.optimal and found[0].method is None,
-        warnings=(*advice.warnings, *ranker.read.notes),
-        timings={**advice.timings, "methods": ranker.seconds},
+        warnings=(*advice.warnings, *notes),
+        timings={**advice.timings, "methods": seconds},
     )
 
 
-class _Ranker:
-    """Ranks record-level releases of one table."""
+class RecordRanker:
+    """Makes and ranks record-level releases of one table.
+
+    Parameters
+    ----------
+    summary
+        Where unmasked scores come from.
+    source
+        The table.
+    policy
+        Roles and the rule.
+    measure
+        What is measured.
+    seed
+        Seed of the samples behind the scores.
+    progress
+        Receives the steps of the methods.
+
+    Raises
+    ------
+    DataError
+        The table is not usable.
+    """
 
     def __init__(
-        self, prepared: Prepared, policy: Policy, measure: Measure, seed: int, progress: Progress
+        self,
+        summary: Summary,
+        source: Source,
+        policy: Policy,
+        measure: Measure,
+        seed: int,
+        progress: Progress,
     ) -> None:
-        if prepared.source is None:
-            raise DataError("A summary has no records to group.", hint="Give the table.")
         self.policy = policy
         self.measure = measure
         self.seed = seed
         self.progress = progress
-        self.seconds = 0.0
-        self.read: RecordTable = read_records(prepared.source, policy)
-        original = Scorer(prepared.summary)
+        self.read: RecordTable = read_records(source, policy)
+        original = Scorer(summary)
         self._unmasked = original.score(original.unmasked, measure)
 
-    def rank(self, recipe: Recipe) -> Ranked:
+    def make(self, recipe: Recipe) -> Anonymized:
+        """Return the release of a recipe, before the rule has been held against it."""
+        return anonymize_records(self.read, recipe, progress=self.progress)
+
+    def rank(self, made: Anonymized) -> Ranked:
         """Return one release with its score, what the rule says of it, and what it cost."""
-        made = anonymize_records(self.read, recipe, progress=self.progress)
-        self.seconds += made.grouped.seconds
         released, left, verdict = hold(made, self.policy)
         before = self._score(released, made.data)
         removed = verdict.suppressed_rows > made.rows - made.data.num_rows
         rest = left.collect(left.table) if removed else made.data
         after = self._score(open_table(rest), rest).score if removed else before.score
         return Ranked(
-            configuration=Configuration(recipe.name, {}),
+            configuration=Configuration(made.recipe.name, {}),
             score=before.score,
             kept=before.kept,
             pud=before.pud,

@@ -32,6 +32,8 @@ from aegis.cli.options import (
     Seed,
     TableName,
     TableOrBundle,
+    With,
+    split_names,
 )
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
@@ -93,16 +95,7 @@ def command(
             show_default=False,
         ),
     ] = None,
-    methods: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--with",
-            metavar="A,B,...",
-            help="Rank the releases of these record-level methods beside the configurations "
-            "(aegis anonymizers lists them); by default those of the policy.",
-            show_default=False,
-        ),
-    ] = None,
+    methods: With = None,
     top: Annotated[
         int,
         typer.Option(
@@ -170,7 +163,7 @@ def command(
             objective=objective,
             time_limit=time_limit,
             front=front,
-            methods=_names(methods),
+            methods=split_names(methods),
             top=top,
             seed=seed,
             progress=progress,
@@ -190,13 +183,6 @@ def command(
     if best is None:
         advice.require_best()
     shell.suggest(*_next(table, policy, made, best, search=search))
-
-
-def _names(given: list[str] | None) -> list[str] | None:
-    """Return names from repeated options, each a list separated by commas."""
-    if given is None:
-        return None
-    return [name.strip() for text in given for name in text.split(",") if name.strip()]
 
 
 def _written(best: Ranked) -> str:

@@ -19,6 +19,8 @@ from aegis.cli.options import (
     Quiet,
     Seed,
     Table,
+    With,
+    split_names,
 )
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
@@ -73,6 +75,7 @@ def command(
             help="Also compare the estimators of the literature with the models.",
         ),
     ] = True,
+    methods: With = None,
     store: Annotated[
         Path | None,
         typer.Option(
@@ -128,6 +131,7 @@ def command(
             splits=splits,
             test_share=test_share,
             comparators=None if comparators else (),
+            methods=split_names(methods),
             seed=seed,
             store=store,
             jobs=jobs,
@@ -151,7 +155,8 @@ def _print(page: Output, found: Evaluation, origin: str) -> None:
         rows = found.rows()
         page.csv(tuple(rows[0]), (tuple(row.values()) for row in rows))
         return
-    page.show(*_overview(found, origin), *_configurations(found), *_agreement(found))
+    page.show(*_overview(found, origin), *_configurations(found))
+    page.show(*_against_original(found), *_agreement(found))
 
 
 def _overview(found: Evaluation, origin: str) -> Iterator[RenderableType]:
@@ -176,7 +181,7 @@ def _configurations(found: Evaluation) -> Iterator[RenderableType]:
     from aegis.cli.tables import Column, fixed, heading, number, table
 
     unmasked = {s.model: s.unmasked for s in found.scores if s.metric == found.metric}
-    means = {model: found.means(model) for model in found.models}
+    means = {model: found.means(model, releases=True) for model in found.models}
     shown = found.advice.ranking[:SHOWN]
     rest = len(found.advice.ranking) - len(shown)
     yield heading(
@@ -202,6 +207,36 @@ def _configurations(found: Evaluation) -> Iterator[RenderableType]:
         *map(number, found.models),
     )
     yield table(columns, rows)
+
+
+def _against_original(found: Evaluation) -> Iterator[RenderableType]:
+    """Yield how record-level releases differ from the table as it is, where there are any."""
+    from aegis.cli.tables import Column, fixed, heading, line, number, table
+
+    if not found.importance_shift:
+        return
+    cells = {
+        (one.configuration, one.model): one
+        for one in found.against_original
+        if one.metric == found.metric
+    }
+    yield heading(f"Against the table as it is: change of {found.metric} (Mann-Whitney p)")
+    rows = []
+    for name, shift in found.importance_shift.items():
+        figures = []
+        for model in found.models:
+            one = cells.get((name, model))
+            p = "" if one is None or one.p is None else f" ({one.p:.3f})"
+            figures.append("-" if one is None else f"{one.difference:+.4f}{p}")
+        rows.append((name, *figures, fixed(shift)))
+    yield table(
+        (Column("name", wraps=True), *map(number, found.models), number("importance shift")), rows
+    )
+    yield line(
+        "\nimportance shift: half the sum of absolute differences of the attributes' importances\n"
+        "in a random forest, 0 to 1.",
+        style="dim",
+    )
 
 
 def _agreement(found: Evaluation) -> Iterator[RenderableType]:

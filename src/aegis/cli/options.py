@@ -103,3 +103,21 @@ Generate = Annotated[
         show_default=False,
     ),
 ]
+With = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with",
+        metavar="A,B,...",
+        help="Also the releases of these record-level methods, beside the configurations "
+        "(aegis anonymizers lists them); by default those of the policy.",
+        show_default=False,
+    ),
+]
+
+
+def split_names(given: list[str] | None) -> list[str] | None:
+    """Return names from repeated options, each a list separated by commas; None for no option."""
+    if given is None:
+        return None
+    names = [name.strip() for text in given for name in text.split(",")]
+    return list(dict.fromkeys(name for name in names if name))

@@ -121,6 +121,11 @@ class CodedTable:
             columns, sizes = [np.zeros(self.rows, dtype=np.int32)], [1]
         return Design(np.stack(columns, axis=1).astype(np.int32), tuple(sizes))
 
+    def designed(self, choice: Choice) -> tuple[str, ...]:
+        """Return the attribute of each column of `design`."""
+        shown = [n for n in self.codes if choice[n].noise is not None or choice[n].size > 1]
+        return tuple(shown or list(self.codes)[:1])
+
     def _drawn(self, name: str, noise: NoiseMask) -> tuple[Codes, int]:
         """Return what a noise mask shows for each row, as codes of what is shown, and their number."""
         attribute = self.attributes[name]

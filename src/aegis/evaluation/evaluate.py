@@ -6,13 +6,14 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aegis.advisor import Advice, Choice, Scorer, advise
 from aegis.errors import DataError, PolicyError
 from aegis.evaluation.agreement import Judged
-from aegis.evaluation.coding import CodedTable, code_table
+from aegis.evaluation.coding import CodedTable, Design, code_table
 from aegis.evaluation.comparators import compare
 from aegis.evaluation.metrics import METRICS
 from aegis.evaluation.models import Model, choose_models
@@ -23,8 +24,12 @@ from aegis.evaluation.training import Task, Training, train
 from aegis.measures import MEASURES
 from aegis.policy import Configuration, Policy
 from aegis.progress import SILENT, Progress, Step
-from aegis.sources import open_table
+from aegis.sources import Source, open_table
 from aegis.summary import Summary, summarize
+
+if TYPE_CHECKING:
+    from aegis.anonymizers import Recipe
+    from aegis.evaluation.releases import CodedRelease
 
 DEFAULT_MODELS = ("lr", "svm", "rf", "sgd", "nb", "mlp", "gbdt")
 
@@ -41,6 +46,7 @@ def evaluate(
     test_share: float = 0.3,
     unmasked: bool = True,
     comparators: Sequence[str] | None = None,
+    methods: Sequence[str | Recipe] | None = None,
     seed: int = 0,
     store: str | Path | None = None,
     jobs: int = 1,
@@ -75,8 +81,11 @@ def evaluate(
         Whether to train on the table as it is, too.
     comparators
         Names of estimators of the literature to compare beside the measures; all by default.
+    methods
+        Record-level methods whose releases are trained on, too: names of registered anonymizers,
+        or recipes; by default those of the policy. Rows that a method leaves out take no part.
     seed
-        Seed of the generator, the splits, the models and the comparators.
+        Seed of the generator, the splits, the models, the comparators and the methods.
     store
         A file of finished trainings (see `Store`); what is in it is not trained again.
     jobs
@@ -87,7 +96,7 @@ def evaluate(
     Raises
     ------
     PolicyError
-        A model, metric, comparator or mask is unknown, a parameter is out of range, or scikit-learn
+        A model, metric, comparator, method or mask is unknown, a parameter is out of range, or scikit-learn
         is missing.
     DataError
         The table cannot be summarised, is a summary, or leaves no row to test on.
@@ -106,6 +115,7 @@ def evaluate(
         policy,
         configurations=configurations,
         generate_count=generate_count,
+        methods=(),
         seed=seed,
         progress=progress,
     )
@@ -118,11 +128,13 @@ def evaluate(
     )
     rows = code_table(source, summary, policy, seed=seed)
     divided = make_splits(rows.label, count=splits, test_share=test_share, seed=seed)
+    advice, releases = _releases(source, policy, advice, rows, summary, methods, seed, progress)
     ready = time.perf_counter()
     trained = {**choices, UNMASKED: scorer.unmasked} if unmasked else choices
     trainings, reused = _train_all(
-        rows, trained, chosen, divided, seed, Store(store), jobs, progress
+        rows, trained, releases, chosen, divided, seed, Store(store), jobs, progress
     )
+    shifts = _shifts(rows, scorer, advice, choices, releases, divided[0], seed)
     now = time.perf_counter()
     found = Evaluation(
         models=tuple(model.name for model in chosen),
@@ -131,6 +143,8 @@ def evaluate(
         advice=advice,
         judged=judged,
         trainings=trainings,
+        releases={name: one.ranked for name, one in releases.items()},
+        importance_shift=shifts,
         splits=splits,
         test_share=test_share,
         seed=seed,
@@ -161,18 +175,87 @@ def _in_order(advice: Advice) -> dict[str, Configuration]:
     return {one.name: one.configuration for one in sorted(advice.ranking, key=lambda r: r.name)}
 
 
+def _releases(
+    source: Source,
+    policy: Policy,
+    advice: Advice,
+    rows: CodedTable,
+    summary: Summary,
+    methods: Sequence[str | Recipe] | None,
+    seed: int,
+    progress: Progress,
+) -> tuple[Advice, dict[str, CodedRelease]]:
+    """Return the record-level releases as models see them, and the advice with them in it."""
+    if methods is None and not policy.anonymizers:
+        return advice, {}
+    from aegis.advisor.methods import RecordRanker, apart, beside, choose_recipes
+    from aegis.evaluation.releases import code_release
+
+    recipes = apart(choose_recipes(policy, methods, seed=seed), advice)
+    if not recipes:
+        return advice, {}
+    measure = MEASURES.get(advice.measure)
+    ranker = RecordRanker(summary, source, policy, measure, seed, progress)
+    found = {}
+    for recipe in recipes:
+        made = ranker.make(recipe)
+        ranked = ranker.rank(made)
+        names = tuple(summary.attributes)
+        found[recipe.name] = code_release(ranker.read, made, ranked, rows, names)
+    both = beside(advice, [one.ranked for one in found.values()], ranker.read.notes)
+    return both, found
+
+
+def _shifts(
+    rows: CodedTable,
+    scorer: Scorer,
+    advice: Advice,
+    choices: Mapping[str, Choice],
+    releases: Mapping[str, CodedRelease],
+    split: Split,
+    seed: int,
+) -> dict[str, float]:
+    """Return how far the importance of features moves in each release and the best configuration."""
+    if not releases:
+        return {}
+    from aegis.evaluation.original import importance_shift, importances
+
+    attributes = tuple(rows.codes)
+
+    def of_choice(choice: Choice) -> dict[str, float]:
+        names = rows.designed(choice)
+        design = rows.design(choice)
+        return importances(design, names, rows.label, split, attributes, seed=seed)
+
+    original = of_choice(scorer.unmasked)
+    best = next((r.name for r in advice.ranking if r.method is None), None)
+    found = {} if best is None else {best: importance_shift(original, of_choice(choices[best]))}
+    for name, one in releases.items():
+        seen = one.split(split)
+        moved = importances(one.design, one.names, rows.label, seen, attributes, seed=seed)
+        found[name] = importance_shift(original, moved)
+    return found
+
+
 def tasks(
     rows: CodedTable,
     choices: Mapping[str, Choice],
     models: Sequence[Model],
     splits: Sequence[Split],
     seed: int,
+    releases: Mapping[str, CodedRelease] | None = None,
 ) -> Iterator[Task]:
     """Yield every training to do; the masked rows of one configuration are made at a time."""
-    for name, choice in choices.items():
-        design = rows.design(choice)
+    designs: Iterator[tuple[str, Design, Sequence[Split]]] = chain(
+        ((name, rows.design(choice), splits) for name, choice in choices.items()),
+        (
+            (name, one.design, [one.split(split) for split in splits])
+            for name, one in (releases or {}).items()
+        ),
+    )
+    for name, design, divided in designs:
         for model in models:
-            for split in splits:
+            for split in divided:
                 yield Task(
                     configuration=name,
                     design=design,
@@ -189,6 +272,7 @@ def tasks(
 def _train_all(
     rows: CodedTable,
     choices: Mapping[str, Choice],
+    releases: Mapping[str, CodedRelease],
     models: Sequence[Model],
     splits: Sequence[Split],
     seed: int,
@@ -197,11 +281,11 @@ def _train_all(
     progress: Progress,
 ) -> tuple[tuple[Training, ...], int]:
     """Return all trainings in a fixed order, and how many of them were in the store."""
-    total = len(choices) * len(models) * len(splits)
+    total = (len(choices) + len(releases)) * len(models) * len(splits)
     known: list[Training] = []
     done: list[Training] = []
     with progress.step("Training models", total) as step:
-        waiting = _unknown(tasks(rows, choices, models, splits, seed), store, known, step)
+        waiting = _unknown(tasks(rows, choices, models, splits, seed, releases), store, known, step)
         try:
             for key, training in _run(waiting, jobs):
                 store.add(key, training)
@@ -210,7 +294,7 @@ def _train_all(
                 step.advance()
         finally:
             store.close()
-    order = {name: i for i, name in enumerate(choices)}
+    order = {name: i for i, name in enumerate((*choices, *releases))}
     place = {model.name: i for i, model in enumerate(models)}
     found = sorted([*known, *done], key=lambda t: (order[t.configuration], place[t.model], t.split))
     return tuple(found), len(known)

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aegis.advisor import Advice
+from aegis.advisor import Advice, Ranked
 from aegis.errors import PolicyError
 from aegis.evaluation.agreement import Agreement, Judged, agree, reliability
 from aegis.evaluation.metrics import METRICS
+from aegis.evaluation.original import AgainstOriginal, compare_with_original
 from aegis.evaluation.training import Training
 from aegis.policy import Configuration
 
@@ -85,6 +86,11 @@ class Evaluation:
         Rows of one split.
     reused
         Trainings that came from the store.
+    releases
+        Record-level releases by name; they are trained on, and no part of `agreement`.
+    importance_shift
+        By release, and for the best configuration: half the sum of absolute differences between
+        the importances of the attributes there and in the table as it is.
     notes
         What a reader should know: rare classes, solvers that did not converge.
     timings
@@ -103,6 +109,8 @@ class Evaluation:
     train_rows: int
     test_rows: int
     reused: int = 0
+    releases: Mapping[str, Ranked] = field(default_factory=dict)
+    importance_shift: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
 
@@ -124,7 +132,7 @@ class Evaluation:
         for (model, metric), values in self._values.items():
             raw = values.get(UNMASKED)
             unmasked = None if raw is None else float(np.mean(list(raw.values())))
-            for name in self.configurations:
+            for name in (*self.configurations, *self.releases):
                 if name in values:
                     found = list(values[name].values())
                     spread = float(np.std(found, ddof=1)) if len(found) > 1 else None
@@ -154,14 +162,32 @@ class Evaluation:
                 ]
         return tuple(found)
 
-    def means(self, model: str, metric: str | None = None) -> dict[str, float]:
-        """Return the mean figure over the splits by configuration; empty where undefined."""
+    @cached_property
+    def against_original(self) -> tuple[AgainstOriginal, ...]:
+        """Each figure of each configuration and release against the table as it is."""
+        return tuple(
+            compare_with_original(
+                name, model, metric, list(values[name].values()), list(values[UNMASKED].values())
+            )
+            for (model, metric), values in self._values.items()
+            if UNMASKED in values
+            for name in (*self.configurations, *self.releases)
+            if name in values
+        )
+
+    def means(
+        self, model: str, metric: str | None = None, *, releases: bool = False
+    ) -> dict[str, float]:
+        """Return the mean figure over the splits by configuration; empty where undefined.
+
+        With `releases`, also by record-level release.
+        """
         if model not in self.models:
             raise PolicyError.unknown("model of this evaluation", model, self.models)
         values = self._values.get((model, metric or self.metric), {})
         return {
             name: float(np.mean(list(values[name].values())))
-            for name in self.configurations
+            for name in (*self.configurations, *(self.releases if releases else ()))
             if name in values
         }
 
@@ -171,7 +197,7 @@ class Evaluation:
         found = {}
         for model in self.models:
             values = self._values.get((model, self.metric), {})
-            configured = {name: v for name, v in values.items() if name != UNMASKED}
+            configured = {name: v for name, v in values.items() if name in self.configurations}
             found[model] = reliability(configured) if configured else None
         return found
 
@@ -199,6 +225,12 @@ class Evaluation:
                 name: {"masks": one.spec(), "admissible": admissible[name]}
                 for name, one in self.configurations.items()
             },
+            "releases": {
+                name: {"method": one.to_dict()["method"], "admissible": one.admissible}
+                for name, one in self.releases.items()
+            },
+            "against_original": [one.to_dict() for one in self.against_original],
+            "importance_shift": dict(self.importance_shift),
             "measures": {
                 one.name: {
                     "kind": one.kind,
