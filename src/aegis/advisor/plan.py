@@ -12,6 +12,7 @@ from aegis.errors import DataError, InternalError, PolicyError
 from aegis.masks import Hierarchy, Mask
 from aegis.privacy import ClassTable, PrivacyRule, Verdict
 from aegis.summary import Summary
+from aegis.summary.codes import natural_order
 
 Counter = Callable[[Mapping[str, Mask]], ClassTable]
 """Counts the classes of a configuration in the engine."""
@@ -91,7 +92,7 @@ class PrivacyPlan:
             return self._counter({name: candidate.mask for name, candidate in choice.items()})
         groups = {name: choice[name].groups for name in frequency.quasi}
         needed = {
-            name: self._sensitive(name, choice)
+            name: self.protected(name, choice)
             for name in (self.rule.sensitive if sensitive is None else sensitive)
         }
         levels = {
@@ -101,9 +102,12 @@ class PrivacyPlan:
         }
         return frequency.roll_up(groups, needed, levels)
 
-    def _sensitive(self, name: str, choice: Choice) -> tuple[Groups, tuple[str, ...]]:
+    def protected(self, name: str, choice: Choice) -> tuple[Groups, tuple[str, ...]]:
         """Return how a choice groups the values of a sensitive attribute, and what it shows."""
         if name in choice:
-            return choice[name].groups, choice[name].labels
-        classes = self.summary.label.classes
-        return np.arange(len(classes) + 1), (*classes, "null")
+            return choice[name].in_order
+        labels = (*self.summary.label.classes, "null")
+        order = natural_order(labels)
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        return rank, tuple(labels[i] for i in order)

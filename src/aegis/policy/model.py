@@ -157,6 +157,17 @@ class Policy:
         self._check_label()
         self._check_identifiers()
         self._check_sensitive()
+        self._check_bins()
+
+    def _check_bins(self) -> None:
+        """Refuse a binned label that is masked or protected: its bins are not what is released."""
+        name = self.label.column
+        scored = self.label_attribute is not None and self.label_attribute.scored
+        if self.label.bins is not None and (scored or name in self.privacy.sensitive):
+            raise PolicyError(
+                f"The label {name!r} is cut into bins and also has a role or is protected by the rule.",
+                hint="Bins are for scores alone. Mask the column by `quantiles` before, or drop `bins`.",
+            )
 
     def _check_label(self) -> None:
         own = self.label_attribute

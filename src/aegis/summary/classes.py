@@ -15,7 +15,7 @@ from aegis.errors import DataError
 from aegis.masks import Hierarchy
 from aegis.privacy import ClassTable
 from aegis.sources import Source
-from aegis.summary.codes import encode, show
+from aegis.summary.codes import encode, natural_order, show
 from aegis.summary.frequency import combine
 from aegis.summary.grouped import count_by
 
@@ -55,10 +55,7 @@ class CountedClasses:
     @cached_property
     def table(self) -> ClassTable:
         """The classes without the values that form them."""
-        sensitive = {
-            name: (self._codes[name][0], tuple(show(v) for v in self._codes[name][1].to_pylist()))
-            for name in self.sensitive
-        }
+        sensitive = {name: self._in_order(name) for name in self.sensitive}
         counts = self.cells["n"].to_numpy().astype(np.int64)
         levels = {
             name: self.hierarchies[name].ancestry(shown)
@@ -66,6 +63,15 @@ class CountedClasses:
             if name in self.hierarchies
         }
         return ClassTable.from_cells(self._ids, counts, sensitive, hierarchies=levels)
+
+    def _in_order(self, name: str) -> tuple[npt.NDArray[np.int64], tuple[str, ...]]:
+        """Return the code of each cell's value, and what each code shows, in natural order."""
+        codes, values = self._codes[name]
+        labels = tuple(show(v) for v in values.to_pylist())
+        order = natural_order(labels)
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        return rank[codes], tuple(labels[i] for i in order)
 
     def members(self, classes: npt.NDArray[np.bool_]) -> pa.Table:
         """Return the quasi-identifier values, one row per class that `classes` selects."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aegis.errors import InternalError
+
+_NUMBER = re.compile(r"[\[\]]?(-?(?:inf|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?))")
+"""The number that a shown value starts with: 39, 39.5, "[30, 40[", "]-inf, 28["."""
 
 
 def settle(values: pa.Array) -> pa.Array:
@@ -60,3 +65,19 @@ def code_values(column: pa.Array, values: pa.Array) -> npt.NDArray[np.int64]:
 def show(value: Any) -> str:
     """Return a value as text for people: null as "null", the rest as Python writes it."""
     return "null" if value is None else str(value)
+
+
+def natural_order(labels: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Return the order of shown values: by the number they start with, then text, null last.
+
+    Whoever audits a release sees the shown values alone, so their order must follow from them:
+    9 stands before 10, and "[5, 10[" before "[10, 20[".
+    """
+    return np.array(sorted(range(len(labels)), key=lambda i: _natural(labels[i])), dtype=np.int64)
+
+
+def _natural(label: str) -> tuple[int, float, str]:
+    if label == "null":
+        return 2, 0.0, label
+    start = _NUMBER.match(label)
+    return (0, float(start[1]), label) if start else (1, 0.0, label)

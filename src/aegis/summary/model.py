@@ -22,6 +22,7 @@ from aegis.errors import InternalError, PolicyError
 from aegis.masks import Kind, Mask, NoiseMask, ValueCounts
 from aegis.masks.mapping import text_of
 from aegis.policy import Role
+from aegis.summary.codes import natural_order
 from aegis.summary.cooccurrence import PairCounts
 from aegis.summary.frequency import FrequencyTable
 
@@ -79,6 +80,17 @@ class Candidate:
     def noise(self) -> NoiseMask | None:
         """The mask where it draws what it shows; its groups and levels are then the values' own."""
         return self.mask if isinstance(self.mask, NoiseMask) else None
+
+    @cached_property
+    def in_order(self) -> tuple[Ints, tuple[str, ...]]:
+        """The groups (V,) renumbered in the natural order of what they show, and what they show.
+
+        Ordered distances need an order that plan and audit agree on: see `natural_order`.
+        """
+        order = natural_order(self.labels)
+        rank = np.empty(len(order), dtype=np.int32)
+        rank[order] = np.arange(len(order), dtype=np.int32)
+        return rank[self.groups], tuple(self.labels[i] for i in order)
 
     @cached_property
     def n_levels(self) -> int:

@@ -139,6 +139,9 @@ def trace_front(searcher: Searcher, span: FrontRange, time_limit: float | None) 
     ) as step:
         for value in span.values:
             rule = rule_at(searcher.plan.rule, span.parameter, value)
+            if rule.minimum_size > searcher.summary.rows:
+                points.append(FrontPoint(value, None, None, None, {}, 0, 0, proven=True))
+                continue
             box, proven = proven_box, True
             shared = rule.monotone and not searcher.rule_matters
             if box is None or not shared or not _meets(searcher, rule, box):

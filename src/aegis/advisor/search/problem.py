@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from aegis.masks import common_refinement, refines
+from aegis.masks import common_refinement
 from aegis.summary import AttributeSummary, Candidate, Summary, level_channel
 
 Ints = npt.NDArray[np.integer]
@@ -67,33 +67,31 @@ class Variable:
         return (1 << len(self.candidates)) - 1
 
     @cached_property
-    def finer(self) -> tuple[int, ...]:
-        """Per candidate the domain of those that refine it, itself among them."""
-        count = len(self.candidates)
-        return tuple(
-            sum(1 << i for i in range(count) if self._refines(i, coarse)) for coarse in range(count)
-        )
-
-    def _refines(self, fine: int, coarse: int) -> bool:
-        """Whether one candidate is at least as fine as another.
+    def _order(self) -> npt.NDArray[np.bool_]:
+        """Whether candidate i is at least as fine as candidate c, shape (n, n).
 
         Noise is no finer than its own values and no coarser than one group of all; nothing else
         compares with it.
         """
-        one, two = self.candidates[fine], self.candidates[coarse]
-        if fine != coarse and one.noise is not None and two.size > 1:
-            return False
-        if fine != coarse and two.noise is not None and one.size < two.size:
-            return False
-        return refines(one.groups, two.groups)
+        groups = np.stack([c.groups for c in self.candidates])
+        order = _refinements(groups)
+        noisy = np.array([c.noise is not None for c in self.candidates])
+        if noisy.any():
+            sizes = np.array([c.size for c in self.candidates])
+            order &= ~(noisy[:, None] & (sizes[None, :] > 1))
+            order &= ~(noisy[None, :] & (sizes[:, None] < sizes[None, :]))
+            np.fill_diagonal(order, val=True)
+        return order
+
+    @cached_property
+    def finer(self) -> tuple[int, ...]:
+        """Per candidate the domain of those that refine it, itself among them."""
+        return tuple(_domain(column) for column in self._order.T)
 
     @cached_property
     def coarser(self) -> tuple[int, ...]:
         """Per candidate the domain of those that it refines, itself among them."""
-        count = len(self.candidates)
-        return tuple(
-            sum(1 << i for i in range(count) if self.finer[i] >> c & 1) for c in range(count)
-        )
+        return tuple(_domain(row) for row in self._order)
 
     def coarsest(self, domain: int) -> int | None:
         """Return the candidate that all others of a domain refine, if there is one."""
@@ -226,6 +224,32 @@ def make_problem(summary: Summary) -> Problem:
         }
         variables.append(Variable(attribute, listed, is_quasi, channels))
     return Problem(summary, tuple(variables), tuple(duplicates))
+
+
+def _domain(chosen: npt.NDArray[np.bool_]) -> int:
+    """Return the domain of the candidates that are chosen."""
+    return int.from_bytes(np.packbits(chosen, bitorder="little").tobytes(), "little")
+
+
+def _refinements(groups: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Return which grouping refines which, shape (n, n), for groupings of V values, shape (n, V).
+
+    One grouping refines another when the other is constant on each of its groups: equal, at
+    every value, to what it is at the first value of that group.
+    """
+    count, size = groups.shape
+    first = np.empty_like(groups)
+    for row, codes in enumerate(groups):
+        _, index = np.unique(codes, return_index=True)
+        first[row] = index[np.unique(codes, return_inverse=True)[1]]
+    # A few values rule out most pairs before all values are looked at.
+    few = np.unique(np.linspace(0, size - 1, min(size, 32)).astype(np.int64))
+    order = np.empty((count, count), dtype=np.bool_)
+    for c, coarse in enumerate(groups):
+        likely = np.flatnonzero((coarse[first[:, few]] == coarse[few]).all(axis=1))
+        order[:, c] = False
+        order[likely, c] = (coarse[first[likely]] == coarse).all(axis=1)
+    return order
 
 
 def is_leaf(box: Box) -> bool:
