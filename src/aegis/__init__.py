@@ -22,9 +22,11 @@ _HOMES = {
     "Release": "aegis.release",
     "Summary": "aegis.summary",
     "advise": "aegis.advisor",
+    "Evaluation": "aegis.evaluation",
     "anonymize": "aegis.release",
     "apply": "aegis.release",
     "audit": "aegis.release",
+    "evaluate": "aegis.evaluation",
     "init_policy": "aegis.policy.suggest",
     "load_bundle": "aegis.summary",
     "load_configurations": "aegis.policy",
@@ -42,6 +44,7 @@ __all__ = [
     "AnonymizedRelease",
     "Audit",
     "Configuration",
+    "Evaluation",
     "MaskingTransformer",
     "Policy",
     "PrivacyReport",
@@ -52,6 +55,7 @@ __all__ = [
     "anonymize",
     "apply",
     "audit",
+    "evaluate",
     "init_policy",
     "load_bundle",
     "load_configurations",
@@ -67,6 +71,7 @@ __all__ = [
 if TYPE_CHECKING:
     from aegis.advisor import Advice, advise
     from aegis.advisor.search import search
+    from aegis.evaluation import Evaluation, evaluate
     from aegis.policy import Configuration, Policy, load_configurations, load_policy
     from aegis.policy.suggest import init_policy
     from aegis.privacy import PrivacyReport

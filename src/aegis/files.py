@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -39,6 +39,17 @@ def check_output(
         raise PolicyError(
             f"{path} exists.", hint="Choose another name, or overwrite it with --force."
         )
+
+
+def spare_input(inputs: Iterable[Path], *outputs: Path | None) -> None:
+    """Raise `PolicyError` when an output would replace a file that is read."""
+    read = {path.resolve() for path in inputs}
+    for path in outputs:
+        if path is not None and path.resolve() in read:
+            raise PolicyError(
+                f"{path} is the table itself: the release would replace it.",
+                hint="Give the output another name.",
+            )
 
 
 @contextmanager

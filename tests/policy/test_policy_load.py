@@ -513,3 +513,17 @@ def test_the_label_as_an_attribute() -> None:
 def test_the_label_may_be_protected_without_an_entry() -> None:
     rule = {"l_diversity": {"attribute": "y", "l": 2}}
     assert load_policy({**SMALL, "privacy": rule}).sensitive == ("y",)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"attributes": {"y": {"role": "quasi-identifier"}}},
+        {"privacy": {"l_diversity": {"attribute": "y", "kind": "distinct", "l": 2}}},
+    ],
+)
+def test_a_binned_label_has_no_role_and_no_protection(more: dict[str, Any]) -> None:
+    attributes = {"a": {"role": "quasi-identifier"}, **more.get("attributes", {})}
+    policy = {"version": 1, "label": {"column": "y", "bins": 3}} | more | {"attributes": attributes}
+    with pytest.raises(PolicyError, match="cut into bins"):
+        load_policy(policy)

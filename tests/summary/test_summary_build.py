@@ -313,29 +313,6 @@ def test_a_numeric_label_is_cut_into_bins() -> None:
     assert summary.label.mask.fitted
 
 
-def test_bins_of_a_label_that_is_an_attribute_too() -> None:
-    table = pa.table({"a": ["x", "z"] * 6, "y": [float(i) for i in range(12)]})
-    attributes = {
-        "a": {"role": "quasi-identifier"},
-        "y": {"role": "quasi-identifier", "masks": ["identity", "suppress"]},
-    }
-    policy = load_policy(
-        {"version": 1, "label": {"column": "y", "bins": 3}, "attributes": attributes}
-    )
-    summary = summarize(table, policy)
-    own = summary.label_attribute
-    assert own is not None
-    assert own.joint.tolist() == np.diag(summary.label.counts).tolist()
-    assert own.values.to_pylist() == list(summary.label.classes)
-    assert summary.attribute("y") is own
-    frequency = summary.frequency
-    assert frequency is not None
-    identity, suppress = (candidate.groups for candidate in own.candidates)
-    everything = np.zeros(2, dtype=np.int64)
-    assert sorted(frequency.roll_up({"a": everything, "y": identity}).sizes) == [4, 4, 4]
-    assert frequency.roll_up({"a": everything, "y": suppress}).sizes.tolist() == [12]
-
-
 def test_a_label_with_null_rows_and_masks_of_its_own() -> None:
     table = pa.table({"a": ["x", "x", "z", "z"], "y": ["no", None, "yes", None]})
     attributes = {

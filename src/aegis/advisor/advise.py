@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aegis.advisor.advice import Advice
@@ -16,7 +17,7 @@ from aegis.advisor.scoring import Scorer
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.measures import MEASURES
-from aegis.policy import Configuration, Policy, policy_mapping
+from aegis.policy import Configuration, Policy, Role, as_policy, policy_mapping
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source, open_table
 from aegis.summary import Summary, count_in_engine, summarize
@@ -31,7 +32,7 @@ DEFAULT_COUNT = 50
 @one_blas_thread
 def advise(
     table: Any,
-    policy: Policy,
+    policy: Policy | str | Path,
     *,
     configurations: Mapping[str, Configuration] | Sequence[Configuration] | None = None,
     generate_count: int | None = None,
@@ -74,6 +75,7 @@ def advise(
     DataError
         The table cannot be summarised.
     """
+    policy = as_policy(policy)
     started = time.perf_counter()
     chosen = MEASURES.get(measure or policy.measure)
     prepared = prepare(table, policy, seed=seed, progress=progress)
@@ -204,7 +206,7 @@ def _listed(
         return list(explicit)
     if count is None and policy.configurations:
         return list(policy.configurations.values())
-    return generate(summary, count or DEFAULT_COUNT, seed=seed)
+    return generate(summary, DEFAULT_COUNT if count is None else count, seed=seed)
 
 
 def warnings_of(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
@@ -226,6 +228,12 @@ def warnings_of(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
     if plan.in_engine:
         found.append(
             "classes were counted in the engine: the frequency table is too large for memory"
+        )
+    if plan.rule.criteria and not any(
+        a.role == Role.QUASI_IDENTIFIER for a in summary.all_attributes
+    ):
+        found.append(
+            "the policy has no quasi-identifiers: all rows are one class, and the rule is met by that alone"
         )
     if not plan.rule.criteria:
         found.append("the policy has no privacy criterion: every configuration is admissible")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aegis.cli.methods_page import method_sections
@@ -135,8 +135,19 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
     yield line(
         f"\nscore: {advice.measure} (unmasked {fixed(advice.unmasked)}). kept: percent of the unmasked utility.\n"
         "PUD: mean change per attribute. k: smallest class once rows are suppressed."
+        + _above(shown)
         + _certainty(advice),
         style="dim",
+    )
+
+
+def _above(shown: Sequence[Ranked]) -> str:
+    """Return what more than 100 percent means, where a configuration keeps that."""
+    if not any(r.kept is not None and r.kept > 100.5 for r in shown):
+        return ""
+    return (
+        "\nMore than 100 %: the measure is corrected for chance, and coarser masks also leave out "
+        "noise that a model would have fitted."
     )
 
 

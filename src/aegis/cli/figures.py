@@ -20,7 +20,12 @@ Advisor = Callable[["str | Source | Summary | Prepared"], Advice]
 
 
 def advise_with_report(
-    subject: str | Source | Summary, policy: Policy, advisor: Advisor, *, seed: int, progress: Progress
+    subject: str | Source | Summary,
+    policy: Policy,
+    advisor: Advisor,
+    *,
+    seed: int,
+    progress: Progress,
 ) -> tuple[Advice, str]:
     """Return the advice and its report as HTML.
 

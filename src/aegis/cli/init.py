@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +13,11 @@ from aegis.cli.files import YAML, check_outputs, next_step, written
 from aegis.cli.options import Force, Quiet, Table
 from aegis.cli.output import Output, write
 from aegis.cli.progress import reporting
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from aegis.policy import Policy
 
 EXAMPLES = (
     "aegis init table.csv --label income -o policy.yaml",
@@ -57,6 +63,7 @@ def command(
         return
     write_text(output, proposed.yaml)
     page = Output(quiet=quiet)
+    page.say(*_roles(proposed.policy))
     page.say(*written([output]))
     page.suggest(
         *next_step(
@@ -64,3 +71,18 @@ def command(
             *("aegis", "advise", table, "--policy", output, "-o", output.with_name("best.yaml")),
         )
     )
+
+
+def _roles(policy: Policy) -> Iterator[RenderableType]:
+    """Return which attributes got which role, and what the rule lacks."""
+    from aegis.cli.tables import heading, line, pairs
+    from aegis.policy import Role
+
+    yield heading("Proposed roles")
+    named = ((role, [a.name for a in policy.with_role(role)]) for role in Role)
+    yield pairs((str(role), ", ".join(names)) for role, names in named if names)
+    if not policy.quasi_identifiers:
+        yield line(
+            "No quasi-identifier was recognised: give that role to what others may know of a person, "
+            "or the rule is met by every table."
+        )

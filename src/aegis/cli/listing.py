@@ -45,9 +45,7 @@ def print_list(
 
         columns = [Column(key, wraps=key == shown[-1]) for key in shown]
         page.show(table(columns, ([_cell(entry[key]) for key in shown] for entry in entries)))
-        page.suggest(
-            line(f"\n{more} NAME explains one, in full.", style="dim")
-        )
+        page.suggest(line(f"\n{more} NAME explains one, in full.", style="dim"))
 
 
 def print_entry(page: Output, entry: dict[str, Any], example: str) -> None:

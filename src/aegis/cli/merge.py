@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 from aegis.cli.files import BUNDLE, check_outputs, next_step, written, written_dict
 from aegis.cli.options import Force, Format, FormatOption, Quiet
 from aegis.cli.output import Output
+from aegis.errors import PolicyError
 
 SCHEMA = 1
 """Version of the JSON form; it changes when a field changes its meaning."""
@@ -52,6 +54,7 @@ def command(
     from aegis.summary import load_bundle, merge, save_bundle
 
     check_outputs([(output, (BUNDLE,))], force=force)
+    _refuse_twins(summaries)
     merged = merge(*(load_bundle(path) for path in summaries))
     save_bundle(merged, output, force=force)
     page = Output(format, quiet)
@@ -69,7 +72,7 @@ def command(
         return
     from aegis.cli.tables import line
 
-    page.show(line(f"{len(summaries)} summaries, {merged.rows:,} rows in all"))
+    page.show(line(f"Merged {len(summaries)}: {merged.rows:,} rows in all"))
     page.say(*written([output]))
     page.suggest(
         *next_step(
@@ -77,3 +80,16 @@ def command(
             *("aegis", "advise", output, "--policy", "policy.yaml", "-o", "best.yaml"),
         )
     )
+
+
+def _refuse_twins(summaries: list[Path]) -> None:
+    """Raise when two files are the same summary: its rows would count twice."""
+    seen: dict[str, Path] = {}
+    for path in summaries:
+        digest = sha256(path.read_bytes()).hexdigest() if path.is_file() else str(path)
+        if digest in seen:
+            raise PolicyError(
+                f"{path} and {seen[digest]} are the same summary.",
+                hint="Name each part once: its rows would count twice, and classes look larger than they are.",
+            )
+        seen[digest] = path

@@ -77,6 +77,7 @@ def _finer(binding: Binding) -> Iterator[RenderableType]:
                 f"{one.allowed_rows:,}",
             )
             for one in binding.finer
+            if one.gain > 0
         ),
     )
 

@@ -22,7 +22,7 @@ from aegis.evaluation.splits import Split, make_splits, rare_classes
 from aegis.evaluation.store import Store
 from aegis.evaluation.training import Task, Training, train
 from aegis.measures import MEASURES
-from aegis.policy import Configuration, Policy
+from aegis.policy import Configuration, Policy, as_policy
 from aegis.progress import SILENT, Progress, Step
 from aegis.sources import Source, open_table
 from aegis.summary import Summary, summarize
@@ -36,7 +36,7 @@ DEFAULT_MODELS = ("lr", "svm", "rf", "sgd", "nb", "mlp", "gbdt")
 
 def evaluate(
     table: Any,
-    policy: Policy,
+    policy: Policy | str | Path,
     *,
     configurations: Mapping[str, Configuration] | Sequence[Configuration] | None = None,
     generate_count: int | None = None,
@@ -101,6 +101,7 @@ def evaluate(
     DataError
         The table cannot be summarised, is a summary, or leaves no row to test on.
     """
+    policy = as_policy(policy)
     chosen = choose_models(models)
     METRICS.get(metric)
     if jobs < 1:

@@ -1,6 +1,7 @@
 """What the user declares: roles, candidate masks, the privacy rule, the measure."""
 
 from aegis.policy.load import (
+    as_policy,
     dump_configurations,
     dump_policy,
     load_configurations,
@@ -29,6 +30,7 @@ __all__ = [
     "Policy",
     "Role",
     "Unseen",
+    "as_policy",
     "dump_configurations",
     "dump_policy",
     "load_configurations",

@@ -60,6 +60,11 @@ def load_policy(source: str | Path | Mapping[str, Any]) -> Policy:
     return _Loader(read_yaml(_read(path, "policy"), str(path)), path.parent).load()
 
 
+def as_policy(policy: Policy | str | Path | Mapping[str, Any]) -> Policy:
+    """Return a policy as it is, or read it from a path or mapping."""
+    return policy if isinstance(policy, Policy) else load_policy(policy)
+
+
 def load_configurations(path: str | Path, policy: Policy) -> dict[str, Configuration]:
     """Read explicit configurations for `policy`: `configurations: {name: {attribute: mask}}`.
 

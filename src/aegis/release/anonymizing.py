@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,11 +22,17 @@ from aegis.anonymizers import (
 )
 from aegis.anonymizers import front as search_front
 from aegis.errors import InternalError, NoAdmissibleConfiguration, PolicyError
-from aegis.files import check_output, replacing, write_text
-from aegis.policy import Policy
+from aegis.files import check_output, replacing, spare_input
+from aegis.policy import Policy, as_policy
 from aegis.progress import SILENT, Progress
 from aegis.release.auditing import audit
-from aegis.release.released import Released, Utility, certify, refuse_unplanned
+from aegis.release.released import (
+    Released,
+    Utility,
+    certify,
+    refuse_unplanned,
+    write_certificate,
+)
 from aegis.release.write import write_table
 from aegis.sources import Source, open_table
 
@@ -84,7 +89,7 @@ class AnonymizedRelease(Released):
 
 def anonymize(
     table: Any,
-    policy: Policy,
+    policy: Policy | str | Path,
     method: str | Recipe,
     *,
     options: Mapping[str, Any] | None = None,
@@ -146,6 +151,7 @@ def anonymize(
     DataError
         The table is not usable: see `aegis.anonymizers.encode`.
     """
+    policy = as_policy(policy)
     target = None if output is None else Path(output)
     paper = None if certificate is None else Path(certificate)
     if target is not None:
@@ -162,11 +168,11 @@ def anonymize(
         raise PolicyError(
             f"Method {recipe.method!r} has no front.", hint="Only mo-obam weighs two aims."
         )
-    job = _Job(open_table(table), policy, recipe, kinds, orders, progress)
+    source = open_table(table)
+    spare_input(source.files, target, paper)
+    job = _Job(source, policy, recipe, kinds, orders, progress)
     points = job.front() if front else ()
-    release = job.in_memory() if target is None else job.written(target, certified=bool(paper))
-    if paper is not None and release.certificate is not None:
-        write_text(paper, json.dumps(release.certificate, indent=2, ensure_ascii=False) + "\n")
+    release = job.in_memory() if target is None else job.written(target, paper=paper)
     return replace(release, front=points)
 
 
@@ -231,7 +237,7 @@ class _Job:
         data = self.released.collect(self.kept.table)
         return self._release(open_table(data), data=data)
 
-    def written(self, target: Path, *, certified: bool) -> AnonymizedRelease:
+    def written(self, target: Path, *, paper: Path | None) -> AnonymizedRelease:
         """Write the rows, audit the written file, and only then give it its name."""
         with replacing(target) as temporary:
             started = time.perf_counter()
@@ -241,13 +247,15 @@ class _Job:
             with self.progress.step(f"Verifying {target.name}"):
                 output = open_table(temporary)
                 release = self._release(output, path=target)
-            if certified:
+            if paper is not None:
                 with self.progress.step("Measuring the utility that is kept"):
                     seed = self.made.recipe.seed
                     utility = Utility.between(self.source, output, self.policy, seed=seed)
                 release = replace(release, utility=utility)
                 document = certify(release, self.source, output, self.policy, release.how())
                 release = replace(release, certificate=document)
+                # Before the table takes its name: there is no release without its certificate.
+                write_certificate(paper, document)
         return release
 
     def _release(self, output: Source, **where: Any) -> AnonymizedRelease:

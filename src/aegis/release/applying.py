@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError
-from aegis.files import check_output, replacing, write_text
-from aegis.policy import Configuration, Policy, Unseen
+from aegis.files import check_output, replacing, spare_input
+from aegis.policy import Configuration, Policy, Unseen, as_policy
 from aegis.privacy import PrivacyAccount, PrivacyRule, Verdict
 from aegis.progress import SILENT, Progress
 from aegis.release.auditing import Audit, audit
 from aegis.release.masked import count_unseen, fit_masks, refuse_unseen, release_masks
 from aegis.release.noised import draw, noise_of
-from aegis.release.released import Released, Utility, certify, refuse_unplanned
+from aegis.release.released import (
+    Released,
+    Utility,
+    certify,
+    refuse_unplanned,
+    write_certificate,
+)
 from aegis.release.sql import Form, create_statements
 from aegis.release.write import write_table
 from aegis.sources import Source, open_named, open_table, transaction
@@ -58,7 +63,7 @@ class Release(Released):
 
 def apply(
     table: Any,
-    policy: Policy,
+    policy: Policy | str | Path,
     configuration: Configuration,
     *,
     output: str | Path | None = None,
@@ -111,6 +116,7 @@ def apply(
         is asked for without an output or under its name; or the rule or a mask cannot be written
         in the SQL that makes a table.
     """
+    policy = as_policy(policy)
     target = None if output is None else Path(output)
     paper = None if certificate is None else Path(certificate)
     if target is not None:
@@ -121,15 +127,12 @@ def apply(
         raise PolicyError(
             f"The release is asked for in {target} and in {into}.", hint="Give one of them."
         )
-    job = _Job(open_table(table), policy, configuration, seed, progress)
+    source = open_table(table)
+    spare_input(source.files, target, paper)
+    job = _Job(source, policy, configuration, seed, progress)
     if into is not None:
         return job.in_database(into, form, force=force)
-    release = (
-        job.in_memory() if target is None else job.written(target, certified=paper is not None)
-    )
-    if paper is not None and release.certificate is not None:
-        write_text(paper, json.dumps(release.certificate, indent=2, ensure_ascii=False) + "\n")
-    return release
+    return job.in_memory() if target is None else job.written(target, paper=paper)
 
 
 def _check_certificate(paper: Path, target: Path | None, *, force: bool) -> None:
@@ -223,7 +226,7 @@ class _Job:
             with self.progress.step(f"Verifying {into}"):
                 return self._release(open_named(self.source.backend, into, into), into=into)
 
-    def written(self, target: Path, *, certified: bool) -> Release:
+    def written(self, target: Path, *, paper: Path | None) -> Release:
         """Write the masked rows, audit the written file, and only then give it its name."""
         with replacing(target) as temporary:
             started = time.perf_counter()
@@ -233,12 +236,14 @@ class _Job:
             with self.progress.step(f"Verifying {target.name}"):
                 output = open_table(temporary)
                 release = self._release(output, path=target)
-            if certified:
+            if paper is not None:
                 with self.progress.step("Measuring the utility that is kept"):
                     utility = Utility.between(self.source, output, self.policy, seed=self.seed)
                 release = replace(release, utility=utility)
                 document = certify(release, self.source, output, self.policy, self._how())
                 release = replace(release, certificate=document)
+                # Before the table takes its name: there is no release without its certificate.
+                write_certificate(paper, document)
         return release
 
     def _release(self, output: Source, **where: Any) -> Release:

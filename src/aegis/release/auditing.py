@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from aegis.errors import PolicyError
 from aegis.masks import Mask, NoiseMask, privacy_account
-from aegis.policy import Configuration, Policy
+from aegis.policy import Configuration, Policy, as_policy
 from aegis.privacy import PrivacyAccount, PrivacyReport, PrivacyRule, report
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source, open_table
@@ -79,7 +80,7 @@ def audit(
     *,
     quasi_identifiers: Sequence[str] | None = None,
     sensitive: Sequence[str] | None = None,
-    policy: Policy | None = None,
+    policy: Policy | str | Path | None = None,
     rule: PrivacyRule | None = None,
     configuration: Configuration | None = None,
     progress: Progress = SILENT,
@@ -106,10 +107,17 @@ def audit(
     Raises
     ------
     PolicyError
-        Neither quasi-identifiers nor a policy are given.
+        Neither quasi-identifiers nor a policy are given, or an empty list of them.
     DataError
         A column is missing, or the table has no rows.
     """
+    policy = None if policy is None else as_policy(policy)
+    no_columns = PolicyError(
+        "An audit needs quasi-identifiers.",
+        hint="Name the columns that others may know, or give a policy.",
+    )
+    if quasi_identifiers is not None and not quasi_identifiers:
+        raise no_columns
     source = open_table(table)
     if policy is not None:
         rule = policy.privacy if rule is None else rule
@@ -120,10 +128,7 @@ def audit(
         if sensitive is None:
             sensitive = [name for name in policy.sensitive if name in source.columns]
     if quasi_identifiers is None:
-        raise PolicyError(
-            "An audit needs quasi-identifiers.",
-            hint="Name the columns that others may know, or give a policy.",
-        )
+        raise no_columns
     protected = rule.sensitive if rule is not None else ()
     sensitive = tuple(dict.fromkeys((*(sensitive or ()), *protected)))
     with progress.step("Counting equivalence classes"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ import pyarrow as pa
 import aegis
 from aegis.advisor import Scorer, as_it_is, kept, tells_classes_apart
 from aegis.errors import InternalError
+from aegis.files import write_text
 from aegis.measures import MEASURES
 from aegis.policy import Policy, policy_digest, policy_mapping
 from aegis.release.auditing import Audit
@@ -194,3 +196,8 @@ def refuse_unplanned(checked: Audit, expected: int) -> None:
             f"The written table is not what was planned: {found}.",
             hint="Nothing was released. Please report this with the policy and how it was made.",
         )
+
+
+def write_certificate(paper: Path, document: Mapping[str, Any]) -> None:
+    """Write a certificate as JSON, all or nothing."""
+    write_text(paper, json.dumps(document, indent=2, ensure_ascii=False) + "\n")

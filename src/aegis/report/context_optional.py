@@ -56,8 +56,12 @@ def _proof(point: FrontPoint) -> str:
 
 def _changed(masks: Mapping[str, str]) -> str:
     """Return the masks of a configuration, those that mask nothing left out."""
-    shown = [f"{name}: {mask}" for name, mask in masks.items() if mask != "identity"]
-    return clean("; ".join(shown) or ("nothing masked" if masks else "–"), limit=600)
+    masking = {name: mask for name, mask in masks.items() if mask != "identity"}
+    return _listed(masking) if masking else "nothing masked" if masks else "–"
+
+
+def _listed(masks: Mapping[str, str]) -> str:
+    return clean("; ".join(f"{name}: {mask}" for name, mask in masks.items()), limit=600)
 
 
 def binding_section(binding: Binding) -> dict[str, Any] | None:
@@ -76,11 +80,12 @@ def binding_section(binding: Binding) -> dict[str, Any] | None:
                 "violations": [clean(text, limit=600) for text in one.violations],
             }
             for one in binding.finer
+            if one.gain > 0
         ],
         "relaxations": [
             {
                 "change": clean(one.change, limit=120),
-                "masks": _changed(one.masks) if one.masks else "the same",
+                "masks": _listed(one.masks) if one.masks else "the same",
                 "kept": percent(one.kept),
             }
             for one in binding.relaxations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import ibis.expr.types as ir
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 
 from aegis.errors import DataError, PolicyError
 from aegis.masks import Kind, Mask, Quantiles, ValueCounts
-from aegis.policy import Attribute, Policy, Role, policy_digest
+from aegis.policy import Attribute, Policy, Role, as_policy, policy_digest
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source, open_table
 from aegis.summary.attributes import describe
@@ -41,7 +42,7 @@ MAX_VALUES = 5_000_000
 
 def summarize(
     table: Any,
-    policy: Policy,
+    policy: Policy | str | Path,
     *,
     exact: bool = False,
     sample_rows: int = SAMPLE_ROWS,
@@ -84,6 +85,7 @@ def summarize(
     PolicyError
         A mask does not fit its column, or `like` was made under another policy.
     """
+    policy = as_policy(policy)
     if like is not None:
         _check_model(like, policy)
         max_levels = like.max_levels

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from aegis.advisor.figures import Binding, FinerMask, Relaxation
 from aegis.advisor.search.branch import Found
+from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.problem import Box, members
 from aegis.privacy import PrivacyRule
 
@@ -17,7 +18,7 @@ SUPPRESSION_STEP = 0.01
 """One step of the suppression limit: one more percent of the rows."""
 
 
-def explain(searcher: Searcher, found: Found, time_limit: float | None) -> Binding:
+def explain(searcher: Searcher, found: Found, clock: Clock) -> Binding:
     """Return what binds the best configuration.
 
     Parameters
@@ -26,13 +27,13 @@ def explain(searcher: Searcher, found: Found, time_limit: float | None) -> Bindi
         The search that found it.
     found
         What it found; at least one configuration.
-    time_limit
-        Seconds for each relaxed search.
+    clock
+        Bounds the relaxed searches together.
     """
     value, box = found.best[0]
     return Binding(
         finer=tuple(_finer(searcher, box, value)),
-        relaxations=tuple(_relaxed(searcher, box, value, time_limit)),
+        relaxations=tuple(_relaxed(searcher, box, value, clock)),
     )
 
 
@@ -64,13 +65,11 @@ def _finer(searcher: Searcher, box: Box, value: float) -> list[FinerMask]:
     return found
 
 
-def _relaxed(
-    searcher: Searcher, box: Box, value: float, time_limit: float | None
-) -> list[Relaxation]:
+def _relaxed(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[Relaxation]:
     """Return what the best configuration under each one-step weaker rule would gain."""
     found = []
     for change, rule in relaxations(searcher.plan.rule):
-        best, figures = searcher.run(rule, top=1, time_limit=time_limit, start=(box,))
+        best, figures = searcher.run(rule, top=1, time_limit=clock.left(), start=(box,))
         if best.best:
             score, other = best.best[0]
             found.append(

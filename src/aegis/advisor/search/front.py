@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from aegis.advisor.figures import Front, FrontPoint
+from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.problem import Box
 from aegis.errors import PolicyError
 from aegis.privacy import PrivacyRule
@@ -114,7 +115,7 @@ def rule_at(rule: PrivacyRule, parameter: str, value: float) -> PrivacyRule:
     return replace(rule, criteria=(*PrivacyRule.parse({"k": k}).criteria, *others))
 
 
-def trace_front(searcher: Searcher, span: FrontRange, time_limit: float | None) -> Front:
+def trace_front(searcher: Searcher, span: FrontRange, clock: Clock) -> Front:
     """Return the best configuration for each value of a parameter of the rule.
 
     Points are visited from the weakest rule to the strictest. A proven best configuration that
@@ -128,8 +129,8 @@ def trace_front(searcher: Searcher, span: FrontRange, time_limit: float | None) 
         Holds the space, the objective and the rule.
     span
         What varies.
-    time_limit
-        Seconds for each point's search.
+    clock
+        Bounds the searches of all points together.
     """
     points: list[FrontPoint] = []
     known: list[Box] = []
@@ -146,7 +147,7 @@ def trace_front(searcher: Searcher, span: FrontRange, time_limit: float | None) 
             shared = rule.monotone and not searcher.rule_matters
             if box is None or not shared or not _meets(searcher, rule, box):
                 found, figures = searcher.run(
-                    rule, top=1, time_limit=time_limit, start=tuple(reversed(known))
+                    rule, top=1, time_limit=clock.left(), start=tuple(reversed(known))
                 )
                 box = found.best[0][1] if found.best else None
                 proven = figures.optimal or (found.complete and box is None)

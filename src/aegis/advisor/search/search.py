@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from aegis.advisor.advice import Advice, Ranked
@@ -17,6 +18,7 @@ from aegis.advisor.rank import AfterSuppression, rank_choice
 from aegis.advisor.scoring import Scorer, kept
 from aegis.advisor.search.binding import explain
 from aegis.advisor.search.branch import BranchAndBound, Found, gap
+from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.closest import find_closest
 from aegis.advisor.search.feasibility import Feasibility, InEngine, InMemory
 from aegis.advisor.search.front import FrontRange, trace_front
@@ -30,7 +32,7 @@ from aegis.advisor.search.problem import Box, Problem, make_problem
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.measures import MEASURES, Measure
-from aegis.policy import Policy, policy_mapping
+from aegis.policy import Policy, as_policy, policy_mapping
 from aegis.privacy import PrivacyRule
 from aegis.progress import SILENT, Progress, Step
 from aegis.summary import Summary
@@ -44,7 +46,7 @@ ENUMERATED = 5_000
 @one_blas_thread
 def search(
     table: Any,
-    policy: Policy,
+    policy: Policy | str | Path,
     *,
     objective: str | None = None,
     top: int = 5,
@@ -71,8 +73,8 @@ def search(
     top
         How many of the best configurations to return, at least 1.
     time_limit
-        Seconds for the search itself; then the best so far is returned with its bound and gap.
-        Ctrl-C does the same.
+        Seconds for the search, what binds and the front together; then the best so far is returned
+        with its bound and gap. Ctrl-C does the same.
     front
         Trace the Pareto front over a parameter of the rule, such as "k=2..50".
     explain_best
@@ -93,6 +95,7 @@ def search(
     PolicyError
         The objective is unknown, `top` is below 1 or the time limit is negative.
     """
+    policy = as_policy(policy)
     if top < 1:
         raise PolicyError(
             f"The best {top} configurations were asked for.", hint="Ask for at least 1."
@@ -103,9 +106,12 @@ def search(
     prepared = prepare(table, policy, seed=seed, progress=progress)
     summary, plan = prepared.summary, prepared.plan
     searcher = Searcher(summary, plan, objective or policy.measure, policy.measure, progress)
-    found, figures = searcher.run(plan.rule, top=top, time_limit=time_limit)
+    clock = Clock(time_limit)
+    found, figures = searcher.run(plan.rule, top=top, time_limit=clock.left())
+    if not found.best:
+        figures = searcher.settle_for_closest(found, figures, clock)
     measure = searcher.measure
-    ranking = searcher.rank(found, time_limit)
+    ranking = searcher.rank(found, clock.left())
     if found.best:
         after = AfterSuppression(plan, measure, prepared.source, policy)
         choice = searcher.problem.choice(found.best[0][1])
@@ -125,10 +131,10 @@ def search(
         search=figures,
     )
     if explain_best and found.best and not found.interrupted:
-        advice = replace(advice, binding=explain(searcher, found, time_limit))
+        advice = replace(advice, binding=explain(searcher, found, clock))
     if front is not None:
         span = FrontRange.parse(front) if isinstance(front, str) else front
-        advice = replace(advice, front=trace_front(searcher, span, time_limit))
+        advice = replace(advice, front=trace_front(searcher, span, clock))
     total = time.perf_counter() - started
     timings = {**summary.timings, "search": figures.seconds, "total": total}
     return replace(advice, timings=timings)
@@ -262,6 +268,26 @@ class Searcher:
             ]
         box = find_closest(self.problem, self.plan, time_limit)
         return [] if box is None else [self.ranked("closest", box, self.objective.bound(box))]
+
+    def settle_for_closest(
+        self, found: Found, figures: SearchFigures, clock: Clock
+    ) -> SearchFigures:
+        """Take the configuration that removes fewest rows, where a stopped search found none.
+
+        It goes into `found` when it is admissible; the figures say so.
+        """
+        box = None if found.complete else find_closest(self.problem, self.plan, clock.left())
+        if box is None or not self.plan.check(self.problem.choice(box)).admissible:
+            return figures
+        value = self.objective.bound(box)
+        found.best.append((value, box))
+        note = "the search was stopped early: this is the configuration that removes fewest rows"
+        return replace(
+            figures,
+            best=self.objective.sign * value,
+            gap=gap(value, found.bound) if figures.exact else None,
+            notes=(*figures.notes, note),
+        )
 
     def ranked(self, name: str, box: Box, value: float) -> Ranked:
         """Return one configuration with its scores."""
