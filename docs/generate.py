@@ -16,6 +16,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from aegis.advisor.search.objectives import LOSSES
+from aegis.anonymizers import ANONYMIZERS, listed_options
 from aegis.masks import MASKS
 from aegis.measures import MEASURES
 from aegis.policy import model, schema
@@ -124,6 +125,32 @@ def models() -> str:
     return _page(lines)
 
 
+def anonymizers() -> str:
+    """Return the page of record-level methods."""
+    lines = ["# Record-level methods\n", NOTE.format(source="the registry of anonymizers")]
+    lines.append(
+        "They group records and show what stands for a group; `aegis anonymize` makes a release, "
+        "`aegis advise --with` ranks releases beside masking configurations. k and l come from "
+        "the policy's rule where they are not given. How to use them, and what they promise: "
+        "[Group records](../how-to/anonymizers.md).\n"
+    )
+    lines += ["| name | what it does | cost | shows | keeps l |", "|---|---|---|---|---|"]
+    for one in ANONYMIZERS:
+        diverse = "yes" if one.diverse else "no"
+        lines.append(
+            f"| [`{one.name}`](#{one.name}) | {_cell(one.summary)} | {one.cost} | {one.style} | {diverse} |"
+        )
+    for one in ANONYMIZERS:
+        lines += [f"\n## {one.name}\n", f"{one.summary}\n"]
+        lines += ["| option | meaning | default |", "|---|---|---|"]
+        for option in listed_options(one.options):
+            default = "" if option.default is None else f"`{option.default}`"
+            lines.append(f"| `{option.name}` | {_cell(option.description)} | {_cell(default)} |")
+        quadratic = " Larger tables are cut first, see `partition_above`." if one.quadratic else ""
+        lines.append(f"\nCost: {one.cost}, N rows.{quadratic} Source: {one.reference}.")
+    return _page(lines)
+
+
 def policy() -> str:
     """Return the page of the policy file."""
     lines = ["# The policy file\n", NOTE.format(source="the schema of policies")]
@@ -194,6 +221,7 @@ def _page(lines: list[str]) -> str:
 
 
 PAGES = {
+    "anonymizers.md": anonymizers,
     "masks.md": masks,
     "measures.md": measures,
     "privacy-models.md": models,

@@ -3,8 +3,7 @@
 The searched best masking configuration against record-level releases under the same policy: the
 label measure and models trained on each, whoever wins.
 
-    python experiments/records_or_masks.py [--data Adult,German,AQ] [--splits 5] [--models lr,nb,gbdt]
-                                           [--store FILE]
+    python experiments/records_or_masks.py [--data Adult,German,AQ] [--store FILE]
 """
 
 from __future__ import annotations
@@ -38,11 +37,17 @@ METHODS: dict[str, tuple[Recipe, ...]] = {
         Recipe("mo-obam", {"clusters": 100, "starts": 1}),
     ),
 }
+MODELS = {
+    "Adult": ("lr", "nb", "gbdt"),
+    "German": ("lr", "rf", "nb", "gbdt"),
+    "AQ": ("lr", "rf", "nb", "gbdt"),
+}
+SPLITS = {"Adult": 5, "German": 20, "AQ": 20}
 METRIC = {"Adult": "accuracy", "German": "roc_auc", "AQ": "accuracy"}
 
 
 def problem(name: str) -> tuple[Any, Policy]:
-    """Return the table and the example policy of a data set, its rule reduced to k and suppression."""
+    """Return the table and the example policy of a data set."""
     tables = {
         "Adult": lambda: ADULT,
         "German": german,
@@ -52,7 +57,7 @@ def problem(name: str) -> tuple[Any, Policy]:
     return tables[name](), load_policy(ROOT / "examples" / folder / "policy.yaml")
 
 
-def compare(name: str, models: list[str], splits: int, store: str | None) -> dict[str, Any]:
+def compare(name: str, store: str | None) -> dict[str, Any]:
     """Search, group, train, and return scores and trained figures side by side."""
     table, policy = problem(name)
     source = open_table(table)
@@ -63,9 +68,9 @@ def compare(name: str, models: list[str], splits: int, store: str | None) -> dic
         source,
         policy,
         configurations={"masks": chosen},
-        models=models,
+        models=MODELS[name],
         metric=METRIC[name],
-        splits=splits,
+        splits=SPLITS[name],
         comparators=(),
         methods=METHODS[name],
         seed=1,
@@ -77,7 +82,7 @@ def compare(name: str, models: list[str], splits: int, store: str | None) -> dic
         "optimal": searched.optimal,
         "masks": best.shown,
         "metric": METRIC[name],
-        "splits": splits,
+        "splits": SPLITS[name],
         "ranking": [
             {
                 "name": one.name,
@@ -137,15 +142,11 @@ def main() -> None:
     """Compare on each data set and write figures and plot."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default="Adult,German,AQ")
-    parser.add_argument("--splits", type=int, default=5)
-    parser.add_argument("--models", default="lr,nb,gbdt")
     parser.add_argument("--store")
     arguments = parser.parse_args()
     results = {}
     for name in arguments.data.split(","):
-        results[name] = compare(
-            name, arguments.models.split(","), arguments.splits, arguments.store
-        )
+        results[name] = compare(name, arguments.store)
         for one in results[name]["ranking"]:
             print(name, one["name"], round(one["score"], 4), one["admissible"])
         for one in results[name]["trained"]:

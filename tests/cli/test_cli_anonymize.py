@@ -131,6 +131,12 @@ def test_advise_with_bad_methods(shell):
     base = ("advise", "table.csv", "-p", "policy.yaml")
     assert "Did you mean 'mdav'" in shell(*base, "--with", "mdva").err
     assert "no records" in shell("advise", "table.aegis", *base[2:], "--with", "mdav").err
+    exact = shell(*base, "--with", "mondrian", "--exact", "--format", "json")
+    assert any(one["method"] for one in json.loads(exact.out)["ranking"])
+    assert (
+        "no records"
+        in shell("anonymize", "table.aegis", *base[2:], "-m", "mdav", "-o", "r.csv").err
+    )
     assert "objective" in plain(
         shell(*base, "--with", "mdav", "--search", "--objective", "nu-entropy").err
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -147,13 +147,17 @@ def command(
 
     check_outputs([(output, YAML), (report, HTML)], force=force)
     rules = load_policy(policy)
-    subject = open_subject(table, name=table_name, memory_limit=memory_limit)
+    subject: Any = open_subject(table, name=table_name, memory_limit=memory_limit)
     table = shown(table)
     with reporting(quiet=quiet) as progress:
         if exact and not is_bundle(table):
+            from aegis.advisor import Prepared, prepare
+            from aegis.sources import open_table
             from aegis.summary import summarize
 
-            subject = summarize(subject, rules, exact=True, seed=seed, progress=progress)
+            source = open_table(subject)
+            exactly = summarize(source, rules, exact=True, seed=seed, progress=progress)
+            subject = Prepared(exactly, prepare(exactly, rules).plan, source)
         advisor = make_advisor(
             rules,
             configurations=configurations,

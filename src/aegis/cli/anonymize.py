@@ -7,11 +7,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aegis.cli.files import HTML, JSON, check_outputs, next_step, written, written_dict
-from aegis.cli.options import Force, Format, FormatOption, PolicyFile, Quiet, Seed, Table
+from aegis.cli.files import (
+    HTML,
+    JSON,
+    check_outputs,
+    is_bundle,
+    next_step,
+    open_subject,
+    written,
+    written_dict,
+)
+from aegis.cli.options import (
+    Force,
+    Format,
+    FormatOption,
+    MemoryLimit,
+    PolicyFile,
+    Quiet,
+    Seed,
+    Table,
+    TableName,
+)
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
-from aegis.errors import PolicyError
+from aegis.errors import DataError, PolicyError
 from aegis.files import TABLE_FORMATS
 
 if TYPE_CHECKING:
@@ -20,6 +39,8 @@ if TYPE_CHECKING:
     from aegis.anonymizers import Recipe
     from aegis.policy import Policy
     from aegis.release import AnonymizedRelease
+    from aegis.sources import Source
+    from aegis.summary import Summary
 
 SCHEMA = 1
 """Version of the JSON form; it changes when a field changes its meaning."""
@@ -114,6 +135,8 @@ def command(
             "--report", metavar="FILE", help="Write a report (one HTML file).", show_default=False
         ),
     ] = None,
+    table_name: TableName = None,
+    memory_limit: MemoryLimit = None,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     seed: Seed = 0,
     force: Force = False,
@@ -137,11 +160,14 @@ def command(
         raise PolicyError(
             "No output is named.", hint="Name it with -o, or ask for the front with --front."
         )
+    if is_bundle(table):
+        raise DataError(f"{table} is a summary: it holds no records.", hint="Give the table.")
     rules = load_policy(policy)
+    subject = open_subject(table, name=table_name, memory_limit=memory_limit)
     chosen = _recipe(method, recipe, option, k, style, seed)
     with reporting(quiet=quiet) as progress:
         release = anonymize(
-            table,
+            subject,
             rules,
             chosen,
             output=output,
@@ -151,7 +177,7 @@ def command(
             progress=progress,
         )
         if report is not None:
-            write_text(report, _page(release, table, rules))
+            write_text(report, _page(release, subject, rules))
     _print(Output(format, quiet), release, rules, policy, [output, certificate, report])
 
 
@@ -193,7 +219,7 @@ def _option(text: str) -> tuple[str, Any]:
     return name.strip().replace("-", "_"), parse_value(value.strip(), f"--option {name.strip()}")
 
 
-def _page(release: AnonymizedRelease, table: str, rules: Policy) -> str:
+def _page(release: AnonymizedRelease, table: str | Source | Summary, rules: Policy) -> str:
     """Return the report on the release as HTML."""
     from aegis.release import audit
     from aegis.report import render_anonymized

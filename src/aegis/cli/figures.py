@@ -20,7 +20,7 @@ Advisor = Callable[["str | Source | Summary | Prepared"], Advice]
 
 
 def advise_with_report(
-    subject: str | Source | Summary,
+    subject: str | Source | Summary | Prepared,
     policy: Policy,
     advisor: Advisor,
     *,
