@@ -115,4 +115,8 @@ def _names(given: list[str] | None) -> list[str] | None:
     if given is None:
         return None
     names = [name.strip() for text in given for name in text.split(",")]
+    if not any(names):
+        raise PolicyError(
+            "No column is named: the list is empty.", hint="Name columns, separated by commas."
+        )
     return list(dict.fromkeys(name for name in names if name))

@@ -107,17 +107,11 @@ def audit(
     Raises
     ------
     PolicyError
-        Neither quasi-identifiers nor a policy are given, or an empty list of them.
+        Neither quasi-identifiers nor a policy are given.
     DataError
         A column is missing, or the table has no rows.
     """
     policy = None if policy is None else as_policy(policy)
-    no_columns = PolicyError(
-        "An audit needs quasi-identifiers.",
-        hint="Name the columns that others may know, or give a policy.",
-    )
-    if quasi_identifiers is not None and not quasi_identifiers:
-        raise no_columns
     source = open_table(table)
     if policy is not None:
         rule = policy.privacy if rule is None else rule
@@ -128,7 +122,10 @@ def audit(
         if sensitive is None:
             sensitive = [name for name in policy.sensitive if name in source.columns]
     if quasi_identifiers is None:
-        raise no_columns
+        raise PolicyError(
+            "An audit needs quasi-identifiers.",
+            hint="Name the columns that others may know, or give a policy.",
+        )
     protected = rule.sensitive if rule is not None else ()
     sensitive = tuple(dict.fromkeys((*(sensitive or ()), *protected)))
     with progress.step("Counting equivalence classes"):

@@ -14,7 +14,7 @@ from aegis.privacy import ClassTable
 from aegis.sources import Source
 from aegis.summary.classes import count_classes
 from aegis.summary.codes import code_values
-from aegis.summary.frequency import FrequencyTable
+from aegis.summary.frequency import FrequencyTable, combine
 from aegis.summary.grouped import count_by
 from aegis.summary.model import AttributeSummary, Candidate
 
@@ -79,12 +79,14 @@ def count_cells(
     joined = {name: np.concatenate(parts) for name, parts in codes.items()}
     # The code after the last class stands for null and is there only where a label is missing.
     representatives[label] = np.arange(int(joined[label].max(initial=0)) + 1, dtype=np.int32)
+    # The engine returns groups in any order; sorted, equal tables give equal bytes.
+    order = np.argsort(combine(joined.values(), cells), kind="stable")
     return FrequencyTable(
         quasi,
         sensitive,
         label,
-        joined,
-        np.concatenate(counts),
+        {name: column[order] for name, column in joined.items()},
+        np.concatenate(counts)[order],
         representatives,
     )
 
