@@ -6,6 +6,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -104,6 +105,14 @@ class Source:
         with engine_errors(self.origin):
             return fetch(self.backend, expression)
 
+    def keep(self, expression: ir.Table) -> AbstractContextManager[ir.Table]:
+        """Return a context in which the engine keeps the result of a query as a temporary table."""
+        with engine_errors(self.origin):
+            # Ibis hands tables in memory to the engine before it runs a query, not before it keeps one.
+            self.backend._run_pre_execute_hooks(expression)
+            kept: AbstractContextManager[ir.Table] = expression.cache()
+        return kept
+
     def batches(self, expression: ir.Table, *, rows: int = 1 << 18) -> Iterator[pa.RecordBatch]:
         """Run a query and stream its result in batches of about `rows` rows."""
         with engine_errors(self.origin):
@@ -161,8 +170,20 @@ def _batches(backend: Any, expression: ir.Table, rows: int) -> Iterator[pa.Recor
     The embedded engine adds up whole numbers in 128 bits, and truncates dates to times.
     """
     schema = expression.schema().to_pyarrow()
-    for batch in backend.to_pyarrow_batches(expression, chunk_size=rows):
+    found = (
+        _from_spark(backend, expression, rows)
+        if backend.name == "pyspark"
+        else backend.to_pyarrow_batches(expression, chunk_size=rows)
+    )
+    for batch in found:
         yield batch if batch.schema.equals(schema) else _conformed(batch, schema)
+
+
+def _from_spark(backend: Any, expression: ir.Table, rows: int) -> list[pa.RecordBatch]:
+    """Return the result of a query on Spark; Ibis would go through pandas, where null makes floats."""
+    backend._run_pre_execute_hooks(expression)
+    result: pa.Table = backend.raw_sql(backend.compile(expression)).toArrow()
+    return list(result.to_batches(max_chunksize=rows))
 
 
 def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

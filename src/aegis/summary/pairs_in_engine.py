@@ -63,7 +63,7 @@ def count_pairs_in_engine(
     small = table.select("y", *(f"a{i}" for i in range(len(names)))).filter(table["y"] != _NOWHERE)
     wanted = [(i, j) for i in range(len(names)) for j in range(i, len(names))]
     found: dict[tuple[int, int], tuple[Counts, Counts]] = {}
-    with small.cache() as kept:
+    with source.keep(small) as kept:
         for start in range(0, len(wanted), _TOGETHER):
             chunk = wanted[start : start + _TOGETHER]
             found |= _count(source, kept, chunk, sizes, len(classes))
@@ -93,27 +93,23 @@ def _coded(
     """Return the table with the code of each value of a column added under the name `code`."""
     given = table[column]
     dtype = given.type()
+    present = values.is_valid().to_numpy(zero_copy_only=False)
+    null = int(codes[~present][0]) if not present.all() else _NOWHERE
+    values, codes = values.drop_null(), codes[present]
     written = dtype.is_string() or dtype.is_integer() or dtype.is_boolean()
     if written and len(values) <= _WRITTEN:
         targets = {
             str(text_of(value)): int(place)
             for value, place in zip(values.to_pylist(), codes.tolist(), strict=True)
-            if value is not None
         }
         shown = mapped(given, targets, ibis.literal(_NOWHERE, type="int32"))
-        null = [int(c) for v, c in zip(values, codes, strict=True) if not v.is_valid]
-        return table.mutate(**{code: shown.fill_null(null[0] if null else _NOWHERE).cast("int32")})
+        return table.mutate(**{code: shown.fill_null(null).cast("int32")})
     lookup = ibis.memtable(
-        pa.table(
-            {
-                "aegis_value": values,
-                "aegis_code": pa.array(codes.tolist(), pa.int32()),
-            }
-        )
+        pa.table({"aegis_value": values, "aegis_code": pa.array(codes.tolist(), pa.int32())})
     )
-    joined = table.left_join(lookup, [given.identical_to(lookup["aegis_value"])])
-    found = joined["aegis_code"].fill_null(_NOWHERE)
-    return joined.mutate(**{code: found}).drop("aegis_value", "aegis_code")
+    joined = table.left_join(lookup, [given == lookup["aegis_value"]])
+    found = ibis.ifelse(joined[column].isnull(), null, joined["aegis_code"].fill_null(_NOWHERE))
+    return joined.mutate(**{code: found.cast("int32")}).drop("aegis_value", "aegis_code")
 
 
 def _count(

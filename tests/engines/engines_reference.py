@@ -1,0 +1,52 @@
+"""Write docs/reference/engines.md from the engine suite: `python tests/engines/engines_reference.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from engines_cases import CASES, ENGINES, GAPS
+
+PATH = Path(__file__).parents[2] / "docs" / "reference" / "engines.md"
+HEAD = """# Engines
+
+Written by `python tests/engines/engines_reference.py` from the suite that runs every mask on every
+engine (`tests/engines`): do not edit.
+
+A mask is one Ibis expression, so it runs wherever Ibis does. The suite holds what each engine gives
+against what the embedded engine, DuckDB, gives on awkward values: nulls, NaN and infinities,
+negative numbers, the ends of 64 bits, decimals, Unicode, long texts, quotes, dates before 1970,
+times with a zone. *yes*: the same on every value. *no*: a known gap, with its reason below.
+
+| | DuckDB | PostgreSQL | other engines of Ibis |
+|---|---|---|---|
+| open | files, folders, globs, frames; `duckdb://FILE` with `--table` | `postgres://...` with `--table` | an Ibis table, in Python |
+| summarise, advise, audit | yes | yes; pairs are counted by the server | as the server's SQL allows |
+| standard errors of scores | yes | no | no |
+| `apply` to a file | yes | yes | yes |
+| `apply --into` a table or view | `duckdb://` | yes, in one transaction | with `aegis sql` |
+| `aegis sql` | yes | yes | Snowflake, BigQuery, Trino, Databricks, ClickHouse, Spark |
+
+"""
+
+
+def reference() -> str:
+    """Return the reference as Markdown."""
+    lines = [HEAD + "| column and mask | " + " | ".join(ENGINES) + " |"]
+    lines.append("|---" * (len(ENGINES) + 1) + "|")
+    for case in CASES:
+        marks = ["no" if (name, case.name) in GAPS else "yes" for name in ENGINES]
+        lines.append(f"| {_cell(case.name)} | " + " | ".join(marks) + " |")
+    lines.append("\n## Gaps\n")
+    for (engine, case), gap in sorted(GAPS.items()):
+        lines.append(f"- **{engine}**, {_cell(case)}: {gap.reason}")
+    if not GAPS:
+        lines.append("None is known.")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\\_", "_").replace("*", "\\*").replace("_", "\\_")
+
+
+if __name__ == "__main__":
+    PATH.write_text(reference(), encoding="utf-8")
