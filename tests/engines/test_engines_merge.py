@@ -78,7 +78,7 @@ def labels_of(rows: list[tuple[Any, ...]]) -> set[Any]:
 
 
 @given(ROWS, st.lists(ROWS, min_size=1, max_size=2), st.sampled_from([4, 128]))
-@settings(max_examples=15)
+@settings(max_examples=8)
 def test_parts_like_the_first_add_up_to_the_whole(
     head: list[tuple[Any, ...]], tail: list[list[tuple[Any, ...]]], max_levels: int
 ) -> None:
@@ -141,7 +141,7 @@ FIXED = {
 
 
 @given(ROWS, ROWS, st.sampled_from([4, 128]))
-@settings(max_examples=15)
+@settings(max_examples=8)
 def test_parts_made_alone_add_up_to_the_whole_or_are_refused(
     one: list[tuple[Any, ...]], two: list[tuple[Any, ...]], max_levels: int
 ) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from engines_support import HOSTILE, assert_same, awkward, configuration, policy, rows_of
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import aegis
@@ -65,6 +65,7 @@ def test_a_sample_is_drawn_in_the_engine(people: Source) -> None:
 
 
 @given(st.integers(0, 2**32), st.integers(1, 60))
+@settings(max_examples=6)
 def test_pairs_counted_in_the_engine_equal_pairs_counted_here(seed: int, size: int) -> None:
     chosen = np.random.default_rng(seed).integers(0, 120, size)
     table = awkward().take(pa.array([0, 1, 3, *chosen.tolist()]))
