@@ -87,6 +87,8 @@ def test_parts_like_the_first_add_up_to_the_whole(
     first = summarize(table(head), rules, max_levels=max_levels)
     parts = [first, *(summarize(table(rows), rules, like=first) for rows in tail)]
     rows = [*head, *(row for part in tail for row in part)]
+    for attributes in zip(*(part.all_attributes for part in parts), strict=True):
+        assume(not _pool_apart(*attributes))
     merged = merge(*parts)
     if max_levels == 128:
         assert_same(merged, summarize(table(rows), rules, like=first))
@@ -100,6 +102,15 @@ def test_parts_like_the_first_add_up_to_the_whole(
             by_counts = pool(candidate.groups, mine.counts, max_levels).tolist()
             assert candidate.levels[mine.atoms].tolist() in [by_counts, *pooled]
     assert_pairs(merged, rows)
+
+
+def _pool_apart(first: AttributeSummary, *rest: AttributeSummary) -> bool:
+    """Return whether several later parts pool groups, where the first has none to pool."""
+    for i, own in enumerate(_listed(first)):
+        pooled = [c for c in (_listed(part)[i] for part in rest) if c.size > c.n_levels]
+        if own.size <= own.n_levels and len(pooled) > 1:
+            return True
+    return False
 
 
 def assert_pairs(summary: Summary, rows: list[tuple[Any, ...]]) -> None:
@@ -258,3 +269,26 @@ def test_one_summary_is_its_own_sum_and_none_is_refused() -> None:
     assert aegis.merge(only) is only
     with pytest.raises(PolicyError, match="nothing to merge"):
         merge()
+
+
+def test_parts_that_pool_other_groups_are_refused_until_one_is_the_model() -> None:
+    rules = load_policy(
+        {
+            "version": 1,
+            "label": "y",
+            "privacy": {"k": 1},
+            "attributes": {"a": {"role": "feature", "masks": ["identity"]}},
+        }
+    )
+
+    def rows(*values: str) -> pa.Table:
+        return pa.table({"a": [*values], "y": ["no", "yes", *["no"] * (len(values) - 2)]})
+
+    tables = [rows("p", "q"), rows(*"aabbccd"), rows(*"ccddeea")]
+    first, *others = [summarize(t, rules, max_levels=3) for t in tables]
+    with pytest.raises(DataError, match=r"pool different groups.*best the largest"):
+        merge(first, *others)
+    model = others[0]
+    parts = [summarize(t, rules, like=model) for t in tables]
+    whole = summarize(pa.concat_tables(tables), rules, like=model)
+    assert_same(merge(*parts), whole)

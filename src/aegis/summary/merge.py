@@ -27,8 +27,8 @@ from aegis.summary.model import AttributeSummary, LabelSummary, Summary
 Counts = npt.NDArray[np.int64]
 Ints = npt.NDArray[np.int32]
 LIKE = (
-    "Summarise the other parts like the first one: "
-    "`aegis summarize ... --like FIRST.aegis`, or `summarize(..., like=first)`."
+    "Summarise the other parts like one of them, best the largest: "
+    "`aegis summarize ... --like LARGEST.aegis`, or `summarize(..., like=largest)`."
 )
 
 
@@ -178,16 +178,26 @@ class _Merger:
         """Return the level of each value for one candidate.
 
         They are those of the whole by its counts where the parts know them, else those of the
-        first part that all the others follow.
+        part that tells most groups apart among those that all the others follow.
         """
         own = [(*part.summary.candidates, part.summary.unmasked)[index] for part in parts]
-        models = [kept_groups(p.summary, c) for p, c in zip(parts, own, strict=True)]
-        for model in (None, *(model for model in models if model is not None)):
-            levels = levels_of(grouping, counts, self.first.max_levels, model)
-            if all(
+
+        def known(levels: Ints) -> bool:
+            return all(
                 refines(candidate.levels[part.summary.atoms], levels[part.values])
                 for part, candidate in zip(parts, own, strict=True)
-            ):
+            )
+
+        by_counts = levels_of(grouping, counts, self.first.max_levels, None)
+        if known(by_counts):
+            return by_counts
+        kept = [kept_groups(p.summary, c) for p, c in zip(parts, own, strict=True)]
+        models = [model for model in kept if model is not None]
+        # A part in which few groups occur keeps few: to follow it would pool what others keep.
+        most = max(map(len, models), default=0)
+        for model in models:
+            levels = levels_of(grouping, counts, self.first.max_levels, model)
+            if len(model) == most and known(levels):
                 return levels
         name = parts[0].summary.name
         raise DataError(
