@@ -177,11 +177,52 @@ def naive(table: str, *, configurations: int = 2) -> Work:
     return work
 
 
+def search_all(table: str, *, time_limit: float = 60) -> Work:
+    """Search all 14 attributes of Adult with five or more candidates each, Pillai, k = 5, 5 %."""
+    import aegis
+
+    def numeric(width: int) -> list[Any]:
+        widths = [{"bucketize": {"width": width * factor}} for factor in (1, 2, 4, 8)]
+        return [*widths, {"quantiles": {"count": 4}}, "suppress"]
+
+    categorical: list[Any] = ["identity"]
+    categorical += [{"keep_frequent": {"count": count}} for count in (5, 3, 2)] + ["suppress"]
+    widths = {"age": 5, "fnlwgt": 50_000, "education-num": 2}
+    widths |= {"capital-gain": 2_500, "capital-loss": 500, "hours-per-week": 5}
+    names = ("workclass", "education", "marital-status", "occupation", "relationship")
+    names += ("race", "sex", "native-country")
+    masks = {name: numeric(width) for name, width in widths.items()}
+    masks |= dict.fromkeys(names, categorical)
+    policy = aegis.load_policy(
+        {
+            "version": 1,
+            "label": "income",
+            "privacy": {"k": 5, "suppression": 0.05},
+            "attributes": {
+                name: {"role": "quasi-identifier", "masks": listed}
+                for name, listed in masks.items()
+            },
+        }
+    )
+
+    def work() -> dict[str, Any]:
+        advice = aegis.search(table, policy, top=1, time_limit=time_limit)
+        found = advice.search
+        assert found is not None
+        return {
+            "combinations": float(advice.combinations),
+            "optimal": advice.optimal,
+            "gap": float(found.gap or 0),
+        }
+
+    return work
+
+
 STEPS: dict[str, Callable[..., Work]] = {
     one.__name__: one
     for one in (
         *(summarize, advise, advise_from_summary, group_bys, scan_floor, group_by_quasi),
-        *(audit, apply, copy, naive),
+        *(audit, apply, copy, naive, search_all),
     )
 }
 
