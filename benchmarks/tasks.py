@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import ADULT, POLICY, SHARED, Figure, command, step, timed
+from benchmarks.reconstruction import reconstruction
 from benchmarks.tables import make_table
 
 
@@ -268,6 +269,6 @@ def _ratio(
 
 
 TASKS: dict[str, Task] = {
-    one.__name__: one for one in (scores, process, audit, scale, release, search, growth)
+    one.__name__: one for one in (scores, process, audit, scale, release, search, growth, reconstruction)
 }
 """Every task by the name that `--only` takes."""

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from aegis.errors import DataError, PolicyError
 from aegis.reconstruction import Groups, Margin, ipf, total_variation
 from aegis.reconstruction.families import determine
+from aegis.reconstruction.sweeps import PairFit
 
 
 def naive(seed, families, sweeps):
@@ -141,6 +142,31 @@ def test_margins_by_factors_equal_margins_by_groups(shape, number):
         two = ipf(seed, groups, tolerance=1e-12, max_sweeps=5000)
         assert one.table == pytest.approx(two.table, rel=1e-6)
         assert one.table.shape == shape
+
+
+@given(
+    st.sampled_from([((0,), (1,)), ((1,), (0,)), ((0, 1), (1, 2)), ((2,), (0, 1)), ((0, 2), (1,))]),
+    st.integers(0, 10_000),
+)
+def test_two_margins_by_their_common_sums_equal_the_plain_loop(kept, number):
+    random = np.random.default_rng(number)
+    shape = tuple(random.integers(1, 5, max(max(axes) for axes in kept) + 1).tolist())
+    seed = random.random(shape) + 0.05
+    truth = random.integers(1, 20, shape).astype(float)
+    families = [
+        Margin(str(axes), shape, axes, truth.sum(axis=tuple(set(range(len(shape))) - set(axes))))
+        for axes in kept
+    ]
+    fit = PairFit(seed, families)
+    for _ in range(3):
+        fit.sweep()
+    expected = naive(seed, families, 3)
+    assert np.allclose(fit.cells(), expected, rtol=1e-12)
+    off = np.abs(np.bincount(families[0].codes, expected.ravel()) - families[0].targets).max()
+    assert fit.residual()[0] == pytest.approx(off, abs=1e-9)
+    assert PairFit(seed, families).sweep() >= 0
+    found = ipf(seed, families, tolerance=1e-10)
+    assert np.allclose(found.table, naive(seed, families, 400), rtol=1e-6)
 
 
 def test_an_empty_table_is_fitted_by_nothing():

@@ -19,7 +19,9 @@ AGREEMENT = 1e-8
 def counts(values: npt.ArrayLike, what: str) -> FloatArray:
     """Return `values` as float64; raise `DataError` naming `what` unless finite and >= 0."""
     array = np.asarray(values, dtype=np.float64)
-    if not np.isfinite(array).all() or (array < 0).any():
+    # A missing count makes the least and the greatest one missing, too.
+    least = np.minimum.reduce(array, axis=None, initial=0.0)
+    if not least >= 0 or not np.maximum.reduce(array, axis=None, initial=0.0) < np.inf:
         raise DataError(
             f"{what} holds a negative, infinite or missing count.",
             hint="Counts must be finite numbers of at least 0.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -62,9 +63,9 @@ class Margin:
 
     def __post_init__(self) -> None:
         targets = counts(self.targets, f"The targets of family {self.name!r}")
-        if list(self.axes) != sorted(set(self.axes)) or not set(self.axes) <= set(
-            range(len(self.shape))
-        ):
+        # A bound before the first and after the last: strictly rising means distinct and within.
+        bounded = (-1, *self.axes, len(self.shape))
+        if any(one >= other for one, other in pairwise(bounded)):
             raise DataError(
                 f"Family {self.name!r} keeps axes {self.axes} of a table of shape {self.shape}.",
                 hint="Axes must be distinct, ascending and within the table.",
@@ -79,7 +80,7 @@ class Margin:
     @property
     def margin_shape(self) -> tuple[int, ...]:
         """Shape of the margin."""
-        return tuple(self.shape[axis] for axis in self.axes)
+        return tuple([self.shape[axis] for axis in self.axes])
 
     @cached_property
     def codes(self) -> IntArray:
@@ -87,7 +88,10 @@ class Margin:
         place = np.arange(self.targets.size).reshape(
             [size if axis in self.axes else 1 for axis, size in enumerate(self.shape)]
         )
-        return np.broadcast_to(place, self.shape).ravel()
+        # An addition in place is a fraction of what broadcast_to costs on a small table.
+        codes: IntArray = np.zeros(self.shape, dtype=np.int64)
+        codes += place
+        return codes.ravel()
 
 
 Family = Groups | Margin

@@ -14,7 +14,14 @@ from aegis.progress import SILENT, Progress
 from aegis.reconstruction.evidence import counts
 from aegis.reconstruction.families import Family, Groups, Margin, determine
 from aegis.reconstruction.result import FloatArray, IntArray, Reconstruction
-from aegis.reconstruction.sweeps import CellFit, FactorFit, Fit, grouped_steps, margin_step
+from aegis.reconstruction.sweeps import (
+    CellFit,
+    FactorFit,
+    Fit,
+    PairFit,
+    grouped_steps,
+    margin_step,
+)
 
 STALL_WINDOW = 100
 """Sweeps between two looks at whether the residual still falls."""
@@ -124,9 +131,10 @@ def _check(
                 f"{seed.shape}, {seed.size} cells.",
                 hint="Each family must give every cell of the table one group.",
             )
-    totals = [float(family.targets.sum()) for family in families]
+    totals = [float(np.add.reduce(family.targets)) for family in families]
+    slack = max(tolerance, 1e-9) * totals[0]
     for family, total in zip(families, totals, strict=True):
-        if abs(total - totals[0]) > max(tolerance, 1e-9) * totals[0]:
+        if abs(total - totals[0]) > slack:
             raise DataError(
                 f"Inconsistent constraints: family {families[0].name!r} adds up to "
                 f"{totals[0]:.10g} rows, family {family.name!r} to {total:.10g}.",
@@ -138,20 +146,22 @@ def _check(
 def _needs_elimination(seed: FloatArray, families: Sequence[Family]) -> bool:
     """Whether a cell may be determined: never in an all-positive problem of proper margins."""
     return not all(
-        isinstance(family, Margin) and family.targets.size < seed.size and family.targets.min() > 0
+        isinstance(family, Margin)
+        and family.targets.size < seed.size
+        and np.minimum.reduce(family.targets) > 0
         for family in families
-    ) or bool(seed.min() <= 0)
+    ) or bool(np.minimum.reduce(seed, axis=None) <= 0)
 
 
 def _without_implied(families: Sequence[Family], slack: float) -> list[Family]:
     """Drop every margin that a larger margin contains, once it is found to agree with it."""
     kept: list[Family] = [family for family in families if not isinstance(family, Margin)]
-    margins = [family for family in families if isinstance(family, Margin)]
-    for number, family in enumerate(margins):
+    margins = [(set(family.axes), family) for family in families if isinstance(family, Margin)]
+    for number, (axes, family) in enumerate(margins):
         larger = [
             other
-            for place, other in enumerate(margins)
-            if set(family.axes) < set(other.axes) or (family.axes == other.axes and place < number)
+            for place, (wider, other) in enumerate(margins)
+            if axes < wider or (place < number and axes == wider)
         ]
         for other in larger:
             gap = np.abs(_margin_of(other, family.axes) - family.targets)
@@ -168,7 +178,7 @@ def _without_implied(families: Sequence[Family], slack: float) -> list[Family]:
 
 
 def _margin_of(family: Margin, axes: tuple[int, ...]) -> FloatArray:
-    summed = tuple(place for place, axis in enumerate(family.axes) if axis not in axes)
+    summed = tuple([place for place, axis in enumerate(family.axes) if axis not in axes])
     margin: FloatArray = np.add.reduce(family.targets.reshape(family.margin_shape), axis=summed)
     return margin.ravel()
 
@@ -179,6 +189,8 @@ def _prepare(
     """Return the fit to run and how to read the whole table from it."""
     margins = [family for family in families if isinstance(family, Margin)]
     if not _needs_elimination(start, families):
+        if PairFit.suits(start, families):
+            return PairFit(start, families), lambda fit: fit.cells()
         if all(len(family.axes) == 1 for family in margins):
             return FactorFit(start, margins), lambda fit: fit.cells()
         steps = [margin_step(family) for family in margins]

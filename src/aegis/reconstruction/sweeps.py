@@ -1,7 +1,8 @@
-"""The two ways to run a sweep of IPF: on the cells, or on the factors of single-axis margins."""
+"""Three ways to run a sweep of IPF: on cells, on factors of margins, on two families at once."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,6 +15,9 @@ from aegis.reconstruction.result import FloatArray, IntArray
 
 TINY = 1e-290
 """Stands for a vanished sum in a quotient: its cells are all zero and stay so."""
+
+SMALL = 4096
+"""Entries up to which a table of two families is always cheap."""
 
 
 class Fit(Protocol):
@@ -137,6 +141,79 @@ class FactorFit:
                     self._factors[axis] = family.targets / np.maximum(bare, TINY)
             weights = np.multiply.outer(weights, self._factors[axis]).ravel()
         return worst, name
+
+
+class PairFit:
+    """IPF for two families: one factor per group, and of the seed only its sums K.
+
+    The fixed point is seed * u[first group] * v[second group], and the current totals of the two
+    families are u (K v) and v (K' u), where K (G1, G2) holds the seed's cells that lie in a group
+    of the first and in a group of the second. So a sweep is two products and two quotients,
+    whatever the shape of the table: on small ones, where the cost is that of the calls, half of
+    what the cells take. Seed and targets must be above 0.
+
+    References
+    ----------
+    Sinkhorn (1967), Diagonal equivalence to matrices with prescribed row and column sums.
+    """
+
+    def __init__(self, seed: FloatArray, families: Sequence[Family]) -> None:
+        one, two = families
+        self._names = one.name, two.name
+        self._seed = seed
+        self._targets = one.targets, two.targets
+        if seed.ndim == 2 and all(isinstance(family, Margin) for family in families):
+            # Margins of the two axes: the seed is K itself, but for its orientation.
+            flipped = isinstance(one, Margin) and one.axes == (1,)
+            self._sums = seed.T if flipped else seed
+            self._codes = None
+            self._flipped = flipped
+        else:
+            self._codes = one.codes, two.codes
+            shape = len(one.targets), len(two.targets)
+            place = one.codes * shape[1] + two.codes
+            self._sums = group_sums(place, seed.ravel(), shape[0] * shape[1]).reshape(shape)
+        self._first, self._second = np.ones(len(one.targets)), np.ones(len(two.targets))
+        self._bare = self._sums.dot(self._second)
+
+    @classmethod
+    def suits(cls, seed: FloatArray, families: Sequence[Family]) -> bool:
+        """Whether there are two families, and K is not much larger than the table."""
+        if len(families) != 2:
+            return False
+        return len(families[0].targets) * len(families[1].targets) <= max(2 * seed.size, SMALL)
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is left to fit."""
+        return False
+
+    def sweep(self) -> float:
+        """Fit both families; return the root mean square of what the first one is then off by.
+
+        It is at most the largest deviation, and its cost is that of one product.
+        """
+        wanted, sums = self._targets[0], self._sums
+        self._first = first = wanted / self._bare
+        self._second = second = self._targets[1] / first.dot(sums)
+        self._bare = bare = sums.dot(second)
+        off = first * bare - wanted
+        return math.sqrt(off.dot(off) / len(off))
+
+    def residual(self) -> tuple[float, str]:
+        """Return the largest deviation of the table as it stands, and its family."""
+        one = _largest(self._first * self._bare - self._targets[0])
+        two = _largest(self._second * self._first.dot(self._sums) - self._targets[1])
+        return max((one, self._names[0]), (two, self._names[1]))
+
+    def cells(self) -> FloatArray:
+        """Return the table as it stands."""
+        if self._codes is not None:
+            one, two = self._codes
+            factors = self._first[one] * self._second[two]
+            return self._seed * factors.reshape(self._seed.shape)
+        table: FloatArray = self._first[:, None] * self._sums * self._second
+        return table.T if self._flipped else table
 
 
 def grouped_steps(
