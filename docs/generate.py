@@ -43,12 +43,16 @@ attributes:
   zip:
     role: quasi-identifier
     masks: [{blur: {keep: 3}}, {blur: {keep: 2}}, suppress]
+  satisfaction:
+    role: quasi-identifier
+    order: [low, middle, high]      # ordinal: methods that group records go by rank
   occupation:
     role: sensitive
   ssn:
     role: identifier
 configurations:                     # optional: an explicit set to rank
-  coarse: {age: {bucketize: {width: 10}}, education: {level: 2}, zip: suppress}"""
+  coarse: {age: {bucketize: {width: 10}}, education: {level: 2}, zip: suppress}
+anonymizers: [mondrian, {mo-obam: {clusters: 50}}]   # optional: record-level methods to rank, too"""
 NOTE = "Written by `make docs` from {source}: do not edit.\n"
 
 
@@ -174,6 +178,16 @@ def policy() -> str:
         "quasi-identifier it forms classes. `unseen: suppress` releases a value that a mask has never "
         "seen as `*`; `unseen: error` refuses the table and counts them.\n"
     )
+    lines += ["## Kinds of quasi-identifiers\n"]
+    lines.append(
+        "`kind` and `order` are read by the [record-level methods](anonymizers.md) alone, for "
+        "quasi-identifiers. An attribute with an `order` is ordinal. The order lists every value "
+        "that the column holds; values are compared as texts, so that 1, 1.0 and \"1\" are one. A "
+        "null is a value of its own, beyond the largest.\n"
+    )
+    lines += ["| kind | how values compare |", "|---|---|"]
+    lines += [f"| `{kind}` | {_cell(doc)} |" for kind, doc in _members(model.AttributeKind)]
+    lines.append("")
     for title, shape in (
         ("Top level", schema.PolicyShape),
         ("label", schema.LabelShape),

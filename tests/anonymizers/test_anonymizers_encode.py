@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+import yaml
 from anonymizers_support import GRADES, HIERARCHY, encoded
 
 from aegis.anonymizers import AttributeKind, Hierarchy, Records, encode, encode_for
@@ -108,7 +109,7 @@ def test_taking_records_keeps_domain_and_scale():
             {"x": "quasi-identifier"},
             {"kinds": {"x": "ordinal"}},
             PolicyError,
-            "whose order is not known",
+            "holds string values, whose order is not known",
         ),
         (
             {"x": ["1", "2"]},
@@ -123,6 +124,27 @@ def test_taking_records_keeps_domain_and_scale():
             {"orders": {"x": ["1"]}},
             PolicyError,
             "lacks the value '2'",
+        ),
+        (
+            {"x": ["1", "2", "3"]},
+            {"x": "quasi-identifier"},
+            {"orders": {"x": [3]}},
+            PolicyError,
+            "lacks the value '1' and 1 more",
+        ),
+        (
+            {"x": [True, False]},
+            {"x": "quasi-identifier"},
+            {"kinds": {"x": "ordinal"}},
+            PolicyError,
+            "holds bool values, whose order is not known",
+        ),
+        (
+            {"x": [1, 2], "z": [1, 2]},
+            {"x": "quasi-identifier", "z": "feature"},
+            {"orders": {"z": [1, 2]}},
+            DataError,
+            "No column 'z' in the table (orders of quasi-identifiers)",
         ),
         (
             {"x": ["nurse", "pilot"]},
@@ -242,3 +264,48 @@ def test_a_policy_gives_roles_and_hierarchies(tmp_path):
     assert records.attributes[1].domain == ("doctor", "nurse", "clerk")
     with pytest.raises(DataError, match="No column 'hours'"):
         encode_for(table.drop_columns(["hours"]), load_policy(file))
+
+
+KINDS = """
+version: 1
+label: income
+attributes:
+  grade: {role: quasi-identifier, order: [low, "1", 2, high]}
+  stage: {role: quasi-identifier, kind: ordinal}
+  code: {role: quasi-identifier, kind: categorical}
+  seen: {role: quasi-identifier}
+"""
+
+
+def test_a_policy_gives_kinds_and_orders():
+    table = pa.table(
+        {
+            "grade": ["2", None, "high", "1"],
+            "stage": [4, 2, 30, 2],
+            "code": [10, 9, 9, 10],
+            "seen": pa.array([30, 10, 20, None], pa.date32()),
+            "income": [0, 1, 0, 1],
+        }
+    )
+    policy = load_policy(yaml.safe_load(KINDS))
+    grade, stage, code, seen = encode_for(table, policy).attributes
+    assert grade.kind is AttributeKind.ORDINAL
+    assert grade.domain == ("1", "2", "high", None)
+    assert (stage.kind, stage.domain) == (AttributeKind.ORDINAL, (2, 4, 30))
+    assert stage.positions.tolist() == [0.0, 0.5, 1.0]
+    assert code.kind is AttributeKind.CATEGORICAL
+    # Dates have an order of their own.
+    assert seen.kind is AttributeKind.ORDINAL
+    assert seen.codes.tolist() == [2, 0, 1, 3]
+    changed = encode_for(
+        table, policy, kinds={"stage": "numeric"}, orders={"grade": ["2", "1", "high"]}
+    )
+    assert changed.attributes[0].domain == ("2", "1", "high", None)
+    assert changed.attributes[1].kind is AttributeKind.NUMERIC
+
+
+def test_numbers_under_a_dictionary_are_numbers():
+    column = pa.array([3, 1, 3]).dictionary_encode()
+    (found,) = encode(pa.table({"x": column}), {"x": "quasi-identifier"}).attributes
+    assert found.kind is AttributeKind.NUMERIC
+    assert found.domain == (1, 3)

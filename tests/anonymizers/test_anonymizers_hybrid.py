@@ -238,3 +238,27 @@ def test_a_forest_predicts_from_a_release():
 def test_metrics_name_an_unknown_column():
     with pytest.raises(DataError, match="Did you mean 'city'"):
         disclosure_risk(people(), ["citi"], "illness")
+
+
+def test_strict_shows_ranks_as_ranges():
+    """Groups of four by k-member; a grade without a hierarchy goes to the range of its group."""
+    table = pa.table(
+        {
+            "age": [20, 21, 22, 23, 60, 61, 62, 63],
+            "grade": ["low", "middle", "low", "low", "high", "top", None, "top"],
+            "illness": ["a", "b"] * 4,
+        }
+    )
+    roles = {"age": "quasi-identifier", "grade": "quasi-identifier", "illness": "sensitive"}
+    records = encode(table, roles, orders={"grade": ["low", "middle", "high", "top"]})
+    method = ANONYMIZERS.get("hybrid")
+    options = method.configure(k=4, strict=True, pattern_friendly=())
+    grouped = method.group(records, options)
+    released = build_release(table, records, grouped)
+    assert released["grade"].to_pylist() == ["[low, middle]"] * 4 + ["*"] * 4
+    # Ranks lie at 0, 1/3, 2/3 and 1; a range that mixes in a missing value costs 1, as "*" does.
+    ages = 8 * 3 / 43
+    assert grouped.loss.penalty == pytest.approx((ages + 4 / 3 + 4) / 16)
+    farther = (3 + 2 + 2 + 3 + 3 + 2 + 2 + 3) / 43
+    assert grouped.details["distortion"] == pytest.approx((farther + 4 / 3 + 4) / 16)
+    assert grouped.details["originality"] == 0.0

@@ -150,6 +150,23 @@ def test_k_and_l_come_from_the_rule():
     assert (chosen.k, chosen.l) == (6, 2)
 
 
+@pytest.mark.parametrize("method", ANONYMIZERS.names())
+def test_an_order_in_the_policy_is_that_of_the_call(method):
+    """Every method goes by it: the release is the one that the argument gives, and no other."""
+    declared = policy_of({"k": 3}, grade={"role": "quasi-identifier", "order": list(GRADES)})
+    plain = policy_of({"k": 3})
+    options = OPTIONS.get(method, {}) | ({"clusters": 9} if method == "mo-obam" else {})
+    given_by = [
+        aegis.anonymize(fixed(), policy, method, options=options, style="generalised", **more)
+        for policy, more in ((declared, {}), (plain, {"orders": {"grade": GRADES}}), (plain, {}))
+    ]
+    first, second, unordered = (one.data["grade"].to_pylist() for one in given_by)
+    assert first == second
+    assert first != unordered
+    assert any(str(value).startswith("[") for value in first)
+    assert min(class_counts(given_by[0].data).values()) >= 3
+
+
 def test_columns_that_are_no_quasi_identifier_follow_the_policy():
     policy = policy_of(
         {"k": 3},

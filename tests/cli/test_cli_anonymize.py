@@ -140,3 +140,61 @@ def test_advise_with_bad_methods(shell):
     assert "objective" in plain(
         shell(*base, "--with", "mdav", "--search", "--objective", "nu-entropy").err
     )
+
+
+POLICY = """\
+version: 1
+label: income
+privacy: {k: 40}
+attributes:
+  sex:
+    role: quasi-identifier
+    kind: categorical
+  extra:
+    role: quasi-identifier
+    order: [3, 2, 1, 0]
+  diagnosis: {role: sensitive}
+anonymizers:
+  - mondrian
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message"),
+    [
+        ("  - mondrian", "  - mondrain", 13, "Did you mean 'mondrian'"),
+        ("  - mondrian", "  - mondrian\n  - {mdav: {gamma: 2}}", 14, "Unknown option"),
+        ("  - mondrian", "  - {mdav: {k: five}}", 13, "a whole number"),
+        ("  - mondrian", "  - {mdav: {}, mondrian: {}}", 13, "2 methods in one entry"),
+        ("kind: categorical", "kind: category", 7, "'categorical'"),
+        ("[3, 2, 1, 0]", "[3, 2, 3]", 10, "3 is given twice"),
+    ],
+)
+def test_methods_kinds_and_orders_of_a_policy_are_refused_with_their_line(
+    old, new, line, message, shell, folder
+):
+    (folder / "kinds.yaml").write_text(POLICY.replace(old, new))
+    before = sorted(folder.iterdir())
+    result = shell("advise", "table.csv", "-p", "kinds.yaml", "-o", "best.out.yaml")
+    assert result.code == 2
+    assert f"kinds.yaml, line {line}:" in result.err
+    assert message in plain(result.err)
+    assert sorted(folder.iterdir()) == before
+
+
+def test_kinds_and_orders_of_a_policy_are_gone_by(shell, folder):
+    (folder / "kinds.yaml").write_text(POLICY)
+    words = ("anonymize", "table.csv", "-p", "kinds.yaml", "-m", "mondrian", "-o", "r.csv")
+    result = shell(*words)
+    assert result.code == 0, result.err
+    with (folder / "r.csv").open() as file:
+        shown = {row["extra"] for row in csv.DictReader(file)}
+    ranges = {one for one in shown if one.startswith("[")}
+    assert ranges
+    assert all(int(one[1]) > int(one[-2]) for one in ranges)  # "[2, 1]": down is up in this order
+    advised = shell("advise", "table.csv", "-p", "kinds.yaml", "-f", "json")
+    assert any(one["method"] for one in json.loads(advised.out)["ranking"])
+    (folder / "kinds.yaml").write_text(POLICY.replace("[3, 2, 1, 0]", "[3, 2]"))
+    short = shell(*words, "--force")
+    assert short.code == 2
+    assert "lacks the value" in plain(short.err)

@@ -192,6 +192,41 @@ MISTAKES = {
         2,
     ),
     "mask type": (HEAD + "  a: {role: feature, masks: [5]}", r"masks\.0 is 5", 4),
+    "kind": (
+        HEAD + "  a:\n    role: quasi-identifier\n    kind: ordnal\n",
+        r"kind is 'ordnal'.*'numeric', 'ordinal' or 'categorical'",
+        6,
+    ),
+    "kind of a feature": (
+        HEAD + "  a:\n    role: feature\n    kind: ordinal\n",
+        r"'kind' of 'a', whose role is feature",
+        6,
+    ),
+    "order of a sensitive attribute": (
+        HEAD + "  a:\n    role: sensitive\n    order: [x, y]\n",
+        r"'order' of 'a', whose role is sensitive",
+        6,
+    ),
+    "order and another kind": (
+        HEAD + "  a:\n    role: quasi-identifier\n    order: [x, y]\n    kind: categorical\n",
+        r"'a' has an order and is categorical",
+        7,
+    ),
+    "a value twice in an order": (
+        HEAD + '  a:\n    role: quasi-identifier\n    order:\n      - 1\n      - x\n      - "1"\n',
+        r"'1' is given twice",
+        9,
+    ),
+    "order type": (
+        HEAD + "  a:\n    role: quasi-identifier\n    order: [x, null]\n",
+        r"order\.1 is None.*text or a number",
+        6,
+    ),
+    "short order": (
+        HEAD + "  a:\n    role: quasi-identifier\n    order: [x]\n",
+        r"order is \['x'\]",
+        6,
+    ),
     "no masks": (HEAD + "  a: {role: feature, masks: []}", r"masks is \[\]", 4),
     "one mask": (HEAD + "  a: {role: feature, masks: suppress}", r"masks is 'suppress'.*list", 4),
     "mask": (
@@ -395,6 +430,15 @@ specs = st.sampled_from(
 )
 
 
+KINDS: list[dict[str, Any]] = [
+    {},
+    {"kind": "categorical"},
+    {"kind": "ordinal"},
+    {"order": ["no", "1e5", 3, 2.5, "2024-01-31"]},
+    {"kind": "ordinal", "order": [2, 1]},
+]
+
+
 @st.composite
 def policies(draw: st.DrawFn) -> Policy:
     listed = draw(st.lists(names, min_size=2, max_size=5, unique=True))
@@ -408,6 +452,9 @@ def policies(draw: st.DrawFn) -> Policy:
         }
         for name in others
     }
+    for entry in attributes.values():
+        if entry["role"] == "quasi-identifier":
+            entry |= draw(st.sampled_from(KINDS))
     rule: dict[str, Any] = draw(st.sampled_from([{}, {"k": 5}, {"k": 3, "suppression": 0.05}]))
     configurations = {
         name: {a: draw(st.sampled_from(attributes[a]["masks"])) for a in others}

@@ -13,13 +13,13 @@ from aegis.anonymizers.options import OptionEntry, listed_options
 from aegis.anonymizers.recipe import Recipe, dump_recipe, load_recipe, options_dict, recipe_of
 from aegis.anonymizers.records import (
     Attribute,
-    AttributeKind,
     Hierarchy,
     Records,
     SensitiveAttribute,
 )
 from aegis.anonymizers.release import build_release
 from aegis.anonymizers.run import Anonymized, RecordTable, anonymize_records, hold, read_records
+from aegis.policy import AttributeKind
 
 __all__ = [
     "ANONYMIZERS",

@@ -12,7 +12,6 @@ import pyarrow.types as pt
 
 from aegis.anonymizers.records import (
     Attribute,
-    AttributeKind,
     Codes,
     Floats,
     Hierarchy,
@@ -20,7 +19,7 @@ from aegis.anonymizers.records import (
     SensitiveAttribute,
 )
 from aegis.errors import DataError, PolicyError
-from aegis.policy import Policy, Role
+from aegis.policy import AttributeKind, Policy, Role
 
 ROLES: tuple[str, ...] = (*(role.value for role in Role), "label")
 HierarchyRows = Sequence[Sequence[Any]]
@@ -45,10 +44,11 @@ def encode(
     roles
         The role of every column, one of `ROLES`.
     kinds
-        The kind of a quasi-identifier where it is not the natural one (numbers are numeric, the
-        rest categorical).
+        The kind of a quasi-identifier where it is not the natural one (numbers are numeric, dates
+        and times ordinal, the rest categorical).
     orders
-        Ordinal attributes: all values in ascending order.
+        Ordinal attributes: all values in ascending order. Values are compared as texts, as those
+        of hierarchies are, so that 1, 1.0 and "1" are one value.
     hierarchies
         Per attribute the rows (value, group on level 1, ..., group on the top level). A top level
         of one group is added where the rows lack one. A missing value without a row of its own
@@ -71,8 +71,8 @@ def encode(
     quasi = [name for name in table.column_names if roles[name] == "quasi-identifier"]
     for given, what in ((kinds, "kinds"), (orders, "orders"), (hierarchies, "hierarchies")):
         for name in given:
-            if name not in table.column_names:
-                raise DataError.unknown_column(name, quasi, where=what)
+            if name not in quasi:
+                raise DataError.unknown_column(name, quasi, where=f"{what} of quasi-identifiers")
     attributes = tuple(
         _attribute(
             name,
@@ -107,7 +107,8 @@ def encode_for(
     """Encode `table` with the roles and hierarchies of `policy`.
 
     Columns that the policy does not name are left out of the release; the label is released as
-    it is unless it has a role of its own. `kinds`, `orders` and errors as in `encode`.
+    it is unless it has a role of its own. `kinds` and `orders` come before those of the policy;
+    they and errors as in `encode`.
     """
     for name in policy.attributes:
         if name not in table.column_names:
@@ -116,7 +117,28 @@ def encode_for(
     roles[policy.label.column] = "label"
     roles |= {name: attribute.role for name, attribute in policy.attributes.items()}
     roles |= dict.fromkeys(policy.sensitive, Role.SENSITIVE)
-    return encode(table, roles, kinds=kinds, orders=orders, hierarchies=hierarchy_rows(policy))
+    return encode_declared(table, roles, policy, kinds=kinds, orders=orders)
+
+
+def encode_declared(
+    table: pa.Table,
+    roles: Mapping[str, str],
+    policy: Policy,
+    *,
+    kinds: Mapping[str, str] | None = None,
+    orders: Mapping[str, Sequence[Any]] | None = None,
+) -> Records:
+    """Encode `table` with the kinds, orders and hierarchies of `policy`; see `encode_for`."""
+    quasi = policy.quasi_identifiers
+    declared_kinds = {one.name: str(one.kind) for one in quasi if one.kind is not None}
+    declared_orders = {one.name: one.order for one in quasi if one.order}
+    return encode(
+        table,
+        roles,
+        kinds=declared_kinds | dict(kinds or {}),
+        orders=declared_orders | dict(orders or {}),
+        hierarchies=hierarchy_rows(policy),
+    )
 
 
 def hierarchy_rows(policy: Policy) -> dict[str, HierarchyRows]:
@@ -175,19 +197,29 @@ def _kind(
     if given is None:
         if name in orders:
             return AttributeKind.ORDINAL
-        return AttributeKind.NUMERIC if _is_number(column.type) else AttributeKind.CATEGORICAL
+        return _natural_kind(column.type)
     if given not in list(AttributeKind):
         raise PolicyError.unknown(f"kind of attribute {name!r}:", given, list(AttributeKind))
-    if given == AttributeKind.ORDINAL and name not in orders and not _is_number(column.type):
+    known = name in orders or _natural_kind(column.type) is not AttributeKind.CATEGORICAL
+    if given == AttributeKind.ORDINAL and not known:
         raise PolicyError(
-            f"Ordinal attribute {name!r} holds text, whose order is not known.",
-            hint="Give its values in ascending order.",
+            f"Ordinal attribute {name!r} holds {column.type} values, whose order is not known.",
+            hint="Give its values in ascending order: `order: [low, middle, high]`.",
         )
     return AttributeKind(given)
 
 
 def _is_number(dtype: pa.DataType) -> bool:
     return bool(pt.is_integer(dtype) or pt.is_floating(dtype) or pt.is_decimal(dtype))
+
+
+def _natural_kind(dtype: pa.DataType) -> AttributeKind:
+    """Return how values of a type compare where nothing is declared."""
+    if pt.is_dictionary(dtype):
+        dtype = dtype.value_type
+    if _is_number(dtype):
+        return AttributeKind.NUMERIC
+    return AttributeKind.ORDINAL if pt.is_temporal(dtype) else AttributeKind.CATEGORICAL
 
 
 def _encoded(column: pa.ChunkedArray) -> tuple[Codes, list[Any]]:
@@ -220,7 +252,7 @@ def _attribute(
     order: Sequence[Any] | None,
     rows: HierarchyRows | None,
 ) -> Attribute:
-    if kind is AttributeKind.NUMERIC and not _is_number(column.type):
+    if kind is AttributeKind.NUMERIC and _natural_kind(column.type) is not AttributeKind.NUMERIC:
         raise DataError(
             f"Numeric attribute {name!r} holds {column.type} values.",
             hint="Convert the column to numbers, or declare it ordinal or categorical.",
@@ -253,14 +285,15 @@ def _ordered(
     rows: dict[Any, tuple[str, ...]] | None,
 ) -> list[Any]:
     if kind is AttributeKind.ORDINAL and order is not None:
-        ranks = {value: rank for rank, value in enumerate(order)}
-        unknown = [value for value in values if value not in ranks]
+        ranks = {_text(value): rank for rank, value in enumerate(order)}
+        unknown = [value for value in values if _text(value) not in ranks]
         if unknown:
             raise PolicyError(
-                f"The order of ordinal attribute {name!r} lacks the value {unknown[0]!r}.",
+                f"The order of ordinal attribute {name!r} lacks the value {unknown[0]!r}"
+                + (f" and {len(unknown) - 1} more." if len(unknown) > 1 else "."),
                 hint="List every value that the column holds.",
             )
-        return sorted(values, key=lambda value: ranks[value])
+        return sorted(values, key=lambda value: ranks[_text(value)])
     if kind is AttributeKind.CATEGORICAL and rows is not None:
         return sorted(values, key=lambda value: (rows[value][::-1], str(value)))
     return sorted(values, key=str) if kind is AttributeKind.CATEGORICAL else sorted(values)

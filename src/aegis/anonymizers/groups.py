@@ -8,14 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from aegis.anonymizers.records import (
-    Attribute,
-    AttributeKind,
-    Codes,
-    Floats,
-    Integers,
-    Records,
-)
+from aegis.anonymizers.records import Attribute, Codes, Floats, Integers, Records
+from aegis.policy import AttributeKind
 
 SUPPRESSED = -1
 """Group number of a record that is left out of the release."""

@@ -31,13 +31,13 @@ from aegis.anonymizers.members import k_member
 from aegis.anonymizers.mondrian import mondrian
 from aegis.anonymizers.records import (
     Attribute,
-    AttributeKind,
     Integers,
     Records,
     SensitiveAttribute,
     distinct_rows,
 )
 from aegis.errors import PolicyError
+from aegis.policy import AttributeKind
 from aegis.progress import Progress
 
 Flags = npt.NDArray[np.bool_]

@@ -9,23 +9,17 @@ import numpy.typing as npt
 
 from aegis.anonymizers.groups import Grouping, extent, squared_distances
 from aegis.anonymizers.losses import InformationLoss
-from aegis.anonymizers.records import (
-    Attribute,
-    AttributeKind,
-    Codes,
-    Floats,
-    Integers,
-    Records,
-    distinct_rows,
-)
-from aegis.anonymizers.release import SUPPRESSED_VALUE, ancestors, interval
+from aegis.anonymizers.records import Attribute, Codes, Floats, Integers, Records, distinct_rows
+from aegis.anonymizers.release import SUPPRESSED_VALUE, ancestors, code_range, interval
+from aegis.policy import AttributeKind
 
 
 class Cells:
     """Released values under construction: a height per categorical cell, a range per number.
 
-    A number is released as a range [low, high]; an exact or noisy one has equal ends. Ordinal
-    attributes are generalised like categories, by their hierarchy or to "*".
+    A number is released as a range [low, high]; an exact or noisy one has equal ends. An ordinal
+    attribute is generalised like categories, by its hierarchy or to "*"; where numbers are
+    generalised and it has no hierarchy, it is shown as a range like them.
     """
 
     def __init__(self, records: Records) -> None:
@@ -33,6 +27,7 @@ class Cells:
         self._heights: dict[str, Integers] = {}
         self._low: dict[str, Floats] = {}
         self._high: dict[str, Floats] = {}
+        self._ranks: dict[str, tuple[Codes, Codes]] = {}
         for attribute in records.attributes:
             if attribute.kind is AttributeKind.NUMERIC:
                 self._low[attribute.name] = attribute.numbers[attribute.codes]
@@ -54,7 +49,8 @@ class Cells:
         Where the entropy of every sensitive attribute in a group reaches `diversity`, categories
         go to the lowest level that makes the group uniform; elsewhere at least to the middle
         level. Groups below `exact_below` keep their categories, which are alike already.
-        `numbers` generalises numbers to the range of the group as well.
+        `numbers` generalises numbers, and ordinal attributes without a hierarchy, to the range of
+        the group as well.
         """
         part = self.records.take(rows)
         groups = Grouping(labels)
@@ -66,6 +62,11 @@ class Cells:
                 if numbers:
                     self._low[attribute.name][rows] = attribute.numbers[covered.low][labels]
                     self._high[attribute.name][rows] = attribute.numbers[covered.high][labels]
+                continue
+            if numbers and attribute.ordered and attribute.hierarchy is None:
+                own = self.records.attribute(attribute.name).codes
+                low, high = self._ranks.setdefault(attribute.name, (own.copy(), own.copy()))
+                low[rows], high[rows] = covered.low[labels], covered.high[labels]
                 continue
             middle = (attribute.tree.height + 1) // 2
             heights = np.where(low_diversity, np.maximum(covered.height, middle), covered.height)
@@ -107,6 +108,9 @@ class Cells:
         return [self._column(attribute) for attribute in self.records.attributes]
 
     def _column(self, attribute: Attribute) -> list[Any]:
+        if attribute.name in self._ranks:
+            least, most = (codes.tolist() for codes in self._ranks[attribute.name])
+            return [code_range(attribute, *pair) for pair in zip(least, most, strict=True)]
         if attribute.kind is not AttributeKind.NUMERIC:
             return list(ancestors(attribute, attribute.codes, self._heights[attribute.name]))
         low, high = self._low[attribute.name], self._high[attribute.name]
@@ -143,6 +147,8 @@ class Cells:
                 low, high = self._low[attribute.name], self._high[attribute.name]
                 same = (low == numbers) & (high == numbers)
                 kept += int(np.count_nonzero(same | (np.isnan(low) & np.isnan(numbers))))
+            elif attribute.name in self._ranks:
+                kept += int(np.count_nonzero(np.equal(*self._ranks[attribute.name])))
             else:
                 kept += int(np.count_nonzero(self._heights[attribute.name] == 0))
         return kept / (len(self.records) * len(self.records.attributes))
@@ -150,12 +156,18 @@ class Cells:
     def distortion(self) -> float:
         """Distortion DM per cell, 0..1: level over height, attributes weighing the same.
 
-        For numbers, the distance of the farther end from the true value over the domain's range.
+        For numbers and ranks, the distance of the farther end from the true value over the
+        domain's range.
         """
         shares = [float(np.mean(self._moved(a))) for a in self.records.attributes]
         return float(np.mean(shares))
 
     def _moved(self, attribute: Attribute) -> Floats:
+        if attribute.name in self._ranks:
+            own = attribute.positions[attribute.codes]
+            low, high = (attribute.positions[codes] for codes in self._ranks[attribute.name])
+            farther: Floats = np.minimum(np.maximum(own - low, high - own), 1.0)
+            return farther
         if attribute.kind is not AttributeKind.NUMERIC:
             return self._heights[attribute.name] / attribute.tree.height
         numbers = attribute.numbers[attribute.codes]
@@ -195,6 +207,9 @@ class Cells:
             low, high = self._low[attribute.name], self._high[attribute.name]
             width = (high - low) / span
             return np.where(np.isnan(high) & ~np.isnan(low), 1.0, np.nan_to_num(width))
+        if attribute.name in self._ranks:
+            least, most = (attribute.positions[codes] for codes in self._ranks[attribute.name])
+            return np.minimum(most - least, 1.0)
         heights = self._heights[attribute.name]
         return np.where(heights > 0, attribute.tree.shares[attribute.codes, heights], 0.0)
 
@@ -210,7 +225,10 @@ class Cells:
                 within += _sum(attribute, codes, middle, none, scaled)
                 total += _sum(attribute, codes, centre, none, scaled)
             else:
-                within += float(np.count_nonzero(self._heights[attribute.name][kept]))
+                changed = self._heights[attribute.name] > 0
+                if attribute.name in self._ranks:
+                    changed = np.not_equal(*self._ranks[attribute.name])
+                within += float(np.count_nonzero(changed[kept]))
                 counts = np.bincount(codes, minlength=1)
                 total += float(len(kept) - counts.max())
         return within / total if total > 0 else 0.0

@@ -14,7 +14,8 @@ from aegis.anonymizers.groups import (
     squared_distances,
     total_groups,
 )
-from aegis.anonymizers.records import Attribute, AttributeKind, Floats, Records
+from aegis.anonymizers.records import Attribute, Floats, Records
+from aegis.policy import AttributeKind
 
 
 @dataclass(frozen=True)

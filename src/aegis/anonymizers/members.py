@@ -12,13 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from aegis.anonymizers.base import ANONYMIZERS, Anonymizer, Options, Outcome, Style
-from aegis.anonymizers.records import (
-    Attribute,
-    AttributeKind,
-    Floats,
-    Integers,
-    Records,
-)
+from aegis.anonymizers.records import Attribute, Floats, Integers, Records
+from aegis.policy import AttributeKind
 from aegis.progress import Progress, Step
 
 

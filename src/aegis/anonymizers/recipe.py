@@ -72,8 +72,13 @@ class Recipe:
 
 
 def recipe_of(choice: MethodChoice, *, seed: int = 0) -> Recipe:
-    """Return the recipe of what a policy names."""
-    return Recipe(choice.method, choice.options, seed, name=choice.name)
+    """Return the recipe of what a policy names; errors say where it does."""
+    try:
+        return Recipe(choice.method, choice.options, seed, name=choice.name)
+    except PolicyError as error:
+        if not choice.where:
+            raise
+        raise PolicyError(f"{choice.where}: {error.message}", hint=error.hint) from error
 
 
 def options_dict(options: Options) -> dict[str, Any]:

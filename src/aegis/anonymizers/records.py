@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
@@ -18,18 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import DataError, InternalError
+from aegis.policy import AttributeKind
 
 Codes = npt.NDArray[np.int32]
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-
-
-class AttributeKind(StrEnum):
-    """How the values of a quasi-identifier compare."""
-
-    NUMERIC = "numeric"
-    ORDINAL = "ordinal"
-    CATEGORICAL = "categorical"
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,9 @@ import pyarrow.types as pt
 
 from aegis.anonymizers.base import Grouped, Style
 from aegis.anonymizers.groups import Grouping, centroid, distinct_values, extent
-from aegis.anonymizers.records import Attribute, AttributeKind, Codes, Integers, Records
+from aegis.anonymizers.records import Attribute, Codes, Integers, Records
 from aegis.errors import InternalError
+from aegis.policy import AttributeKind
 
 SUPPRESSED_VALUE = "*"
 """What a generalised value shows where it stands for everything."""
@@ -110,7 +111,9 @@ def generalised(attribute: Attribute, groups: Grouping) -> pa.Array:
     texts = (
         ancestors(attribute, low, second)
         if by_tree
-        else [_range(attribute, *ends) for ends in zip(low.tolist(), second.tolist(), strict=True)]
+        else [
+            code_range(attribute, *ends) for ends in zip(low.tolist(), second.tolist(), strict=True)
+        ]
     )
     return pa.array(texts, pa.string()).take(pa.array(of))
 
@@ -128,7 +131,8 @@ def ancestors(
     ]
 
 
-def _range(attribute: Attribute, low: int, high: int) -> str | None:
+def code_range(attribute: Attribute, low: int, high: int) -> str | None:
+    """Return the text of a range of codes; None for the missing value alone."""
     if low == attribute.missing:
         return None
     if high == attribute.missing:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from aegis.anonymizers.base import Grouped, Style
-from aegis.anonymizers.encode import encode, hierarchy_rows
+from aegis.anonymizers.encode import encode_declared
 from aegis.anonymizers.recipe import Recipe, options_dict
 from aegis.anonymizers.records import Records
 from aegis.anonymizers.release import build_release
@@ -128,7 +128,7 @@ def read_records(
     policy
         Roles, hierarchies, masks of columns that are no quasi-identifier.
     kinds, orders
-        As in `encode`.
+        As in `encode`; they come before those of the policy.
 
     Raises
     ------
@@ -147,13 +147,7 @@ def read_records(
     if policy.unseen is Unseen.ERROR:
         refuse_unseen(unseen)
     table = source.collect(masked_table(source, masks))
-    records = encode(
-        table,
-        _roles(table, policy),
-        kinds=kinds,
-        orders=orders,
-        hierarchies=hierarchy_rows(policy),
-    )
+    records = encode_declared(table, _roles(table, policy), policy, kinds=kinds, orders=orders)
     notes = tuple(
         f"{name} is released under {mask}, as the policy does not name identity for it"
         for name, mask in masks.items()

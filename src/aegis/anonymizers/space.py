@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aegis.anonymizers.records import AttributeKind, Codes, Floats, Integers, Records
+from aegis.anonymizers.records import Codes, Floats, Integers, Records
+from aegis.policy import AttributeKind
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from aegis.policy.load import (
 )
 from aegis.policy.model import (
     Attribute,
+    AttributeKind,
     Configuration,
     Label,
     MethodChoice,
@@ -24,6 +25,7 @@ from aegis.policy.model import (
 
 __all__ = [
     "Attribute",
+    "AttributeKind",
     "Configuration",
     "Label",
     "MethodChoice",

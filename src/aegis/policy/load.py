@@ -17,6 +17,7 @@ from aegis.measures import MEASURES
 from aegis.policy.lines import Located, read_yaml, write_yaml
 from aegis.policy.model import (
     Attribute,
+    AttributeKind,
     Configuration,
     Label,
     MethodChoice,
@@ -150,6 +151,10 @@ def policy_mapping(policy: Policy) -> dict[str, Any]:
             entry["masks"] = [mask.spec() for mask in attribute.masks]
         if attribute.weight != 1.0:
             entry["weight"] = attribute.weight
+        if attribute.kind is not None:
+            entry["kind"] = str(attribute.kind)
+        if attribute.order:
+            entry["order"] = list(attribute.order)
         data["attributes"][attribute.name] = entry
     if policy.configurations:
         data["configurations"] = {n: c.spec() for n, c in policy.configurations.items()}
@@ -264,7 +269,8 @@ class _Loader:
             return PolicyError(f"{where}: {name!r} is missing.", hint="Add it.")
         hint = _HINTS.get(first["type"], f"{first['msg']}.")
         if len(path) < len(first["loc"]):
-            hint = "Write a text or a mapping."
+            allowed = "number" if path[2] == "order" else "mapping"
+            hint = f"Write a text or a {allowed}."
         return PolicyError(f"{where}: {name} is {first.get('input')!r}.", hint=hint)
 
     def _attribute(self, name: str, entry: AttributeShape) -> Attribute:
@@ -282,7 +288,38 @@ class _Loader:
                     masks.append(mask)
         if entry.masks is None:
             masks = _default_masks(role, hierarchy)
-        return Attribute(name, role, tuple(masks), hierarchy, entry.weight, entry.hierarchy)
+        kind, order = self._kind(role, entry, path)
+        return Attribute(
+            name, role, tuple(masks), hierarchy, entry.weight, entry.hierarchy, kind, order
+        )
+
+    def _kind(
+        self, role: Role, entry: AttributeShape, path: tuple[str, str]
+    ) -> tuple[AttributeKind | None, tuple[Any, ...]]:
+        """Return kind and order of an attribute; an order makes it ordinal."""
+        key = "kind" if entry.order is None else "order"
+        if (entry.kind or entry.order) and role is not Role.QUASI_IDENTIFIER:
+            raise PolicyError(
+                f"{self.located.where(*path, key)}: {key!r} of {path[1]!r}, whose role is {role}.",
+                hint="Only quasi-identifiers are grouped by: leave it out.",
+            )
+        if entry.order is None:
+            return (None if entry.kind is None else AttributeKind(entry.kind)), ()
+        if entry.kind not in (None, AttributeKind.ORDINAL):
+            raise PolicyError(
+                f"{self.located.where(*path, 'kind')}: {path[1]!r} has an order and is "
+                f"{entry.kind}.",
+                hint="Leave the order out, or write `kind: ordinal`.",
+            )
+        seen: set[str] = set()
+        for index, value in enumerate(entry.order):
+            if str(value) in seen:
+                raise PolicyError(
+                    f"{self.located.where(*path, 'order', index)}: {value!r} is given twice.",
+                    hint="List every value once, the least first.",
+                )
+            seen.add(str(value))
+        return AttributeKind.ORDINAL, tuple(entry.order)
 
     def _methods(self, entries: list[str | dict[str, dict[str, Any]]]) -> tuple[MethodChoice, ...]:
         """Return the record-level methods; one that is named again is numbered."""
@@ -297,7 +334,8 @@ class _Loader:
             method, options = (entry, {}) if isinstance(entry, str) else next(iter(entry.items()))
             before = sum(one.method == method for one in found)
             name = f"{method} {before + 1}" if before else method
-            found.append(MethodChoice(name, method, options))
+            where = self.located.where("anonymizers", index)
+            found.append(MethodChoice(name, method, options, where))
         return tuple(found)
 
     def _hierarchy(self, name: str, source: str | dict[Any, Any]) -> Hierarchy:

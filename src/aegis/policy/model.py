@@ -37,6 +37,17 @@ class Unseen(StrEnum):
     SUPPRESS = "suppress"
 
 
+class AttributeKind(StrEnum):
+    """How the values of a quasi-identifier compare, to methods that group records."""
+
+    NUMERIC = "numeric"
+    """Numbers: distances between them mean something. Natural for numbers."""
+    ORDINAL = "ordinal"
+    """Ranks alone: in the stated `order`, or the natural one of numbers, dates and times."""
+    CATEGORICAL = "categorical"
+    """Alike or not; also what numbers are that are only codes. Natural for texts and booleans."""
+
+
 @dataclass(frozen=True)
 class Attribute:
     """One column and what may become of it.
@@ -55,6 +66,10 @@ class Attribute:
         How much the attribute counts in additive measures; 1 unless stated.
     hierarchy_source
         How the policy file names the hierarchy: a path or an inline tree.
+    kind
+        How values of a quasi-identifier compare; None for what is natural for the column's type.
+    order
+        All values of an ordinal attribute, ascending; empty for the natural order.
     """
 
     name: str
@@ -63,6 +78,8 @@ class Attribute:
     hierarchy: Hierarchy | None = None
     weight: float = 1.0
     hierarchy_source: Any = None
+    kind: AttributeKind | None = None
+    order: tuple[Any, ...] = ()
 
     @property
     def scored(self) -> bool:
@@ -110,11 +127,14 @@ class MethodChoice:
         Name of the method; who runs it looks it up.
     options
         Its options by name, as written.
+    where
+        File and line of the policy that name it, for messages; empty where it stands in none.
     """
 
     name: str
     method: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    where: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)

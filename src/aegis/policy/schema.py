@@ -45,6 +45,10 @@ class AttributeShape(Shape):
     """A CSV file in ARX format, relative to the policy, or an inline tree."""
     weight: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     """How much the attribute counts in additive measures."""
+    kind: Literal["numeric", "ordinal", "categorical"] | None = None
+    """How values of a quasi-identifier compare when records are grouped; natural where not given."""
+    order: list[str | int | float] | None = Field(default=None, min_length=2)
+    """All values of an ordinal quasi-identifier, ascending, texts or numbers; null is not listed."""
 
 
 class PolicyShape(Shape):

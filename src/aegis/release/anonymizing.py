@@ -135,7 +135,7 @@ def anonymize(
         Also search a grid of numbers of clusters and weights; for `mo-obam` alone.
     kinds, orders
         Kind (numeric, ordinal, categorical) and ascending values of quasi-identifiers where they
-        are not the natural ones.
+        are neither the natural ones nor those of the policy.
     seed
         Seed of whatever is random, and of the samples behind the utility.
     progress
