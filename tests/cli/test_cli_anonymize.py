@@ -198,3 +198,70 @@ def test_kinds_and_orders_of_a_policy_are_gone_by(shell, folder):
     short = shell(*words, "--force")
     assert short.code == 2
     assert "lacks the value" in plain(short.err)
+
+
+QUASI = "{role: quasi-identifier}"
+BAD_POLICIES = {
+    "no role": (
+        {"extra": "{masks: [identity]}"},
+        "mdav",
+        "line 8: 'attributes.extra.role' is missing",
+    ),
+    "no such column": ({"aeg": QUASI}, "mdav", "Did you mean 'age'"),
+    "k above N": (
+        {"privacy": "{k: 241}"},
+        "mondrian",
+        "k = 241 is above the number of records, 240",
+    ),
+    "clusters": ({"privacy": "{k: 30}"}, "mo-obam", "need 300 records; the table has 240"),
+    "uncovered": (
+        {"sex": "{role: quasi-identifier, hierarchy: {all: [f]}}"},
+        "k-member",
+        "does not cover the value 'm'",
+    ),
+    "all null": ({"empty": QUASI}, "mdav", "'empty' is null in every row"),
+    "constant": ({"same": QUASI}, "v-mdav", "'same' holds one value only, 1"),
+    "too diverse": (
+        {"privacy": "{k: 2, l_diversity: {attribute: diagnosis, l: 4}}"},
+        "kl-member",
+        "The most that is possible is l = 3",
+    ),
+    "too diverse for a method without l": (
+        {"privacy": "{k: 2, l_diversity: {attribute: diagnosis, kind: entropy, l: 3.5}}"},
+        "mdav",
+        "The most that is possible is l = 3",
+    ),
+    "text in a number": (
+        {"sex": "{role: quasi-identifier, kind: numeric}"},
+        "mdav",
+        "Numeric attribute 'sex' holds string values",
+    ),
+    "text without order": (
+        {"sex": "{role: quasi-identifier, kind: ordinal}"},
+        "mdav",
+        "whose order is not known",
+    ),
+}
+
+
+@pytest.mark.parametrize("bad", BAD_POLICIES)
+def test_what_no_method_can_work_on_is_one_error_and_writes_nothing(bad, shell, folder):
+    changed, method, message = BAD_POLICIES[bad]
+    lines = (folder / "table.csv").read_text().splitlines()
+    rows = [f"{lines[0]},empty,same", *(f"{line},,1" for line in lines[1:])]
+    (folder / "wide.csv").write_text("\n".join(rows) + "\n")
+    attributes = {"age": QUASI, "sex": QUASI, "diagnosis": "{role: sensitive}"}
+    attributes |= {name: entry for name, entry in changed.items() if name != "privacy"}
+    rule = changed.get("privacy", "{k: 3}")
+    text = f"version: 1\nlabel: income\nprivacy: {rule}\nattributes:\n"
+    text += "".join(f"  {name}: {entry}\n" for name, entry in attributes.items())
+    (folder / "bad.yaml").write_text(text)
+    before = sorted(folder.iterdir())
+    words = ("anonymize", "wide.csv", "-p", "bad.yaml", "-m", method, "-o", "r.csv")
+    more = ("--option", "clusters=10") if method == "mo-obam" else ()
+    result = shell(*words, *more, "--certificate", "c.json", "--report", "r.html")
+    assert result.code == 2, result.err
+    assert message in plain(result.err)
+    assert result.err.count("Error:") == 1
+    assert result.out == ""
+    assert sorted(folder.iterdir()) == before

@@ -173,6 +173,11 @@ MISTAKES = {
     "no attributes": ("version: 1\nlabel: y\n", r"'attributes' is missing", 1),
     "null attributes": ("version: 1\nlabel: y\nattributes:\n", r"attributes is None", 3),
     "null attribute": (HEAD + "  a:\n", r"attributes\.a is None.*mapping", 4),
+    "no role": (
+        HEAD + "  a: {masks: [suppress]}",
+        r"attributes\.a\.role' is missing.*identifier, quasi-identifier, sensitive",
+        4,
+    ),
     "role": (HEAD + "  a:\n    role: featur\n", r"role is 'featur'.*'feature'", 5),
     "attribute key": (HEAD + "  a: {role: feature, mask: [x]}", r"'mask'.*mean 'masks'", 4),
     "top key": (HEAD + A + "mesure: mi", r"'mesure'.*mean 'measure'", 5),

@@ -12,7 +12,7 @@ import numpy as np
 
 from aegis.anonymizers.base import ANONYMIZERS, MINIMUM_K, Anonymizer, Options, Style
 from aegis.anonymizers.records import Records
-from aegis.errors import PolicyError
+from aegis.errors import DataError, PolicyError
 from aegis.policy import MethodChoice, Policy, read_mapping, write_mapping
 
 KEYS = ("method", "options", "seed", "style")
@@ -61,7 +61,16 @@ class Recipe:
         return ANONYMIZERS.get(self.method)
 
     def resolve(self, policy: Policy, records: Records) -> Options:
-        """Return all options: those given, and k and l of the policy's rule where they are not."""
+        """Return all options: those given, and k and l of the policy's rule where they are not.
+
+        Raises
+        ------
+        DataError
+            The rule asks for more sensitive values in a class than there are.
+        PolicyError
+            The method does not take what the rule and the recipe ask for together.
+        """
+        _refuse_impossible(policy, records)
         demanded = demanded_options(self.anonymizer, policy, records, self.options)
         return self.anonymizer.configure(**(demanded | dict(self.options)))
 
@@ -144,6 +153,21 @@ def demanded_options(
     if all(len(np.unique(a.codes)) >= l for a in others):
         demanded["l"] = max(l, anonymizer.options().l)
     return demanded
+
+
+def _refuse_impossible(policy: Policy, records: Records) -> None:
+    """Raise where no grouping can meet an l-diversity of the rule, whatever the method."""
+    held = {one.name: len(np.unique(one.codes)) for one in records.sensitive}
+    for one in policy.privacy.criteria:
+        name = one.attribute
+        if one.model.key != "l_diversity" or name not in held:
+            continue
+        if one["l"] > held[name] + 1e-9:
+            raise DataError(
+                f"The rule asks for an l-diversity of {one['l']:g} of {name!r}, but the table holds "
+                f"{held[name]} of its values.",
+                hint=f"The most that is possible is l = {held[name]}.",
+            )
 
 
 def _needs_strict(anonymizer: Anonymizer, given: Mapping[str, Any]) -> bool:

@@ -266,7 +266,8 @@ class _Loader:
                 hint=choices(str(path[-1]), shape.model_fields),
             )
         if first["type"] == "missing":
-            return PolicyError(f"{where}: {name!r} is missing.", hint="Add it.")
+            hint = f"Add one of: {', '.join(Role)}." if path[-1] == "role" else "Add it."
+            return PolicyError(f"{where}: {name!r} is missing.", hint=hint)
         hint = _HINTS.get(first["type"], f"{first['msg']}.")
         if len(path) < len(first["loc"]):
             allowed = "number" if path[2] == "order" else "mapping"
