@@ -98,6 +98,50 @@ def test_an_atom_without_order_keeps_the_closed_form():
     assert result.table[-1] == pytest.approx([70, 11])
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_two_groups_bend_shares_but_not_counts(known):
+    truth = np.stack([bell(60, 20, 12, 4000), bell(60, 40, 12, 4000)], axis=1) + 1
+    histogram = truth.sum(axis=1) if known else None
+    mask = joint_of("halves", np.arange(60) // 30, truth)
+    evidence = Evidence(60, 2, [mask], histogram, ordered=np.ones(60, dtype=bool))
+    found, steps = smooth(evidence).against(truth), closed_form(evidence).against(truth)
+    assert found.details["curve"] == (1.0 if known else 0.0)
+    if known:
+        assert found.total_variation < 0.8 * steps.total_variation
+    else:
+        assert found.table == pytest.approx(steps.table)
+        assert any("Theorem 1" in note for note in found.notes)
+        assert any("No smooth curve" in note for note in found.notes)
+
+
+def test_what_does_not_predict_is_not_used():
+    # Heaped counts: every other group of two holds nearly all rows, as whole years among months.
+    heap = np.repeat(np.tile([40.0, 1.0], 10), 2)
+    truth = np.stack([heap, heap[::-1]], axis=1)
+    mask = joint_of("twos", np.arange(40) // 2, truth)
+    evidence = Evidence(40, 2, [mask], ordered=np.ones(40, dtype=bool))
+    found = smooth(evidence)
+    assert found.details["curve"] == 0
+    assert found.table == pytest.approx(closed_form(evidence).table)
+    forced = smooth(evidence, penalty=100.0)
+    assert forced.details["curve"] == 1
+    assert forced.details["penalty"] == (100.0, 100.0)
+
+
+def test_the_order_of_groups_is_that_of_their_atoms():
+    # The same groups under other numbers make the same curve.
+    truth = np.stack([bell(60, 20, 9, 900), bell(60, 35, 9, 700)], axis=1)
+    codes = np.arange(60) // 10
+    shuffled = np.array([3, 0, 5, 1, 4, 2])[codes]
+    ordered = np.ones(60, dtype=bool)
+    one, two = (
+        smooth(Evidence(60, 2, [joint_of("m", numbered, truth)], ordered=ordered))
+        for numbered in (codes, shuffled)
+    )
+    assert one.details["curve"] > 0
+    assert one.table == pytest.approx(two.table)
+
+
 def test_bad_calls():
     truth = np.ones((4, 1))
     mask = joint_of("m", [0, 0, 1, 1], truth)

@@ -1,117 +1,33 @@
-"""Smooth reconstruction of ordered attributes: the penalised composite link model."""
+"""Smooth reconstruction of ordered attributes, where smoothness is found to predict."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
-import scipy
 
 from aegis.errors import DataError, PolicyError
 from aegis.progress import SILENT, Progress
 from aegis.reconstruction.closed import spread
 from aegis.reconstruction.combine import all_evidence, common_refinement
-from aegis.reconstruction.evidence import Evidence, MaskedJoint, aggregate, counts, group_codes
+from aegis.reconstruction.composite import SmoothFit, composite_link
+from aegis.reconstruction.evidence import Evidence, MaskedJoint, aggregate
 from aegis.reconstruction.ipf import histogram_family, ipf, joint_family
 from aegis.reconstruction.result import FloatArray, IntArray, Reconstruction
 
-PENALTIES = np.logspace(6, -4, 21)
-"""Penalties tried, heaviest first, as multiples of the mean count of a group."""
+WEIGHTS = (0.0, 0.5, 1.0)
+"""Shares of the smooth curve that are tried, the rest being flat inside every group."""
 
-SMALLEST_BASIS, LARGEST_BASIS = 40, 96
-MAX_ITERATIONS = 200
+FEWEST_GROUPS = 3
+"""Groups below which no prediction can be tested."""
 
-GAIN = 1e-6
-"""Gain in deviance below which an iteration is the last: an empty group pulls its intensity to
-zero for ever, in steps that stop to matter long before."""
-
-
-@dataclass(frozen=True, eq=False)
-class SmoothFit:
-    """A penalised composite link model fitted to the counts of groups.
-
-    Attributes
-    ----------
-    intensity
-        gamma, the expected count of each atom, shape (V,), above 0.
-    penalty
-        lambda as used.
-    aic, deviance, dimension
-        AIC = deviance + 2 * effective dimension.
-    converged, iterations
-        Of the fit at the chosen penalty.
-    """
-
-    intensity: FloatArray
-    penalty: float
-    aic: float
-    deviance: float
-    dimension: float
-    converged: bool
-    iterations: int
+PREDICTED_PENALTIES = 2
+"""Step through the grid of penalties in predictions, which need no fine choice."""
 
 
-def composite_link(
-    grouped: npt.ArrayLike,
-    codes: npt.ArrayLike,
-    *,
-    offset: npt.ArrayLike | None = None,
-    penalty: float | None = None,
-) -> SmoothFit:
-    """Ungroup the counts of an ordered attribute smoothly.
-
-    mu = C gamma, gamma = offset * exp(X b), counts y ~ Poisson(mu); iterates
-    (Q'WQ + lambda D'D) b = Q'W (y - mu + Q b) with Q = C diag(gamma) X, W = diag(1/mu), D second
-    differences, halving a step that does not lower the penalised deviance. X is
-    the identity where there are at most max(40, 2 G) atoms, and never more than 96; above that a
-    basis of as many cubic B-splines over the rank of the atom.
-
-    Parameters
-    ----------
-    grouped
-        y, counts per group, shape (G,), at least 0.
-    codes
-        Group of each atom, in the order of the atoms, shape (V,), at least 3 atoms.
-    offset
-        Known weight of each atom, shape (V,), at least 0: the histogram, for a smooth *share*.
-        None: 1 everywhere, for a smooth *count*.
-    penalty
-        lambda; None chooses the one of least AIC from a grid of half decades.
-
-    Raises
-    ------
-    DataError
-        Shapes do not match, fewer than 3 atoms, no rows, or a count is negative.
-    PolicyError
-        The penalty is not above 0.
-
-    References
-    ----------
-    Rizzi, Gampe and Eilers (2015), Efficient estimation of smooth distributions from coarsely
-    grouped data, American Journal of Epidemiology 182(2): the model, its iteration and the
-    choice of lambda. B-spline basis: Eilers and Marx (1996), Flexible smoothing.
-    """
-    seen = counts(grouped, "The grouped counts")
-    groups = group_codes(codes, len(seen), "Smooth")
-    if len(groups) < 3:
-        raise DataError(f"Smoothing needs at least 3 atoms in order; given {len(groups)}.")
-    weights = np.ones(len(groups)) if offset is None else counts(offset, "The offset")
-    if weights.shape != groups.shape:
-        raise DataError(f"The offset has shape {weights.shape} for {len(groups)} atoms.")
-    if seen.sum() <= 0 or weights.sum() <= 0:
-        raise DataError("Smoothing needs at least one row.")
-    if penalty is not None and not penalty > 0:
-        raise PolicyError(f"penalty={penalty} is not possible.", hint="It must be above 0.")
-    model = _Model.of(seen, groups, weights)
-    mean = float(seen.sum() / len(seen))
-    tried = PENALTIES * mean if penalty is None else np.array([float(penalty)])
-    start = model.flat_start()
-    fits = []
-    for value in tried:
-        start, fit = model.fit(start, float(value))
-        fits.append(fit)
-    return min(fits, key=lambda fit: fit.aic)
+PREDICTED_SWEEPS = 10
+"""Sweeps of IPF in a prediction, which need not be exact."""
 
 
 def smooth(
@@ -124,17 +40,28 @@ def smooth(
 ) -> Reconstruction:
     """Return a table that is smooth along an ordered attribute and agrees with all evidence.
 
-    Three steps: the joint of the common refinement of all masks (`all_evidence`); per label a
+    Four steps: the joint of the common refinement of all masks (`all_evidence`); per label a
     penalised composite link model of it (`composite_link`), of counts, or of the label's share
-    where the histogram is known; and IPF from that model as seed, so that masked joints and
-    histogram are met exactly. Atoms without order (null) are spread as in the closed form.
+    where the histogram is known; the share of that curve that its predictions bear out; and IPF
+    from there as seed, so that masked joints and histogram are met exactly. Atoms without order
+    (null) are spread as in the closed form.
+
+    How much of the curve is used: a curve through two or three coarse groups is mostly
+    extrapolation, and heaped values have no smooth curve at all. Neither shows in the AIC, for
+    the evidence says nothing of what lies inside its finest groups. So neighbouring groups are
+    put together in pairs, the model is fitted to the pairs, and the split of each pair that it
+    predicts is compared with the known one: the curve, its geometric mean with the closed form,
+    or the closed form alone is used, whichever predicts best, and among equals the closed form.
+    Two groups cannot be put together: there the curve is used where the histogram is known, so
+    that it is one of shares, and the closed form where it is not.
 
     Parameters
     ----------
     evidence
         At least one masked joint, and `ordered`.
     penalty
-        lambda for all labels; None chooses one per label by AIC.
+        lambda for all labels, and the curve as it is; None chooses one per label by AIC, and the
+        share of the curve by its predictions.
     tolerance, max_sweeps, progress
         As for `ipf`.
 
@@ -142,7 +69,8 @@ def smooth(
     -------
     Reconstruction
         Table of shape (V, C), in rows. `details`: the penalty and the effective dimension per
-        label (0 for a label without rows). `converged` covers all three steps.
+        label (0 for a label without rows, or where no curve is used), and the share of the curve.
+        `converged` covers all steps.
 
     Raises
     ------
@@ -156,15 +84,22 @@ def smooth(
             "Method 'smooth' needs an ordered attribute: a number or a date.",
             hint="Use 'all-evidence' for an attribute without order.",
         )
+    if evidence.ordered.sum() < 3:
+        raise DataError(
+            f"Smoothing needs at least 3 atoms in order; given {evidence.ordered.sum()}.",
+            hint="Use 'all-evidence'.",
+        )
     base = all_evidence(evidence, tolerance=tolerance, max_sweeps=max_sweeps, progress=progress)
     block, blocks = common_refinement([mask.codes for mask in evidence.masked])
     joint = MaskedJoint("common refinement", block, aggregate(block, base.table, blocks))
-    seed, fits = _seed(evidence, joint, base.table, penalty)
-    fitted = [fit for fit in fits if fit is not None]
+    seen = _Seen.of(evidence, joint.codes, base.table)
+    weight = 1.0 if penalty is not None else seen.weight()
+    seed, fits = base.table.copy(), seen.fits(penalty) if weight else []
+    if fits:
+        seed[seen.atoms] = seen.blend(seen.curves(fits), weight)
     table, rake = _meet(seed, joint, evidence, tolerance, max_sweeps, progress)
-    notes = [*base.notes] if len(evidence.masked) > 1 else []
-    if not all(fit.converged for fit in fitted):
-        notes.append("The composite link model of at least one label did not converge.")
+    fitted = [fit for fit in fits if fit is not None]
+    per_label = [*fits, *[None] * (evidence.labels - len(fits))]
     return replace(
         rake,
         table=table,
@@ -173,31 +108,122 @@ def smooth(
         iterations=sum(fit.iterations for fit in fitted) + rake.iterations,
         residual=evidence.residual(table),
         details={
-            "penalty": tuple(0.0 if fit is None else fit.penalty for fit in fits),
-            "effective_dimension": tuple(0.0 if fit is None else fit.dimension for fit in fits),
+            "penalty": tuple(0.0 if fit is None else fit.penalty for fit in per_label),
+            "effective_dimension": tuple(
+                0.0 if fit is None else fit.dimension for fit in per_label
+            ),
+            "curve": weight,
         },
-        notes=(*notes, *rake.notes),
+        notes=(*_notes(evidence, base, weight, fitted), *rake.notes),
     )
 
 
-def _seed(
-    evidence: Evidence, joint: MaskedJoint, base: FloatArray, penalty: float | None
-) -> tuple[FloatArray, list[SmoothFit | None]]:
-    """Return the smooth table per label, before it is fitted to the evidence."""
-    ordered = np.flatnonzero(evidence.ordered if evidence.ordered is not None else [])
-    seed = base.copy()
-    seen, codes = np.unique(joint.codes[ordered], return_inverse=True)
-    grouped = aggregate(codes.astype(np.int64), base[ordered], len(seen))
-    offset = None if evidence.histogram is None else evidence.histogram[ordered]
-    fits: list[SmoothFit | None] = []
-    for label in range(evidence.labels):
-        if grouped[:, label].sum() <= 0:
-            fits.append(None)
-            continue
-        fit = composite_link(grouped[:, label], codes, offset=offset, penalty=penalty)
-        seed[ordered, label] = fit.intensity
-        fits.append(fit)
-    return seed, fits
+def _notes(
+    evidence: Evidence, base: Reconstruction, weight: float, fits: Sequence[SmoothFit]
+) -> Iterator[str]:
+    # With a curve the table does carry signal, and Theorem 1 does not hold for it.
+    if len(evidence.masked) > 1 or not weight:
+        yield from base.notes
+    if not weight:
+        yield (
+            "No smooth curve is used: the groups are too few, or predict each other no better by "
+            "one than spread evenly."
+        )
+    if not all(fit.converged for fit in fits):
+        yield "The composite link model of at least one label did not converge."
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """What is known along the order: the joint of the groups, and what weight each atom has.
+
+    Attributes
+    ----------
+    atoms
+        The ordered atoms, shape (V',).
+    codes
+        Group of each of them, shape (V',); groups are numbered in their order.
+    grouped
+        Rows per group and label, shape (G, C).
+    offset
+        Rows per atom, shape (V',); None where the histogram is not known.
+    """
+
+    atoms: IntArray
+    codes: IntArray
+    grouped: FloatArray
+    offset: FloatArray | None
+
+    @classmethod
+    def of(cls, evidence: Evidence, groups: IntArray, table: FloatArray) -> _Seen:
+        atoms = np.flatnonzero(evidence.ordered if evidence.ordered is not None else [])
+        _, codes = np.unique(groups[atoms], return_inverse=True)
+        size = int(codes.max(initial=-1)) + 1
+        place = np.bincount(codes, np.arange(len(atoms)), size) / np.bincount(codes, None, size)
+        rank = np.argsort(np.argsort(place, kind="stable"), kind="stable")
+        codes = rank[codes]
+        grouped = aggregate(codes, table[atoms], size)
+        offset = None if evidence.histogram is None else evidence.histogram[atoms]
+        return cls(atoms, codes, grouped, offset)
+
+    def fits(self, penalty: float | None = None, step: int = 1) -> list[SmoothFit | None]:
+        """Return the model of each label, None for one without rows."""
+        return [
+            composite_link(column, self.codes, offset=self.offset, penalty=penalty, step=step)
+            if column.sum() > 0
+            else None
+            for column in self.grouped.T
+        ]
+
+    def curves(self, fits: Sequence[SmoothFit | None]) -> FloatArray:
+        """Return the smooth counts of all labels, shape (V', C)."""
+        nothing = np.zeros(len(self.codes))
+        return np.stack([nothing if fit is None else fit.intensity for fit in fits], axis=1)
+
+    def blend(self, curves: FloatArray, weight: float) -> FloatArray:
+        """Return the weighted geometric mean of the curves and what is flat in every group."""
+        if weight == 1:
+            return curves
+        flat = np.ones(len(self.codes)) if self.offset is None else self.offset
+        blended: FloatArray = curves**weight * (flat ** (1 - weight))[:, None]
+        return blended
+
+    def weight(self) -> float:
+        """Return the share of the curve that predicts best how pairs of groups divide."""
+        if len(self.grouped) < FEWEST_GROUPS:
+            # The share of a label lies between 0 and 1 and mostly rises or falls, so two groups
+            # tell something of it; the counts of two groups tell nothing of their tails.
+            return 0.0 if self.offset is None or len(self.grouped) < 2 else 1.0
+        missed = np.zeros(len(WEIGHTS))
+        for shift in (0, 1):
+            pairs = (np.arange(len(self.grouped)) + shift) // 2
+            paired = _Seen(
+                self.atoms,
+                pairs[self.codes],
+                aggregate(pairs, self.grouped, int(pairs[-1]) + 1),
+                self.offset,
+            )
+            curves = paired.curves(paired.fits(step=PREDICTED_PENALTIES))
+            for number, weight in enumerate(WEIGHTS):
+                table = paired.met(paired.blend(curves, weight))
+                predicted = aggregate(self.codes, table, len(self.grouped))
+                missed[number] += np.abs(predicted - self.grouped).sum()
+        # Less than this is rounding; among equals the first, which is the flattest, is taken.
+        return WEIGHTS[int((missed > missed.min() * (1 + 1e-9)).argmin())]
+
+    def met(self, seed: FloatArray) -> FloatArray:
+        """Return the seed fitted to the grouped joint, and roughly to the histogram."""
+        table = seed
+        for _ in range(1 if self.offset is None else PREDICTED_SWEEPS):
+            if self.offset is not None:
+                table = table * _quotient(self.offset, table.sum(axis=1))[:, None]
+            sums = aggregate(self.codes, table, len(self.grouped))
+            table = table * _quotient(self.grouped, sums)[self.codes]
+        return table
+
+
+def _quotient(wanted: FloatArray, found: FloatArray) -> FloatArray:
+    return np.divide(wanted, found, out=np.zeros_like(found), where=found > 0)
 
 
 def _meet(
@@ -231,151 +257,3 @@ def _meet(
         progress=progress,
     )
     return fit.table, fit
-
-
-@dataclass(frozen=True, eq=False)
-class _Model:
-    seen: FloatArray
-    composition: scipy.sparse.csr_matrix
-    basis: scipy.sparse.csr_matrix
-    roughness: FloatArray
-    offset: FloatArray
-
-    @classmethod
-    def of(cls, seen: FloatArray, groups: IntArray, offset: FloatArray) -> _Model:
-        basis = _basis(len(groups), len(seen))
-        differences = scipy.sparse.csr_matrix(np.diff(np.eye(basis.shape[1]), n=2, axis=0))
-        composition = scipy.sparse.csr_matrix(
-            (np.ones(len(groups)), (groups, np.arange(len(groups)))),
-            shape=(len(seen), len(groups)),
-        )
-        return cls(seen, composition, basis, (differences.T @ differences).toarray(), offset)
-
-    def flat_start(self) -> FloatArray:
-        # The basis functions add up to one, so equal coefficients make a constant.
-        level = np.log(self.seen.sum() / self.offset.sum())
-        return np.full(self.basis.shape[1], level)
-
-    def fit(self, start: FloatArray, penalty: float) -> tuple[FloatArray, SmoothFit]:
-        """Return the coefficients, to start the next penalty from, and the fit."""
-        coefficients, objective = start, self._objective(start, penalty)
-        converged, iteration = False, 0
-        while iteration < MAX_ITERATIONS and not converged:
-            iteration += 1
-            step = self._solve(coefficients, penalty) - coefficients
-            size = 1.0
-            while size > 1e-6:
-                candidate = coefficients + size * step
-                value = self._objective(candidate, penalty)
-                if value <= objective:
-                    break
-                size /= 2
-            if value <= objective:
-                converged = objective - value <= GAIN * (1 + 1e-3 * objective)
-                coefficients, objective = candidate, value
-            else:
-                converged = True
-        return coefficients, self._report(coefficients, penalty, converged, iteration)
-
-    def _intensity(self, coefficients: FloatArray) -> FloatArray:
-        # Beyond these bounds a count is nothing, or more rows than there are.
-        exponent = np.clip(self.basis @ coefficients, -60.0, 60.0)
-        intensity: FloatArray = self.offset * np.exp(exponent)
-        return intensity
-
-    def _expected(self, intensity: FloatArray) -> FloatArray:
-        mu: FloatArray = np.maximum(self.composition @ intensity, 1e-12)
-        return mu
-
-    def _deviance(self, mu: FloatArray) -> float:
-        logs = np.where(self.seen > 0, np.log(np.where(self.seen > 0, self.seen, 1.0) / mu), 0.0)
-        return float(2 * (self.seen * logs - (self.seen - mu)).sum())
-
-    def _objective(self, coefficients: FloatArray, penalty: float) -> float:
-        rough = float((np.diff(coefficients, n=2) ** 2).sum())
-        return self._deviance(self._expected(self._intensity(coefficients))) + penalty * rough
-
-    def _information(
-        self, coefficients: FloatArray
-    ) -> tuple[FloatArray, scipy.sparse.csr_matrix, FloatArray]:
-        intensity = self._intensity(coefficients)
-        mu = self._expected(intensity)
-        weighted = self.composition.copy()
-        weighted.data = intensity[weighted.indices]
-        # A group touches few splines. Sparse products also keep clear of threaded BLAS, which
-        # loses far more than it gains on matrices of this size when cores are shared.
-        q = weighted @ self.basis
-        scaled = q.multiply(1 / mu[:, None]).T.tocsr()
-        return (scaled @ q).toarray(), q, mu
-
-    def _solve(self, coefficients: FloatArray, penalty: float) -> FloatArray:
-        information, q, mu = self._information(coefficients)
-        pull = q.T @ ((self.seen - mu) / mu) + information @ coefficients
-        matrix, ridge = self._penalised(information, penalty)
-        factor = scipy.linalg.cho_factor(matrix, lower=True)
-        # The ridge pulls towards where the iteration stands, so the solution is not biased.
-        solution: FloatArray = scipy.linalg.cho_solve(factor, pull + ridge * coefficients)
-        return solution
-
-    def _penalised(self, information: FloatArray, penalty: float) -> tuple[FloatArray, float]:
-        """Return Q'WQ + lambda D'D with the smallest ridge that keeps it factorisable."""
-        matrix = information + penalty * self.roughness
-        ridge = float(1e-9 * np.trace(information) / len(matrix) + 1e-13 * penalty)
-        matrix[np.diag_indices_from(matrix)] += ridge
-        return matrix, ridge
-
-    def _report(
-        self, coefficients: FloatArray, penalty: float, converged: bool, iterations: int
-    ) -> SmoothFit:
-        information, q, mu = self._information(coefficients)
-        matrix, _ = self._penalised(information, penalty)
-        factor = scipy.linalg.cho_factor(matrix, lower=True)
-        dimension = _trace_of_quotient(factor, information, q, mu)
-        deviance = self._deviance(mu)
-        return SmoothFit(
-            self._intensity(coefficients),
-            penalty,
-            deviance + 2 * dimension,
-            deviance,
-            dimension,
-            converged,
-            iterations,
-        )
-
-
-def _trace_of_quotient(
-    factor: tuple[FloatArray, bool],
-    information: FloatArray,
-    q: scipy.sparse.csr_matrix,
-    mu: FloatArray,
-) -> float:
-    """Return trace(M^-1 Q'WQ) from the Cholesky factor of M, one right-hand side at a time.
-
-    Many at once would be one call, but to threaded BLAS. The trace runs over groups or over
-    coefficients, whichever are fewer.
-    """
-    if len(mu) < len(information):
-        terms = [
-            row @ scipy.linalg.cho_solve(factor, row) / share
-            for row, share in zip(q.toarray(), mu, strict=True)
-        ]
-    else:
-        terms = [
-            scipy.linalg.cho_solve(factor, column)[number]
-            for number, column in enumerate(information.T)
-        ]
-    return float(sum(terms))
-
-
-def _basis(atoms: int, groups: int) -> scipy.sparse.csr_matrix:
-    """Return the (V, K) basis: the identity, or cubic B-splines over the rank of the atoms."""
-    size = min(max(SMALLEST_BASIS, 2 * groups), LARGEST_BASIS)
-    if atoms <= size:
-        return scipy.sparse.identity(atoms, format="csr")
-    inner = np.linspace(0.0, atoms - 1.0, size - 2)
-    width = inner[1] - inner[0]
-    knots = np.concatenate(
-        [inner[0] - width * np.arange(3, 0, -1), inner, inner[-1] + width * np.arange(1, 4)]
-    )
-    positions = np.arange(atoms, dtype=np.float64)
-    return scipy.sparse.csr_matrix(scipy.interpolate.BSpline.design_matrix(positions, knots, 3))
