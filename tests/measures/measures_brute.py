@@ -214,6 +214,40 @@ def pillai(codes, label):
     return float(trace), int(np.linalg.matrix_rank(z, tol=1e-7))
 
 
+def held_out(codes, label, penalties):
+    """The smoother of every row written out, one penalty at a time."""
+    z = np.hstack([onehot(column) for column in codes.T])
+    u = onehot(label)
+    n, rows = len(u), u.sum(axis=0)
+    z, u = z - z.mean(axis=0), u - u.mean(axis=0)
+    found = []
+    for penalty in penalties:
+        smoother = z @ np.linalg.solve(z.T @ z + penalty * np.eye(z.shape[1]), z.T)
+        freedom = n - 1 - np.trace(smoother)
+        # One row alone leaves nothing to hold out.
+        charge = ((n - 1) / freedom) ** 2 if n > 1 else 1.0
+        left = ((u - smoother @ u) ** 2).sum(axis=0) * charge
+        found.append((((u**2).sum(axis=0) - left) / rows).sum())
+    return found
+
+
+def left_out(codes, label, penalty):
+    """The same, every row predicted from regressions that were fitted without it."""
+    z = np.hstack([onehot(column) for column in codes.T])
+    u = onehot(label)
+    n, gain = len(u), 0.0
+    for i in range(n):
+        rest = np.arange(n) != i
+        middle, share = z[rest].mean(axis=0), u[rest].mean(axis=0)
+        own = z[rest] - middle
+        weights = np.linalg.solve(
+            own.T @ own + penalty * np.eye(z.shape[1]), own.T @ (u[rest] - share)
+        )
+        worse, better = u[i] - share, u[i] - share - (z[i] - middle) @ weights
+        gain += ((worse**2 - better**2) / u.sum(axis=0)).sum()
+    return gain * (1 - 1 / n) ** 2
+
+
 def cmim(codes, label):
     """Every conditional term of every candidate in every round."""
     label = label.tolist()

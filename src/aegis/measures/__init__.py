@@ -9,6 +9,7 @@ from aegis.measures.cmim import CmimPath, attribute_information, cmim_path, pair
 from aegis.measures.contingency import Contingency
 from aegis.measures.cooccurrence import Cooccurrence
 from aegis.measures.dependency import g1, g2, g3, held_out_error
+from aegis.measures.held_out import PENALTIES, held_out_traces
 from aegis.measures.information import (
     corrected_mutual_information,
     label_entropy,
@@ -22,6 +23,7 @@ from aegis.measures.record import MEASURES, Direction, Measure, Scope, get
 __all__ = [
     "DEFAULT_MEASURE",
     "MEASURES",
+    "PENALTIES",
     "CmimPath",
     "Contingency",
     "Cooccurrence",
@@ -42,6 +44,7 @@ __all__ = [
     "g3",
     "get",
     "held_out_error",
+    "held_out_traces",
     "label_entropy",
     "miller_madow_information",
     "mutual_information",

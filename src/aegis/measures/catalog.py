@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aegis.measures import association, cmim, dependency, information, pillai
+from aegis.measures import association, cmim, dependency, held_out, information, pillai
 from aegis.measures.record import MEASURES, Direction, Measure, Scope
 
 DEFAULT_MEASURE = "pillai"
@@ -53,6 +53,31 @@ _CONFIGURATION = (
         scope=Scope.CONFIGURATION,
         cost="O(d^3) in the number of masked levels d",
         compute=pillai.pillai_plain,
+    ),
+    Measure(
+        name="pillai-held-out",
+        title="Pillai's trace, held out",
+        description=(
+            "How much of the label penalised regressions explain on rows that they were not fitted"
+            " to, the mean over learners from weak to strong penalties. Charges rare values for"
+            " the overfitting that they invite."
+        ),
+        formula=(
+            "mean over k of max(0, T_1, .., T_k), T_k = sum_c (TSS_c - RSS_c(p_k)"
+            " ((N-1)/(N-1-df(p_k)))^2) / n_c, ridge penalties p = 3, 10, 30, 100, 300 rows"
+        ),
+        reference=(
+            "Golub, Heath, Wahba, Generalized cross-validation as a method for choosing a good"
+            " ridge parameter, Technometrics 21, 1979; the trace is Pillai's, the mean over"
+            " penalties our own"
+        ),
+        range="0 .. C - 1",
+        unit="1",
+        direction=Direction.HIGHER,
+        monotone=False,
+        scope=Scope.CONFIGURATION,
+        cost="O(d^3) in the number of masked levels d, about three times pillai",
+        compute=held_out.held_out,
     ),
     Measure(
         name="cmim",
