@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from aegis.advisor import Choice
 from aegis.masks import evaluate
-from aegis.measures import MEASURES, Contingency, Direction, Scope
+from aegis.measures import MEASURES, PENALTIES, Contingency, Direction, Scope
 from aegis.policy import Policy, load_policy
 from aegis.privacy import ClassTable
 from aegis.summary import Summary
@@ -204,6 +204,25 @@ def pillai(columns: Sequence[Sequence[Any]], label: Sequence[Any]) -> tuple[floa
     return trace, trace - (1 - trace / limit) * rank * limit / freedom, rank
 
 
+def held_out(columns: Sequence[Sequence[Any]], label: Sequence[Any]) -> float:
+    """Return the mean over learners of the held-out trace, by least squares on added rows."""
+    features, target = np.hstack([one_hot(c) for c in columns]), one_hot(label)
+    n, width = features.shape
+    rows = np.array(list(Counter(label).values()))  # in the order of the indicators
+    if n < 2:
+        return 0.0
+    reached = [0.0]
+    for penalty in PENALTIES:
+        # A penalty is one more row per coefficient that is wanted at zero.
+        stretched = np.vstack([features, np.sqrt(penalty) * np.eye(width)])
+        smoother = features @ np.linalg.pinv(stretched)[:, :n]
+        left = ((target - smoother @ target) ** 2).sum(axis=0)
+        left *= ((n - 1) / (n - 1 - np.trace(smoother))) ** 2
+        total = (target**2).sum(axis=0)
+        reached.append(max(reached[-1], float(((total - left) / rows).sum())))
+    return float(np.mean(reached[1:]))
+
+
 def counts_of(values: Sequence[Any], label: Sequence[Any]) -> npt.NDArray[np.int64]:
     """Return the contingency table of two columns."""
     found = Counter(zip(values, label, strict=True))
@@ -224,6 +243,8 @@ def configuration_value(name: str, columns: Sequence[Sequence[Any]], label: Sequ
     """Return a measure of a whole configuration, from rows."""
     if name == "cmim":
         return cmim(columns, label)
+    if name == "pillai-held-out":
+        return held_out(columns, label)
     trace, adjusted, _ = pillai(columns, label)
     return adjusted if name == "pillai" else trace
 

@@ -132,7 +132,7 @@ def test_expected_counts_and_scores_are_those_of_every_row(given_rows, data):
             rows_, columns = slice(*offsets[i : i + 2]), slice(*offsets[j : j + 2])
             np.testing.assert_allclose(found.blocks(i, j), expected[:, rows_, columns], atol=1e-9)
     plain = Cooccurrence.of(expected, offsets)
-    for name in ("pillai", "pillai-plain", "cmim"):
+    for name in ("pillai", "pillai-plain", "pillai-held-out", "cmim"):
         measure = MEASURES.get(name)
         assert scorer.value(choice, measure) == pytest.approx(measure(plain), abs=1e-7)
     for i, attribute in enumerate(summary.attributes.values()):

@@ -143,7 +143,7 @@ def test_levels_beyond_the_limit_are_pooled() -> None:
                 masked[name] = [v if v in largest else "the rest" for v in masked[name]]
         own = labelled(masked, raw_label)
         columns = [own[n] for n in FEATURES]
-        for name in ("pillai", "pillai-plain", "cmim"):
+        for name in ("pillai", "pillai-plain", "pillai-held-out", "cmim"):
             wanted = configuration_value(name, columns, own["y"])
             assert scorer.value(choice, MEASURES.get(name)) == pytest.approx(wanted, abs=1e-8)
 
