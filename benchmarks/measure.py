@@ -83,15 +83,21 @@ class Step:
 def step(name: str, **options: Any) -> Step:
     """Run a function of `benchmarks.steps` in a process of its own."""
     words = [sys.executable, "-m", "benchmarks.steps", name, json.dumps(options, default=str)]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    return measured(process, f"step {name} with {options}")
+
+
+def measured(running: subprocess.Popen[str], what: str) -> Step:
+    """Wait for a process that prints `seconds`, `cpu` and `result` as JSON."""
     started = time.perf_counter()
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+    with running as process:
         assert process.stdout is not None
         printed = process.stdout.read()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     whole = time.perf_counter() - started
     if process.returncode:
-        raise RuntimeError(f"Step {name} failed with {options}.")
+        raise RuntimeError(f"This failed: {what}.")
     found = json.loads(printed.splitlines()[-1])
     return Step(found["seconds"], found["cpu"], whole, usage.ru_maxrss / 1024, found["result"])
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
 
-from benchmarks.measure import ADULT
+from benchmarks.measure import ADULT, SHARED
 
 SEED = 7
 
@@ -28,4 +29,34 @@ def make_table(folder: Path, rows: int) -> Path:
         f"JOIN adult ON place = hash(i + {SEED}) % {size}) TO '{path}' (FORMAT parquet)"
     )
     connection.close()
+    return path
+
+
+def make_csv(folder: Path, columns: Sequence[str], rows: int, *, row: bool = True) -> Path:
+    """Return a CSV file of columns of Adult's first rows, with the row's parity as column `row`."""
+    path = folder / f"adult_{'_'.join(columns)}_{rows}_{row}.csv"
+    names = ", ".join(f'"{name}"' for name in columns)
+    parity = ", row_number() OVER () % 2 AS row" if row else ""
+    duckdb.connect().execute(
+        f"COPY (SELECT {names}{parity} FROM read_parquet('{ADULT}') LIMIT {rows}) TO '{path}'"
+    )
+    return path
+
+
+def make_complete(folder: Path) -> Path:
+    """Return training and test part of Adult without missing values: 45,222 rows."""
+    path = folder / "adult_complete.parquet"
+    connection = duckdb.connect()
+    names = connection.sql(f"FROM read_parquet('{ADULT}')").columns
+    parts = " UNION ALL ".join(
+        f"FROM read_csv('{SHARED / 'adult' / name}', skip={skipped}, header=false, "
+        f"all_varchar=true, names={names})"
+        for name, skipped in (("adult.data", 0), ("adult.test", 1))
+    )
+    trimmed = [f'trim("{name}")' for name in names]
+    shown = ", ".join(f'{text} AS "{name}"' for text, name in zip(trimmed, names, strict=True))
+    connection.execute(
+        f"COPY (SELECT * REPLACE (age::INT AS age) FROM (SELECT {shown} FROM ({parts}) "
+        f"WHERE NOT list_contains([{', '.join(trimmed)}], '?'))) TO '{path}' (FORMAT parquet)"
+    )
     return path

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.grouping import anonymizers
 from benchmarks.measure import ADULT, POLICY, SHARED, Figure, command, step, timed
 from benchmarks.reconstruction import reconstruction
 from benchmarks.tables import make_table
@@ -269,6 +270,7 @@ def _ratio(
 
 
 TASKS: dict[str, Task] = {
-    one.__name__: one for one in (scores, process, audit, scale, release, search, growth, reconstruction)
+    one.__name__: one
+    for one in (scores, process, audit, scale, release, search, growth, reconstruction, anonymizers)
 }
 """Every task by the name that `--only` takes."""
