@@ -21,10 +21,12 @@ from aegis.cli.files import (
 )
 from aegis.cli.options import (
     Configurations,
+    EngineOption,
     Force,
     Format,
     FormatOption,
     Generate,
+    Master,
     Measure,
     MemoryLimit,
     PolicyFile,
@@ -125,6 +127,8 @@ def command(
     ] = False,
     table_name: TableName = None,
     memory_limit: MemoryLimit = None,
+    engine: EngineOption = None,
+    master: Master = None,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     seed: Seed = 0,
     force: Force = False,
@@ -147,7 +151,9 @@ def command(
 
     check_outputs([(output, YAML), (report, HTML)], force=force)
     rules = load_policy(policy)
-    subject: Any = open_subject(table, name=table_name, memory_limit=memory_limit)
+    subject: Any = open_subject(
+        table, name=table_name, memory_limit=memory_limit, engine=engine, master=master
+    )
     table = shown(table)
     with reporting(quiet=quiet) as progress:
         if exact and not is_bundle(table):

@@ -17,9 +17,12 @@ from aegis.cli.files import (
     written_dict,
 )
 from aegis.cli.options import (
+    Engine,
+    EngineOption,
     Force,
     Format,
     FormatOption,
+    Master,
     MemoryLimit,
     PolicyFile,
     Quiet,
@@ -59,12 +62,13 @@ def command(
         ),
     ],
     output: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--output",
             "-o",
             metavar="FILE",
-            help="The masked table: .parquet, .csv, .tsv, .arrow or .feather.",
+            help="The masked table: .parquet, .csv, .tsv, .arrow or .feather; with --engine spark "
+            "a folder of Parquet files, also hdfs://..., s3a://...",
             show_default=False,
         ),
     ] = None,
@@ -100,6 +104,8 @@ def command(
     ] = None,
     table_name: TableName = None,
     memory_limit: MemoryLimit = None,
+    engine: EngineOption = None,
+    master: Master = None,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     seed: Seed = 0,
     force: Force = False,
@@ -121,12 +127,16 @@ def command(
             "A release goes into a file or into a database.",
             hint="Give --output FILE, or --into NAME (and --view for a view).",
         )
-    check_outputs([(output, TABLE_FORMATS), (certificate, JSON)], force=force)
+    # Whether Spark can write is for Spark to say: its files may be on no disk of this machine.
+    here = None if output is None or engine is Engine.SPARK else Path(output)
+    check_outputs([(here, TABLE_FORMATS), (certificate, JSON)], force=force)
     rules = load_policy(policy)
     chosen = choose(load_configurations(configuration, rules), name, configuration)
     with reporting(quiet=quiet) as progress:
         release = apply(
-            open_subject(table, name=table_name, memory_limit=memory_limit),
+            open_subject(
+                table, name=table_name, memory_limit=memory_limit, engine=engine, master=master
+            ),
             rules,
             chosen,
             output=output,
@@ -155,7 +165,7 @@ def choose(found: Mapping[str, Configuration], name: str | None, file: Path) -> 
 
 
 def _print(
-    page: Output, release: Release, rules: Policy, policy: Path, paths: list[Path | None]
+    page: Output, release: Release, rules: Policy, policy: Path, paths: list[str | Path | None]
 ) -> None:
     if not page.tabular:
         data = {"schema": SCHEMA} | release.to_dict() | {"files": written_dict(paths)}

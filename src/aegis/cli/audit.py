@@ -10,7 +10,16 @@ import typer
 from aegis.cli.apply import choose
 from aegis.cli.audit_page import print_audit
 from aegis.cli.files import open_subject, shown
-from aegis.cli.options import Format, FormatOption, MemoryLimit, Quiet, Table, TableName
+from aegis.cli.options import (
+    EngineOption,
+    Format,
+    FormatOption,
+    Master,
+    MemoryLimit,
+    Quiet,
+    Table,
+    TableName,
+)
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.errors import NoAdmissibleConfiguration, PolicyError
@@ -74,6 +83,8 @@ def command(
     ] = None,
     table_name: TableName = None,
     memory_limit: MemoryLimit = None,
+    engine: EngineOption = None,
+    master: Master = None,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     quiet: Quiet = False,
 ) -> None:
@@ -97,7 +108,9 @@ def command(
         masks = choose(load_configurations(configuration, rules), None, configuration)
     with reporting(quiet=quiet) as progress:
         found = audit(
-            open_subject(table, name=table_name, memory_limit=memory_limit),
+            open_subject(
+                table, name=table_name, memory_limit=memory_limit, engine=engine, master=master
+            ),
             quasi_identifiers=_names(quasi_identifiers),
             sensitive=_names(sensitive),
             policy=rules,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from aegis.cli.options import Engine
 from aegis.errors import PolicyError
 from aegis.files import check_output
 
@@ -24,7 +25,12 @@ JSON = (".json",)
 
 
 def open_subject(
-    given: str, *, name: str | None = None, memory_limit: str | None = None
+    given: str,
+    *,
+    name: str | None = None,
+    memory_limit: str | None = None,
+    engine: Engine | None = None,
+    master: str | None = None,
 ) -> str | Source | Summary:
     """Return what a path or URL names: a summary, a table of a database, or the path as it is.
 
@@ -36,20 +42,32 @@ def open_subject(
         The table, where a database is given.
     memory_limit
         Most memory of the embedded engine from now on.
+    engine, master
+        Who reads the table, and where Spark runs.
     """
+    if memory_limit is not None and engine is Engine.SPARK:
+        raise PolicyError(
+            "--memory-limit is for the embedded engine.",
+            hint="Set spark.driver.memory and spark.executor.memory in Spark's configuration.",
+        )
     if memory_limit is not None:
         from aegis.sources import limit_memory
 
         limit_memory(memory_limit)
     if is_bundle(given):
+        if engine is not None or master is not None:
+            raise PolicyError(
+                f"{given} is a summary, which no engine reads.",
+                hint="Leave out --engine and --master.",
+            )
         from aegis.summary import load_bundle
 
         return load_bundle(given)
-    if name is None and "://" not in given:
+    if engine is not Engine.SPARK and master is None and name is None and "://" not in given:
         return given
     from aegis.sources import open_table
 
-    return open_table(given, name=name)
+    return open_table(given, name=name, engine=engine and engine.value, master=master)
 
 
 def shown(given: str) -> str:
@@ -80,19 +98,29 @@ def check_outputs(
         seen.add(path.resolve())
 
 
-def written(paths: Sequence[Path | None]) -> list[RenderableType]:
+def written(paths: Sequence[str | Path | None]) -> list[RenderableType]:
     """Return the lines that say which files were written, with their sizes."""
     from aegis.cli.tables import heading, pairs, size
 
     found = [path for path in paths if path is not None]
     if not found:
         return []
-    return [heading("Written"), pairs((str(p), size(p.stat().st_size)) for p in found)]
+    sizes = [_bytes(path) for path in found]
+    shown = ("" if one is None else size(one) for one in sizes)
+    return [heading("Written"), pairs(zip(map(str, found), shown, strict=True))]
 
 
-def written_dict(paths: Sequence[Path | None]) -> list[dict[str, Any]]:
+def written_dict(paths: Sequence[str | Path | None]) -> list[dict[str, Any]]:
     """Return the files that were written, for JSON."""
-    return [{"path": str(p), "bytes": p.stat().st_size} for p in paths if p is not None]
+    return [{"path": str(p), "bytes": _bytes(p)} for p in paths if p is not None]
+
+
+def _bytes(path: str | Path) -> int | None:
+    """Return the size of a file, or of the files of a folder; None where it is not on this machine."""
+    local = Path(path)
+    if local.is_dir():
+        return sum(part.stat().st_size for part in local.rglob("*") if part.is_file())
+    return local.stat().st_size if local.exists() else None
 
 
 def next_step(why: str, *words: str | Path | None) -> list[RenderableType]:

@@ -45,6 +45,34 @@ MemoryLimit = Annotated[
         show_default=False,
     ),
 ]
+
+
+class Engine(StrEnum):
+    """Engines that read files."""
+
+    DUCKDB = "duckdb"
+    SPARK = "spark"
+
+
+EngineOption = Annotated[
+    Engine | None,
+    typer.Option(
+        "--engine",
+        help="Who reads TABLE: duckdb, in this process (the default), or spark, for which it is "
+        "Parquet that Spark reaches or a table of its catalog.",
+        show_default=False,
+    ),
+]
+Master = Annotated[
+    str | None,
+    typer.Option(
+        "--master",
+        metavar="URL",
+        help="Where Spark runs: local[4], spark://HOST:7077, yarn, k8s://... By default what its "
+        "own configuration says.",
+        show_default=False,
+    ),
+]
 TableOrBundle = Annotated[
     str,
     typer.Argument(

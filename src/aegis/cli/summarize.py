@@ -16,9 +16,11 @@ from aegis.cli.files import (
     written_dict,
 )
 from aegis.cli.options import (
+    EngineOption,
     Force,
     Format,
     FormatOption,
+    Master,
     MemoryLimit,
     PolicyFile,
     Quiet,
@@ -70,6 +72,8 @@ def command(
     ] = None,
     table_name: TableName = None,
     memory_limit: MemoryLimit = None,
+    engine: EngineOption = None,
+    master: Master = None,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     seed: Seed = 0,
     force: Force = False,
@@ -88,7 +92,9 @@ def command(
     check_outputs([(output, (BUNDLE,))], force=force)
     rules = load_policy(policy)
     model = None if like is None else load_bundle(like)
-    subject = open_subject(table, name=table_name, memory_limit=memory_limit)
+    subject = open_subject(
+        table, name=table_name, memory_limit=memory_limit, engine=engine, master=master
+    )
     with reporting(quiet=quiet) as progress:
         summary = summarize(subject, rules, exact=exact, seed=seed, like=model, progress=progress)
     save_bundle(summary, output, force=force)

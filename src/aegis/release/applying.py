@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError
-from aegis.files import check_output, replacing, spare_input
+from aegis.files import check_output, spare_input
+from aegis.masks import Mask
 from aegis.policy import Configuration, Policy, Unseen, as_policy
 from aegis.privacy import PrivacyAccount, PrivacyRule, Verdict
 from aegis.progress import SILENT, Progress
@@ -23,7 +26,7 @@ from aegis.release.released import (
     write_certificate,
 )
 from aegis.release.sql import Form, create_statements
-from aegis.release.write import write_table
+from aegis.release.write import target_of
 from aegis.sources import Source, open_named, open_table, transaction
 from aegis.summary import check_noise, masked_table, suppress
 
@@ -89,7 +92,8 @@ def apply(
         One mask per scored attribute. Masks that depend on the data and are not fitted yet are
         fitted to this table; the release holds the fitted configuration.
     output
-        Path of the masked table: .parquet, .csv, .tsv, .arrow or .feather.
+        Path of the masked table: .parquet, .csv, .tsv, .arrow or .feather. For a table on Spark the
+        folder of Parquet files that its executors write: a path or URL as Spark understands it.
     into
         In place of `output`, where the table is in a database: the table or view that is made
         there, name or schema.name, in one transaction that also holds the audit.
@@ -117,31 +121,35 @@ def apply(
         in the SQL that makes a table.
     """
     policy = as_policy(policy)
-    target = None if output is None else Path(output)
     paper = None if certificate is None else Path(certificate)
-    if target is not None:
-        check_output(target, force=force)
-    if paper is not None:
-        _check_certificate(paper, target, force=force)
-    if into is not None and target is not None:
+    if into is not None and output is not None:
         raise PolicyError(
-            f"The release is asked for in {target} and in {into}.", hint="Give one of them."
+            f"The release is asked for in {output} and in {into}.", hint="Give one of them."
         )
     source = open_table(table)
-    spare_input(source.files, target, paper)
+    if output is not None:
+        target_of(source, output).check(force=force)
+    if paper is not None:
+        _check_certificate(paper, output, force=force)
+        spare_input(source.files, paper)
+    if output is None and into is None and source.is_spark:
+        raise PolicyError(
+            "The masked rows would all come to this process, the driver.",
+            hint="Name an output, which the executors write.",
+        )
     job = _Job(source, policy, configuration, seed, progress)
     if into is not None:
         return job.in_database(into, form, force=force)
-    return job.in_memory() if target is None else job.written(target, paper=paper)
+    return job.in_memory() if output is None else job.written(output, paper=paper)
 
 
-def _check_certificate(paper: Path, target: Path | None, *, force: bool) -> None:
-    if target is None:
+def _check_certificate(paper: Path, output: str | Path | None, *, force: bool) -> None:
+    if output is None:
         raise PolicyError(
             "A certificate goes with a file, and no output is named.",
             hint="Name an output, or leave the certificate out.",
         )
-    if paper.resolve() == target.resolve():
+    if paper.resolve() == Path(output).resolve():
         raise PolicyError(
             f"The certificate and the masked table would both be {paper}.",
             hint="Give the certificate another name.",
@@ -180,6 +188,7 @@ class _Job:
         self.drawn = None
         self.made, quasi = source, self.quasi
         if noise_of(self.masks):
+            _refuse_drawing(source, self.masks)
             with progress.step("Drawing noise"):
                 self.drawn = draw(source, self.masks, self.quasi, seed=seed)
             self.made, quasi = self.drawn.source, self.drawn.quasi
@@ -226,21 +235,22 @@ class _Job:
             with self.progress.step(f"Verifying {into}"):
                 return self._release(open_named(self.source.backend, into, into), into=into)
 
-    def written(self, target: Path, *, paper: Path | None) -> Release:
-        """Write the masked rows, audit the written file, and only then give it its name."""
-        with replacing(target) as temporary:
-            started = time.perf_counter()
-            with self.progress.step(f"Writing {target.name}"):
-                write_table(self.made, self.kept, temporary)
+    def written(self, output: str | Path, *, paper: Path | None) -> Release:
+        """Write the masked rows, audit what was written, and only then give it its name."""
+        path = str(output) if self.made.is_spark else Path(output)
+        name = Path(output).name
+        started = time.perf_counter()
+        with ExitStack() as stack:
+            with self.progress.step(f"Writing {name}"):
+                made = stack.enter_context(target_of(self.made, output).written(self.kept))
             self.timings["write"] = time.perf_counter() - started
-            with self.progress.step(f"Verifying {target.name}"):
-                output = open_table(temporary)
-                release = self._release(output, path=target)
+            with self.progress.step(f"Verifying {name}"):
+                release = self._release(made, path=path)
             if paper is not None:
                 with self.progress.step("Measuring the utility that is kept"):
-                    utility = Utility.between(self.source, output, self.policy, seed=self.seed)
+                    utility = Utility.between(self.source, made, self.policy, seed=self.seed)
                 release = replace(release, utility=utility)
-                document = certify(release, self.source, output, self.policy, self._how())
+                document = certify(release, self.source, made, self.policy, self._how())
                 release = replace(release, certificate=document)
                 # Before the table takes its name: there is no release without its certificate.
                 write_certificate(paper, document)
@@ -299,6 +309,16 @@ class _Job:
             "configuration": {"name": self.configuration.name, "masks": masks},
             "noised_quasi_identifiers": list(self._noised()),
         }
+
+
+def _refuse_drawing(source: Source, masks: Mapping[str, Mask | None]) -> None:
+    """Raise where noise would bring all rows to this process."""
+    if source.is_spark:
+        raise PolicyError(
+            f"{', '.join(map(repr, noise_of(masks)))} would show noise, which is drawn in this "
+            "process, the driver, for all rows.",
+            hint="Choose masks without noise on Spark.",
+        )
 
 
 def _require(verdict: Verdict, configuration: Configuration) -> None:

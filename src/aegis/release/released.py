@@ -85,7 +85,8 @@ class Released:
     audit
         Privacy figures measured on the output.
     path
-        The written file, or None when the release stayed in memory.
+        The written file, or None when the release stayed in memory; of a release on Spark the
+        folder, a text as it was given.
     data
         The released rows when they stayed in memory, else None.
     unseen
@@ -103,7 +104,7 @@ class Released:
     rows: int
     released_rows: int
     audit: Audit
-    path: Path | None = None
+    path: Path | str | None = None
     data: pa.Table | None = None
     unseen: Mapping[str, int] = field(default_factory=dict)
     utility: Utility | None = None
@@ -174,7 +175,7 @@ def certify(
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "input": {"origin": source.origin, "rows": source.rows, "sha256": source.digest()},
         "output": {
-            "file": None if release.path is None else release.path.name,
+            "file": None if release.path is None else Path(release.path).name,
             "rows": release.released_rows,
             "sha256": output.digest(),
         },

@@ -22,6 +22,18 @@ _GONE = (
     "terminating connection",
     "connection has been closed",
     "broken pipe",
+    "answer from java side is empty",
+    "error while sending or receiving",
+    "an error occurred while trying to connect to the java server",
+    "sparkcontext was shut down",
+    "stopped sparkcontext",
+    "connection refused",
+    "connection reset",
+)
+_FULL = ("no space left", "max_temp_directory_size", "disk full", "disk quota exceeded")
+_MEMORY = ("outofmemoryerror", "java heap space", "spark.driver.maxresultsize")
+_JAVA = re.compile(
+    r"^(?:Caused by: |: )?(?:[\w$]+\.)+([\w$]*(?:Exception|Error)): (.+)$", re.MULTILINE
 )
 
 
@@ -38,25 +50,38 @@ def engine_errors(origin: str) -> Iterator[None]:
 
 def translate(error: Exception, origin: str) -> EngineError:
     """Return what an engine's exception means to whoever asked."""
-    first = without_secrets((str(error).strip() or type(error).__name__).splitlines()[0])
+    first, text = first_cause(error), str(error).lower()
     if isinstance(error, duckdb.OutOfMemoryException) and "temp" not in first.lower():
         return EngineError(
             f"The memory limit is too small for {origin}: {first}",
             hint="Give more with --memory-limit (twice as much, or leave it out for 80 % of the "
             "machine's); 1 GB and 125 MB for each thread are enough for most tables.",
         )
-    full = "no space left" in first.lower() or "max_temp_directory_size" in str(error)
-    if full or isinstance(error, duckdb.OutOfMemoryException):
+    if any(sign in text for sign in _FULL) or isinstance(error, duckdb.OutOfMemoryException):
         return EngineError(
             f"The disk is full: {first}",
             hint="Free space where the output and temporary files go (TMPDIR); nothing was left half-written.",
         )
-    if any(sign in str(error).lower() for sign in _GONE):
+    if any(sign in text for sign in _MEMORY):
+        return EngineError(
+            f"Spark has too little memory for {origin}: {first}",
+            hint="Give more in Spark's configuration: spark.driver.memory (aggregates come to the "
+            "driver), spark.executor.memory.",
+        )
+    if isinstance(error, ConnectionError) or any(sign in text for sign in _GONE):
         return EngineError(
             f"The connection to {origin} was lost: {first}",
             hint="Nothing was left half-written: run the command again.",
         )
     return EngineError(f"The engine failed on {origin}: {first}")
+
+
+def first_cause(error: BaseException) -> str:
+    """Return the line of an error that says most; of what Java says, the innermost cause."""
+    text = str(error).strip()
+    causes = _JAVA.findall(text)
+    first = (text or type(error).__name__).splitlines()[0]
+    return without_secrets(f"{causes[-1][0]}: {causes[-1][1]}" if causes else first)
 
 
 def without_secrets(text: str) -> str:
@@ -65,6 +90,6 @@ def without_secrets(text: str) -> str:
 
 
 def _of_engine(error: Exception) -> bool:
-    if isinstance(error, duckdb.Error | IbisError | pa.ArrowException):
+    if isinstance(error, duckdb.Error | IbisError | pa.ArrowException | ConnectionError):
         return True
     return type(error).__module__.split(".")[0] in _LIBRARIES

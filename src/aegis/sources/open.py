@@ -21,6 +21,7 @@ from aegis.errors import DataError, EngineError, PolicyError
 from aegis.sources.database import SCHEMES, open_database
 from aegis.sources.failures import engine_errors
 from aegis.sources.source import ROW_NUMBER, Source, embedded
+from aegis.sources.spark_session import connect, is_frame, open_frame, open_spark
 
 _PARQUET = {".parquet", ".pq"}
 _ARROW = {".arrow", ".feather", ".ipc"}
@@ -32,7 +33,9 @@ _FILE = 1 << 40
 FORMATS = "CSV (.csv .tsv .txt, also .gz), Parquet (.parquet .pq), Arrow (.arrow .feather .ipc), JSON lines (.jsonl .ndjson)"
 
 
-def open_table(table: Any, *, name: str | None = None) -> Source:
+def open_table(
+    table: Any, *, name: str | None = None, engine: Any = None, master: str | None = None
+) -> Source:
     """Open anything tabular.
 
     Parameters
@@ -40,10 +43,15 @@ def open_table(table: Any, *, name: str | None = None) -> Source:
     table
         A path, a glob or a folder of CSV, Parquet, Arrow/Feather or JSON-lines files; a pandas or
         Polars DataFrame, a Polars LazyFrame, a PyArrow table, a DuckDB relation, an Ibis table;
-        or a `Source`, which is returned as it is. Or the URL of a database: see
+        a Spark DataFrame; or a `Source`, which is returned as it is. Or the URL of a database: see
         `aegis.sources.database.open_database`.
     name
         The table in the database, where a URL is given: table or schema.table.
+    engine
+        Who reads a path: "duckdb", the embedded engine (the default); or "spark", a SparkSession
+        or an Ibis backend for Spark, where `table` may also be a table of its catalog.
+    master
+        Where "spark" runs: local[4], spark://host:7077, yarn, ...
 
     Raises
     ------
@@ -53,6 +61,14 @@ def open_table(table: Any, *, name: str | None = None) -> Source:
     """
     if isinstance(table, Source):
         return table
+    if is_frame(table):
+        return open_frame(table)
+    if engine not in (None, "duckdb"):
+        return _open_on_spark(table, name, engine, master)
+    if master is not None:
+        raise PolicyError(
+            f"The master {master!r} goes with the engine spark.", hint="Add --engine spark."
+        )
     if isinstance(table, str) and table.lower().startswith(SCHEMES):
         return open_database(table, name)
     if name is not None:
@@ -71,6 +87,21 @@ def open_table(table: Any, *, name: str | None = None) -> Source:
     if not source.table.columns:
         raise DataError(f"{source.origin} has no columns.", hint="Give a table with a header.")
     return source
+
+
+def _open_on_spark(table: Any, name: str | None, engine: Any, master: str | None) -> Source:
+    if not isinstance(table, str | Path):
+        raise PolicyError(
+            f"An engine is named, but the table is an object of type {type(table).__qualname__!r}.",
+            hint="Give a path or the name of a table, or leave the engine out.",
+        )
+    if name is not None or str(table).lower().startswith(SCHEMES):
+        raise PolicyError(
+            f"{'A table ' + repr(name) if name else 'A database'} is named, but the engine is Spark.",
+            hint="Give a path that Spark reads, or the name of a table of its catalog, in place "
+            "of TABLE.",
+        )
+    return open_spark(str(table), connect(engine, master))
 
 
 def _to_arrow(table: Any) -> tuple[pa.Table, str]:

@@ -6,7 +6,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -18,6 +18,7 @@ import pyarrow as pa
 from ibis.common.exceptions import IbisError
 
 from aegis.errors import DataError
+from aegis.sources import spark
 from aegis.sources.failures import engine_errors
 
 ROW_NUMBER = "aegis_row_number"
@@ -80,6 +81,11 @@ class Source:
         """Whether queries run within this process on DuckDB, so that rows need not travel."""
         return bool(self.backend.name == "duckdb")
 
+    @cached_property
+    def is_spark(self) -> bool:
+        """Whether queries run on Spark, so that rows must not come to this process, the driver."""
+        return bool(self.backend.name == spark.NAME)
+
     @property
     def columns(self) -> tuple[str, ...]:
         """Column names, in order."""
@@ -107,11 +113,25 @@ class Source:
 
     def keep(self, expression: ir.Table) -> AbstractContextManager[ir.Table]:
         """Return a context in which the engine keeps the result of a query as a temporary table."""
+        if self.is_spark:
+            return self._kept(expression)
         with engine_errors(self.origin):
             # Ibis hands tables in memory to the engine before it runs a query, not before it keeps one.
             self.backend._run_pre_execute_hooks(expression)
             kept: AbstractContextManager[ir.Table] = expression.cache()
         return kept
+
+    @contextmanager
+    def _kept(self, expression: ir.Table) -> Iterator[ir.Table]:
+        with engine_errors(self.origin), spark.keep(self.backend, expression) as kept:
+            yield kept
+
+    def hand_over(self, table: pa.Table) -> ir.Table:
+        """Return a small table of this process for use in queries of this source's engine."""
+        if not self.is_spark:
+            return ibis.memtable(table)
+        with engine_errors(self.origin):
+            return spark.hand_over(self.backend, table)
 
     def batches(self, expression: ir.Table, *, rows: int = 1 << 18) -> Iterator[pa.RecordBatch]:
         """Run a query and stream its result in batches of about `rows` rows."""
@@ -140,7 +160,10 @@ class Source:
         return numbered.filter(chosen).select(*self.columns)
 
     def digest(self) -> str:
-        """Return the SHA-256 of the bytes of the files, or of the table's Arrow form."""
+        """Return the SHA-256 of the bytes of the files, or of the table's Arrow form.
+
+        On Spark the executors compute it, of the rows in any order: `aegis.sources.spark.digest`.
+        """
         sha = hashlib.sha256()
         if self.files:
             for path in self.files:
@@ -148,6 +171,9 @@ class Source:
                     while chunk := file.read(1 << 20):
                         sha.update(chunk)
             return sha.hexdigest()
+        if self.is_spark:
+            with engine_errors(self.origin):
+                return spark.digest(self.backend, self.table)
         sha.update(str(self.table.schema()).encode())
         for batch in self.batches(self.table):
             for column in batch.columns:
@@ -171,19 +197,12 @@ def _batches(backend: Any, expression: ir.Table, rows: int) -> Iterator[pa.Recor
     """
     schema = expression.schema().to_pyarrow()
     found = (
-        _from_spark(backend, expression, rows)
-        if backend.name == "pyspark"
+        spark.fetch(backend, expression).to_batches(max_chunksize=rows)
+        if backend.name == spark.NAME
         else backend.to_pyarrow_batches(expression, chunk_size=rows)
     )
     for batch in found:
         yield batch if batch.schema.equals(schema) else _conformed(batch, schema)
-
-
-def _from_spark(backend: Any, expression: ir.Table, rows: int) -> list[pa.RecordBatch]:
-    """Return the result of a query on Spark; Ibis would go through pandas, where null makes floats."""
-    backend._run_pre_execute_hooks(expression)
-    result: pa.Table = backend.raw_sql(backend.compile(expression)).toArrow()
-    return list(result.to_batches(max_chunksize=rows))
 
 
 def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -24,8 +24,9 @@ def masked_table(
     """Return the columns that `masks` names, masked (None: as they are), in the table's order.
 
     With `numbered` the column `ROW_NUMBER` comes along, so that `suppress` can keep the rows in
-    the table's order.
+    the table's order; but not on Spark, whose tables have none.
     """
+    numbered = numbered and not source.is_spark
     table = _numbered(source) if numbered else source.table
     columns: dict[str, ir.Value] = {}
     for name in source.columns:
@@ -81,7 +82,7 @@ def suppress(
     in_order = ROW_NUMBER in table.columns
     if verdict.kept.all() or not quasi:
         return (table.drop(ROW_NUMBER) if in_order else table), verdict
-    failing = ibis.memtable(counted.members(~verdict.kept))
+    failing = source.hand_over(counted.members(~verdict.kept))
     matches = [table[name].identical_to(failing[f"k{i}"]) for i, name in enumerate(quasi)]
     rest = table.anti_join(failing, matches)
     if not in_order:

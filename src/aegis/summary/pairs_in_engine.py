@@ -22,8 +22,11 @@ from aegis.summary.cooccurrence import PairCounts
 from aegis.summary.model import AttributeSummary
 
 Counts = npt.NDArray[np.int64]
-_WRITTEN = 256
-"""A column of at most so many values is coded by a CASE, one of more by a join."""
+_WRITTEN, _WRITTEN_ON_SPARK = 256, 8
+"""A column of at most so many values is coded by a CASE, one of more by a join.
+
+Spark sends small tables to all executors, and no longer compiles a query with a long CASE.
+"""
 _TOGETHER = 16
 """Pairs that are counted in one query: engines plan longer ones slowly."""
 _NOWHERE = -1
@@ -57,9 +60,9 @@ def count_pairs_in_engine(
     names = tuple(attributes)
     sizes = tuple(a.n_atoms for a in attributes.values())
     table = rows.mutate(aegis_y=label(rows))
-    table = _coded(table, "aegis_y", "y", classes, np.arange(len(classes)))
+    table = _coded(source, table, "aegis_y", "y", classes, np.arange(len(classes)))
     for i, attribute in enumerate(attributes.values()):
-        table = _coded(table, attribute.name, f"a{i}", attribute.values, attribute.atoms)
+        table = _coded(source, table, attribute.name, f"a{i}", attribute.values, attribute.atoms)
     small = table.select("y", *(f"a{i}" for i in range(len(names)))).filter(table["y"] != _NOWHERE)
     wanted = [(i, j) for i in range(len(names)) for j in range(i, len(names))]
     found: dict[tuple[int, int], tuple[Counts, Counts]] = {}
@@ -88,7 +91,12 @@ def count_pairs_in_engine(
 
 
 def _coded(
-    table: ir.Table, column: str, code: str, values: pa.Array, codes: npt.NDArray[Any]
+    source: Source,
+    table: ir.Table,
+    column: str,
+    code: str,
+    values: pa.Array,
+    codes: npt.NDArray[Any],
 ) -> ir.Table:
     """Return the table with the code of each value of a column added under the name `code`."""
     given = table[column]
@@ -97,14 +105,15 @@ def _coded(
     null = int(codes[~present][0]) if not present.all() else _NOWHERE
     values, codes = values.drop_null(), codes[present]
     written = dtype.is_string() or dtype.is_integer() or dtype.is_boolean()
-    if written and len(values) <= _WRITTEN:
+    most = _WRITTEN_ON_SPARK if source.is_spark else _WRITTEN
+    if written and len(values) <= most:
         targets = {
             str(text_of(value)): int(place)
             for value, place in zip(values.to_pylist(), codes.tolist(), strict=True)
         }
         shown = mapped(given, targets, ibis.literal(_NOWHERE, type="int32"))
         return table.mutate(**{code: shown.fill_null(null).cast("int32")})
-    lookup = ibis.memtable(
+    lookup = source.hand_over(
         pa.table({"aegis_value": values, "aegis_code": pa.array(codes.tolist(), pa.int32())})
     )
     joined = table.left_join(lookup, [given == lookup["aegis_value"]])

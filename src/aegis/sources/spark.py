@@ -1,0 +1,120 @@
+"""Queries on Apache Spark: rows stay with the executors, results come as Arrow.
+
+Ibis writes the SQL. Its own way back goes through pandas, where null turns whole numbers into
+floats and NaN into null; so queries are run here, and small tables are handed over as Arrow.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+from uuid import uuid4
+
+import ibis.expr.types as ir
+import pyarrow as pa
+from sqlglot import exp
+
+NAME = "pyspark"
+"""What Ibis calls its backend for Spark."""
+_WORDS = 8
+"""A SHA-256 is added up as so many numbers of 32 bits."""
+
+
+def frame_of(backend: Any, expression: ir.Table) -> Any:
+    """Return a query as a Spark DataFrame, which nothing has computed yet."""
+    backend._run_pre_execute_hooks(expression)
+    tree = null_is_not_nan(backend.compiler.to_sqlglot(expression.unbind()))
+    return backend.raw_sql(tree.sql(dialect=backend.dialect))
+
+
+def null_is_not_nan(tree: exp.Expression) -> exp.Expression:
+    """Return a query in which NaN is a value: Ibis asks Spark for null or NaN where it means null."""
+    found: exp.Expression = tree.transform(_null_alone)
+    return found
+
+
+def fetch(backend: Any, expression: ir.Table) -> pa.Table:
+    """Return the result of a query; it must fit into the memory of the driver."""
+    return frame_of(backend, expression).toArrow()
+
+
+@contextmanager
+def keep(backend: Any, expression: ir.Table) -> Iterator[ir.Table]:
+    """Keep the result of a query with the executors while the context lasts."""
+    frame = frame_of(backend, expression).persist()
+    table = as_table(backend, frame)
+    try:
+        yield table
+    finally:
+        frame.unpersist()
+
+
+def hand_over(backend: Any, table: pa.Table) -> ir.Table:
+    """Return a small table of this process as one of the session."""
+    return as_table(backend, backend._session.createDataFrame(table))
+
+
+def as_table(backend: Any, frame: Any) -> ir.Table:
+    """Return a DataFrame as an Ibis table, under a name that nothing else has."""
+    name = f"aegis_{uuid4().hex}"
+    frame.createTempView(name)
+    table: ir.Table = backend.table(name)
+    # The name goes when no query can ask for it any more.
+    weakref.finalize(table.op(), _forget, backend._session, name).atexit = False
+    return table
+
+
+def digest(backend: Any, table: ir.Table) -> str:
+    """Return a digest of the rows of a table that does not depend on their order.
+
+    The executors take the SHA-256 of each row as JSON, and add these up as vectors of numbers of
+    32 bits; the digest is the SHA-256 of the schema, the number of rows and the sums. (Bellare
+    and Micciancio, A new paradigm for collision-free hashing, EUROCRYPT 1997, section 1.3:
+    hashes of parts combined by addition.) It tells tables apart that differ by chance or mistake;
+    the sums of 32 bits are not meant to stop someone who constructs another table to match.
+    """
+    row = (
+        "sha2(to_json(struct(*), map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX', "
+        "'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')), 256) AS h"
+    )
+    words = [
+        f"sum(CAST(conv(substr(h, {1 + 8 * i}, 8), 16, 10) AS DECIMAL(20, 0))) AS w{i}"
+        for i in range(_WORDS)
+    ]
+    found = frame_of(backend, table).selectExpr(row).selectExpr("count(*) AS n", *words)
+    sums = found.toArrow().to_pylist()[0]
+    sha = hashlib.sha256(str(table.schema()).encode())
+    for value in sums.values():
+        sha.update(f"\n{0 if value is None else int(value)}".encode())
+    return sha.hexdigest()
+
+
+def _forget(session: Any, name: str) -> None:
+    # The session may have ended in the meantime, and its names with it.
+    with suppress(Exception):
+        session.catalog.dropTempView(name)
+
+
+def _null_alone(node: exp.Expression) -> exp.Expression:
+    """Return `x IS NULL` for `x IS NULL OR isnan(x)`, and its contrary alike."""
+    if not isinstance(node, exp.Or | exp.And):
+        return node
+    left, right = node.this, node.expression
+    if isinstance(node, exp.And):
+        if not (isinstance(left, exp.Not) and isinstance(right, exp.Not)):
+            return node
+        left, right = left.this, right.this
+    found: exp.Expression = node.this
+    return found if _same(left, right) else node
+
+
+def _same(null: exp.Expression, nan: exp.Expression) -> bool:
+    return bool(
+        isinstance(null, exp.Is)
+        and isinstance(null.expression, exp.Null)
+        and isinstance(nan, exp.IsNan)
+        and null.this == nan.this
+    )

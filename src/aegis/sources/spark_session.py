@@ -1,0 +1,280 @@
+"""Spark sessions, and what is opened in them: Parquet files and tables of the catalog."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import ibis
+import pyarrow.parquet
+
+from aegis.errors import DataError, EngineError, PolicyError
+from aegis.sources.failures import first_cause, translate
+from aegis.sources.source import Source
+from aegis.sources.spark import NAME, as_table
+
+INSTALL = "pip install 'aegis-advisor[spark]'"
+_OTHER = {".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".arrow", ".feather", ".gz"}
+_PATIENCE = 5.0
+"""Seconds in which a master must answer."""
+
+
+def is_frame(table: Any) -> bool:
+    """Return whether an object is a DataFrame of Spark, without importing Spark."""
+    kind = type(table)
+    return kind.__module__.split(".")[0] == NAME and kind.__name__ == "DataFrame"
+
+
+def connect(engine: Any = "spark", master: str | None = None) -> Any:
+    """Return the Ibis backend of a Spark session.
+
+    Parameters
+    ----------
+    engine
+        "spark" for a session of its own, or the active one; a SparkSession; or an Ibis backend.
+    master
+        Where "spark" runs: local[4], spark://host:7077, yarn, k8s://... By default what Spark's
+        own configuration says, else this machine.
+
+    Raises
+    ------
+    EngineError
+        Spark or Java is not installed, or the master cannot be reached.
+    PolicyError
+        The engine is none, or the master is given for a session that exists.
+    """
+    if engine == "spark":
+        return ibis.pyspark.connect(_session(master))
+    if master is not None:
+        raise PolicyError(
+            f"The master {master!r} is given for a session that runs already.",
+            hint="Leave it out.",
+        )
+    if getattr(engine, "name", None) == NAME:
+        return engine
+    if type(engine).__module__.split(".")[0] == NAME:
+        return ibis.pyspark.connect(engine)
+    raise PolicyError(
+        f"{engine!r} is no engine.",
+        hint='Allowed: "duckdb", "spark", a SparkSession, an Ibis backend for Spark.',
+    )
+
+
+def open_spark(given: str, backend: Any) -> Source:
+    """Open Parquet files or a table of the catalog.
+
+    Parameters
+    ----------
+    given
+        A path, folder or glob that Spark reads (also hdfs://, s3a://, ...), or a table of its
+        catalog: name, schema.name, catalog.schema.name.
+    backend
+        The Ibis backend.
+
+    Raises
+    ------
+    DataError
+        There is no such file or table, a file is no Parquet, or files differ in their schema.
+    """
+    session = backend._session
+    if _is_path(given):
+        frame = _read(session, given)
+        _check_schemas(session, frame.inputFiles(), given)
+    else:
+        frame = _look_up(session, given)
+    return open_frame(frame, given, backend)
+
+
+def open_frame(frame: Any, origin: str = "Spark DataFrame", backend: Any = None) -> Source:
+    """Return a Spark DataFrame as a `Source`."""
+    connection = backend or ibis.pyspark.connect(frame.sparkSession)
+    seen: dict[str, str] = {}
+    for name in frame.columns:
+        if name.lower() in seen:
+            raise DataError(
+                f"{origin} has two columns named {seen[name.lower()]!r} and {name!r}.",
+                hint="Names must differ, and not only in case: rename one.",
+            )
+        seen[name.lower()] = name
+    with _translated(origin):
+        return Source(as_table(connection, frame), origin)
+
+
+def _session(master: str | None) -> Any:
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise EngineError(
+            f"Spark is not installed: {error.name}.", hint=f"Install it: {INSTALL}; it needs Java."
+        ) from error
+    active = SparkSession.getActiveSession()
+    if active is None:
+        return _started(master)
+    running = str(active.sparkContext.master)
+    if master not in (None, running):
+        raise PolicyError(
+            f"A Spark session runs on {running} already, and {master} is asked for.",
+            hint="Stop it, or leave the master out.",
+        )
+    return active
+
+
+def _started(master: str | None) -> Any:
+    """Return a new session; what its Java program prints is shown with AEGIS_DEBUG=1 only."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    _check_java()
+    _check_master(master)
+    conf = SparkConf().setAppName("aegis").set("spark.ui.showConsoleProgress", "false")
+    if master is not None:
+        conf.setMaster(master)
+    if (conf.get("spark.master") or "local").startswith("local"):
+        # On one machine 200 partitions, as by default, are 200 times the work of few.
+        conf.setIfMissing("spark.sql.shuffle.partitions", str(2 * (os.cpu_count() or 1)))
+    place = f"Spark on {master}" if master else "Spark"
+    with tempfile.TemporaryFile() as printed:
+        shown = {} if os.environ.get("AEGIS_DEBUG") == "1" else {"stderr": printed}
+        try:
+            SparkContext(conf=conf, gateway=launch_gateway(conf, shown))
+            return SparkSession.builder.getOrCreate()
+        except Exception as error:
+            printed.seek(0)
+            cause = first_cause(error) or _last_line(printed.read())
+            raise EngineError(
+                f"Cannot start {place}: {cause}",
+                hint="Check the master's URL and that Java 17 or newer is installed; "
+                "AEGIS_DEBUG=1 shows what Spark prints.",
+            ) from error
+
+
+def _check_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    program = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
+    if program is None:
+        where = f"JAVA_HOME is {home}" if home else "there is no java on PATH"
+        raise EngineError(
+            f"Spark needs Java, and {where}.",
+            hint="Install Java 17 or newer, or set JAVA_HOME to its folder.",
+        )
+
+
+def _check_master(master: str | None) -> None:
+    """Raise when nobody answers there: Spark itself would try for a minute and say less."""
+    if master is None or not master.startswith("spark://"):
+        if master is not None and master.startswith("sc://"):
+            raise PolicyError(
+                "Spark Connect (sc://) is not supported.",
+                hint="Give the master itself: spark://HOST:PORT, yarn, k8s://..., local[N].",
+            )
+        return
+    places = [place.rpartition(":") for place in master.removeprefix("spark://").split(",")]
+    if not all(host and port.isdigit() for host, _, port in places):
+        raise PolicyError(f"{master!r} is no master.", hint="Write spark://HOST:PORT.")
+    reasons = []
+    for host, _, port in places:
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE).close()
+            return
+        except OSError as error:
+            reasons.append(f"{host}:{port}: {error.strerror or error}")
+    raise EngineError(
+        f"Cannot reach the master {master}: {'; '.join(reasons)}.",
+        hint="Check the address, and that the master runs.",
+    )
+
+
+def _last_line(printed: bytes) -> str:
+    lines = [line.strip() for line in printed.decode(errors="replace").splitlines()]
+    return next((line for line in reversed(lines) if line), "its program ended at once")
+
+
+def _is_path(given: str) -> bool:
+    return "/" in given or Path(given).exists() or bool(re.search(r"\.(parquet|pq)$|[*?]", given))
+
+
+def _read(session: Any, given: str) -> Any:
+    suffix = Path(given).suffix.lower()
+    if suffix in _OTHER:
+        raise DataError(
+            f"On Spark tables are read from Parquet or from the catalog, and {given} is neither.",
+            hint="Convert it, or define a table or view of it in Spark and give its name.",
+        )
+    try:
+        return session.read.parquet(given)
+    except Exception as error:
+        raise _unreadable(error, given) from error
+
+
+def _look_up(session: Any, name: str) -> Any:
+    try:
+        return session.table(name)
+    except Exception as error:
+        if _condition(error) not in ("TABLE_OR_VIEW_NOT_FOUND", "PARSE_SYNTAX_ERROR"):
+            raise _unreadable(error, name) from error
+        names = [table.name for table in session.catalog.listTables()]
+        hint = DataError.unknown_column(name, names).hint
+        raise DataError(f"No table {name!r} in the catalog of Spark.", hint=hint) from error
+
+
+def _unreadable(error: Exception, given: str) -> DataError | EngineError:
+    if _condition(error) == "PATH_NOT_FOUND":
+        return DataError(
+            f"No such file: {given}.",
+            hint="Check the path, as the executors see it; a glob must match at least one file.",
+        )
+    if type(error).__name__ in ("AnalysisException", "IllegalArgumentException"):
+        return DataError(
+            f"Cannot read {given}: {first_cause(error)}", hint="Give files of Parquet."
+        )
+    return translate(error, given)
+
+
+def _condition(error: Exception) -> str:
+    """Return Spark's own name of an error."""
+    name = getattr(error, "getCondition", lambda: None)()
+    return str(name or "").partition(".")[0]
+
+
+def _check_schemas(session: Any, files: list[str], given: str) -> None:
+    """Raise when files differ in columns or types: Spark would take one's schema for all."""
+    if len(files) < 2:
+        return
+    with ThreadPoolExecutor(8) as pool:
+        schemas = list(pool.map(lambda file: _schema(session, file), files))
+    for file, schema in zip(files, schemas, strict=True):
+        if schema != schemas[0]:
+            raise DataError(
+                f"{file} and {files[0]} have different columns or types.",
+                hint=f"Files of one table must share one schema ({given}).",
+            )
+
+
+def _schema(session: Any, file: str) -> list[tuple[str, str]]:
+    """Return names and types of the columns of one file."""
+    place = urlsplit(file)
+    with _translated(file):
+        if place.scheme == "file" and Path(unquote(place.path)).exists():
+            found = pyarrow.parquet.read_schema(unquote(place.path))
+            return [(field.name, str(field.type)) for field in found]
+        return list(session.read.parquet(file).dtypes)
+
+
+@contextmanager
+def _translated(origin: str) -> Iterator[None]:
+    try:
+        yield
+    except (EngineError, DataError):
+        raise
+    except Exception as error:
+        raise _unreadable(error, origin) from error
