@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,6 @@ from aegis.policy import Configuration
 from aegis.summary import (
     AttributeSummary,
     Candidate,
-    PairCounts,
     Summary,
     expected_reports,
     level_channel,
@@ -323,8 +322,20 @@ def _placed(level: Levels, atoms: npt.NDArray[np.int64]) -> tuple[npt.NDArray[An
     return level[atoms], int(level.max(initial=0)) + 1
 
 
+class StackedCounts(Protocol):
+    """Counts with all attributes stacked, between atoms or levels."""
+
+    @property
+    def total(self) -> npt.NDArray[np.float64]:
+        """Co-occurrence, shape (D, D)."""
+
+    @property
+    def stacked_joint(self) -> npt.NDArray[np.float64]:
+        """Rows per level and class, shape (D, C)."""
+
+
 def group_counts(
-    pairs: PairCounts, levels: Sequence[Levels]
+    pairs: StackedCounts, levels: Sequence[Levels]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any], npt.NDArray[np.int64]]:
     """Return S' G S of theory.md for one grouping of each attribute's atoms.
 
@@ -357,7 +368,7 @@ def group_counts(
 
 
 def _expected_counts(
-    pairs: PairCounts, levels: Sequence[Levels]
+    pairs: StackedCounts, levels: Sequence[Levels]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any], npt.NDArray[np.int64]]:
     """Return `group_counts` with channels: K_i' G K_j, and expected counts on the diagonal."""
     parts = [

@@ -1,10 +1,13 @@
 """Best-first branch and bound over boxes: anytime, with a proof of optimality at the end.
 
 A node is a box whose coarsest corner meets the monotone part of the rule. The node with the
-largest bound is split in two along one variable: the candidates that refine some candidate c, and
-the rest. In the first half the coarsest corner is finer, so the rule strikes candidates from the
-other domains; in the second the finest grouping is coarser, so the bound falls. When the largest
-bound left is no better than the best configuration found, that configuration is optimal.
+largest bound is tightened: parts of a domain that cannot beat the best configuration found are
+struck, which makes the coarsest corner finer, so that the rule strikes finer candidates of other
+domains, which lowers the bound again. Then it is split in two along one variable: the candidates
+that refine some candidate c, and the rest. In the first half the coarsest corner is finer, so the
+rule strikes candidates from the other domains; in the second the finest grouping is coarser, so
+the bound falls. When the largest bound left is no better than the best configuration found, that
+configuration is optimal.
 """
 
 from __future__ import annotations
@@ -23,8 +26,12 @@ from aegis.progress import Step
 
 _DIVE_EVERY = 64
 """Nodes between two dives for a better incumbent."""
-_RELIABLE = 2
-"""Exact evaluations of a split before its mean loss is trusted."""
+_SPLITS = 8
+"""Splits of one domain that are considered."""
+_STRONG = 8
+"""Splits of a box whose finer half is narrowed before one is chosen."""
+_EXCHANGED = 64
+"""Moves up, and moves down, of which pairs are tried."""
 _TOLERANCE = 1e-12
 """Values closer than this are the same."""
 
@@ -86,11 +93,11 @@ class BranchAndBound:
         self.deadline = math.inf if time_limit is None else time.monotonic() + time_limit
         self.step = step
         self.found = Found()
-        self._heap: list[tuple[float, int, int, Box]] = []
+        self._heap: list[tuple[float, int, int, Box, bool]] = []
         self._pushed = 0
         self._known: set[Box] = set()
         self._at_work = math.inf
-        self._losses: dict[tuple[int, int], tuple[int, float]] = {}
+        self._parts: dict[tuple[int, int], tuple[int, ...]] = {}
 
     def run(self, start: tuple[Box, ...] = ()) -> Found:
         """Search until proven, out of time, or interrupted.
@@ -134,74 +141,117 @@ class BranchAndBound:
     def _loop(self) -> None:
         while self._open() and time.monotonic() < self.deadline:
             self._at_work = -self._heap[0][0]
-            _, _, _, box = heapq.heappop(self._heap)
+            _, _, _, box, tight = heapq.heappop(self._heap)
             if is_leaf(box):
                 self._keep(box)
+            elif not tight:
+                self._tighten_and_push(box)
             else:
-                self.found.nodes += 1
-                for half in self._halves(box):
-                    self._push(half)
+                self._branch(box)
             self._at_work = -math.inf
-            if self.found.nodes % _DIVE_EVERY == 0 and self._heap:
-                self._dive(self._heap[0][3])
-                self._report()
 
-    def _push(self, box: Box) -> None:
+    def _branch(self, box: Box) -> None:
+        """Split a box in two, and now and then look for a better configuration in the best one."""
+        self.found.nodes += 1
+        index, fine, narrowed = self._split(box)
+        self._push(_replace(box, index, box[index] & ~fine))
+        if narrowed is not None:
+            self._push(narrowed)
+        if self.found.nodes % _DIVE_EVERY == 0 and self._heap:
+            self._dive(self._heap[0][3])
+            self._report()
+
+    def _push(self, box: Box, *, tight: bool = False) -> None:
         bound = self.objective.bound(box)
         if bound > self._threshold():
             self._pushed += 1
             size = sum(domain.bit_count() for domain in box)
             # Ties go to the smaller box, so that a chain of equal bounds ends in a configuration.
-            heapq.heappush(self._heap, (-bound, size, self._pushed, box))
+            heapq.heappush(self._heap, (-bound, size, self._pushed, box, tight))
 
-    def _halves(self, box: Box) -> Iterator[Box]:
-        """Yield the finer half, narrowed, and the coarser half of the best split of a box."""
-        index, fine = self._split(box)
-        coarse = self.problem.variables[index].full & box[index] & ~fine
-        yield _replace(box, index, coarse)
-        narrowed = self.feasibility.narrow(_replace(box, index, fine))
-        if narrowed is not None:
-            yield narrowed
+    def _tighten_and_push(self, box: Box) -> None:
+        """Put a box back without candidates that are too coarse to beat the best, or too fine."""
+        while True:
+            slack = self.objective.bound(box) - self._threshold()
+            if slack <= 0:
+                return
+            kept = list(box)
+            for loss, index, fine in self._losses(box):
+                if loss < slack:
+                    break
+                kept[index] &= fine
+            if tuple(kept) == box:
+                self._push(box, tight=True)
+                return
+            narrowed = self.feasibility.narrow(tuple(kept)) if all(kept) else None
+            if narrowed is None:
+                return
+            box = narrowed
 
-    def _split(self, box: Box) -> tuple[int, int]:
-        """Return the variable whose coarser half loses most of the bound, and its finer half.
+    def _losses(self, box: Box) -> list[tuple[float, int, int]]:
+        """Return the splits of a box, by how far the bound of the coarser half falls.
 
-        What a split of one domain loses hardly depends on the other domains, so after a few
-        exact evaluations its mean loss stands for it (reliability branching; Achterberg, Koch and
-        Martin, Branching rules revisited, Operations Research Letters 33, 2005).
+        Each is the loss, a variable, and the finer half of its domain.
         """
-        best: tuple[float, int, int] | None = None
         whole = self.objective.bound(box)
+        if not math.isfinite(whole):
+            return [(0.0, index, fine) for index, fine in self._splits(box)]
+        found = []
+        for index, fine in self._splits(box):
+            coarser = _replace(box, index, box[index] & ~fine)
+            found.append((whole - self.objective.bound(coarser), index, fine))
+        return sorted(found, key=lambda split: -split[0])
+
+    def _split(self, box: Box) -> tuple[int, int, Box | None]:
+        """Return the split both of whose halves lose most: variable, finer half, that narrowed.
+
+        Strong branching with the product rule (Achterberg, Koch and Martin, Branching rules
+        revisited, Operations Research Letters 33, 2005); no half can lose more than what closes
+        it.
+        """
+        slack = max(self.objective.bound(box) - self._threshold(), _TOLERANCE)
+        best: tuple[float, int, int, Box | None] | None = None
+        for loss, index, fine in self._losses(box)[:_STRONG]:
+            coarser = max(min(loss, slack), _TOLERANCE)
+            if best is not None and coarser * slack <= best[0]:
+                break
+            narrowed = self.feasibility.narrow(_replace(box, index, fine))
+            finer = slack if narrowed is None else self._fall(box, narrowed)
+            score = coarser * max(min(finer, slack), _TOLERANCE)
+            if best is None or score > best[0]:
+                best = (score, index, fine, narrowed)
+        if best is None:
+            raise InternalError("A single configuration cannot be split.")
+        return best[1:]
+
+    def _fall(self, box: Box, inner: Box) -> float:
+        """Return how far the bound of a box lies above that of a box within it."""
+        whole = self.objective.bound(box)
+        return whole - self.objective.bound(inner) if math.isfinite(whole) else 0.0
+
+    def _splits(self, box: Box) -> Iterator[tuple[int, int]]:
+        """Yield variables and finer halves of their domains."""
         for index, domain in enumerate(box):
             if domain & (domain - 1) == 0:
                 continue
-            fine = self._finer_half(index, domain)
-            seen, total = self._losses.get((index, domain), (0, 0.0))
-            if seen < _RELIABLE:
-                loss = whole - self.objective.bound(_replace(box, index, domain & ~fine))
-                self._losses[index, domain] = (seen + 1, total + loss)
-            else:
-                loss = total / seen
-            if best is None or loss > best[0]:
-                best = (loss, index, fine)
-        if best is None:
-            raise InternalError("A single configuration cannot be split.")
-        return best[1], best[2]
+            if (index, domain) not in self._parts:
+                self._parts[index, domain] = self._finer_halves(index, domain)
+            for fine in self._parts[index, domain]:
+                yield index, fine
 
-    def _finer_half(self, index: int, domain: int) -> int:
-        """Return those of a domain that refine its middle candidate, by number of groups."""
+    def _finer_halves(self, index: int, domain: int) -> tuple[int, ...]:
+        """Return for some candidates of a domain, evenly by size, those that refine them."""
         variable = self.problem.variables[index]
         ordered = sorted(members(domain), key=lambda c: -variable.candidates[c].size)
-        for candidate in (ordered[(len(ordered) - 1) // 2], ordered[0]):
-            fine = domain & variable.finer[candidate]
-            if fine != domain:
-                return fine
-        return 1 << ordered[0]
+        step = max(1, len(ordered) // _SPLITS)
+        halves = {domain & variable.finer[candidate] for candidate in ordered[::step]}
+        halves.discard(domain)
+        return tuple(sorted(halves)) or (1 << ordered[0],)
 
     def _dive(self, box: Box) -> None:
         """Walk from a box to a single configuration and improve it one mask at a time."""
         while not is_leaf(box):
-            index, fine = self._split(box)
+            _, index, fine = self._losses(box)[0]
             narrowed = self.feasibility.narrow(_replace(box, index, fine))
             box = narrowed or _replace(box, index, box[index] & ~fine)
         if not self._keep(box):
@@ -211,21 +261,32 @@ class BranchAndBound:
             improved = self._improve(improved)
 
     def _improve(self, box: Box) -> Box | None:
-        """Return the best admissible configuration that differs in one mask and is better."""
+        """Return a better admissible configuration that differs in one mask, or in two."""
         start = self.objective.bound(box)
-        options = []
-        for index, variable in enumerate(self.problem.variables):
+        moves = self._moves(box)
+        for gain, index, candidate in moves:
+            if gain <= _TOLERANCE or time.monotonic() >= self.deadline:
+                break
+            if self._keep(other := _replace(box, index, candidate)):
+                return other
+        for first, second in _exchanges(moves):
             if time.monotonic() >= self.deadline:
                 break
-            for candidate in range(len(variable.candidates)):
-                other = _replace(box, index, 1 << candidate)
-                value = self.objective.bound(other)
-                if value > start + _TOLERANCE:
-                    options.append((-value, other))
-        for _, other in sorted(options):
-            if self._keep(other):
+            other = _replace(_replace(box, *first), *second)
+            if self.objective.bound(other) > start + _TOLERANCE and self._keep(other):
                 return other
         return None
+
+    def _moves(self, box: Box) -> list[tuple[float, int, int]]:
+        """Return what each change of one mask gains, best first: gain, variable, new domain."""
+        start = self.objective.bound(box)
+        moves = []
+        for index, variable in enumerate(self.problem.variables):
+            for candidate in range(len(variable.candidates)):
+                if time.monotonic() < self.deadline and box[index] != 1 << candidate:
+                    gain = self.objective.bound(_replace(box, index, 1 << candidate)) - start
+                    moves.append((gain, index, 1 << candidate))
+        return sorted(moves, key=lambda move: (-move[0], *move[1:]))
 
     def _keep(self, box: Box) -> bool:
         """Record a configuration if it is admissible; return whether it is."""
@@ -250,6 +311,21 @@ class BranchAndBound:
             f"best {sign * best:.6g}, bound {sign * bound:.6g}, gap {gap(best, bound):.2%}, "
             f"{self.found.nodes:,} nodes"
         )
+
+
+def _exchanges(
+    moves: list[tuple[float, int, int]],
+) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Return pairs of moves, one up and one down, that gain in sum, best first."""
+    up = [move for move in moves if move[0] > _TOLERANCE][:_EXCHANGED]
+    down = [move for move in moves if move[0] <= _TOLERANCE][:_EXCHANGED]
+    pairs = [
+        (gain + loss, (i, fine), (j, coarse))
+        for gain, i, fine in up
+        for loss, j, coarse in down
+        if i != j and gain + loss > 0
+    ]
+    return [(first, second) for _, first, second in sorted(pairs, key=lambda p: (-p[0], *p[1:]))]
 
 
 def gap(best: float, bound: float) -> float:

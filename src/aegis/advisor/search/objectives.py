@@ -16,11 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.plan import PrivacyPlan
-from aegis.advisor.scoring import Scorer, group_classes, group_counts
+from aegis.advisor.scoring import Scorer
 from aegis.advisor.search.problem import Box, Problem, is_leaf, members
+from aegis.advisor.search.trace import Pillai
 from aegis.errors import PolicyError
 from aegis.masks import Level
-from aegis.measures import MEASURES, Measure, PillaiFit, Scope, pillai_trace
+from aegis.measures import MEASURES, Measure, Scope
 from aegis.summary import AttributeSummary, Candidate
 
 
@@ -55,62 +56,6 @@ class InformationLoss:
     formula: str
     reference: str
     per_attribute: Callable[[AttributeSummary, Candidate], float] | None
-
-
-class Pillai:
-    """Pillai's trace, plug-in or adjusted, with an exact bound.
-
-    The plug-in trace V cannot grow when indicators are grouped, because the column space shrinks:
-    each domain at the common refinement of its candidates bounds a box. The adjusted form is
-    V - (L - V) d / (N - d - 1), with L one less than the number of classes and d the rank. Rank
-    and L are smallest at the coarsest grouping of a box, so that V at the finest one less
-    max(0, L - V) d / (N - d - 1) at the coarsest L and d bounds it. A noise mask counts as its
-    atoms in the first and as one level in the second: given the atoms what it shows is independent
-    of all else, so V cannot grow by it either.
-    """
-
-    sign = 1
-    bounded = True
-
-    def __init__(self, problem: Problem, *, adjusted: bool) -> None:
-        self.name = "pillai" if adjusted else "pillai-plain"
-        self._problem = problem
-        self._adjusted = adjusted
-        self._count = len(problem.summary.attributes)
-        self._rows = float(problem.summary.pairs.rows)
-        self._fits: dict[tuple[Box, bool], tuple[PillaiFit, int]] = {}
-
-    def bound(self, box: Box) -> float:
-        """Return the bound of a box; see the class."""
-        fine, _ = self._fit(box, finest=True)
-        if not self._adjusted:
-            return fine.trace
-        if is_leaf(box):
-            return fine.adjusted
-        coarse, classes = self._fit(box, finest=False)
-        freedom = self._rows - coarse.rank - 1
-        if freedom <= 0:
-            return fine.trace
-        bound = fine.trace - max(0.0, classes - 1 - fine.trace) * coarse.rank / freedom
-        # A configuration without a degree of freedom left counts as 0 (see PillaiFit).
-        variables = self._problem.variables[: self._count]
-        noise = sum(v.most_levels(d) for v, d in zip(variables, box, strict=False) if d & (d - 1))
-        return bound if self._rows - fine.rank - noise - 1 > 0 else max(bound, 0.0)
-
-    def _fit(self, box: Box, *, finest: bool) -> tuple[PillaiFit, int]:
-        """Return the fit and the number of classes at the finest or coarsest grouping."""
-        key = (box, finest)
-        if key not in self._fits:
-            variables = self._problem.variables
-            pick = [v.level_join if finest else v.level_meet for v in variables[: self._count]]
-            levels = [p(domain) for p, domain in zip(pick, box, strict=False)]
-            total, joint, offsets = group_counts(self._problem.summary.pairs, levels)
-            if len(box) > self._count:
-                label = variables[-1]
-                joint = group_classes(joint, label.join(box[-1]) if finest else label.meet(box[-1]))
-            fit = pillai_trace(total, joint, self._rows, offsets)
-            self._fits[key] = (fit, int(joint.any(axis=0).sum()))
-        return self._fits[key]
 
 
 class Additive:

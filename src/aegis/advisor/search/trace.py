@@ -1,0 +1,217 @@
+"""Pillai's trace of a box of configurations: exact for one, a bound for many."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.advisor.scoring import group_classes, group_counts
+from aegis.advisor.search.problem import Box, Ints, Levels, Problem, Variable, is_leaf
+from aegis.measures import PillaiFit, pillai_trace
+
+Key = tuple[int, ...]
+"""The number of the grouping of each variable."""
+_CACHED = 64 << 20
+"""Bytes of sums that are remembered."""
+
+
+class Pillai:
+    """Pillai's trace, plug-in or adjusted, with an exact bound.
+
+    The plug-in trace V cannot grow when indicators are grouped, because the column space shrinks:
+    each domain at the common refinement of its candidates bounds a box. The adjusted form is
+    V - (L - V) d / (N - d - 1), with L one less than the number of classes and d the rank. Rank
+    and L are smallest at the coarsest grouping of a box, so that V at the finest one less
+    max(0, L - V) d / (N - d - 1) at the coarsest L and d bounds it. A noise mask counts as its
+    atoms in the first and as one level in the second: given the atoms what it shows is independent
+    of all else, so V cannot grow by it either.
+    """
+
+    sign = 1
+    bounded = True
+
+    def __init__(self, problem: Problem, *, adjusted: bool) -> None:
+        self.name = "pillai" if adjusted else "pillai-plain"
+        self._problem = problem
+        self._adjusted = adjusted
+        self._count = len(problem.summary.attributes)
+        self._rows = float(problem.summary.pairs.rows)
+        reduced = _Reduced.of(problem)
+        self._finest = _Corner(problem, reduced, finest=True)
+        self._coarsest = _Corner(problem, reduced, finest=False)
+
+    def bound(self, box: Box) -> float:
+        """Return the bound of a box; see the class."""
+        fine, _ = self._finest.fit(box)
+        if not self._adjusted:
+            return fine.trace
+        if is_leaf(box):
+            return fine.adjusted
+        coarse, classes = self._coarsest.fit(box)
+        freedom = self._rows - coarse.rank - 1
+        if freedom <= 0:
+            return fine.trace
+        bound = fine.trace - max(0.0, classes - 1 - fine.trace) * coarse.rank / freedom
+        # A configuration without a degree of freedom left counts as 0 (see PillaiFit).
+        variables = self._problem.variables[: self._count]
+        noise = sum(v.most_levels(d) for v, d in zip(variables, box, strict=False) if d & (d - 1))
+        return bound if self._rows - fine.rank - noise - 1 > 0 else max(bound, 0.0)
+
+
+@dataclass(frozen=True)
+class _Grouping:
+    """One grouping of the levels of one attribute in the reduced counts, or of the classes.
+
+    Attributes
+    ----------
+    levels
+        Group of each level, or P(group | level) of a channel; of the classes for the label.
+    rows
+        The levels, by their place among those of all attributes, one group after the other.
+    starts
+        Where each group starts in `rows`.
+    """
+
+    levels: Levels
+    rows: Ints
+    starts: Ints
+
+    @classmethod
+    def make(cls, levels: Levels, offset: int) -> _Grouping:
+        """Return a grouping of the levels that start at `offset`."""
+        if levels.ndim == 2:
+            return cls(levels, np.arange(0), np.arange(0))
+        order = np.argsort(levels, kind="stable")
+        starts = np.flatnonzero(np.diff(levels[order], prepend=-1))
+        return cls(levels, order + offset, starts)
+
+
+@dataclass(frozen=True)
+class _Reduced:
+    """Counts between the values that some candidate tells apart.
+
+    Everything a search asks for is a grouping of these, and they are fewer than the summary's
+    atoms.
+
+    Attributes
+    ----------
+    total
+        Co-occurrence between levels of all attributes, shape (D, D).
+    stacked_joint
+        Rows per level and class, shape (D, C).
+    offsets
+        Where the levels of each attribute start, shape (m + 1,).
+    atoms
+        Per attribute one atom of the summary for each of its levels.
+    """
+
+    total: npt.NDArray[np.float64]
+    stacked_joint: npt.NDArray[np.float64]
+    offsets: npt.NDArray[np.int64]
+    atoms: tuple[Ints, ...]
+
+    @classmethod
+    def of(cls, problem: Problem) -> _Reduced:
+        """Return the reduced counts of a problem."""
+        attributes = problem.variables[: len(problem.summary.attributes)]
+        levels = [_told_apart(variable) for variable in attributes]
+        total, joint, offsets = group_counts(problem.summary.pairs, levels)
+        atoms = tuple(np.unique(own, return_index=True)[1] for own in levels)
+        return cls(np.ascontiguousarray(total), joint.astype(np.float64), offsets, atoms)
+
+
+def _told_apart(variable: Variable) -> Ints:
+    """Return the level of each atom under all candidates together; a channel needs every atom."""
+    if variable.channels:
+        return np.arange(len(variable.candidates[0].levels))
+    return variable.level_join(variable.full)
+
+
+class _Corner:
+    """The finest or the coarsest grouping of boxes, and their fits.
+
+    Boxes whose domains differ may have the same corner, so fits are kept by grouping. The sums
+    over the columns of each attribute's groups are kept too: what is left to do for a box is to
+    put them side by side and to add up rows.
+    """
+
+    def __init__(self, problem: Problem, reduced: _Reduced, *, finest: bool) -> None:
+        self._variables = problem.variables
+        self._count = len(reduced.atoms)
+        self._finest = finest
+        self._reduced = reduced
+        self._rows = float(problem.summary.pairs.rows)
+        self._numbers: dict[tuple[int, int], int] = {}
+        self._known: dict[tuple[int, bytes], int] = {}
+        self._groupings: list[_Grouping] = []
+        self._sums: OrderedDict[int, npt.NDArray[np.float64]] = OrderedDict()
+        self._bytes = 0
+        self._fits: dict[Key, tuple[PillaiFit, int]] = {}
+
+    def fit(self, box: Box) -> tuple[PillaiFit, int]:
+        """Return the fit and the number of classes."""
+        key = tuple([self._number(j, domain) for j, domain in enumerate(box)])
+        if key not in self._fits:
+            total, joint, offsets = self._counts(key)
+            if len(key) > self._count:
+                joint = group_classes(joint, self._groupings[key[-1]].levels)
+            fit = pillai_trace(total, joint, self._rows, offsets)
+            self._fits[key] = (fit, int(joint.any(axis=0).sum()))
+        return self._fits[key]
+
+    def _number(self, index: int, domain: int) -> int:
+        """Return the number of the grouping of one variable's domain."""
+        place = (index, domain)
+        if place not in self._numbers:
+            levels = self._levels(index, self._variables[index], domain)
+            content = (index, levels.tobytes())
+            if content not in self._known:
+                self._known[content] = len(self._groupings)
+                offset = int(self._reduced.offsets[index])
+                self._groupings.append(_Grouping.make(levels, offset))
+            self._numbers[place] = self._known[content]
+        return self._numbers[place]
+
+    def _levels(self, index: int, variable: Variable, domain: int) -> Levels:
+        """Return the group, or the channel, of each level of the reduced counts."""
+        if index >= self._count:
+            return variable.join(domain) if self._finest else variable.meet(domain)
+        levels = variable.level_join(domain) if self._finest else variable.level_meet(domain)
+        levels = levels[self._reduced.atoms[index]]
+        return levels if levels.ndim == 2 else np.unique(levels, return_inverse=True)[1]
+
+    def _counts(
+        self, key: Key
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any], npt.NDArray[np.int64]]:
+        """Return counts between groups (d, d), by class (d, C), and offsets (m + 1,)."""
+        groupings = [self._groupings[number] for number in key[: self._count]]
+        if any(grouping.levels.ndim == 2 for grouping in groupings):
+            return group_counts(self._reduced, [grouping.levels for grouping in groupings])
+        sizes = [0, *(len(grouping.starts) for grouping in groupings)]
+        offsets = np.cumsum(sizes)
+        rows = np.concatenate([grouping.rows for grouping in groupings])
+        before = self._reduced.offsets.tolist()
+        starts = np.concatenate(
+            [grouping.starts + start for grouping, start in zip(groupings, before, strict=False)]
+        )
+        columns = np.concatenate([self._summed(number) for number in key[: self._count]], axis=1)
+        total = np.add.reduceat(columns[rows], starts, axis=0)
+        joint = np.add.reduceat(self._reduced.stacked_joint[rows], starts, axis=0)
+        return total, joint, offsets
+
+    def _summed(self, number: int) -> npt.NDArray[np.float64]:
+        """Return the co-occurrence of all levels with the groups of one grouping, (D, groups)."""
+        if number in self._sums:
+            self._sums.move_to_end(number)
+            return self._sums[number]
+        grouping = self._groupings[number]
+        sums = np.add.reduceat(self._reduced.total[grouping.rows], grouping.starts, axis=0)
+        self._sums[number] = np.ascontiguousarray(sums.T)
+        self._bytes += sums.nbytes
+        while self._bytes > _CACHED and len(self._sums) > 1:
+            self._bytes -= self._sums.popitem(last=False)[1].nbytes
+        return self._sums[number]
