@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own, where its programs are installed."""
+"""A PostgreSQL server and a Spark session of the tests' own, where their programs are installed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,11 @@ class Server:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
     """A fresh server on a free port of this machine; skips with the reason where there is none."""
-    pytest.importorskip("psycopg", reason="psycopg is not installed: pip install '.[postgres]'")
+    pytest.importorskip(
+        "psycopg",
+        exc_type=ImportError,
+        reason="psycopg is not installed: pip install '.[postgres]'",
+    )
     programs = _programs()
     folder = Path(tempfile.mkdtemp(prefix="aegis-postgres-"))
     user = _user()
@@ -102,3 +107,23 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A local Spark session; skips with the reason where Spark or Java is missing."""
+    pytest.importorskip("pyspark", reason="Spark is not installed: pip install '.[spark]'")
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java, which is not installed")
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.default.parallelism", "2")
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        .getOrCreate()
+    )
+    yield session
+    session.stop()

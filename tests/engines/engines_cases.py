@@ -145,7 +145,6 @@ class Gap:
 
 _NANOSECONDS = "Ibis casts dates to nanoseconds on Polars, which end in 1677"
 _LENGTHS = "Polars repeats and cuts texts by constant lengths only"
-_NAN = "Ibis takes NaN for null on Spark, so NaN is shown as null"
 _LITERALS = "Polars does not compare a decimal with a number that its type cannot hold"
 GAPS: dict[tuple[str, str], Gap] = {
     **{
@@ -159,13 +158,6 @@ GAPS: dict[tuple[str, str], Gap] = {
             "texts: blur(keep=1)",
             "texts: blur(hide=2)",
             "texts: blur(keep=2, side=trailing)",
-        )
-    },
-    **{
-        ("Spark", case): Gap(_NAN)
-        for case in (
-            "floats: bucketize(width=0.1)",
-            "floats: equal_width(count=3, edges=[0, 1])",
         )
     },
     ("Polars", "decimals: round(step=0.1)"): Gap(_LITERALS, EngineError),
@@ -218,34 +210,13 @@ def _polars(_: pytest.FixtureRequest, __: ExitStack) -> dict[str, Source]:
     return _tables(ibis.polars.connect())
 
 
-def spark_session(stack: ExitStack) -> Any:
-    """Return a local Spark session, which ends with `stack`; skips where there is no Spark."""
-    pytest.importorskip(
-        "pyspark", reason="Spark is not installed: pip install '.[spark]', and Java"
-    )
-    from pyspark.sql import SparkSession
-
-    session = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "4")
-        .config("spark.sql.warehouse.dir", stack.enter_context(TemporaryDirectory()))
-        .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
-    )
-    stack.callback(session.stop)
-    return session
-
-
-def _spark(_: pytest.FixtureRequest, stack: ExitStack) -> dict[str, Source]:
-    session = spark_session(stack)
+def _spark(request: pytest.FixtureRequest, stack: ExitStack) -> dict[str, Source]:
+    session = request.getfixturevalue("spark")
     folder = Path(stack.enter_context(TemporaryDirectory()))
-    connection = ibis.pyspark.connect(session)
     found = {}
     for column in COLUMNS:
         pq.write_table(table_of(column), folder / f"{column}.parquet")
-        session.read.parquet(str(folder / f"{column}.parquet")).createOrReplaceTempView(column)
-        found[column] = Source(connection.table(column), column)
+        found[column] = open_table(folder / f"{column}.parquet", engine=session)
     return found
 
 

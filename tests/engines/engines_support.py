@@ -93,6 +93,16 @@ def cells_of(table: FrequencyTable) -> set[tuple[int, ...]]:
     return set(zip(*(c.tolist() for c in columns), table.counts.tolist(), strict=True))
 
 
+def assert_alike(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> None:
+    """Hold two rankings against each other; engines draw the folds of standard errors each anew."""
+    drawn = {"stderr": None, "tied_with_best": None}
+    assert [one | drawn for one in ours] == [one | drawn for one in theirs]
+    for one, two in zip(ours, theirs, strict=True):
+        assert (one["stderr"] is None) == (two["stderr"] is None)
+        if one["stderr"]:
+            assert 0.2 < one["stderr"] / two["stderr"] < 5
+
+
 def assert_same(one: Summary, two: Summary) -> None:
     """Hold two summaries against each other, field by field; cells may come in any order."""
     assert one.to_dict() | {"seed": 0} == two.to_dict() | {"seed": 0}

@@ -1,54 +1,310 @@
-"""Spark: the summary, advice and audit of the embedded engine, with only aggregates to the driver."""
+"""Spark: what the embedded engine gives, with rows left to the executors, and its failures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import ibis
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from engines_cases import spark_session
-from engines_support import assert_same, awkward, policy
+from engines_support import assert_alike, assert_same, awkward, configuration, policy, rows_of
 
 import aegis
+from aegis.cli.main import run
+from aegis.errors import DataError, EngineError, InternalError, PolicyError
+from aegis.policy import Configuration, dump_configurations, dump_policy
+from aegis.release import applying
 from aegis.sources import Source, open_table
+from aegis.sources.failures import translate
+from aegis.sources.spark_session import connect
 from aegis.summary import summarize
 
+# PySpark and Ibis call old names of pandas, and sockets are closed late.
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-def known() -> pa.Table:
-    """Return the awkward table without NaN, which Ibis takes for null on Spark."""
-    table = awkward()
-    pay = [None if v is None or v != v else v for v in table["pay"].to_pylist()]
-    place = table.column_names.index("pay")
-    return table.set_column(place, "pay", pa.array(pay, pa.float64()))
+PARTS = 4
 
 
 @pytest.fixture(scope="module")
-def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Source]:
-    folder = tmp_path_factory.mktemp("people")
-    for part in range(4):
-        pq.write_table(known().slice(part * 30, 30), folder / f"{part}.parquet")
-    with ExitStack() as stack:
-        session = spark_session(stack)
-        session.read.parquet(str(folder)).createOrReplaceTempView("people")
-        yield open_table(ibis.pyspark.connect(session).table("people"))
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("people")
+    size = awkward().num_rows // PARTS
+    for part in range(PARTS):
+        pq.write_table(awkward().slice(part * size, size), place / f"{part}.parquet")
+    return place
+
+
+@pytest.fixture(scope="module")
+def people(folder: Path, spark: Any) -> Source:
+    return open_table(str(folder), engine=spark)
 
 
 def test_the_summary_equals_that_of_the_embedded_engine(people: Source) -> None:
-    assert_same(summarize(people, policy()), summarize(known(), policy()))
+    ours = summarize(people, policy())
+    assert_same(ours, summarize(awkward(), policy()))
+    folds = ours.pairs.folds
+    assert folds is not None
+    assert folds.rows.sum() == awkward().num_rows
+    assert np.count_nonzero(folds.rows) > PARTS
 
 
 def test_advice_and_audit_equal_those_of_the_embedded_engine(people: Source) -> None:
     rules = policy()
-    ours: dict[str, Any] = aegis.advise(people, rules, generate_count=4, seed=1).to_dict()
-    theirs: dict[str, Any] = aegis.advise(known(), rules, generate_count=4, seed=1).to_dict()
-    folds = {"stderr": None, "tied_with_best": None}
-    assert ours["ranking"] == [ranked | folds for ranked in theirs["ranking"]]
+    ours = aegis.advise(people, rules, generate_count=4, seed=1).to_dict()
+    theirs = aegis.advise(awkward(), rules, generate_count=4, seed=1).to_dict()
+    assert_alike(ours["ranking"], theirs["ranking"])
     assert (
-        aegis.audit(people, policy=rules).to_dict() == aegis.audit(known(), policy=rules).to_dict()
+        aegis.audit(people, policy=rules).to_dict()
+        == aegis.audit(awkward(), policy=rules).to_dict()
     )
+
+
+def test_a_sample_and_folds_are_drawn_by_the_seed(people: Source) -> None:
+    drawn = [people.collect(people.sample(60, seed=seed)) for seed in (1, 1, 2)]
+    assert rows_of(drawn[0]) == rows_of(drawn[1]) != rows_of(drawn[2])
+    scattered = people.scatter(people.table, seed=1)
+    numbers = people.collect(people.table.select(f=scattered))["f"].to_pylist()
+    assert len(set(numbers)) == awkward().num_rows
+    assert 0 <= min(numbers) < max(numbers) < 1 << 30
+
+
+def suppressing() -> tuple[Any, Configuration]:
+    rules = policy(k=3, suppression=0.9)
+    return rules, configuration(rules)
+
+
+def test_a_release_is_written_by_the_executors(people: Source, tmp_path: Path) -> None:
+    rules, chosen = suppressing()
+    paper = tmp_path / "paper.json"
+    target = tmp_path / "masked.parquet"
+    release = aegis.apply(people, rules, chosen, output=target, certificate=paper)
+    expected = aegis.apply(awkward(), rules, chosen)
+    assert expected.data is not None
+    one = tmp_path / "one.parquet"
+    other = aegis.apply(awkward(), rules, chosen, output=one, certificate=tmp_path / "one.json")
+    assert release.utility is not None
+    assert other.utility is not None
+    assert release.utility.to_dict() == pytest.approx(other.utility.to_dict())
+    for path in (one, tmp_path / "one.json"):
+        path.unlink()
+    assert release.suppressed_rows == expected.suppressed_rows > 0
+    assert release.audit.to_dict() == expected.audit.to_dict()
+    assert rows_of(pq.read_table(target)) == rows_of(expected.data)
+    assert len(list(target.glob("part-*.parquet"))) > 1
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["masked.parquet", "paper.json"]
+    document = json.loads(paper.read_text(encoding="utf-8"))
+    assert document["input"]["sha256"] == people.digest() != document["output"]["sha256"]
+    assert document["output"]["file"] == "masked.parquet"
+    with pytest.raises(PolicyError, match="exists"):
+        aegis.apply(people, rules, chosen, output=target)
+    again = aegis.apply(people, rules, chosen, output=target, force=True)
+    assert again.released_rows == release.released_rows
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["masked.parquet", "paper.json"]
+
+
+def test_what_fails_its_audit_leaves_what_was_there(
+    people: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise InternalError("not as planned")
+
+    monkeypatch.setattr(applying, "refuse_unplanned", refuse)
+    rules, chosen = suppressing()
+    target = tmp_path / "masked"
+    target.mkdir()
+    (target / "old").write_text("old", encoding="utf-8")
+    with pytest.raises(InternalError, match="not as planned"):
+        aegis.apply(people, rules, chosen, output=target, force=True)
+    assert [p.name for p in tmp_path.iterdir()] == ["masked"]
+    assert [p.name for p in target.iterdir()] == ["old"]
+
+
+def test_places_that_cannot_be_written_are_refused(people: Source, folder: Path) -> None:
+    rules, chosen = suppressing()
+    with pytest.raises(PolicyError, match="is the table itself"):
+        aegis.apply(people, rules, chosen, output=folder, force=True)
+    with pytest.raises(PolicyError, match="writes folders of Parquet"):
+        aegis.apply(people, rules, chosen, output=folder.parent / "masked.csv")
+    with pytest.raises(PolicyError, match="come to this process, the driver"):
+        aegis.apply(people, rules, chosen)
+    assert len(list(folder.iterdir())) == PARTS
+
+
+def test_noise_is_not_drawn_in_the_driver(people: Source, tmp_path: Path) -> None:
+    from aegis.masks import parse_mask
+
+    rules, chosen = suppressing()
+    noisy = Configuration(
+        "noisy", {**chosen.masks, "pay": parse_mask({"add_uniform": {"amount": 1}})}
+    )
+    with pytest.raises(PolicyError, match="without noise on Spark"):
+        aegis.apply(people, rules, noisy, output=tmp_path / "masked")
+
+
+def test_a_digest_is_of_the_rows_in_any_order(spark: Any, people: Source, tmp_path: Path) -> None:
+    turned = awkward().take(pa.array(range(awkward().num_rows))[::-1])
+    changed = awkward().set_column(0, "age", pa.array([1] * awkward().num_rows, pa.int32()))
+    for name, table in (("turned", turned), ("changed", changed)):
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    found = {p.stem: open_table(p, engine=spark).digest() for p in tmp_path.iterdir()}
+    assert found["turned"] == people.digest() != found["changed"]
+    assert len(people.digest()) == 64
+
+
+def test_frames_sessions_backends_and_the_catalog_are_opened(
+    spark: Any, folder: Path, people: Source
+) -> None:
+    frame = spark.read.parquet(str(folder))
+    frame.createOrReplaceTempView("staff")
+    backend = ibis.pyspark.connect(spark)
+    opened = [
+        open_table(frame),
+        open_table("staff", engine=spark),
+        open_table("staff", engine=backend),
+        open_table(backend.table("staff")),
+        open_table(f"{folder}/*.parquet", engine="spark"),
+    ]
+    assert all(source.is_spark and source.rows == people.rows for source in opened)
+    assert {source.digest() for source in opened} == {people.digest()}
+
+
+def test_what_cannot_be_opened_is_named(spark: Any, tmp_path: Path, folder: Path) -> None:
+    spark.read.parquet(str(folder)).createOrReplaceTempView("staff")
+    with pytest.raises(DataError, match="No such file"):
+        open_table(tmp_path / "none.parquet", engine=spark)
+    with pytest.raises(DataError, match=r"No table 'stuff'.*Did you mean 'staff'"):
+        open_table("stuff", engine=spark)
+    (tmp_path / "t.csv").write_text("a,y\n1,2\n", encoding="utf-8")
+    with pytest.raises(DataError, match="from Parquet or from the catalog"):
+        open_table(tmp_path / "t.csv", engine=spark)
+    (tmp_path / "bad.parquet").write_text("no parquet at all", encoding="utf-8")
+    with pytest.raises((DataError, EngineError), match=r"bad\.parquet"):
+        open_table(tmp_path / "bad.parquet", engine=spark)
+    pq.write_table(pa.table({"a": [1], "A": [2]}), tmp_path / "twice.parquet")
+    with pytest.raises(DataError, match=r"two columns named|Cannot read"):
+        open_table(tmp_path / "twice.parquet", engine=spark)
+    with pytest.raises(DataError, match=r"No column 'y' .*Allowed: id"):
+        summarize(open_table(spark.range(3)), policy())
+    with pytest.raises(PolicyError, match="'flink' is no engine"):
+        open_table("t.parquet", engine="flink")
+    with pytest.raises(PolicyError, match="for a session that runs already"):
+        open_table("t.parquet", engine=spark, master="local[2]")
+    with pytest.raises(PolicyError, match="Add --engine spark"):
+        open_table("t.parquet", master="local[2]")
+    with pytest.raises(PolicyError, match="but the engine is Spark"):
+        open_table("postgres://me@host/db", name="t", engine=spark)
+
+
+def test_files_of_different_schemas_are_refused(spark: Any, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1], "b": ["x"]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "2.parquet")
+    with pytest.raises(DataError, match="have different columns or types"):
+        open_table(tmp_path, engine=spark)
+
+
+def test_the_commands_run_on_spark(
+    folder: Path, people: Source, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules, chosen = suppressing()
+    for name, text in (
+        ("p.yaml", dump_policy(rules)),
+        ("c.yaml", dump_configurations({chosen.name: chosen})),
+    ):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    words = [str(folder), "-p", str(tmp_path / "p.yaml"), "--engine", "spark", "-q"]
+    target = tmp_path / "masked.parquet"
+    assert run(["summarize", *words, "-o", str(tmp_path / "s.aegis")]) == 0
+    assert run(["advise", *words, "--generate", "2", "-o", str(tmp_path / "best.yaml")]) == 0
+    applying_words = ["apply", *words, "-c", str(tmp_path / "c.yaml"), "-o", str(target)]
+    assert run([*applying_words, "-f", "json"]) == 0
+    assert run(["audit", str(target), *words[1:]]) == 0
+    assert run([*applying_words, "--memory-limit", "1GB"]) == 2
+    assert run(["audit", *words, "--master", "local[7]"]) == 2
+    assert run(["advise", str(tmp_path / "s.aegis"), *words[1:]]) == 2
+    assert run(["advise", *words, "--with", "mdav"]) == 2
+    said = capsys.readouterr()
+    for part in (
+        "is for the embedded engine",
+        "and local[7] is asked for",
+        "which no engine reads",
+    ):
+        assert part in said.err
+    assert (
+        "Record-level methods read all rows, which would come to this process, the driver"
+        in said.err
+    )
+    assert pq.read_table(target).num_rows > 0
+
+
+def test_a_master_that_does_not_answer_is_named() -> None:
+    pytest.importorskip("pyspark")
+    from aegis.sources import spark_session
+
+    with pytest.raises(EngineError, match=r"Cannot reach the master spark://127.0.0.1:1"):
+        spark_session._check_master("spark://127.0.0.1:1")
+    with pytest.raises(PolicyError, match="no master"):
+        spark_session._check_master("spark://somewhere")
+    with pytest.raises(PolicyError, match="Spark Connect"):
+        spark_session._check_master("sc://somewhere")
+    spark_session._check_master("yarn")
+
+
+AUDIT = "import sys; from aegis.cli.main import run; sys.exit(run(sys.argv[1:]))"
+
+
+def audited(folder: Path, *, before: str = "", **environment: str) -> str:
+    """Return what a process of its own says of an audit that cannot start."""
+    done = subprocess.run(
+        [
+            *(sys.executable, "-c", before + AUDIT, "audit", str(folder), "--engine", "spark"),
+            *("--quasi-identifiers", "age"),
+        ],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    return done.stderr
+
+
+def test_a_missing_java_is_said(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    assert "Spark needs Java, and JAVA_HOME is" in audited(folder, JAVA_HOME=str(tmp_path))
+
+
+def test_a_missing_extra_is_said(folder: Path) -> None:
+    said = audited(folder, before="import sys; sys.modules['pyspark'] = None\n")
+    assert "Spark is not installed" in said
+    assert "aegis-advisor[spark]" in said
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        (
+            "An error occurred while calling o1.parquet.\n: org.apache.spark.SparkException: Job "
+            "aborted.\nCaused by: java.io.IOException: No space left on device\n\tat x.Y",
+            "The disk is full: IOException: No space left on device",
+        ),
+        (
+            "An error occurred while calling o1.toArrow.\n: java.lang.OutOfMemoryError: Java heap "
+            "space\n\tat x.Y",
+            "too little memory for t: OutOfMemoryError",
+        ),
+        ("Answer from Java side is empty", "The connection to t was lost"),
+    ],
+)
+def test_failures_of_spark_are_told_apart(said: str, meant: str) -> None:
+    assert meant in translate(RuntimeError(said), "t").message
+
+
+def test_other_engines_are_refused() -> None:
+    with pytest.raises(PolicyError, match="is no engine"):
+        connect("flink")

@@ -136,8 +136,14 @@ def read_records(
         The table has no rows or lacks a column, or a column is not usable (see `encode`); values
         that a mask does not know where the policy says `unseen: error`.
     PolicyError
-        There is no quasi-identifier, or a mask does not fit its column.
+        There is no quasi-identifier, or a mask does not fit its column; or the table is on Spark.
     """
+    if source.is_spark:
+        raise PolicyError(
+            "Record-level methods read all rows, which would come to this process, the driver.",
+            hint="Leave them out (--with, or `anonymizers` in the policy), or read the table "
+            "without Spark.",
+        )
     for name in (policy.label.column, *policy.attributes):
         source.require(name, where="named in the policy")
     if source.rows == 0:

@@ -52,10 +52,14 @@ def open_database(url: str, table: str | None) -> Source:
 def open_named(connection: Any, table: str, origin: str) -> Source:
     """Return a table of an open connection as a `Source`."""
     path = table_path(table)
-    if path[-1] not in table_names(connection, table):
-        raise _missing(connection, table, path, origin)
-    with engine_errors(origin):
-        return Source(connection.table(path[-1], **_within(path)), origin)
+    try:
+        with engine_errors(origin):
+            return Source(connection.table(path[-1], **_within(path)), origin)
+    except EngineError as error:
+        # Not all that can be opened is listed: materialized views are not.
+        if path[-1] not in table_names(connection, table):
+            raise _missing(connection, table, path, origin) from error
+        raise
 
 
 def table_path(name: str) -> tuple[str, ...]:

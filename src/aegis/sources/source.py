@@ -16,6 +16,7 @@ import ibis
 import ibis.expr.types as ir
 import pyarrow as pa
 from ibis.common.exceptions import IbisError
+from ibis.expr.operations import DatabaseTable
 
 from aegis.errors import DataError
 from aegis.sources import spark
@@ -24,6 +25,7 @@ from aegis.sources.failures import engine_errors
 ROW_NUMBER = "aegis_row_number"
 """Name of the column of `Source.numbered` that tells rows apart, from 0, below 2**62."""
 _BUCKETS = 1 << 30
+_SCATTERED = "aegis_scattered"
 
 
 @cache
@@ -44,6 +46,24 @@ def _hashed(value: int) -> int:
 
 # With its own result type: Ibis casts what `hash` returns to int64, slowly.
 _HASH = ibis.udf.scalar.builtin(_hashed, name="hash", signature=(("int64",), "uint64"))
+
+
+def _keyed(value: int, seed: int) -> int:  # noqa: ARG001
+    """Give the signature of an engine's keyed hash function to Ibis, which never calls this one."""
+    return value
+
+
+def _place() -> int:
+    """Give the signature of Spark's numbers of rows to Ibis, which never calls this one."""
+    return 0
+
+
+_BIG = (("int64", "int64"), "int64")
+_POSTGRES_HASH = ibis.udf.scalar.builtin(_keyed, name="hashint8extended", signature=_BIG)
+_SPARK_HASH = ibis.udf.scalar.builtin(_keyed, name="xxhash64", signature=_BIG)
+_SPARK_PLACE = ibis.udf.scalar.builtin(
+    _place, name="monotonically_increasing_id", signature=((), "int64")
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,15 +134,15 @@ class Source:
     def keep(self, expression: ir.Table) -> AbstractContextManager[ir.Table]:
         """Return a context in which the engine keeps the result of a query as a temporary table."""
         if self.is_spark:
-            return self._kept(expression)
-        with engine_errors(self.origin):
+            return self._kept_by_spark(expression)
+        with engine_errors(self.origin), _steady(self.backend):
             # Ibis hands tables in memory to the engine before it runs a query, not before it keeps one.
             self.backend._run_pre_execute_hooks(expression)
             kept: AbstractContextManager[ir.Table] = expression.cache()
         return kept
 
     @contextmanager
-    def _kept(self, expression: ir.Table) -> Iterator[ir.Table]:
+    def _kept_by_spark(self, expression: ir.Table) -> Iterator[ir.Table]:
         with engine_errors(self.origin), spark.keep(self.backend, expression) as kept:
             yield kept
 
@@ -143,21 +163,62 @@ class Source:
 
         A row is in the sample when the hash of its number and the seed falls below a threshold
         (Bernoulli sampling), which no thread count or reading order can change. Engines that are
-        not embedded draw by their own TABLESAMPLE, the same rows as long as the table stays.
+        not embedded draw by their own TABLESAMPLE, or from a view of PostgreSQL by `scatter`: the
+        same rows as long as the table stays.
         """
         if rows >= self.rows:
             return self.table
-        if not self.is_embedded:
+        if not self.is_embedded and self._samples_itself():
             return self.table.sample(rows / self.rows, method="row", seed=seed)
+        numbered = self.table if self.numbered is None else self.numbered
+        scattered = self.scatter(numbered, seed=seed)
+        if scattered is None:  # the engine says what it cannot do
+            return self.table.sample(rows / self.rows, method="row", seed=seed)
+        marked = numbered.mutate(**{_SCATTERED: scattered})
         threshold = int(_BUCKETS * rows / self.rows)
+        return marked.filter(marked[_SCATTERED] < threshold).select(*self.columns)
+
+    def scatter(self, table: ir.Table, *, seed: int) -> ir.Value | None:
+        """Return a number from 0 to 2**30 for each row, as if drawn: the same for the same seed.
+
+        It is a hash of the row's number and the seed. PostgreSQL and Spark number rows as they
+        read them, which is the same as long as the table and the way it is read stay. None where
+        it is not known how the engine hashes.
+
+        Parameters
+        ----------
+        table
+            A table of this source's engine.
+        seed
+            Another seed gives unrelated numbers.
+        """
         offset = ibis.literal(_offset(seed), type="int64")
-        if self.numbered is not None:
-            numbered, number = self.numbered, self.numbered[ROW_NUMBER]
-        else:
-            numbered = self.table.mutate(**{ROW_NUMBER: ibis.row_number()})
-            number = numbered[ROW_NUMBER]
-        chosen = (_HASH(number + offset) % _BUCKETS).cast("int64") < threshold
-        return numbered.filter(chosen).select(*self.columns)
+        if self.is_embedded:
+            known = ROW_NUMBER in table.columns
+            number = table[ROW_NUMBER] if known else ibis.row_number()
+            return (_HASH(number + offset) % _BUCKETS).cast("int64")
+        if self.is_spark:
+            return _SPARK_HASH(_SPARK_PLACE(), offset) & (_BUCKETS - 1)
+        if self.backend.name == "postgres":
+            return _POSTGRES_HASH(ibis.row_number(), offset) & (_BUCKETS - 1)
+        return None
+
+    def _samples_itself(self) -> bool:
+        """Return whether the engine's own TABLESAMPLE works: in PostgreSQL not on views.
+
+        Ibis does not tell Spark the seed.
+        """
+        if self.backend.name != "postgres":
+            return not self.is_spark
+        node = self.table.op()
+        if not isinstance(node, DatabaseTable):
+            return False
+        parts = [part for part in (node.namespace.database, node.name) if part]
+        name = ".".join('"' + part.replace('"', '""') + '"' for part in parts)
+        with engine_errors(self.origin), self.backend.con.cursor() as cursor:
+            cursor.execute("SELECT relkind FROM pg_class WHERE oid = to_regclass(%s)", (name,))
+            found = cursor.fetchone()
+        return found is not None and str(found[0]) in "rmp"
 
     def digest(self) -> str:
         """Return the SHA-256 of the bytes of the files, or of the table's Arrow form.
@@ -179,6 +240,20 @@ class Source:
             for column in batch.columns:
                 sha.update(_column_bytes(column))
         return sha.hexdigest()
+
+
+@contextmanager
+def _steady(backend: Any) -> Iterator[None]:
+    """Have PostgreSQL read rows in the same order each time, so that their numbers stay."""
+    if backend.name != "postgres":
+        yield
+        return
+    settings = {"max_parallel_workers_per_gather": "0", "synchronize_seqscans": "off"}
+    for name, value in settings.items():
+        backend.raw_sql(f"SET {name} = {value}").close()
+    yield
+    for name in settings:
+        backend.raw_sql(f"RESET {name}").close()
 
 
 def fetch(backend: Any, expression: ir.Table) -> pa.Table:

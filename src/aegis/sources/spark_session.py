@@ -53,7 +53,8 @@ def connect(engine: Any = "spark", master: str | None = None) -> Any:
         The engine is none, or the master is given for a session that exists.
     """
     if engine == "spark":
-        return ibis.pyspark.connect(_session(master))
+        session = _session(master)
+        return ibis.pyspark.connect(session)
     if master is not None:
         raise PolicyError(
             f"The master {master!r} is given for a session that runs already.",

@@ -259,7 +259,9 @@ class _Builder:
             if not self.source.is_embedded:
                 rows = self._sample(sample_rows)
                 return count_pairs_in_engine(
-                    self.source, rows.table, attributes, self._class, classes, step
+                    *(self.source, rows.table, attributes, self._class, classes, step),
+                    folds=FOLDS,
+                    seed=self.seed,
                 )
             chunks = self._coded(attributes, classes, sample_rows, step)
             return count_pairs(

@@ -7,6 +7,7 @@ numbers; each pair of attributes is then one GROUP BY on it, several to a query.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import isnan
 from typing import Any
 
 import ibis
@@ -18,7 +19,7 @@ import pyarrow as pa
 from aegis.masks.mapping import mapped, text_of
 from aegis.progress import Step
 from aegis.sources import Source
-from aegis.summary.cooccurrence import PairCounts
+from aegis.summary.cooccurrence import PairCounts, with_folds
 from aegis.summary.model import AttributeSummary
 
 Counts = npt.NDArray[np.int64]
@@ -39,6 +40,9 @@ def count_pairs_in_engine(
     label: Callable[[ir.Table], ir.Value],
     classes: pa.Array,
     step: Step,
+    *,
+    folds: int = 1,
+    seed: int = 0,
 ) -> PairCounts:
     """Count co-occurrences of all pairs of attributes by class in the engine of `source`.
 
@@ -56,38 +60,40 @@ def count_pairs_in_engine(
         The classes, in order; rows of none of them are left out.
     step
         Advances by the share of the pairs that are counted, in rows of the table.
+    folds
+        Also count by so many folds of the rows, which the engine draws by `Source.scatter`; where
+        it cannot, there are none.
+    seed
+        Seed of the folds.
     """
     names = tuple(attributes)
     sizes = tuple(a.n_atoms for a in attributes.values())
-    table = rows.mutate(aegis_y=label(rows))
+    scattered = source.scatter(rows, seed=seed) if folds > 1 else None
+    folds = 1 if scattered is None else folds
+    fold = ibis.literal(0, "int32") if scattered is None else (scattered % folds).cast("int32")
+    table = rows.mutate(aegis_y=label(rows), aegis_f=fold)
     table = _coded(source, table, "aegis_y", "y", classes, np.arange(len(classes)))
     for i, attribute in enumerate(attributes.values()):
         table = _coded(source, table, attribute.name, f"a{i}", attribute.values, attribute.atoms)
-    small = table.select("y", *(f"a{i}" for i in range(len(names)))).filter(table["y"] != _NOWHERE)
+    columns = [f"a{i}" for i in range(len(names))]
+    small = table.select("y", *columns, f="aegis_f").filter(table["y"] != _NOWHERE)
     wanted = [(i, j) for i in range(len(names)) for j in range(i, len(names))]
     found: dict[tuple[int, int], tuple[Counts, Counts]] = {}
     with source.keep(small) as kept:
         for start in range(0, len(wanted), _TOGETHER):
             chunk = wanted[start : start + _TOGETHER]
-            found |= _count(source, kept, chunk, sizes, len(classes))
+            found |= _count(source, kept, chunk, sizes, len(classes) * folds, folds)
             step.advance(source.rows * len(chunk) / len(wanted))
     joints = []
     for i, size in enumerate(sizes):
         index, count = found[i, i]
-        cell, y = np.divmod(index, len(classes))
-        joint = np.zeros((size, len(classes)), dtype=np.int64)
-        joint[cell // size, y] = count
+        cell, column = np.divmod(index, len(classes) * folds)
+        joint = np.zeros((size, len(classes) * folds), dtype=np.int64)
+        joint[cell // size, column] = count
         joints.append(joint)
+    per_fold = joints[0].reshape(-1, folds).sum(axis=0)
     pairs = {pair: cells for pair, cells in found.items() if pair[0] < pair[1]}
-    return PairCounts(
-        names=names,
-        sizes=sizes,
-        classes=len(classes),
-        rows=int(joints[0].sum()),
-        joints=tuple(joints),
-        index={pair: cells[0] for pair, cells in pairs.items()},
-        count={pair: cells[1] for pair, cells in pairs.items()},
-    )
+    return with_folds(names, sizes, len(classes), joints, pairs, per_fold)
 
 
 def _coded(
@@ -113,11 +119,22 @@ def _coded(
         }
         shown = mapped(given, targets, ibis.literal(_NOWHERE, type="int32"))
         return table.mutate(**{code: shown.fill_null(null).cast("int32")})
+    # Engines do not agree on whether NaN equals itself, least of all in joins.
+    nan = [isinstance(value, float) and isnan(value) for value in values.to_pylist()]
+    known = pa.array([not one for one in nan])
     lookup = source.hand_over(
-        pa.table({"aegis_value": values, "aegis_code": pa.array(codes.tolist(), pa.int32())})
+        pa.table(
+            {
+                "aegis_value": values.filter(known),
+                "aegis_code": pa.array(codes.tolist(), pa.int32()).filter(known),
+            }
+        )
     )
     joined = table.left_join(lookup, [given == lookup["aegis_value"]])
-    found = ibis.ifelse(joined[column].isnull(), null, joined["aegis_code"].fill_null(_NOWHERE))
+    cases = [(joined[column].isnull(), null)]
+    if any(nan):
+        cases.append((joined[column].isnan(), int(codes[nan.index(True)])))
+    found = ibis.cases(*cases, else_=joined["aegis_code"].fill_null(_NOWHERE))
     return joined.mutate(**{code: found.cast("int32")}).drop("aegis_value", "aegis_code")
 
 
@@ -126,13 +143,17 @@ def _count(
     kept: ir.Table,
     pairs: Sequence[tuple[int, int]],
     sizes: Sequence[int],
-    classes: int,
+    width: int,
+    folds: int,
 ) -> Iterator[tuple[tuple[int, int], tuple[Counts, Counts]]]:
-    """Yield the non-empty cells of each pair: flat index, ascending, and rows."""
+    """Yield the non-empty cells of each pair: flat index, ascending, and rows.
+
+    The index is that of the pair's atoms times `width`, plus class times `folds` plus fold.
+    """
     queries = [
-        kept.group_by(a=kept[f"a{i}"], b=kept[f"a{j}"], y=kept["y"])
+        kept.group_by(a=kept[f"a{i}"], b=kept[f"a{j}"], y=kept["y"], f=kept["f"])
         .aggregate(n=kept.count())
-        .select(p=ibis.literal(place, type="int32"), a="a", b="b", y="y", n="n")
+        .select(p=ibis.literal(place, type="int32"), a="a", b="b", y="y", f="f", n="n")
         for place, (i, j) in enumerate(pairs)
     ]
     result = source.collect(ibis.union(*queries) if len(queries) > 1 else queries[0])
@@ -140,6 +161,6 @@ def _count(
     for place, (i, j) in enumerate(pairs):
         own = columns["p"] == place
         cell = columns["a"][own] * sizes[j] + columns["b"][own]
-        index = cell * classes + columns["y"][own]
+        index = cell * width + columns["y"][own] * folds + columns["f"][own]
         order = np.argsort(index)
         yield (i, j), (index[order], columns["n"][own][order])
