@@ -191,7 +191,9 @@ def test_the_score_of_the_expectation_is_near_what_many_draws_score():
     assert np.mean(drawn) >= expected - 0.01
 
 
-@pytest.mark.parametrize("objective", ["pillai", "pillai-plain", "mi-corrected", "g3", "cmim"])
+@pytest.mark.parametrize(
+    "objective", ["pillai", "pillai-plain", "pillai-held-out", "mi-corrected", "g3", "cmim"]
+)
 @pytest.mark.parametrize("seed", [4, 5])
 def test_search_among_noise_masks_finds_the_best_of_all(objective, seed):
     policy = policy_of("quasi-identifier", privacy={"k": 3, "suppression": 0.1})
@@ -216,7 +218,7 @@ def test_bounds_hold_for_boxes_with_noise(given_rows, data):
     problem, scorer = make_problem(summary), Scorer(summary)
     plan = PrivacyPlan(summary, policy_of().privacy)
     box = tuple(data.draw(st.integers(1, v.full)) for v in problem.variables)
-    for name in ("pillai", "pillai-plain"):
+    for name in ("pillai", "pillai-plain", "pillai-held-out"):
         objective = make_objective(name, problem, scorer, plan)
         bound = objective.bound(box)
         for leaf in product(*(members(domain) for domain in box)):

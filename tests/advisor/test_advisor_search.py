@@ -205,7 +205,8 @@ def boxes(searcher: Searcher, seed: int = 0, count: int = 40) -> Iterator[Box]:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize(
-    "objective", ["pillai", "pillai-plain", "mi", "cramers-v", "loss", "discernibility"]
+    "objective",
+    ["pillai", "pillai-plain", "pillai-held-out", "mi", "cramers-v", "loss", "discernibility"],
 )
 def test_bounds_hold_in_any_box(variant: str, objective: str) -> None:
     searcher = shared(variant, objective)
