@@ -19,7 +19,7 @@ from aegis.advisor.estimate import (
 )
 from aegis.errors import PolicyError
 from aegis.measures import MEASURES
-from aegis.policy import Policy, load_policy
+from aegis.policy import Configuration, Policy, load_policy
 from aegis.summary import Information, Summary, summarize
 
 BOUNDED = [m.name for m in MEASURES if m.monotone and str(m.scope) == "attribute"]
@@ -151,6 +151,22 @@ def test_with_the_raw_joint_the_estimate_is_the_deviation():
             assert estimate.pud == pytest.approx(true)
             assert estimate.interval == pytest.approx((true, true))
             assert estimate.to_dict()["information"] == "raw"
+
+
+def test_what_a_configuration_shows_as_it_is_has_no_deviation():
+    summary = summary_of(6)
+    age = summary.attributes["age"]
+    listed = {str(c.declared): c.mask for c in age.candidates}
+    first = {name: a.candidates[0].mask for name, a in summary.attributes.items()}
+    shown, hidden = (
+        Configuration(name, first | {"age": mask})
+        for name, mask in (("shown", listed["identity"]), ("hidden", listed["suppress"]))
+    )
+    for know in ("histogram", "nothing"):
+        one, two = estimate_pud(summary, [shown, hidden], measure="mi", know=know)
+        assert one.attributes["age"].deviation == 0
+        assert one.attributes["age"].interval == (0, 0)
+        assert two.attributes["age"].deviation > 0
 
 
 def test_a_measure_without_bounds_has_no_interval():

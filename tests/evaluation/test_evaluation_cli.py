@@ -37,7 +37,10 @@ def test_json_is_the_whole_result(files, capsys, tmp_path):
     assert data["models"] == ["lr", "nb"]
     assert len(data["trainings"]) == (3 + 1) * 2
     assert data["reused"] == 0
-    assert "Checked by trained models" in report.read_text()
+    page = report.read_text()
+    assert "Checked by trained models" in page
+    assert 'id="privacy"' in page
+    assert "Before masking" in page
     assert "mascara" in data["measures"]
     again = ["--store", str(store), "--no-comparators", "--format", "json"]
     assert run(["evaluate", *files, *again]) == 0

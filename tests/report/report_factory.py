@@ -166,6 +166,7 @@ class Judged:
 class Gold:
     scores: tuple[Trained, ...]
     agreement: tuple[Judged, ...]
+    metric: str = "accuracy"
 
 
 FRONT = Front(

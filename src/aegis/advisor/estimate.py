@@ -76,7 +76,7 @@ def evidence_of(
         masked = [MaskedJoint("raw joint", own.groups.astype(np.int64), joint)]
         noisy: list[NoisyJoint] = []
     else:
-        seen = [c for c in candidates if c.noise is None and c.size < len(attribute.values)]
+        seen = [c for c in candidates if c.noise is None and not _shows_all(attribute, c)]
         masked = [
             MaskedJoint(str(c.declared), c.groups.astype(np.int64), _joint(attribute, c))
             for c in seen
@@ -328,12 +328,14 @@ def _estimate(
 ) -> Estimate:
     choice: Choice = scorer.choose(configuration)
     scored = scorer.score(choice, measure)
-    attributes = {
-        name: AttributeEstimate(
-            known.estimate, known.lower, known.upper, scored.attributes[name].score
-        )
-        for name, known in raw.items()
-    }
+    attributes = {}
+    for name, known in raw.items():
+        masked = scored.attributes[name].score
+        if _shows_all(scorer.summary.attributes[name], choice[name]):
+            # What this configuration shows of the attribute is the raw joint: nothing is lost.
+            attributes[name] = AttributeEstimate(masked, masked, masked, masked)
+        else:
+            attributes[name] = AttributeEstimate(known.estimate, known.lower, known.upper, masked)
     intervals = [a.interval for a in attributes.values()]
     known_intervals = [i for i in intervals if i is not None]
     interval = None
@@ -352,7 +354,7 @@ def _bounds(
     seen = [
         scorer.attribute(attribute, candidate, measure)
         for candidate in attribute.candidates
-        if (candidate.noise is None and candidate.size < len(attribute.values))
+        if (candidate.noise is None and not _shows_all(attribute, candidate))
         or (candidate.noise is not None and measure.name in _PROCESSED)
     ]
     best = sign * max((sign * value for value in seen), default=-math.inf)
@@ -406,7 +408,12 @@ def _scored(summary: Summary, name: str) -> AttributeSummary:
 
 
 def _all_shown(attribute: AttributeSummary) -> bool:
-    return all(c.noise is None and c.size == len(attribute.values) for c in attribute.candidates)
+    return all(_shows_all(attribute, candidate) for candidate in attribute.candidates)
+
+
+def _shows_all(attribute: AttributeSummary, candidate: Candidate) -> bool:
+    """Whether a mask shows every value as a value of its own, as `identity` does."""
+    return candidate.noise is None and candidate.size == len(attribute.values)
 
 
 def _joint(attribute: AttributeSummary, candidate: Candidate) -> Floats:

@@ -137,10 +137,10 @@ def command(
             jobs=jobs,
             progress=progress,
         )
-    if report is not None:
-        from aegis.report import render
+        if report is not None:
+            from aegis.cli.figures import evaluation_report
 
-        write_text(report, render(found.advice, before=None, after=None, evaluation=found))
+            write_text(report, evaluation_report(table, rules, found, seed=seed, progress=progress))
     page = Output(format, quiet)
     _print(page, found, table)
     page.say(*written([report]))

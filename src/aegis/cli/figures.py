@@ -12,6 +12,7 @@ from aegis.privacy import report as privacy_report
 from aegis.progress import Progress
 
 if TYPE_CHECKING:
+    from aegis.evaluation import Evaluation
     from aegis.sources import Source
     from aegis.summary import Summary
 
@@ -39,6 +40,24 @@ def advise_with_report(
     with progress.step("Drawing the report"):
         before, after = _privacy(prepared.summary, prepared.plan, policy, advice)
         return advice, render(advice, before=before, after=after)
+
+
+def evaluation_report(
+    table: str,
+    policy: Policy,
+    evaluation: Evaluation,
+    *,
+    seed: int,
+    progress: Progress,
+) -> str:
+    """Return the report on an evaluation as HTML, with the privacy of what it advises."""
+    from aegis.report import render
+
+    prepared = prepare(table, policy, seed=seed, progress=progress)
+    with progress.step("Drawing the report"):
+        advice = evaluation.advice
+        before, after = _privacy(prepared.summary, prepared.plan, policy, advice)
+        return render(advice, before=before, after=after, evaluation=evaluation)
 
 
 def _subject(advice: Advice) -> Ranked | None:

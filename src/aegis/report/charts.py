@@ -46,27 +46,27 @@ def ranking_chart(points: Points, axis: str, width: int) -> Plot:
     """Return the ranking as lollipops: utility kept per configuration, best on top."""
     import altair as alt
 
-    data = [{"place": place, **_with_status(p)} for place, p in enumerate(points)]
-    names = _fitted([p["name"] for p in points], width)
+    data = [{"place": place, **with_status(p)} for place, p in enumerate(points)]
+    names = fitted([p["name"] for p in points], width)
     domain = [min([0.0, *(p["utility"] for p in data)]), max([1e-9, *(p["utility"] for p in data)])]
     base = alt.Chart(alt.NamedData("points")).encode(
-        y=alt.Y("place:O", title=None, axis=_row_axis())
+        y=alt.Y("place:O", title=None, axis=row_axis())
     )
-    x = alt.X("utility:Q", title=axis, scale=alt.Scale(domain=domain, nice=False), axis=_grid(5))
+    x = alt.X("utility:Q", title=axis, scale=alt.Scale(domain=domain, nice=False), axis=grid(5))
     stems = base.mark_rule(strokeWidth=1.5).encode(
         x=x,
         x2=alt.X2Datum(0),
         color=_by_status([variable("accent"), variable("mark-line"), variable("mark-line")]),
     )
-    symbols = base.mark_point(**_SYMBOL).encode(x=x, **_symbols())
+    heads = base.mark_point(**SYMBOL).encode(x=x, **symbols())
     weight = alt.expr("datum.recommended ? 'bold' : 'normal'")
     figures = base.mark_text(align="left", dx=12, fontSize=12, fontWeight=weight).encode(
         x=x, text="text:N", color=alt.value(variable("ink"))
     )
-    layers = (stems + symbols + figures).resolve_scale(color="independent")
-    inner = width - _left(names) - 72
+    layers = (stems + heads + figures).resolve_scale(color="independent")
+    inner = width - left(names) - 72
     chart = layers.properties(width=inner, height=alt.Step(26))
-    return Plot(_with_names(chart, row_names=names), {"points": data})
+    return Plot(with_names(chart, row_names=names), {"points": data})
 
 
 def scatter_chart(points: Points, axis: str, width: int, *, limit: float | None) -> Plot:
@@ -78,7 +78,7 @@ def scatter_chart(points: Points, axis: str, width: int, *, limit: float | None)
     import altair as alt
 
     data: dict[str, Points] = {
-        "points": [_with_status(p) for p in points],
+        "points": [with_status(p) for p in points],
         "named": [{**p, "name": fit(p["name"], 150)} for p in points if p["recommended"]],
         "limit": [] if limit is None else [{"limit": limit, "text": f"limit {limit:g} %"}],
     }
@@ -87,12 +87,12 @@ def scatter_chart(points: Points, axis: str, width: int, *, limit: float | None)
             "utility:Q",
             title=axis,
             scale=alt.Scale(zero=False, nice=True, padding=14),
-            axis=_grid(5 if width == HALF else 4),
+            axis=grid(5 if width == HALF else 4),
         ),
         "y": _class_axis(points) if limit is None else _left_out_axis(points, limit),
     }
-    chart = alt.Chart(alt.NamedData("points")).mark_point(**_SYMBOL)
-    layers = [chart.encode(**position, **_symbols())]
+    chart = alt.Chart(alt.NamedData("points")).mark_point(**SYMBOL)
+    layers = [chart.encode(**position, **symbols())]
     name = alt.Chart(alt.NamedData("named")).encode(**position, text="name:N")
     place = {"align": "center", "baseline": "bottom", "dy": -11, "fontSize": 12}
     # A ground in the colour of the card keeps the name legible above other points.
@@ -111,9 +111,9 @@ def heat_chart(names: Sequence[str], columns: Points, cells: Sequence[Points], w
     """Return utility kept by attribute (rows) and configuration (columns), as a heat map."""
     import altair as alt
 
-    names = _fitted(names, width)
+    names = fitted(names, width)
     titles = [fit(column["name"], _COLUMN_ROOM, _COLUMN_SIZE) for column in columns]
-    step = min((width - _left(names) - 8) / max(len(columns), 1), 44)
+    step = min((width - left(names) - 8) / max(len(columns), 1), 44)
     across = alt.Scale(paddingInner=0.06, paddingOuter=0)
     base = alt.Chart(alt.NamedData("cells")).encode(
         x=alt.X(
@@ -126,17 +126,17 @@ def heat_chart(names: Sequence[str], columns: Points, cells: Sequence[Points], w
             "row:O",
             title=None,
             scale=alt.Scale(paddingInner=0.08, paddingOuter=0),
-            axis=_row_axis(),
+            axis=row_axis(),
         ),
     )
-    tiles = base.mark_rect().encode(color=_by_step("heat", "sunken"))
+    tiles = base.mark_rect().encode(color=by_step("heat", "sunken"))
     figures = base.mark_text(fontSize=11 if step >= 26 else 10).encode(
-        text="text:N", color=_by_step("heat-text", "muted")
+        text="text:N", color=by_step("heat-text", "muted")
     )
     body = (tiles + figures).resolve_scale(color="independent")
-    marks = alt.Chart(alt.NamedData("columns")).mark_point(**_SYMBOL)
+    marks = alt.Chart(alt.NamedData("columns")).mark_point(**SYMBOL)
     strip = marks.encode(
-        x=alt.X("column:O", axis=None, scale=across), **{**_symbols(), "size": alt.value(50)}
+        x=alt.X("column:O", axis=None, scale=across), **{**symbols(), "size": alt.value(50)}
     )
     chart = alt.vconcat(
         strip.properties(width=step * len(columns), height=16),
@@ -145,9 +145,9 @@ def heat_chart(names: Sequence[str], columns: Points, cells: Sequence[Points], w
     )
     data = {
         "cells": _tiles(cells),
-        "columns": [{"column": i, **_with_status(c)} for i, c in enumerate(columns)],
+        "columns": [{"column": i, **with_status(c)} for i, c in enumerate(columns)],
     }
-    return Plot(_with_names(chart, row_names=names, column_names=titles), data)
+    return Plot(with_names(chart, row_names=names, column_names=titles), data)
 
 
 def histogram_chart(
@@ -162,13 +162,13 @@ def histogram_chart(
         y=alt.Y(
             "bin:O",
             title="rows in the class",
-            axis=_row_axis(),
+            axis=row_axis(),
             scale=alt.Scale(paddingInner=0.3, paddingOuter=0.1),
         ),
         yOffset=alt.YOffset("series:O", scale=alt.Scale(paddingInner=0.12)),
     )
     x = alt.X(
-        "share:Q", title="share of all rows (%)", scale=alt.Scale(domain=[0, top]), axis=_grid(5)
+        "share:Q", title="share of all rows (%)", scale=alt.Scale(domain=[0, top]), axis=grid(5)
     )
     fills = [variable("card")] * (len(series) - 1) + [variable("accent")]
     fill = alt.Fill(
@@ -179,7 +179,7 @@ def histogram_chart(
         x=x, text="text:N", color=alt.value(variable("muted"))
     )
     chart = (bars + figures).properties(width=width - 164, height=alt.Step(17))
-    return Plot(_with_names(chart, row_names=labels), {"points": points})
+    return Plot(with_names(chart, row_names=labels), {"points": points})
 
 
 def front_chart(points: Points, parameter: str, width: int) -> Plot:
@@ -190,12 +190,12 @@ def front_chart(points: Points, parameter: str, width: int) -> Plot:
     wide_spread = min(levels) > 0 and max(levels) > 20 * min(levels)
     scale = alt.Scale(type="log" if wide_spread else "linear", zero=False, nice=False, padding=16)
     base = alt.Chart(alt.NamedData("points")).encode(
-        x=alt.X("value:Q", title=parameter, scale=scale, axis=_grid(6, format="~r")),
+        x=alt.X("value:Q", title=parameter, scale=scale, axis=grid(6, format="~r")),
         y=alt.Y(
             "kept:Q",
             title="utility kept (% of unmasked)",
             scale=alt.Scale(zero=False, padding=16),
-            axis=_grid(5),
+            axis=grid(5),
         ),
     )
     accent = variable("accent")
@@ -227,13 +227,13 @@ def tradeoff_chart(points: Points, width: int) -> Plot:
             "loss:Q",
             title="information loss (IL)",
             scale=alt.Scale(zero=False, padding=16),
-            axis=_grid(6),
+            axis=grid(6),
         ),
         y=alt.Y(
             "entropy:Q",
             title="least entropy of a cluster (bits)",
             scale=alt.Scale(zero=False, padding=16),
-            axis=_grid(5),
+            axis=grid(5),
         ),
     )
     accent = variable("accent")
@@ -248,15 +248,16 @@ def tradeoff_chart(points: Points, width: int) -> Plot:
     return Plot(alt.layer(*layers).properties(width=width - 76, height=280), {"points": points})
 
 
-_SYMBOL: Mapping[str, Any] = {"strokeWidth": 2, "opacity": 1, "fillOpacity": 1}
+SYMBOL: Mapping[str, Any] = {"strokeWidth": 2, "opacity": 1, "fillOpacity": 1}
 
 
-def _with_status(point: Mapping[str, Any]) -> dict[str, Any]:
+def with_status(point: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a point with the status that its symbol shows."""
     chosen = 0 if point["recommended"] else 1 if point["admissible"] else 2
     return {**point, "status": _STATUS[chosen]}
 
 
-def _symbols() -> dict[str, Any]:
+def symbols() -> dict[str, Any]:
     """Return colour, fill, shape and size of a configuration's symbol by its status."""
     import altair as alt
 
@@ -280,7 +281,7 @@ def _by_status(colours: list[str]) -> Any:
     return alt.Color("status:N", legend=None, scale=scale)
 
 
-def _by_step(family: str, undefined: str) -> Any:
+def by_step(family: str, undefined: str) -> Any:
     """Return a colour by step of the heat map, `undefined` where nothing was to keep."""
     import altair as alt
 
@@ -307,17 +308,17 @@ def _room(width: int) -> int:
     return 104 if width == SMALL else 130 if width == HALF else 190
 
 
-def _fitted(names: Sequence[str], width: int) -> list[str]:
+def fitted(names: Sequence[str], width: int) -> list[str]:
     """Return names as they fit on the left."""
     return [fit(name, _room(width) - 14) for name in names]
 
 
-def _left(names: Sequence[str]) -> int:
+def left(names: Sequence[str]) -> int:
     """Return the pixels that fitted names take on the left."""
     return int(max(map(text_width, names), default=0)) + 14
 
 
-def _row_axis() -> Any:
+def row_axis() -> Any:
     """Return an axis that looks its labels up by place in `row_names`."""
     import altair as alt
 
@@ -338,13 +339,14 @@ def _column_axis(upright: bool) -> Any:
     )
 
 
-def _grid(ticks: int, **more: Any) -> Any:
+def grid(ticks: int, **more: Any) -> Any:
+    """Return an axis with a dashed grid."""
     import altair as alt
 
     return alt.Axis(tickCount=ticks, gridDash=[2, 3], **more)
 
 
-def _with_names(chart: Any, **lists: Sequence[str]) -> Any:
+def with_names(chart: Any, **lists: Sequence[str]) -> Any:
     """Return the chart with the lists in which its axes look labels up."""
     import altair as alt
 
@@ -376,7 +378,7 @@ def _class_axis(points: Points) -> Any:
         "smallest_class:Q",
         title="rows of the smallest class",
         scale=alt.Scale(type="log" if log else "linear", zero=False, padding=10),
-        axis=_grid(5),
+        axis=grid(5),
     )
 
 

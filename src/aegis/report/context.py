@@ -14,6 +14,12 @@ import yaml
 import aegis
 from aegis.measures import MEASURES, Direction, Measure
 from aegis.privacy import PrivacyReport, PrivacyRule
+from aegis.report.context_confidence import (
+    against_best,
+    confidence_section,
+    noise_section,
+    score_text,
+)
 from aegis.report.context_optional import binding_section, evaluation_section, front_section
 from aegis.report.context_privacy import privacy_section
 from aegis.report.context_records import method_yaml, records_section
@@ -81,6 +87,8 @@ def build_context(
         "table": _table(advice.summary),
         "measure": _measure(measure),
         "verdict": _verdict(advice, subject),
+        "confidence": confidence_section(advice),
+        "noise": noise_section(subject),
         "key_figures": _key_figures(advice, subject, before, after),
         "warnings": [_sentence(text) for text in advice.warnings],
         "attributes": _attributes(subject, advice, measure.direction) if subject else [],
@@ -92,7 +100,7 @@ def build_context(
         "privacy": privacy_section(before, after, admissible=best is not None),
         "front": None if front is None else front_section(front, advice.summary["rows"]),
         "binding": None if binding is None else binding_section(binding),
-        "evaluation": None if evaluation is None else evaluation_section(evaluation, TOP),
+        "evaluation": None if evaluation is None else evaluation_section(evaluation, advice, TOP),
         "yaml": _documents(advice, subject),
         "provenance": _provenance(advice),
     }
@@ -266,7 +274,10 @@ def _ranking(advice: Advice, measure: Measure) -> dict[str, Any]:
         "cut": len(advice.ranking) > len(shown),
         "relative": relative,
         "axis": "utility kept (% of unmasked)" if relative else f"score ({measure.title})",
-        "rows": [_ranked_row(place, r, total) for place, r in enumerate(shown, 1)],
+        "rows": [
+            _ranked_row(place, r, total, first=r is advice.best) for place, r in enumerate(shown, 1)
+        ],
+        "compared": any(r.stderr is not None for r in shown),
         "points": [_point(r, relative, total, first=r is advice.best) for r in shown],
         "scatter": [
             _point(r, relative, total, first=r is advice.best)
@@ -280,13 +291,14 @@ def _ranking(advice: Advice, measure: Measure) -> dict[str, Any]:
     }
 
 
-def _ranked_row(place: int, ranked: Ranked, total: int) -> dict[str, Any]:
+def _ranked_row(place: int, ranked: Ranked, total: int, *, first: bool) -> dict[str, Any]:
     return {
         "place": place,
         "name": clean(ranked.name, limit=NAME_LIMIT),
         "admissible": ranked.admissible,
         "kept": percent(ranked.kept),
-        "score": measured(ranked.score),
+        "score": score_text(ranked),
+        "against": against_best(ranked, first=first),
         "pud": measured(ranked.pud),
         "left_out": part(ranked.suppressed_rows, total),
         "smallest_class": count(ranked.smallest_class),

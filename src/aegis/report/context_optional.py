@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from aegis.report.optional import EvaluationResult
+from aegis.report.optional import Agreement, EvaluationResult
+from aegis.report.palette import CORRELATION_BOUNDS, HEAT_STEPS
 from aegis.report.words import clean, count, measured, part, percent
 
 if TYPE_CHECKING:
+    from aegis.advisor.advice import Advice
     from aegis.advisor.figures import Binding, Front, FrontPoint
 
 
@@ -93,13 +95,18 @@ def binding_section(binding: Binding) -> dict[str, Any] | None:
     }
 
 
-def evaluation_section(evaluation: EvaluationResult, top: int) -> dict[str, Any] | None:
+def evaluation_section(
+    evaluation: EvaluationResult, advice: Advice, top: int
+) -> dict[str, Any] | None:
     """Return the trained models' scores, the first `top` configurations, and the agreement."""
     if not evaluation.scores and not evaluation.agreement:
         return None
     names = list(dict.fromkeys(one.configuration for one in evaluation.scores))
     shown = set(names[:top])
     return {
+        "metric": clean(evaluation.metric, limit=80),
+        "ranks": _ranks(evaluation.agreement),
+        "panels": _panels(evaluation, advice),
         "cut": len(names) > top,
         "shown": len(shown),
         "total": count(len(names)),
@@ -125,6 +132,51 @@ def evaluation_section(evaluation: EvaluationResult, top: int) -> dict[str, Any]
             for one in evaluation.agreement
         ],
     }
+
+
+def _ranks(agreement: Sequence[Agreement]) -> dict[str, Any]:
+    """Return the rank correlations as the cells of a heat map, measures by models."""
+    measures = list(dict.fromkeys(one.measure for one in agreement))
+    models = list(dict.fromkeys(one.model for one in agreement))
+    return {
+        "measures": [clean(name, limit=80) for name in measures],
+        "models": [clean(name, limit=80) for name in models],
+        "cells": [
+            {
+                "row": measures.index(one.measure),
+                "column": models.index(one.model),
+                "text": _correlation(one.spearman),
+                "step": HEAT_STEPS
+                if one.spearman is None
+                else sum(one.spearman >= bound for bound in CORRELATION_BOUNDS),
+            }
+            for one in agreement
+        ],
+    }
+
+
+def _panels(evaluation: EvaluationResult, advice: Advice) -> list[dict[str, Any]]:
+    """Return, for each model, what it reaches on each configuration against the score."""
+    ranked = {one.name: one for one in advice.ranking}
+    relative = all(one.kept is not None for one in advice.ranking)
+    models = dict.fromkeys(s.model for s in evaluation.scores if s.metric == evaluation.metric)
+    found = []
+    for model in models:
+        points = [
+            {
+                "utility": ranked[s.configuration].kept
+                if relative
+                else ranked[s.configuration].score,
+                "reached": s.value,
+                "admissible": ranked[s.configuration].admissible,
+                "recommended": ranked[s.configuration] is advice.best,
+            }
+            for s in evaluation.scores
+            if (s.model, s.metric) == (model, evaluation.metric) and s.configuration in ranked
+        ]
+        if points:
+            found.append({"title": clean(model, limit=80), "points": points})
+    return found
 
 
 def _correlation(value: float | None) -> str:

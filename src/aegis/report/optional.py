@@ -66,6 +66,10 @@ class EvaluationResult(Protocol):
     """The gold standard: models trained on the releases."""
 
     @property
+    def metric(self) -> str:
+        """The figure of merit that `agreement` is about."""
+
+    @property
     def scores(self) -> Sequence[TrainedScore]:
         """One entry per model, metric and configuration."""
 

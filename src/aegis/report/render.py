@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aegis.privacy import PrivacyReport
-from aegis.report import charts
+from aegis.report import charts, charts_trained
 from aegis.report.context import build_context
 from aegis.report.optional import EvaluationResult
-from aegis.report.palette import DARK, HEAT_BOUNDS, LIGHT
+from aegis.report.palette import CORRELATION_BOUNDS, DARK, HEAT_BOUNDS, LIGHT
 from aegis.report.svg import FONT, Drawing, draw
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def render(
     )
     context["drawings"] = _drawings(context)
     context["style"] = {"light": LIGHT, "dark": DARK, "font": FONT, "bounds": HEAT_BOUNDS}
+    context["style"]["correlations"] = CORRELATION_BOUNDS
     return environment().get_template("report.html.j2").render(context)
 
 
@@ -118,6 +119,8 @@ def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
         )
     if context["privacy"] is not None:
         found["histogram"] = histogram_drawing(context["privacy"])
+    if context["evaluation"] is not None:
+        found |= _trained_drawings(context["evaluation"], ranking["axis"])
     front = context["front"]
     if front is not None and front["points"]:
         found["front"] = draw_twice(
@@ -125,6 +128,29 @@ def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
             "Pareto front of privacy against utility",
             f"Utility kept by {front['parameter']}; the table below it holds the same figures.",
             lambda width: charts.front_chart(front["points"], front["parameter"], width),
+        )
+    return found
+
+
+def _trained_drawings(evaluation: Mapping[str, Any], axis: str) -> dict[str, Drawing]:
+    """Return the charts of trained models, as far as there are figures for them."""
+    found = {}
+    ranks, metric = evaluation["ranks"], evaluation["metric"]
+    if ranks["cells"]:
+        found["agreement"] = draw_twice(
+            "agreement",
+            "How well measures rank, by model",
+            "Spearman's rank correlation; the table below it holds the same figures.",
+            lambda width: charts_trained.agreement_chart(
+                ranks["measures"], ranks["models"], ranks["cells"], width
+            ),
+        )
+    if evaluation["panels"]:
+        found["trained"] = draw_twice(
+            "trained",
+            "Trained models against the score",
+            f"One panel per model, one point per configuration: {metric} against {axis}.",
+            lambda width: charts_trained.trained_chart(evaluation["panels"], axis, metric, width),
         )
     return found
 

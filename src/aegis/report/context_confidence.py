@@ -1,0 +1,69 @@
+"""How sure the ranking is, and what noise promises: standard errors, ties, the account of epsilon."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aegis.report.words import clean, measured, plural
+
+if TYPE_CHECKING:
+    from aegis.advisor.advice import Advice, Ranked
+
+NAMED_TIES = 6
+"""Runners-up that the recommendation names."""
+
+
+def score_text(ranked: Ranked) -> str:
+    """Return the score, with its standard error where that was computed."""
+    score = measured(ranked.score)
+    return score if ranked.stderr is None else f"{score} ± {measured(ranked.stderr)}"
+
+
+def against_best(ranked: Ranked, *, first: bool) -> str:
+    """Return whether the score can be told from the best one's; a dash where nobody compared."""
+    if first:
+        return "best"
+    if ranked.tied_with_best is None:
+        return "–"
+    return "cannot be told apart" if ranked.tied_with_best else "behind"
+
+
+def confidence_section(advice: Advice) -> dict[str, Any] | None:
+    """Return how sure the recommendation is; None where no standard error was computed."""
+    best = advice.best
+    if best is None or best.stderr is None:
+        return None
+    others = [r for r in advice.ranking if r is not best]
+    compared = [r for r in others if r.tied_with_best is not None]
+    ties = [clean(r.name, limit=60) for r in compared if r.tied_with_best]
+    return {
+        "score": measured(best.score),
+        "stderr": measured(best.stderr),
+        "compared": plural(len(compared), "runner-up", "runners-up"),
+        "any_compared": bool(compared),
+        "ties": ties[:NAMED_TIES],
+        "more": max(0, len(ties) - NAMED_TIES),
+    }
+
+
+def noise_section(subject: Ranked | None) -> dict[str, Any] | None:
+    """Return what the noise masks of a configuration promise; None without such a promise."""
+    account = None if subject is None else subject.differential_privacy
+    if account is None:
+        return None
+    return {
+        "epsilon": f"{account.epsilon:g}",
+        "delta": f"{account.delta:g}" if account.delta else None,
+        "covers": account.covers_release,
+        "lines": [
+            {
+                "attribute": clean(loss.attribute, limit=120),
+                "mechanism": clean(loss.mechanism, limit=80) or "–",
+                "epsilon": f"{loss.epsilon:g}",
+                "delta": f"{loss.delta:g}",
+                "sensitivity": "–" if loss.sensitivity is None else f"{loss.sensitivity:g}",
+            }
+            for loss in account.losses
+        ],
+        "exact": [clean(name, limit=120) for name in account.exact],
+    }
