@@ -4,6 +4,9 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 DEMO := demo
 ADULT := --policy examples/adult/policy.yaml
+comma := ,
+# Engines whose tests run here; Spark is a large download and of no use without Java.
+ENGINES := postgres,polars$(if $(shell command -v java 2>/dev/null),$(comma)spark)
 
 .PHONY: help venv demo test lint format types imports check docs bench clean
 
@@ -16,7 +19,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Aegis needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[ml,dp]" --group dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[ml,dp,$(ENGINES)]" --group dev
 	@touch $(STAMP)
 
 demo: venv ## Advise on and release UCI Adult; results in demo/.
