@@ -85,12 +85,13 @@ def pillai_trace(
         return PillaiFit(0.0, 0.0, 0)
     count = levels[kept]
     scale = 1 / np.sqrt(count * (1 - count / n))
-    correlation: Floats = total[np.ix_(kept, kept)] - np.outer(count / n, count)
-    correlation *= np.outer(scale, scale)
+    correlation: Floats = total[kept][:, kept] - (count / n)[:, None] * count
+    correlation *= scale[:, None] * scale
     # The last class follows from the others, its covariance being minus their sum.
     seen = np.flatnonzero(class_counts)
     free, last = seen[:-1], seen[-1:]
-    label = (joint[np.ix_(kept, free)] - np.outer(count, class_counts[free] / n)) * scale[:, None]
+    label = joint[kept][:, free] - count[:, None] * (class_counts[free] / n)
+    label *= scale[:, None]
     rank, solved = _whiten(correlation, label)
     trace = float(((solved**2).sum(axis=0) / class_counts[free]).sum())
     trace += float((solved.sum(axis=1) ** 2).sum() / class_counts[last].sum())

@@ -29,7 +29,9 @@ _DIVE_EVERY = 64
 _SPLITS = 8
 """Splits of one domain that are considered."""
 _STRONG = 8
-"""Splits of a box whose finer half is narrowed before one is chosen."""
+"""Splits of a box whose finer half is narrowed before one is chosen, at most."""
+_PATIENCE = 16
+"""Nodes after which one more such split is tried."""
 _EXCHANGED = 64
 """Moves up, and moves down, of which pairs are tried."""
 _TOLERANCE = 1e-12
@@ -211,7 +213,9 @@ class BranchAndBound:
         """
         slack = max(self.objective.bound(box) - self._threshold(), _TOLERANCE)
         best: tuple[float, int, int, Box | None] | None = None
-        for loss, index, fine in self._losses(box)[:_STRONG]:
+        # The longer the search takes, the more care a split is worth.
+        tried = min(1 + self.found.nodes // _PATIENCE, _STRONG)
+        for loss, index, fine in self._losses(box)[:tried]:
             coarser = max(min(loss, slack), _TOLERANCE)
             if best is not None and coarser * slack <= best[0]:
                 break

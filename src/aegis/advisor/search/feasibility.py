@@ -17,21 +17,27 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import islice
+from operator import ne
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.plan import PrivacyPlan
-from aegis.advisor.search.problem import Box, Problem, Variable, members
+from aegis.advisor.search.problem import Box, Problem, members
 from aegis.privacy import ClassTable, Need, PrivacyRule
 from aegis.summary import FrequencyTable
 
 Ids = npt.NDArray[np.int64]
 _DENSE = 1 << 21
 """Class ids are counted in a plain array up to this many places."""
+_SPREAD = 16
+"""Places per cell up to which classes are counted although most places are empty."""
 _CACHED = 64 << 20
 """Bytes of class ids that are remembered."""
+_LATELY = 12
+"""Boxes counted last among which one around another is looked for."""
 
 
 class Feasibility(Protocol):
@@ -78,20 +84,22 @@ class InMemory:
         if self.rule is None:
             return box
         ids, space = self._corner(box)
-        if not self._passes(box, ids, space):
+        rule = self._rule(box)
+        if not self._passes(box, rule, ids, space):
             return None
         narrowed = list(box)
         for index, variable in enumerate(self.problem.variables):
             domain = box[index]
             if variable.quasi and domain & (domain - 1):
-                narrowed[index] = self._filter(box, index, variable, ids, space)
+                narrowed[index] = self._filter(box, rule, index, ids, space)
                 if not narrowed[index]:
                     return None
         return tuple(narrowed)
 
-    def _filter(self, box: Box, index: int, variable: Variable, ids: Ids, space: int) -> int:
+    def _filter(self, box: Box, rule: PrivacyRule | None, index: int, ids: Ids, space: int) -> int:
         """Return the part of a domain that passes with all others at their coarsest."""
         domain = box[index]
+        variable = self.problem.variables[index]
         passing = 0
         order = sorted(members(domain), key=lambda c: -variable.candidates[c].size)
         for candidate in order:
@@ -99,7 +107,7 @@ class InMemory:
                 passing |= 1 << candidate  # something finer passes, so this does
                 continue
             codes, size = self._coded(index, 1 << candidate)
-            if self._passes(box, *_refine(ids, space, codes, size)):
+            if self._passes(box, rule, *_refine(ids, space, codes, size)):
                 passing |= 1 << candidate
         return passing
 
@@ -118,13 +126,31 @@ class InMemory:
         if box in self._tables:
             self._tables.move_to_end(box)
             return self._tables[box]
-        ids, space = np.zeros(self._cells.count, dtype=np.int64), 1
+        outer = self._around(box)
+        if outer is None:
+            ids, space = np.zeros(self._cells.count, dtype=np.int64), 1
+        else:
+            ids, space = self._tables[outer]
         for index, variable in enumerate(self.problem.variables):
-            if variable.quasi:
+            if variable.quasi and (outer is None or outer[index] != box[index]):
                 codes, size = self._coded(index, box[index])
                 ids, space = _dense(*_refine(ids, space, codes, size))
         self._remember(box, ids, space)
         return ids, space
+
+    def _around(self, box: Box) -> Box | None:
+        """Return the closest box around this one whose classes were counted lately.
+
+        The corner of the larger box is coarser, so that refining its classes by what differs is
+        enough.
+        """
+        best: tuple[int, Box] | None = None
+        for outer in islice(reversed(self._tables), _LATELY):
+            if all(inner & ~domain == 0 for inner, domain in zip(box, outer, strict=True)):
+                changed = sum(map(ne, box, outer))
+                if best is None or changed < best[0]:
+                    best = (changed, outer)
+        return None if best is None else best[1]
 
     def _remember(self, box: Box, ids: Ids, space: int) -> None:
         self._tables[box] = (ids, space)
@@ -132,9 +158,9 @@ class InMemory:
         while self._bytes > _CACHED and len(self._tables) > 1:
             self._bytes -= self._tables.popitem(last=False)[1][0].nbytes
 
-    def _passes(self, box: Box, ids: Ids, space: int) -> bool:
+    def _passes(self, box: Box, rule: PrivacyRule | None, ids: Ids, space: int) -> bool:
+        """Return whether classes meet the part of a rule that judges a whole box."""
         self.checked += 1
-        rule = self._rule(box)
         if rule is None:
             return True
         if rule.sizes_only:
@@ -165,7 +191,7 @@ class InMemory:
         """Return whether a single configuration meets the whole rule."""
         if box not in self._admits:
             if self.plan.rule.sizes_only and self.plan.rule.criteria:
-                self._admits[box] = self._passes(box, *self._corner(box))
+                self._admits[box] = self._passes(box, self._rule(box), *self._corner(box))
             else:
                 self.checked += 1
                 self._admits[box] = self.plan.check(self.problem.choice(box)).admissible
@@ -259,9 +285,13 @@ class _Cells:
 
     def rows_below(self, ids: Ids, space: int, k: int) -> int:
         """Return the rows in classes of fewer than `k` rows."""
-        ids, space = _dense(ids, space)
+        if space > _SPREAD * len(ids):
+            ids, space = _dense(ids, space)
         sizes = np.bincount(ids, weights=self._weights, minlength=1)
-        return int(sizes.sum(where=sizes < k))
+        if space <= 2 * len(ids):
+            return int(sizes.sum(where=sizes < k))
+        # Spread thinly, classes are fewer by cell than by place.
+        return int(self._weights.sum(where=sizes.take(ids) < k))
 
     def classes(self, ids: Ids, sensitive: Mapping[str, npt.NDArray[np.integer]]) -> ClassTable:
         """Return the classes with the counts of sensitive values, each at a given grouping."""

@@ -38,14 +38,20 @@ class Pillai:
         self.name = "pillai" if adjusted else "pillai-plain"
         self._problem = problem
         self._adjusted = adjusted
-        self._count = len(problem.summary.attributes)
         self._rows = float(problem.summary.pairs.rows)
+        self._noisy = [j for j, variable in enumerate(problem.variables) if variable.channels]
+        self._bounds: dict[Box, float] = {}
         reduced = _Reduced.of(problem)
         self._finest = _Corner(problem, reduced, finest=True)
         self._coarsest = _Corner(problem, reduced, finest=False)
 
     def bound(self, box: Box) -> float:
         """Return the bound of a box; see the class."""
+        if box not in self._bounds:
+            self._bounds[box] = self._bound(box)
+        return self._bounds[box]
+
+    def _bound(self, box: Box) -> float:
         fine, _ = self._finest.fit(box)
         if not self._adjusted:
             return fine.trace
@@ -57,8 +63,8 @@ class Pillai:
             return fine.trace
         bound = fine.trace - max(0.0, classes - 1 - fine.trace) * coarse.rank / freedom
         # A configuration without a degree of freedom left counts as 0 (see PillaiFit).
-        variables = self._problem.variables[: self._count]
-        noise = sum(v.most_levels(d) for v, d in zip(variables, box, strict=False) if d & (d - 1))
+        undecided = (j for j in self._noisy if box[j] & (box[j] - 1))
+        noise = sum(self._problem.variables[j].most_levels(box[j]) for j in undecided)
         return bound if self._rows - fine.rank - noise - 1 > 0 else max(bound, 0.0)
 
 
