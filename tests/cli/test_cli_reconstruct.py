@@ -28,7 +28,7 @@ def test_heat_map_is_as_wide_as_told_and_escaped():
     assert set("".join(line[31:] for line in lines[:4])) <= set(SHADES)
     tree = ElementTree.fromstring(picture.svg())
     cells = [e for e in tree if e.tag.endswith("rect")]
-    assert len(cells) == 1 + 4 * 100
+    assert len(cells) == 1 + 4 * 101  # each band has a frame
     assert "<b>" not in picture.svg()
     assert picture.svg() in picture.html()
     assert "http" not in picture.html().replace("http://www.w3.org/2000/svg", "")

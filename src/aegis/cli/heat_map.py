@@ -15,7 +15,8 @@ WIDE = 64
 """Columns of the map in the terminal."""
 BROAD = 256
 """Columns of the map in a picture."""
-_CELL, _LEFT, _TOP, _GAP = 18, 170, 46, 6
+_CELL, _LEFT, _RIGHT, _TOP, _GAP, _BETWEEN = 20, 210, 170, 46, 2, 14
+_READ = "White: no rows. Each class has a scale of its own, the same for estimate and truth."
 _BLUE = (11, 74, 117)
 """The darkest cell; the others mix it with white."""
 
@@ -47,39 +48,55 @@ class HeatMap:
         """Return the map in shades of characters, neighbouring values together where many."""
         names = [f"{name[:20]:>20}" for name in self.classes]
         lines = []
-        for (of_class, what, shares), first in zip(self._bands(WIDE), _alternating(), strict=False):
+        for (of_class, what, shares, _most), first in zip(
+            self._bands(WIDE), _alternating(), strict=False
+        ):
             shades = "".join(SHADES[round(float(s) * (len(SHADES) - 1))] for s in shares)
             lines.append(f"{names[of_class] if first else ' ' * 20}  {what:<8} {shades}")
         return "\n".join([*lines, f"{'':>31}{self._ends()}"])
 
     def svg(self) -> str:
-        """Return the map as a picture."""
+        """Return the map as a picture: two bands for each class, with its scale beside them."""
         bands = list(self._bands(BROAD))
         columns = len(bands[0][2]) if bands else 0
         width = max(2, min(_CELL, 720 // max(columns, 1)))
-        size = _LEFT + columns * width + 20, _TOP + len(bands) * (_CELL + _GAP) + 40
+        right = _LEFT + columns * width
+        foot = _top(len(bands))
+        size = right + _RIGHT, foot + 62
         body = [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size[0]} {size[1]}" '
             f'width="{size[0]}" height="{size[1]}" role="img" font-family="sans-serif" '
-            'font-size="12">',
+            'font-size="12" fill="#16212c">',
             f"<title>{escape(self.title)}</title>",
             f'<rect width="{size[0]}" height="{size[1]}" fill="#ffffff"/>',
-            f'<text x="12" y="24" font-size="15">{escape(self.title)}</text>',
+            f'<text x="12" y="24" font-size="15" font-weight="bold">{escape(self.title)}</text>',
         ]
-        for number, (of_class, what, shares) in enumerate(bands):
-            top = _TOP + number * (_CELL + _GAP)
-            name = f"{self.classes[of_class][:16]}: {what}"
+        for number, (of_class, what, shares, most) in enumerate(bands):
+            top = _top(number)
+            if number % 2 == 0:
+                body.append(
+                    _label(12, top + _CELL + 5, self.classes[of_class][:18], "start", bold=True)
+                )
+                scale = f"darkest: {most:,.0f} rows"
+                body.append(_label(right + 12, top + _CELL + 5, scale, "start"))
+            body.append(_label(_LEFT - 8, top + 15, what, "end"))
             body.append(
-                f'<text x="{_LEFT - 8}" y="{top + 13}" text-anchor="end">{escape(name)}</text>'
+                f'<rect x="{_LEFT}" y="{top}" width="{columns * width}" height="{_CELL}" '
+                'fill="none" stroke="#d5dde4"/>'
             )
             body += [
                 f'<rect x="{_LEFT + i * width}" y="{top}" width="{width}" height="{_CELL}" '
                 f'fill="{_colour(float(share))}"/>'
                 for i, share in enumerate(shares)
             ]
-        foot = _TOP + len(bands) * (_CELL + _GAP) + 16
-        body += [f'<text x="{_LEFT}" y="{foot}">{escape(self._ends())}</text>', "</svg>"]
-        return "\n".join(body) + "\n"
+        body += [
+            _label(_LEFT, foot + 14, self.values[0][:16], "start"),
+            _label(right, foot + 14, self.values[-1][:16], "end") if columns > 1 else "",
+            _label((_LEFT + right) / 2, foot + 34, self.across, "middle"),
+            _label(12, foot + 54, _READ, "start"),
+            "</svg>",
+        ]
+        return "\n".join(line for line in body if line) + "\n"
 
     def html(self) -> str:
         """Return a page with the picture, readable without a network."""
@@ -91,20 +108,30 @@ class HeatMap:
             f"</head>\n<body>\n{self.svg()}</body>\n</html>\n"
         )
 
-    def _bands(self, columns: int) -> Iterator[tuple[int, str, Floats]]:
-        """Yield class, name and shades from 0 to 1; one class has one scale for both bands."""
+    def _bands(self, columns: int) -> Iterator[tuple[int, str, Floats, float]]:
+        """Yield class, name, shades from 0 to 1 and rows of the darkest; a class has one scale."""
         estimate, truth = _together(self.estimate, columns), _together(self.truth, columns)
         for of_class in range(len(self.classes)):
             most = max(
                 estimate[:, of_class].max(initial=0), truth[:, of_class].max(initial=0), 1e-12
             )
-            yield of_class, "estimate", estimate[:, of_class] / most
-            yield of_class, "truth", truth[:, of_class] / most
+            yield of_class, "estimate", estimate[:, of_class] / most, most
+            yield of_class, "truth", truth[:, of_class] / most, most
 
     def _ends(self) -> str:
         """Say what the first and the last column show."""
         first, last = self.values[0][:16], self.values[-1][:16]
         return f"{self.across}: {first} ... {last}"
+
+
+def _top(band: int) -> int:
+    """Return where a band starts; the two bands of a class stand close together."""
+    return _TOP + band * (_CELL + _GAP) + band // 2 * _BETWEEN
+
+
+def _label(x: float, y: float, text: str, anchor: str, *, bold: bool = False) -> str:
+    weight = ' font-weight="bold"' if bold else ""
+    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}"{weight}>{escape(text)}</text>'
 
 
 def _together(table: Floats, columns: int) -> Floats:

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aegis.cli.files import HTML, check_outputs, open_subject, written, written_dict
-from aegis.cli.options import Force, Format, FormatOption, Quiet, Seed, TableOrBundle
+from aegis.cli.options import (
+    Force,
+    Format,
+    FormatOption,
+    MemoryLimit,
+    Quiet,
+    Seed,
+    TableName,
+    TableOrBundle,
+)
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.errors import PolicyError
@@ -22,6 +31,7 @@ if TYPE_CHECKING:
     from aegis.advisor.estimate import AttributeEstimate
     from aegis.cli.heat_map import HeatMap
     from aegis.reconstruction import Reconstruction
+    from aegis.sources import Source
     from aegis.summary import AttributeSummary, Summary
 
 SCHEMA = 1
@@ -94,6 +104,8 @@ def command(
             show_default=False,
         ),
     ] = None,
+    table_name: TableName = None,
+    memory_limit: MemoryLimit = None,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     seed: Seed = 0,
     force: Force = False,
@@ -119,7 +131,8 @@ def command(
             hint="For example: mi, chi2, g3.",
         )
     with reporting(quiet=quiet) as progress:
-        summary = _summary(table, policy, seed, progress)
+        subject = open_subject(table, name=table_name, memory_limit=memory_limit)
+        summary = _summary(subject, policy, seed, progress)
         found = reconstruct_attribute(
             *(summary, attribute),
             know=setting,
@@ -141,11 +154,12 @@ def command(
     _print(page, summary, own, found, str(setting), _Compared(measure, bounds, true), plot)
 
 
-def _summary(table: str, policy: Path | None, seed: int, progress: Progress) -> Summary:
+def _summary(
+    subject: str | Source | Summary, policy: Path | None, seed: int, progress: Progress
+) -> Summary:
     from aegis.policy import load_policy
     from aegis.summary import Summary, summarize
 
-    subject = open_subject(table)
     if isinstance(subject, Summary):
         return subject
     if policy is None:
