@@ -17,14 +17,16 @@ against what the embedded engine, DuckDB, gives on awkward values: nulls, NaN an
 negative numbers, the ends of 64 bits, decimals, Unicode, long texts, quotes, dates before 1970,
 times with a zone. *yes*: the same on every value. *no*: a known gap, with its reason below.
 
-| | DuckDB | PostgreSQL | other engines of Ibis |
-|---|---|---|---|
-| open | files, folders, globs, frames; `duckdb://FILE` with `--table` | `postgres://...` with `--table` | an Ibis table, in Python |
-| summarise, advise, audit | yes | yes; pairs are counted by the server | as the server's SQL allows |
-| standard errors of scores | yes | no | no |
-| `apply` to a file | yes | yes | yes |
-| `apply --into` a table or view | `duckdb://` | yes, in one transaction | with `aegis sql` |
-| `aegis sql` | yes | yes | Snowflake, BigQuery, Trino, Databricks, ClickHouse, Spark |
+| | DuckDB | PostgreSQL | Spark | other engines of Ibis |
+|---|---|---|---|---|
+| open | files, folders, globs, frames; `duckdb://FILE` with `--table` | `postgres://...` with `--table` | `--engine spark`: Parquet, tables of its catalog; in Python also DataFrames | an Ibis table, in Python |
+| summarise, advise, audit | yes | yes; pairs are counted by the server | yes; pairs are counted by the executors | as the engine's SQL allows |
+| standard errors of scores | yes | yes | yes | no: their hash functions are not known |
+| `apply` to a file | yes | yes | a folder, written by the executors | yes |
+| `apply --into` a table or view | `duckdb://` | yes, in one transaction | with `aegis sql` | with `aegis sql` |
+| masks with noise | yes | yes, drawn in this process | no: all rows would come to the driver | yes, drawn in this process |
+| record-level methods | yes | yes, rows are read | no: all rows would come to the driver | yes, rows are read |
+| `aegis sql` | yes | yes | yes | Snowflake, BigQuery, Trino, Databricks, ClickHouse |
 
 """
 

@@ -272,7 +272,7 @@ def test_unseen_values(tmp_path: Path) -> None:
 def test_a_table_that_is_not_what_was_planned_is_not_released(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import aegis.release.applying as module
+    import aegis.release.write as module
 
     honest = module.write_table
     output = tmp_path / "out.parquet"
@@ -300,7 +300,8 @@ def test_a_table_that_is_not_what_was_planned_is_not_released(
 
 KILLED = """
 import sys, time
-import aegis.release.applying as module
+import aegis.release.write as module
+from aegis.release import apply
 sys.path.insert(0, {tests!r})
 from test_release_apply import CHOSEN, policy_of, table_of
 honest = module.write_table
@@ -311,7 +312,7 @@ def slow(source, table, path):
     print("half", flush=True)
     time.sleep(60)
 module.write_table = slow
-module.apply(table_of(), policy_of(), CHOSEN, output={output!r}, force=True)
+apply(table_of(), policy_of(), CHOSEN, output={output!r}, force=True)
 """
 
 
