@@ -63,8 +63,13 @@ def test_order(summary: Summary, measure: str) -> None:
 
 def test_all_combinations_are_proof(summary: Summary) -> None:
     policy = policy_of({"k": 4, "suppression": 0.1})
-    ranked = advise(summary, policy, generate_count=10_000)
+    ranked = advise(summary, policy, measure="pillai", generate_count=10_000)
     searched = search(summary, policy, top=1)
+    assert (ranked.measure, searched.measure) == ("pillai", "pillai")
+    held_out = advise(summary, policy, generate_count=10_000)
+    found = search(summary, policy, objective="pillai-held-out", top=1)
+    assert held_out.measure == "pillai-held-out"
+    assert held_out.best.masks == found.best.masks
     assert len(ranked.ranking) == combinations(summary) == 50
     assert ranked.optimal
     assert ranked.best.score == pytest.approx(searched.best.score, rel=1e-12)

@@ -13,6 +13,7 @@ from aegis.errors import InternalError, PolicyError
 from aegis.measures import (
     DEFAULT_MEASURE,
     MEASURES,
+    SEARCHED_MEASURE,
     Contingency,
     Cooccurrence,
     Direction,
@@ -37,7 +38,7 @@ def test_names_scopes_directions_and_monotony():
         assert {measure.name for measure in MEASURES if measure.scope is scope} == names
     assert {measure.name for measure in MEASURES if measure.monotone} == MONOTONE
     assert {measure.name for measure in MEASURES if measure.direction is Direction.LOWER} == LOWER
-    assert get(DEFAULT_MEASURE).name == "pillai"
+    assert (DEFAULT_MEASURE, SEARCHED_MEASURE) == ("pillai-held-out", "pillai")
 
 
 @pytest.mark.parametrize("measure", list(MEASURES), ids=lambda measure: measure.name)

@@ -16,7 +16,7 @@ from aegis.advisor.rank import rank_choice
 from aegis.advisor.scoring import Scorer
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
-from aegis.measures import MEASURES
+from aegis.measures import DEFAULT_MEASURE, MEASURES
 from aegis.policy import Configuration, Policy, Role, as_policy, policy_mapping
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source, open_table
@@ -54,7 +54,7 @@ def advise(
     generate_count
         Rank this many generated configurations instead.
     measure
-        Name of a registered measure; by default the policy's.
+        Name of a registered measure; by default the policy's, else `pillai-held-out`.
     methods
         Record-level methods whose releases are ranked beside the configurations: names of
         registered anonymizers, or recipes; by default those of the policy. They need the table.
@@ -77,7 +77,7 @@ def advise(
     """
     policy = as_policy(policy)
     started = time.perf_counter()
-    chosen = MEASURES.get(measure or policy.measure)
+    chosen = MEASURES.get(measure or policy.measure or DEFAULT_MEASURE)
     prepared = prepare(table, policy, seed=seed, progress=progress)
     summary, plan = prepared.summary, prepared.plan
     ready = time.perf_counter()

@@ -5,8 +5,10 @@ from __future__ import annotations
 from aegis.measures import association, cmim, dependency, held_out, information, pillai
 from aegis.measures.record import MEASURES, Direction, Measure, Scope
 
-DEFAULT_MEASURE = "pillai"
-"""The measure of a policy that names none."""
+DEFAULT_MEASURE = "pillai-held-out"
+"""What ranks configurations where nobody names a measure."""
+SEARCHED_MEASURE = "pillai"
+"""What a search maximises where nobody names a measure: its bound is sharp."""
 
 _KIVINEN = (
     "Kivinen, Mannila, Approximate inference of functional dependencies from relations,"
@@ -19,7 +21,7 @@ _CONFIGURATION = (
         title="Pillai's trace, adjusted",
         description=(
             "How much of the label all masked attributes explain together, redundancy counted"
-            " once and chance taken off. The default."
+            " once and chance taken off. What a search maximises by default."
         ),
         formula="V - (1 - V/(C-1)) d (C-1)/(N-d-1), V as pillai-plain, d the rank of S_zz",
         reference=(
@@ -60,7 +62,7 @@ _CONFIGURATION = (
         description=(
             "How much of the label penalised regressions explain on rows that they were not fitted"
             " to, the mean over learners from weak to strong penalties. Charges rare values for"
-            " the overfitting that they invite."
+            " the overfitting that they invite. What ranks configurations by default."
         ),
         formula=(
             "mean over k of max(0, T_1, .., T_k), T_k = sum_c (TSS_c - RSS_c(p_k)"

@@ -138,7 +138,7 @@ def policy_mapping(policy: Policy) -> dict[str, Any]:
     data: dict[str, Any] = {
         "version": VERSION,
         "label": {"column": label.column, "bins": label.bins} if label.bins else label.column,
-        "measure": policy.measure,
+        **({} if policy.measure is None else {"measure": policy.measure}),
         "privacy": policy.privacy.to_mapping(),
         "unseen": str(policy.unseen),
         "attributes": {},
@@ -216,7 +216,8 @@ class _Loader:
     def load(self) -> Policy:
         shape = self._shape()
         with _at(self.located, "measure"):
-            MEASURES.get(shape.measure)
+            if shape.measure is not None:
+                MEASURES.get(shape.measure)
         with _at(self.located, "privacy"):
             privacy = PrivacyRule.parse(shape.privacy) if shape.privacy else PrivacyRule()
         attributes = {

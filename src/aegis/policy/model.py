@@ -151,7 +151,8 @@ class Policy:
     privacy
         The rule that a release must meet.
     measure
-        Name of the measure that ranks configurations.
+        Name of the measure that ranks configurations and that a search maximises; None for the
+        default of each.
     configurations
         Explicit configurations, by name.
     unseen
@@ -163,7 +164,7 @@ class Policy:
     label: Label
     attributes: Mapping[str, Attribute]
     privacy: PrivacyRule
-    measure: str = "pillai"
+    measure: str | None = None
     configurations: Mapping[str, Configuration] = field(default_factory=dict)
     unseen: Unseen = Unseen.ERROR
     anonymizers: tuple[MethodChoice, ...] = ()

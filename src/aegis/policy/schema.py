@@ -58,8 +58,8 @@ class PolicyShape(Shape):
     """Version of the format."""
     label: Annotated[LabelShape, BeforeValidator(_label)]
     """The class label."""
-    measure: str = "pillai"
-    """The measure that ranks configurations."""
+    measure: str | None = None
+    """The measure that ranks configurations and that a search maximises. Without it `pillai-held-out` ranks and `pillai` is searched."""
     privacy: dict[str, Any] = Field(default_factory=dict)
     """The privacy rule."""
     unseen: Literal["error", "suppress"] = "error"

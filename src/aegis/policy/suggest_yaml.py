@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from aegis.masks import Kind
+from aegis.measures import DEFAULT_MEASURE, SEARCHED_MEASURE
 from aegis.policy.load import VERSION
 from aegis.policy.model import Policy, Role
 
@@ -111,7 +112,7 @@ def render(
         *_label(policy, label),
         "",
         "# How configurations are scored; `aegis measures` lists all.",
-        f"measure: {policy.measure}",
+        f"# measure: {DEFAULT_MEASURE}   # the default; --search maximises {SEARCHED_MEASURE}",
         "",
         *_privacy(policy, columns),
         "",

@@ -15,7 +15,7 @@ import aegis
 from aegis.advisor import Scorer, as_it_is, kept, tells_classes_apart
 from aegis.errors import InternalError
 from aegis.files import write_text
-from aegis.measures import MEASURES
+from aegis.measures import DEFAULT_MEASURE, MEASURES
 from aegis.policy import Policy, policy_digest, policy_mapping
 from aegis.release.auditing import Audit
 from aegis.sources import Source, open_table
@@ -57,7 +57,7 @@ class Utility:
         """
         if not tells_classes_apart(output, policy):
             return None
-        measure = MEASURES.get(policy.measure)
+        measure = MEASURES.get(policy.measure or DEFAULT_MEASURE)
         before = Scorer(summarize(source, as_it_is(policy, measure.name), seed=seed))
         after = Scorer(summarize(output, as_it_is(policy, measure.name), seed=seed))
         unmasked = before.value(before.unmasked, measure)

@@ -31,7 +31,7 @@ from aegis.advisor.search.objectives import (
 from aegis.advisor.search.problem import Box, Problem, make_problem
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
-from aegis.measures import MEASURES, Measure
+from aegis.measures import MEASURES, SEARCHED_MEASURE, Measure
 from aegis.policy import Policy, as_policy, policy_mapping
 from aegis.privacy import PrivacyRule
 from aegis.progress import SILENT, Progress, Step
@@ -69,7 +69,7 @@ def search(
         Roles, candidate masks, the privacy rule and the measure.
     objective
         A registered measure, or an information loss: `nu-entropy`, `loss`, `precision`,
-        `discernibility`. By default the policy's measure.
+        `discernibility`. By default the policy's measure, else `pillai`.
     top
         How many of the best configurations to return, at least 1.
     time_limit
@@ -105,7 +105,8 @@ def search(
     started = time.perf_counter()
     prepared = prepare(table, policy, seed=seed, progress=progress)
     summary, plan = prepared.summary, prepared.plan
-    searcher = Searcher(summary, plan, objective or policy.measure, policy.measure, progress)
+    measured = policy.measure or SEARCHED_MEASURE
+    searcher = Searcher(summary, plan, objective or measured, measured, progress)
     clock = Clock(time_limit)
     found, figures = searcher.run(plan.rule, top=top, time_limit=clock.left())
     if not found.best:
