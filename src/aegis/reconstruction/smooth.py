@@ -22,6 +22,9 @@ WEIGHTS = (0.0, 0.5, 1.0)
 FEWEST_GROUPS = 3
 """Groups below which no prediction can be tested."""
 
+LEAST_EXTENT = 0.1
+"""Share of the atoms that the smaller of two groups must hold."""
+
 PREDICTED_PENALTIES = 2
 """Step through the grid of penalties in predictions, which need no fine choice."""
 
@@ -53,7 +56,7 @@ def smooth(
     predicts is compared with the known one: the curve, its geometric mean with the closed form,
     or the closed form alone is used, whichever predicts best, and among equals the closed form.
     Two groups cannot be put together: there the curve is used where the histogram is known, so
-    that it is one of shares, and the closed form where it is not.
+    that it is one of shares, and both groups have some extent.
 
     Parameters
     ----------
@@ -191,9 +194,7 @@ class _Seen:
     def weight(self) -> float:
         """Return the share of the curve that predicts best how pairs of groups divide."""
         if len(self.grouped) < FEWEST_GROUPS:
-            # The share of a label lies between 0 and 1 and mostly rises or falls, so two groups
-            # tell something of it; the counts of two groups tell nothing of their tails.
-            return 0.0 if self.offset is None or len(self.grouped) < 2 else 1.0
+            return self._untested_weight()
         missed = np.zeros(len(WEIGHTS))
         for shift in (0, 1):
             pairs = (np.arange(len(self.grouped)) + shift) // 2
@@ -209,7 +210,18 @@ class _Seen:
                 predicted = aggregate(self.codes, table, len(self.grouped))
                 missed[number] += np.abs(predicted - self.grouped).sum()
         # Less than this is rounding; among equals the first, which is the flattest, is taken.
-        return WEIGHTS[int((missed > missed.min() * (1 + 1e-9)).argmin())]
+        return WEIGHTS[int((missed <= missed.min() * (1 + 1e-9)).argmax())]
+
+    def _untested_weight(self) -> float:
+        """Return the share of the curve where too few groups are there for a prediction.
+
+        The share of a label lies between 0 and 1 and mostly rises or falls, so two groups tell
+        something of it, unless one is a stub from which the curve would be drawn out over the
+        other; the counts of two groups tell nothing of their tails.
+        """
+        if self.offset is None or len(self.grouped) < 2:
+            return 0.0
+        return float(np.bincount(self.codes).min() >= LEAST_EXTENT * len(self.codes))
 
     def met(self, seed: FloatArray) -> FloatArray:
         """Return the seed fitted to the grouped joint, and roughly to the histogram."""
