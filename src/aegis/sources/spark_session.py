@@ -18,7 +18,7 @@ import ibis
 import pyarrow.parquet
 
 from aegis.errors import DataError, EngineError, PolicyError
-from aegis.sources.failures import first_cause, translate
+from aegis.sources.failures import first_cause, translate, without_secrets
 from aegis.sources.source import Source
 from aegis.sources.spark import NAME, as_table
 
@@ -151,7 +151,7 @@ def _started(master: str | None) -> Any:
             return SparkSession.builder.getOrCreate()
         except Exception as error:
             printed.seek(0)
-            cause = first_cause(error) or _last_line(printed.read())
+            cause = _told(printed.read()) or first_cause(error)
             raise EngineError(
                 f"Cannot start {place}: {cause}",
                 hint="Check the master's URL and that Java 17 or newer is installed; "
@@ -195,9 +195,11 @@ def _check_master(master: str | None) -> None:
     )
 
 
-def _last_line(printed: bytes) -> str:
+def _told(printed: bytes) -> str:
+    """Return the line in which Spark's Java program says why it ended; empty where none does."""
     lines = [line.strip() for line in printed.decode(errors="replace").splitlines()]
-    return next((line for line in reversed(lines) if line), "its program ended at once")
+    told = (line for line in lines if re.search(r"Exception[: ]|Error[: ]", line))
+    return without_secrets(next(told, ""))
 
 
 def _is_path(given: str) -> bool:
@@ -224,7 +226,9 @@ def _look_up(session: Any, name: str) -> Any:
         if _condition(error) not in ("TABLE_OR_VIEW_NOT_FOUND", "PARSE_SYNTAX_ERROR"):
             raise _unreadable(error, name) from error
         names = [table.name for table in session.catalog.listTables()]
-        hint = DataError.unknown_column(name, names).hint
+        hint = "A path needs a / or the extension .parquet."
+        if names:
+            hint = f"{DataError.unknown_column(name, names).hint} {hint}"
         raise DataError(f"No table {name!r} in the catalog of Spark.", hint=hint) from error
 
 
