@@ -15,6 +15,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from aegis.evaluation import METRICS, Evaluation, paper_configurations, paper_policy
+from aegis.measures import DEFAULT_MEASURE
 from aegis.policy import Configuration, Policy, load_policy
 from aegis.sources import open_table
 from aegis.summary import Summary, summarize
@@ -23,7 +24,8 @@ from common import ADULT, data
 ESTIMATORS = ("aegis+1d", "aegis-1d", "sampling")
 PUBLISHED_MEASURES = ("mi", "chi2", "g3")
 TITLES = {
-    "pillai": "Aegis (Pillai's trace)",
+    DEFAULT_MEASURE: "Aegis (held-out trace)",
+    "pillai": "Pillai's trace, adjusted",
     "aegis+1d:mi": "published, histogram, MI",
     "aegis+1d:chi2": "published, histogram, chi-square",
     "aegis+1d:g3": "published, histogram, g3",
@@ -68,7 +70,10 @@ SETS = {
         "Air Quality",
         "accuracy",
         (),
-        ("Proximity_to_Industrial_Areas", "Population_Density", "Temperature", "Humidity"),
+        (
+            *("Temperature", "Humidity", "PM2.5", "PM10", "NO2", "SO2", "CO"),
+            *("Proximity_to_Industrial_Areas", "Population_Density"),
+        ),
     ),
     "IN": PaperSet(
         lambda: pyarrow.parquet.read_table(ADULT),
@@ -82,7 +87,10 @@ SETS = {
         "is_booking",
         "roc_auc",
         ("serial", "user_id"),
-        ("user_location_country", "user_location_region", "srch_adults_cnt", "srch_children_cnt"),
+        (
+            *("user_location_country", "user_location_region", "user_location_city"),
+            *("srch_adults_cnt", "srch_children_cnt", "srch_rm_cnt", "channel", "site_name"),
+        ),
     ),
     "German": PaperSet(_german, "class", "roc_auc", (), ("attribute_09", "attribute_13")),
 }
@@ -186,7 +194,11 @@ def averaged(rows: Sequence[Mapping[str, Any]], *keys: str) -> list[dict[str, An
     return found
 
 
-def reached_chart(means: Sequence[Mapping[str, Any]], *, width: int = 190) -> Any:
+KINDS = {"favourite of the score": "#0b4a75", "best of all": "#c8102e", "mean of all": "#8a8a8a"}
+"""What the charts of `reached_chart` show, and the colour of each."""
+
+
+def reached_chart(means: Sequence[Mapping[str, Any]], *, width: int = 170) -> Any:
     """Return the chart of what each score's favourite reaches, by data set and model."""
     import altair
 
@@ -195,44 +207,37 @@ def reached_chart(means: Sequence[Mapping[str, Any]], *, width: int = 190) -> An
             "data": f"{row['data']}, {str(row['metric']).replace('roc_auc', 'ROC AUC')}",
             "model": str(row["model"]).upper(),
             "score": TITLES[str(row["score"])],
-            "kind": "favourite of the score",
-            "value": row["reached"],
+            "reached": row["reached"],
+            "best": row["best_of_all"],
+            "mean": row["mean_of_all"],
+            **{f"kind_{place}": kind for place, kind in enumerate(KINDS)},
         }
         for row in means
     ]
-    points += [
-        {**point, "kind": kind, "value": row[figure]}
-        for point, row in zip(points, means, strict=True)
-        for kind, figure in (
-            ("best of all configurations", "best_of_all"),
-            ("mean of all configurations", "mean_of_all"),
-        )
-    ]
-    kinds = ["favourite of the score", "best of all configurations", "mean of all configurations"]
+    colours = altair.Scale(domain=list(KINDS), range=list(KINDS.values()))
+    legend = altair.Legend(orient="bottom", labelLimit=260)
+
+    def colour(place: int) -> Any:
+        return altair.Color(f"kind_{place}:N", title=None, scale=colours, legend=legend)
+
+    def across(figure: str) -> Any:
+        return altair.X(f"{figure}:Q", title=None, scale=altair.Scale(zero=False))
+
     charts = []
     for name in dict.fromkeys(point["data"] for point in points):
         own = [point for point in points if point["data"] == name]
+        base = altair.Chart()
+        score = altair.Y("score:N", title=None, sort=list(TITLES.values()))
+        layers = altair.layer(
+            base.mark_rule().encode(x=across("mean"), color=colour(2)),
+            base.mark_rule().encode(x=across("best"), color=colour(1)),
+            base.mark_point(filled=True, size=45, opacity=1).encode(
+                x=across("reached"), y=score, color=colour(0)
+            ),
+            data=altair.Data(values=own),
+        )
         charts.append(
-            altair.Chart(altair.Data(values=own))
-            .mark_point(filled=True, size=45, opacity=0.9)
-            .encode(
-                x=altair.X("value:Q", title=None, scale=altair.Scale(zero=False, nice=True)),
-                y=altair.Y("score:N", title=None, sort=list(TITLES.values())),
-                color=altair.Color(
-                    "kind:N",
-                    title=None,
-                    sort=kinds,
-                    scale=altair.Scale(domain=kinds, range=["#0b4a75", "#c8102e", "#9a9a9a"]),
-                    legend=altair.Legend(orient="bottom", labelLimit=260),
-                ),
-                shape=altair.Shape(
-                    "kind:N",
-                    sort=kinds,
-                    scale=altair.Scale(domain=kinds, range=["circle", "stroke", "stroke"]),
-                    legend=None,
-                ),
-            )
-            .properties(width=width, height=170)
+            layers.properties(width=width, height=170)
             .facet(column=altair.Column("model:N", title=name, sort=None))
             .resolve_scale(x="independent")
         )
