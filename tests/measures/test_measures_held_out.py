@@ -46,6 +46,13 @@ def test_it_is_leave_one_out_where_all_rows_weigh_the_same(values, repeats, seed
     assert traces(codes, label) == pytest.approx(expected, abs=1e-9)
 
 
+@given(rows=data(), penalties=st.lists(st.floats(0.5, 1e4), max_size=3))
+def test_any_penalties_can_be_asked_for(rows, penalties):
+    counts = cooccurrence(*rows)
+    found = held_out_traces(counts.total, counts.joint, counts.class_totals, counts.n, penalties)
+    assert found == pytest.approx(held_out(*rows, penalties), abs=1e-9)
+
+
 def test_a_full_factorial_is_leave_one_out_too():
     codes = np.array([[a, b, c] for a in range(2) for b in range(3) for c in range(2)] * 3)
     label = (codes[:, 0] + codes[:, 1] + np.arange(len(codes)) % 5) % 3

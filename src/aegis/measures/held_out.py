@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +20,14 @@ PENALTIES = (3.0, 10.0, 30.0, 100.0, 300.0)
 """Rows that a masked value needs before half of what they say of it is believed."""
 
 
-def held_out_traces(total: Numbers, joint: Numbers, class_counts: Numbers, n: float) -> Floats:
-    """Return an estimate of the held-out trace under each of `PENALTIES`, shape (5,).
+def held_out_traces(
+    total: Numbers,
+    joint: Numbers,
+    class_counts: Numbers,
+    n: float,
+    penalties: Sequence[float] = PENALTIES,
+) -> Floats:
+    """Return an estimate of the held-out trace under each penalty, shape (len(penalties),).
 
     With Z the one-hot indicators of the masked values and U the one-hot label, both centred, the
     ridge regression of U on Z with penalty p leaves the residual sum of squares RSS_c(p) of class
@@ -48,6 +55,8 @@ def held_out_traces(total: Numbers, joint: Numbers, class_counts: Numbers, n: fl
         Rows per class, shape (C,).
     n
         Rows behind the counts.
+    penalties
+        Ridge penalties, each above 0, in rows.
 
     Raises
     ------
@@ -58,14 +67,14 @@ def held_out_traces(total: Numbers, joint: Numbers, class_counts: Numbers, n: fl
     kept = np.flatnonzero((count > 0) & (count < n))
     seen = np.flatnonzero(class_counts)
     if not kept.size or seen.size < 2:
-        return np.zeros(len(PENALTIES))
+        return np.zeros(len(penalties))
     count, rows = count[kept], class_counts[seen].astype(np.float64)
     covariance: Floats = total[np.ix_(kept, kept)] - np.outer(count / n, count)
     label: Floats = joint[np.ix_(kept, seen)] - np.outer(count, rows / n)
     diagonal, beside, turned = _tridiagonal(covariance, label)
     spread = np.maximum(_eigenvalues(diagonal, beside), 0.0)
-    found = np.zeros(len(PENALTIES))
-    for place, penalty in enumerate(PENALTIES):
+    found = np.zeros(len(penalties))
+    for place, penalty in enumerate(penalties):
         freedom = n - 1 - float((spread / (spread + penalty)).sum())
         if freedom <= 0:
             continue  # as many coefficients as rows: nothing is known of other rows
