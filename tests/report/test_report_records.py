@@ -49,6 +49,16 @@ def test_releases_stand_in_a_section_of_their_own():
     assert "configurations:" not in page[page.index('id="documents"') : page.index("Policy</h3>")]
 
 
+def test_releases_are_counted_beside_configurations():
+    page = render(advice([release("mdav"), ranked("c1"), ranked("c2")]), before=None, after=None)
+    ranked_words = "2 configurations and 1 record-level release"
+    assert page.count(f"All {ranked_words}") == 2
+    assert f"among {ranked_words} that were ranked. The candidate masks have" in page
+    failing = [release("mdav", admissible=False), ranked("c1", admissible=False)]
+    page = render(advice(failing), before=None, after=None)
+    assert "None of the 1 configuration and 1 record-level release meets" in page
+
+
 def test_names_of_releases_are_escaped():
     page = render(advice([release(HOSTILE)]), before=None, after=None)
     assert "<script" not in page

@@ -93,10 +93,11 @@ class Ranked:
     def shown(self) -> dict[str, str]:
         """Attribute to mask as text for people: as declared, without what was fitted.
 
-        A record-level release shows its method for every attribute.
+        A record-level release shows its method for every quasi-identifier.
         """
         if self.method is not None:
-            return dict.fromkeys(self.attributes, self.method.shown)
+            carried, own = self.method.carried, self.method.shown
+            return {name: carried.get(name, own) for name in self.attributes}
         return {n: self.declared.get(n, str(m)) for n, m in self.configuration.masks.items()}
 
     def to_dict(self) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -56,6 +56,8 @@ class RecordLevel:
         What a reader should know.
     report
         Privacy of the released rows; None where nothing is released.
+    carried
+        Mask of each column that is no quasi-identifier, as text.
     """
 
     recipe: Recipe
@@ -66,6 +68,7 @@ class RecordLevel:
     seconds: float
     notes: tuple[str, ...] = ()
     report: PrivacyReport | None = None
+    carried: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def shown(self) -> str:
@@ -281,4 +284,5 @@ class RecordRanker:
             seconds=grouped.seconds,
             notes=grouped.notes,
             report=report,
+            carried=self.read.carried,
         )

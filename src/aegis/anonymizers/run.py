@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,8 @@ class RecordTable:
         Per masked column the rows whose value its mask did not know, shown as `*`.
     notes
         What was done to columns that are no quasi-identifier.
+    carried
+        Mask of each such column, as text; `identity` where it stays as it is.
     """
 
     policy: Policy
@@ -48,6 +50,7 @@ class RecordTable:
     records: Records
     unseen: Mapping[str, int]
     notes: tuple[str, ...] = ()
+    carried: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def quasi(self) -> tuple[str, ...]:
@@ -159,7 +162,13 @@ def read_records(
         for name, mask in masks.items()
         if mask is not None and policy.attributes[name].role is not Role.IDENTIFIER
     )
-    return RecordTable(policy, table, records, unseen, notes)
+    quasi = {a.name for a in records.attributes}
+    carried = {
+        name: "identity" if mask is None else str(mask)
+        for name, mask in masks.items()
+        if name not in quasi
+    }
+    return RecordTable(policy, table, records, unseen, notes, carried)
 
 
 def _roles(table: pa.Table, policy: Policy) -> dict[str, str]:

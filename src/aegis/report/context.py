@@ -22,7 +22,7 @@ from aegis.report.context_confidence import (
 )
 from aegis.report.context_optional import binding_section, evaluation_section, front_section
 from aegis.report.context_privacy import privacy_section
-from aegis.report.context_records import method_yaml, records_section
+from aegis.report.context_records import method_yaml, ranked_words, records_section
 from aegis.report.optional import EvaluationResult
 from aegis.report.palette import HEAT_BOUNDS
 from aegis.report.words import clean, count, lines, measured, part, percent, plural, rows, share
@@ -161,7 +161,7 @@ def _verdict(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
     admissible = sum(r.admissible for r in advice.ranking)
     verdict: dict[str, Any] = {
         "admissible": advice.best is not None,
-        "configurations": plural(len(advice.ranking), "configuration"),
+        "configurations": ranked_words(advice),
         "admissible_count": count(admissible),
         "combinations": count(advice.combinations),
         "optimal": advice.optimal,
@@ -268,7 +268,7 @@ def _ranking(advice: Advice, measure: Measure) -> dict[str, Any]:
     relative = any(r.kept is not None for r in shown)
     names = list(shown[0].attributes) if shown else []
     return {
-        "total": count(len(advice.ranking)),
+        "total": ranked_words(advice),
         "shown": len(shown),
         "small": SMALL_COLUMNS,
         "cut": len(advice.ranking) > len(shown),
@@ -404,7 +404,7 @@ def _provenance(advice: Advice) -> list[dict[str, Any]]:
         ("Rows without a label", count(summary["unlabelled_rows"]), False),
         ("Joint counts of attributes from", how, False),
         ("Seed", str(summary["seed"]), False),
-        ("Configurations ranked", count(len(advice.ranking)), False),
+        ("Ranked", ranked_words(advice), False),
         ("Combinations of the candidates", count(advice.combinations), False),
     ]
     facts += [

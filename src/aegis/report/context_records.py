@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from aegis.report.words import clean, count, figure, measured, percent
+from aegis.report.words import clean, count, figure, measured, percent, plural
 
 if TYPE_CHECKING:
     from aegis.advisor.advice import Advice, Ranked
@@ -50,6 +50,13 @@ def records_section(advice: Advice) -> dict[str, Any] | None:
         if r.method is not None
     ]
     return {"lines": found, "titles": LOSSES} if found else None
+
+
+def ranked_words(advice: Advice) -> str:
+    """Return what was ranked, for example "20 configurations and 1 record-level release"."""
+    releases = sum(r.method is not None for r in advice.ranking)
+    masks = plural(len(advice.ranking) - releases, "configuration")
+    return f"{masks} and {plural(releases, 'record-level release')}" if releases else masks
 
 
 def options_text(options: Mapping[str, Any]) -> str:
