@@ -33,6 +33,9 @@ from aegis.summary import Summary, count_classes, summarize
 if TYPE_CHECKING:
     from aegis.advisor.advise import Prepared
 
+HELD_OUT = "pillai-held-out"
+"""What doubts a lead of a record-level release under `pillai`."""
+
 
 @dataclass(frozen=True, eq=False)
 class RecordLevel:
@@ -58,6 +61,8 @@ class RecordLevel:
         Privacy of the released rows; None where nothing is released.
     carried
         Mask of each column that is no quasi-identifier, as text.
+    held_out
+        `pillai-held-out` of the release, where it was ranked by `pillai`; else None.
     """
 
     recipe: Recipe
@@ -69,6 +74,7 @@ class RecordLevel:
     notes: tuple[str, ...] = ()
     report: PrivacyReport | None = None
     carried: Mapping[str, str] = field(default_factory=dict)
+    held_out: float | None = None
 
     @property
     def shown(self) -> str:
@@ -153,7 +159,30 @@ def with_methods(
         prepared.summary, prepared.source, policy, MEASURES.get(advice.measure), seed, progress
     )
     found = [ranker.rank(ranker.make(recipe)) for recipe in apart(recipes, advice)]
-    return beside(advice, found, ranker.read.notes)
+    ranked = beside(advice, found, ranker.read.notes)
+    doubt = _doubt(ranked, prepared.summary)
+    return replace(ranked, warnings=(*ranked.warnings, doubt)) if doubt else ranked
+
+
+def _doubt(advice: Advice, summary: Summary) -> str | None:
+    """Return a warning where masks come before the leading release on held-out rows.
+
+    The adjusted trace does not see what thousands of rare values cost a model that gives each of
+    them a coefficient, and such are what centroids and ranges are.
+    """
+    best = advice.best
+    rival = next((one for one in advice.ranking if one.admissible and one.method is None), None)
+    if best is None or best.method is None or best.method.held_out is None or rival is None:
+        return None
+    scorer = Scorer(summary)
+    masks = scorer.value(scorer.choose(rival.configuration), MEASURES.get(HELD_OUT))
+    if masks <= best.method.held_out:
+        return None
+    return (
+        f"on held-out rows the masks of {rival.name} keep more than {best.name} ({HELD_OUT} "
+        f"{masks:.4f} against {best.method.held_out:.4f}): prefer them for models that give each "
+        "value a coefficient of its own, such as logistic regression on one-hot columns"
+    )
 
 
 def apart(recipes: Sequence[Recipe], advice: Advice) -> tuple[Recipe, ...]:
@@ -243,8 +272,19 @@ class RecordRanker:
             violations=verdict.violations,
             attributes=before.attributes,
             after_suppression=after,
-            method=self._about(made, open_table(rest), verdict),
+            method=replace(
+                self._about(made, open_table(rest), verdict),
+                held_out=self._held_out(released, made.data),
+            ),
         )
+
+    def _held_out(self, released: Source, data: pa.Table) -> float | None:
+        """Return the held-out trace of a table as it stands, where it is ranked by `pillai`."""
+        label = data.column(self.policy.label.column).drop_null()
+        if self.measure.name != "pillai" or len(label.unique()) < 2:
+            return None
+        scorer = Scorer(summarize(released, as_it_is(self.policy, HELD_OUT), seed=self.seed))
+        return scorer.value(scorer.unmasked, MEASURES.get(HELD_OUT))
 
     def _score(self, released: Source, data: pa.Table) -> ConfigurationScore:
         """Return the score of a table as it stands, against the original."""
