@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import threading
 
 import pytest
 from cli_support import ROWS_OF_COMMANDS, plain
@@ -13,9 +14,10 @@ from hypothesis import strategies as st
 
 from aegis.cli.main import run
 from aegis.cli.output import Output, clean, finite, write_json
-from aegis.cli.progress import TerminalProgress, reporting
+from aegis.cli.progress import QueryClock, TerminalProgress, reporting
 from aegis.cli.tables import figure, fixed, percent, share, size
 from aegis.progress import SILENT
+from aegis.sources import embedded, query_progress
 
 ESCAPE = "\x1b"
 
@@ -90,6 +92,43 @@ def test_progress_shows_steps_with_notes(monkeypatch):
             outer.note("n\x1bote")
     assert "Outer" in err.getvalue()
     assert "Inner" in err.getvalue()
+
+
+def test_a_query_says_how_long_it_will_take():
+    seen = iter([(0.0, None), (1.0, 0.01), (2.0, 0.02), (11.0, 0.11), (21.0, 0.5), (22.0, 0.1)])
+    state = [0.0, None]
+
+    def clock_at():
+        state[:] = next(seen)
+
+    clock = QueryClock(lambda: state[1], lambda: state[0])
+    said = []
+    for _ in range(6):
+        clock_at()
+        said.append(clock.text())
+    assert said == [
+        "",
+        "",
+        "query 2 %, 1:38 left",
+        "query 11 %, 1:29 left",
+        "query 50 %, 0:21 left",
+        "",
+    ]
+
+
+def test_the_engine_tells_how_far_a_query_is():
+    found = []
+    connection = embedded().con
+    connection.execute("CREATE OR REPLACE TEMP TABLE long AS SELECT range AS v FROM range(3000000)")
+    query = "SELECT count(DISTINCT md5(v::text)) FROM long; DROP TABLE long"
+    thread = threading.Thread(target=connection.execute, args=(query,))
+    thread.start()
+    while thread.is_alive():
+        found.append(query_progress())
+        thread.join(0.005)
+    assert query_progress() is None
+    assert all(share is None or 0 < share < 1 for share in found)
+    assert any(share is not None for share in found)
 
 
 @pytest.mark.parametrize(

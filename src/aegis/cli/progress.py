@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,49 @@ class TerminalProgress:
             self._bars.remove_task(task)
 
 
+class QueryClock:
+    """How far the engine's running query is, and how long it will take.
+
+    Parameters
+    ----------
+    done
+        Returns the share of the query that is done, or None.
+    now
+        Returns the time in seconds.
+    """
+
+    def __init__(
+        self, done: Callable[[], float | None], now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._done = done
+        self._now = now
+        self._share = 0.0
+        self._started = now()
+
+    def text(self) -> str:
+        """Return "query 40 %, 0:12 left"; nothing for a query that is new or not known about."""
+        share, now = self._done(), self._now()
+        if share is None or share < self._share:
+            # Another query: what it has done so far was done since now at the earliest.
+            self._share, self._started = share or 0.0, now
+            return ""
+        self._share = share
+        elapsed = now - self._started
+        if elapsed < SHOWN_AFTER:
+            return ""
+        return f"query {share:.0%}, {_clock(elapsed * (1 - share) / share)} left".replace("%", " %")
+
+
+SHOWN_AFTER = 2.0
+"""Seconds after which it is said how far a query is."""
+
+
+def _query_progress() -> float | None:
+    """Return how far the engine is, without loading one that nobody has asked for."""
+    sources = sys.modules.get("aegis.sources")
+    return None if sources is None else sources.query_progress()
+
+
 @contextmanager
 def reporting(*, quiet: bool) -> Iterator[Progress]:
     """Yield the progress of one command: bars where a person watches, silence elsewhere."""
@@ -77,9 +121,12 @@ def _bars() -> Bars:
         def get_renderables(self) -> Iterator[Any]:
             yield from super().get_renderables()
             notes = [task.fields["note"] for task in self.tasks if task.fields["note"]]
-            if notes:
-                yield Text(f"  {notes[-1]}", style="dim", no_wrap=True, overflow="ellipsis")
+            shown = [note for note in (*notes[-1:], clock.text()) if note]
+            if shown:
+                line = f"  {', '.join(shown)}"
+                yield Text(line, style="dim", no_wrap=True, overflow="ellipsis")
 
+    clock = QueryClock(_query_progress)
     title = TextColumn("{task.description}", markup=False)
     return Noted(title, Bar(bar_width=16), Times(), console=console(sys.stderr), transient=True)
 

@@ -3,7 +3,7 @@
 from aegis.sources.database import open_database, open_named, table_names, transaction
 from aegis.sources.memory import limit_memory
 from aegis.sources.open import open_table
-from aegis.sources.source import Source, embedded
+from aegis.sources.source import Source, embedded, query_progress
 
 __all__ = [
     "Source",
@@ -12,6 +12,7 @@ __all__ = [
     "open_database",
     "open_named",
     "open_table",
+    "query_progress",
     "table_names",
     "transaction",
 ]

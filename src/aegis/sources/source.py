@@ -36,7 +36,22 @@ def embedded() -> Any:
     that no other process has.
     """
     folder = Path(tempfile.gettempdir()) / f"aegis-{os.getpid()}"
-    return ibis.duckdb.connect(temp_directory=str(folder))
+    connection = ibis.duckdb.connect(temp_directory=str(folder))
+    # Counted, for `query_progress`, and not drawn.
+    connection.raw_sql("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
+    return connection
+
+
+def query_progress() -> float | None:
+    """Return the share that is done of the embedded engine's running query, from 0 to 1.
+
+    To be asked from another thread than the one that waits for the query. None while no query
+    runs, or where the engine cannot tell.
+    """
+    if embedded.cache_info().currsize == 0:
+        return None
+    percent = float(embedded().con.query_progress())
+    return percent / 100 if 0 < percent < 100 else None
 
 
 def _hashed(value: int) -> int:
