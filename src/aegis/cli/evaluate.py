@@ -163,7 +163,7 @@ def _overview(found: Evaluation, origin: str) -> Iterator[RenderableType]:
     from aegis.cli.tables import pairs
     from aegis.evaluation import METRICS
 
-    reused = f", {found.reused:,} of them from the store" if found.reused else ""
+    reused = f", {found.reused:,} of them known from equal ones" if found.reused else ""
     yield pairs(
         (
             ("Table", f"{origin}: {found.advice.summary['rows']:,} rows"),

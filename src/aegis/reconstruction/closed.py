@@ -56,7 +56,8 @@ def the_only_mask(evidence: Evidence, method: str) -> MaskedJoint:
         names = ", ".join(mask.name for mask in evidence.masked) or "none"
         raise PolicyError(
             f"Method {method!r} works from exactly one masked joint; given: {names}.",
-            hint="Choose one with Evidence.only(name), or use method 'all-evidence'.",
+            hint="Choose one (--mask NAME on the command line, Evidence.only(name) in Python), or "
+            "use method 'all-evidence'.",
         )
     return evidence.masked[0]
 
