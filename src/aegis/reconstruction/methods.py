@@ -147,7 +147,7 @@ METHODS.register(
 METHODS.register(
     Method(
         "smooth",
-        "Smooth counts or label shares along an ordered attribute, in agreement with all evidence.",
+        "Counts or label shares along an order, smooth as far as that predicts, and all evidence.",
         "mu = C gamma, gamma = exp(X b), minimise deviance + lambda |D b|^2; lambda by AIC",
         "Rizzi, Gampe and Eilers (2015)",
         "one masked joint or more; an ordered attribute",
