@@ -25,6 +25,9 @@ Levels = npt.NDArray[Any]
 Box = tuple[int, ...]
 """One domain, a bit mask of candidates, per variable."""
 
+_MANY = 16
+"""Candidates that do not compare, beyond which a domain is bounded by all candidates and by none."""
+
 
 def members(domain: int) -> list[int]:
     """Return the candidates in a domain, in ascending order."""
@@ -84,6 +87,11 @@ class Variable:
         return order
 
     @cached_property
+    def _level_order(self) -> npt.NDArray[np.bool_]:
+        """As `_order`, of levels: where rare groups are pooled, a finer mask may tell less apart."""
+        return _refinements(np.stack([c.levels for c in self.candidates]))
+
+    @cached_property
     def finer(self) -> tuple[int, ...]:
         """Per candidate the domain of those that refine it, itself among them."""
         return tuple(_domain(column) for column in self._order.T)
@@ -108,26 +116,39 @@ class Variable:
         return None
 
     def meet(self, domain: int) -> Ints:
-        """Return the finest grouping (V,) that every candidate of a domain refines."""
+        """Return a grouping (V,) that every candidate of a domain refines.
+
+        The finest such grouping; one group of all where many candidates do not compare.
+        """
         if domain not in self._meets:
-            single = self.coarsest(domain)
-            self._meets[domain] = (
-                self.candidates[single].groups
-                if single is not None
-                else _common_coarsening([self.candidates[i].groups for i in members(domain)])
-            )
+            ends = self._ends(domain, self._order)
+            self._meets[domain] = _meet([self.candidates[i].groups for i in ends])
         return self._meets[domain]
 
     def join(self, domain: int) -> Ints:
-        """Return the coarsest grouping (V,) that refines every candidate of a domain."""
+        """Return a grouping (V,) that refines every candidate of a domain.
+
+        The coarsest such grouping; that of all candidates where many do not compare.
+        """
         if domain not in self._joins:
-            single = self.finest(domain)
-            self._joins[domain] = (
-                self.candidates[single].groups
-                if single is not None
-                else common_refinement([self.candidates[i].groups for i in members(domain)])
-            )
+            ends = self._ends(domain, self._order.T)
+            if len(ends) > _MANY and domain != self.full:
+                self._joins[domain] = self.join(self.full)
+            else:
+                self._joins[domain] = _join([self.candidates[i].groups for i in ends])
         return self._joins[domain]
+
+    def _ends(self, domain: int, beyond: npt.NDArray[np.bool_]) -> list[int]:
+        """Return the candidates of a domain that have none of it beyond them.
+
+        `beyond[c]` tells which candidates are at least as coarse as c, or as fine. Of those that
+        are alike the first is taken.
+        """
+        chosen = np.array(members(domain))
+        among = beyond[np.ix_(chosen, chosen)]
+        alike = among & among.T
+        first = ~np.tril(alike, -1).any(axis=1)
+        return [int(c) for c in chosen[first & ~(among & ~alike).any(axis=1)]]
 
     def level_join(self, domain: int) -> Levels:
         """Return the common refinement (A,) of the levels of a domain's candidates.
@@ -138,8 +159,11 @@ class Variable:
         if (alone := self._channel(domain)) is not None:
             return alone
         if domain not in self._level_joins:
-            chosen = [self.candidates[i].levels for i in members(domain)]
-            self._level_joins[domain] = chosen[0] if len(chosen) == 1 else common_refinement(chosen)
+            ends = self._ends(domain, self._level_order.T)
+            if len(ends) > _MANY and domain != self.full:
+                self._level_joins[domain] = self.level_join(self.full)
+            else:
+                self._level_joins[domain] = _join([self.candidates[i].levels for i in ends])
         return self._level_joins[domain]
 
     def level_meet(self, domain: int) -> Levels:
@@ -151,12 +175,10 @@ class Variable:
         if (alone := self._channel(domain)) is not None:
             return alone
         if domain not in self._level_meets:
-            chosen = [self.candidates[i].levels for i in members(domain)]
+            chosen = [self.candidates[i].levels for i in self._ends(domain, self._level_order)]
             if any(i in self.channels for i in members(domain)):
                 chosen = [np.zeros_like(chosen[0])]
-            self._level_meets[domain] = (
-                chosen[0] if len(chosen) == 1 else _common_coarsening(chosen)
-            )
+            self._level_meets[domain] = _meet(chosen)
         return self._level_meets[domain]
 
     def most_levels(self, domain: int) -> int:
@@ -255,6 +277,16 @@ def _refinements(groups: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
 def is_leaf(box: Box) -> bool:
     """Whether every domain of a box is a single candidate."""
     return all(domain & (domain - 1) == 0 for domain in box)
+
+
+def _join(groupings: Sequence[Ints]) -> Ints:
+    return groupings[0] if len(groupings) == 1 else common_refinement(groupings)
+
+
+def _meet(groupings: Sequence[Ints]) -> Ints:
+    if len(groupings) == 1:
+        return groupings[0]
+    return _common_coarsening(groupings) if len(groupings) <= _MANY else np.zeros_like(groupings[0])
 
 
 def _common_coarsening(groupings: Sequence[Ints]) -> Ints:

@@ -15,7 +15,7 @@ from aegis.measures import PillaiFit, pillai_trace
 
 Key = tuple[int, ...]
 """The number of the grouping of each variable."""
-_CACHED = 64 << 20
+_CACHED = 256 << 20
 """Bytes of sums that are remembered."""
 
 
