@@ -182,7 +182,7 @@ def policy() -> str:
     lines.append(
         "`kind` and `order` are read by the [record-level methods](anonymizers.md) alone, for "
         "quasi-identifiers. An attribute with an `order` is ordinal. The order lists every value "
-        "that the column holds; values are compared as texts, so that 1, 1.0 and \"1\" are one. A "
+        'that the column holds; values are compared as texts, so that 1, 1.0 and "1" are one. A '
         "null is a value of its own, beyond the largest.\n"
     )
     lines += ["| kind | how values compare |", "|---|---|"]
