@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import ibis
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from engines_support import HOSTILE, awkward, policy, rows_of
 from hypothesis import given
@@ -64,35 +66,58 @@ def test_random_keys_are_computed_for_each_row() -> None:
     assert str(ibis.to_sql(count_by(source, source.table, keys, trial=100))).count("GROUP BY") == 1
 
 
+@pytest.mark.parametrize("stored", [False, True])
 @pytest.mark.parametrize(
-    "spec",
+    ("name", "spec"),
     [
-        {"bucketize": {"width": 7}},
-        {"bucketize": {"width": 7, "show": "lower"}},
-        {"blur": {"keep": 1}},
-        {"quantiles": {"count": 3, "edges": [0, 20]}},
-        {"group": {"groups": {"x": [2, 9, 16]}}},
-        {"keep_frequent": {"count": 2, "values": [2, 9]}},
-        "suppress",
-        "identity",
+        ("age", {"bucketize": {"width": 7}}),
+        ("age", {"bucketize": {"width": 7, "show": "lower"}}),
+        ("age", {"blur": {"keep": 1}}),
+        ("age", {"quantiles": {"count": 3, "edges": [0, 20]}}),
+        ("age", {"group": {"groups": {"x": [2, 9, 16]}}}),
+        ("age", {"keep_frequent": {"count": 2, "values": [2, 9]}}),
+        ("age", "suppress"),
+        ("age", "identity"),
+        (HOSTILE, {"blur": {"keep": 1}}),
+        (HOSTILE, {"group": {"groups": {"x": ["Oslo", "O'Brien"]}, "rest": "keep"}}),
+        (HOSTILE, {"keep_frequent": {"count": 2, "values": ["", "名前"]}}),
+        (HOSTILE, "suppress"),
+        ("pay", {"bucketize": {"width": 3}}),
     ],
 )
-def test_looked_up_masks_equal_the_masks(spec: Any) -> None:
-    source = open_table(awkward())
+def test_looked_up_masks_equal_the_masks(
+    name: str, spec: Any, stored: bool, tmp_path: Path
+) -> None:
+    pq.write_table(awkward(), tmp_path / "t.parquet")
+    source = open_table(tmp_path / "t.parquet" if stored else awkward())
     mask = parse_mask(spec)
-    column = source.table["age"]
+    column = source.table[name]
     quick = source.collect(
         source.table.select(x=looked_up.expression(source, column, mask, rows=1))
     )
     plain = source.collect(source.table.select(x=mask.expression(column)))
     assert rows_of(quick) == rows_of(plain)
     # What the column does not hold is masked all the same.
-    other = open_table(pa.table({"age": pa.array([-100, 1000, None, 2], pa.int32())}))
+    unseen = [None, 2, -100, 1000] if name != HOSTILE else [None, "Oslo", "elsewhere", "x'"]
+    other = open_table(pa.table({name: pa.array(unseen, awkward()[name].type)}))
     moved = looked_up.expression(source, column, mask, rows=1).op()
     replaced = moved.replace({source.table.op(): other.table.op()}).to_expr()
     assert other.collect(other.table.select(x=replaced))["x"].to_pylist() == (
-        other.collect(other.table.select(x=mask.expression(other.table["age"])))["x"].to_pylist()
+        other.collect(other.table.select(x=mask.expression(other.table[name])))["x"].to_pylist()
     )
+
+
+def test_lookups_are_of_dictionaries(tmp_path: Path) -> None:
+    pq.write_table(awkward(), tmp_path / "t.parquet")
+    source = open_table(tmp_path / "t.parquet")
+    mask = parse_mask({"blur": {"keep": 1}})
+    quick = looked_up.expression(source, source.table[HOSTILE], mask, rows=1)
+    assert "MAP_EXTRACT_VALUE" in ibis.to_sql(source.table.select(x=quick))
+    many = pa.table({"v": [str(i) for i in range(looked_up.MOST_VALUES + 1)]})
+    pq.write_table(many, tmp_path / "many.parquet")
+    source = open_table(tmp_path / "many.parquet")
+    plain = looked_up.expression(source, source.table["v"], mask, rows=1)
+    assert "MAP_EXTRACT_VALUE" not in ibis.to_sql(source.table.select(x=plain))
 
 
 def test_classes_of_the_masked_table_are_counted_in_one_way() -> None:

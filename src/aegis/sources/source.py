@@ -117,6 +117,11 @@ class Source:
         return bool(self.backend.name == "duckdb")
 
     @cached_property
+    def is_parquet(self) -> bool:
+        """Whether the rows are read from Parquet files, which store few values as dictionaries."""
+        return bool(self.files) and all(f.suffix.lower() in (".parquet", ".pq") for f in self.files)
+
+    @cached_property
     def is_spark(self) -> bool:
         """Whether queries run on Spark, so that rows must not come to this process, the driver."""
         return bool(self.backend.name == spark.NAME)

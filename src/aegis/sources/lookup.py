@@ -1,0 +1,42 @@
+"""Lookups that the embedded engine does once for each entry of a column's dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import ibis
+import ibis.expr.datatypes as dt
+import ibis.expr.types as ir
+
+
+@cache
+def _function(key: dt.DataType) -> Any:
+    """Return the engine's function that looks keys of a type up: a cast would cost the dictionary."""
+
+    def found(table: dict[Any, str], value: Any) -> str:  # noqa: ARG001
+        """Give the signature to Ibis, which never calls this one."""
+        return str(value)
+
+    signature = ((dt.Map(key, dt.string), key), dt.string)
+    return ibis.udf.scalar.builtin(found, name="map_extract_value", signature=signature)
+
+
+def look_up(
+    column: ir.Column, values: Sequence[str | int], texts: Sequence[str], rest: ir.Value
+) -> ir.Value:
+    """Return the text of each value of a column.
+
+    Parameters
+    ----------
+    column
+        A column of texts or whole numbers.
+    values, texts
+        Its values, without null, and the text of each.
+    rest
+        What null and all other values show.
+    """
+    key = column.type().copy(nullable=True)
+    table = ibis.literal(dict(zip(values, texts, strict=True)), type=dt.Map(key, dt.string))
+    return ibis.coalesce(_function(key)(table, column), rest)
