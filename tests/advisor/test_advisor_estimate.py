@@ -151,6 +151,11 @@ def test_with_the_raw_joint_the_estimate_is_the_deviation():
             assert estimate.pud == pytest.approx(true)
             assert estimate.interval == pytest.approx((true, true))
             assert estimate.to_dict()["information"] == "raw"
+        [first, *_] = estimate_pud(summary, configurations, measure=name)
+        assert first.information is summary.information
+        assert first.pud == pytest.approx(
+            scorer.score(scorer.choose(configurations[0]), MEASURES.get(name)).pud
+        )
 
 
 def test_what_a_configuration_shows_as_it_is_has_no_deviation():
@@ -171,7 +176,7 @@ def test_what_a_configuration_shows_as_it_is_has_no_deviation():
 
 def test_a_measure_without_bounds_has_no_interval():
     summary = summary_of(7)
-    [estimate] = estimate_pud(summary, generate(summary, 1), measure="cramers-v")
+    [estimate] = estimate_pud(summary, generate(summary, 1), measure="cramers-v", know="histogram")
     assert estimate.interval is None
     assert math.isfinite(estimate.pud)
 

@@ -226,7 +226,7 @@ def estimate_pud(
     configurations: Sequence[Configuration],
     *,
     measure: str = "mi",
-    know: Information | str = Information.HISTOGRAM,
+    know: Information | str | None = None,
     method: str = DEFAULT_METHOD,
     progress: Progress = SILENT,
 ) -> tuple[Estimate, ...]:
@@ -243,7 +243,10 @@ def estimate_pud(
         What is estimated.
     measure
         A measure of single attributes.
-    know, method
+    know
+        As of `evidence_of`; by default what the summary carries, so that a summary with the raw
+        joints gives the deviation itself.
+    method
         As of `reconstruct_attribute`.
     progress
         Receives one step per attribute.
@@ -253,7 +256,8 @@ def estimate_pud(
     PolicyError
         The measure is one of whole configurations, or as `reconstruct_attribute`.
     """
-    chosen, setting = MEASURES.get(measure), information(know)
+    chosen = MEASURES.get(measure)
+    setting = summary.information if know is None else information(know)
     if chosen.scope is not Scope.ATTRIBUTE:
         raise PolicyError(
             f"Measure {measure!r} is one of whole configurations; a deviation is per attribute.",

@@ -36,6 +36,12 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 """Version of the JSON form; it changes when a field changes its meaning."""
+KNOWN = {
+    "raw": "how many rows of each class hold each value",
+    "histogram": "how many rows hold each value, and what its masks show",
+    "nothing": "what its masks show",
+}
+"""What a summary carries, in words, by its information setting."""
 EXAMPLES = (
     "aegis summarize table.csv -p policy.yaml -o table.aegis",
     "aegis summarize table.csv -p policy.yaml -o table.aegis --exact --force",
@@ -143,6 +149,7 @@ def _overview(figures: dict[str, Any]) -> str:
     basis = "a sample of " if figures["sampled"] else "all "
     return (
         f"{figures['rows']:,} rows; label {figures['label']}: {classes}{more}\n"
+        f"Known of each attribute: {KNOWN[figures['information']]}\n"
         f"Cells of the frequency table: {counted}; co-occurrences from "
         f"{basis}{figures['cooccurrence_rows']:,} labelled rows"
     )
