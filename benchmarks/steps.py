@@ -29,11 +29,17 @@ def summarize(table: str, *, exact: bool = False) -> Work:
     return work
 
 
-def advise(table: str, *, configurations: int = 50) -> Work:
-    """Rank generated configurations, from the table."""
+def advise(table: str, *, configurations: int = 50, attributes: int | None = None) -> Work:
+    """Rank generated configurations, from the table; of the first so many attributes where asked."""
+    import yaml
+
     import aegis
 
-    policy = aegis.load_policy(POLICY)
+    rules = yaml.safe_load(POLICY.read_text(encoding="utf-8"))
+    if attributes is not None:
+        scored = [name for name, one in rules["attributes"].items() if "masks" in one]
+        rules["attributes"] = {name: rules["attributes"][name] for name in scored[:attributes]}
+    policy = aegis.load_policy(rules if attributes is not None else POLICY)
 
     def work() -> dict[str, Any]:
         advice = aegis.advise(table, policy, generate_count=configurations, seed=1)
@@ -42,15 +48,28 @@ def advise(table: str, *, configurations: int = 50) -> Work:
     return work
 
 
-def advise_from_summary(table: str, *, configurations: int = 50) -> Work:
+def save_summary(table: str, *, output: str) -> Work:
+    """Summarise into a file."""
+    import aegis
+
+    policy = aegis.load_policy(POLICY)
+
+    def work() -> dict[str, Any]:
+        aegis.save_bundle(aegis.summarize(table, policy), output, force=True)
+        return {}
+
+    return work
+
+
+def advise_from_summary(summary: str, *, configurations: int = 50) -> Work:
     """Rank generated configurations, from a summary that is at hand."""
     import aegis
 
     policy = aegis.load_policy(POLICY)
-    summary = aegis.summarize(table, policy)
+    bundle = aegis.load_bundle(summary)
 
     def work() -> dict[str, Any]:
-        aegis.advise(summary, policy, generate_count=configurations, seed=1)
+        aegis.advise(bundle, policy, generate_count=configurations, seed=1)
         return {}
 
     return work
@@ -280,7 +299,15 @@ def anonymize(table: str, *, output: str, method: str) -> Work:
 STEPS: dict[str, Callable[..., Work]] = {
     one.__name__: one
     for one in (
-        *(summarize, advise, advise_from_summary, group_bys, scan_floor, group_by_quasi),
+        *(
+            summarize,
+            save_summary,
+            advise,
+            advise_from_summary,
+            group_bys,
+            scan_floor,
+            group_by_quasi,
+        ),
         *(audit, apply, copy, naive, search_all, group, group_normal, anonymize),
     )
 }
