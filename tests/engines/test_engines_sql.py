@@ -196,3 +196,40 @@ def test_the_command_writes_what_the_function_returns(
 def test_the_command_offers_every_dialect_and_form() -> None:
     assert {d.value for d in SqlDialect} == {d.value for d in Dialect}
     assert {f.value for f in SqlForm} == {f.value for f in Form}
+
+
+LINES = "a\nb'\"`]\\ --x"
+
+
+def of_lines() -> tuple[pa.Table, Policy, Configuration]:
+    """Return a table whose column name and shown values have several lines."""
+    table = pa.table({LINES: ["u", "v", "u", "v\nw"] * 5, "y": ["p", "q"] * 10})
+    mask = {"group": {"groups": {"it's\n--x\\": ["u", "v\nw"]}, "rest": "other"}}
+    rules = load_policy(
+        {
+            "version": 1,
+            "label": "y",
+            "privacy": {"k": 2},
+            "attributes": {LINES: {"role": "quasi-identifier", "masks": ["identity", mask]}},
+        }
+    )
+    return table, rules, Configuration("c\n1", {LINES: rules.attributes[LINES].masks[1]})
+
+
+def test_names_and_texts_of_several_lines_stay_what_they_are() -> None:
+    table, rules, chosen = of_lines()
+    query = release_sql(table, rules, chosen, dialect="duckdb", name='"t x"')
+    connection = duckdb.connect()
+    connection.register("t x", table)
+    made = connection.sql(query.sql).to_arrow_table()
+    expected = aegis.apply(table, rules, chosen).data
+    assert expected is not None
+    assert made.column_names == [LINES, "y"]
+    assert rows_of(made) == rows_of(expected)
+
+
+@pytest.mark.parametrize("dialect", sorted({*Dialect} - {Dialect.DUCKDB, Dialect.POSTGRES}))
+def test_names_of_several_lines_are_refused_where_they_may_not_be_read(dialect: str) -> None:
+    table, rules, chosen = of_lines()
+    with pytest.raises(DataError, match="has a line break in its name"):
+        release_sql(table, rules, chosen, dialect=dialect, name="t")

@@ -8,6 +8,7 @@ meets the rule, as with `apply`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,7 +33,10 @@ from aegis.policy import Configuration, Policy, Unseen, policy_digest
 from aegis.release.masked import fit_masks, release_masks
 from aegis.release.sql_rule import RuleQuery, rule_query
 from aegis.sources import Source, open_table, table_names
+from aegis.sources.spark import null_is_not_nan
 
+_BREAK = re.compile(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]")
+"""Where a text is taken to have several lines."""
 RESERVED = "aegis_"
 """Prefix of the columns that the query adds on its way."""
 
@@ -145,6 +149,7 @@ def release_sql(
                 f"Column {column!r} starts with {RESERVED!r}, which names the columns of the query.",
                 hint="Rename it.",
             )
+        _check_lines(column, chosen)
     place = _parse_name(name, chosen)
     writer = _Writer(chosen, policy, columns, source.table.schema(), fitted)
     found = Configuration(
@@ -205,6 +210,15 @@ def create_statements(
     )
     drop = f"DROP {shape.upper()} {made}"
     return [drop, query.sql] if there else [query.sql]
+
+
+def _check_lines(column: str, dialect: Dialect) -> None:
+    """Raise where a dialect is not known to take names of several lines."""
+    if _BREAK.search(column) and dialect not in (Dialect.DUCKDB, Dialect.POSTGRES):
+        raise DataError(
+            f"Column {column!r} has a line break in its name, which {dialect} may not read.",
+            hint="Rename it.",
+        )
 
 
 def _member(kind: type[Dialect] | type[Form], what: str, given: str) -> Any:
@@ -365,7 +379,14 @@ def _compiled(query: ir.Table, dialect: Dialect) -> str:
     try:
         with _spark_options():
             tree = compiler.to_sqlglot(query.unbind())
-        return str(tree.transform(_fold).sql(dialect=compiler.dialect, pretty=True))
+        if dialect in (Dialect.SPARK, Dialect.DATABRICKS):
+            tree = null_is_not_nan(tree)
+        tree = tree.transform(_fold)
+        # Indented, a name or text of several lines would become another one.
+        broken = any(
+            _BREAK.search(str(node.this)) for node in tree.find_all(exp.Identifier, exp.Literal)
+        )
+        return str(tree.sql(dialect=compiler.dialect, pretty=not broken))
     except (IbisError, sqlglot.errors.SqlglotError, NotImplementedError) as error:
         raise EngineError(
             f"A mask of this configuration cannot be written for {dialect}: "
@@ -436,7 +457,9 @@ def _plus(carried: Sequence[str], added: Sequence[tuple[str, str]], before: str)
 
 
 def _assemble(steps: list[tuple[str, str]], listed: list[str], conditions: list[str]) -> str:
-    queries = ",\n".join(f"{name} AS (\n{indent(query, '  ')}\n)" for name, query in steps)
+    # A first query that is not laid out has a name or text of several lines: see `_compiled`.
+    margin = "  " if steps[0][1].startswith("SELECT\n") else ""
+    queries = ",\n".join(f"{name} AS (\n{indent(query, margin)}\n)" for name, query in steps)
     where = "\nWHERE " + "\n  AND ".join(conditions) if conditions else ""
     return f"WITH {queries}\nSELECT\n  " + ",\n  ".join(listed) + f"\nFROM {steps[-1][0]}{where}"
 
