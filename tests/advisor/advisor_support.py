@@ -17,7 +17,7 @@ from aegis.advisor import Choice
 from aegis.masks import evaluate
 from aegis.measures import MEASURES, PENALTIES, Contingency, Direction, Scope
 from aegis.policy import Policy, load_policy
-from aegis.privacy import ClassTable
+from aegis.privacy import ClassTable, PrivacyRule
 from aegis.summary import Summary
 
 Row = tuple[Any, ...]
@@ -163,7 +163,16 @@ def class_table(
     table: pa.Table, choice: Choice, quasi: Sequence[str], sensitive: Sequence[str]
 ) -> ClassTable:
     """Group the masked rows into equivalence classes, in plain Python."""
-    columns = masked_columns(table, choice)
+    return classes_of(table, masked_columns(table, choice), quasi, sensitive)
+
+
+def classes_of(
+    table: pa.Table,
+    columns: Mapping[str, list[Any]],
+    quasi: Sequence[str],
+    sensitive: Sequence[str],
+) -> ClassTable:
+    """Group masked columns into equivalence classes, in the order in which they appear."""
     keys = list(zip(*(columns[q] for q in quasi), strict=True))
     places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
     counted = {}
@@ -302,9 +311,30 @@ def penalty(values: Sequence[Any], masked: Sequence[Any]) -> float:
     return sum(width(members[m]) for m in masked) / (whole * len(values)) if whole else 0.0
 
 
-def discernibility(classes: ClassTable, kept_classes: npt.NDArray[np.bool_]) -> float:
-    """Return the sum over rows of what each costs: its class's size, or N where suppressed."""
-    total = 0
-    for size, stays in zip(classes.sizes.tolist(), kept_classes.tolist(), strict=True):
-        total += size * size if stays else size * classes.rows
-    return float(total)
+def class_loss(
+    name: str,
+    table: pa.Table,
+    masked: Mapping[str, list[Any]],
+    quasi: Sequence[str],
+    rule: PrivacyRule,
+) -> float | None:
+    """Return a loss over classes, row by row; None where the rule is not met."""
+    verdict = rule.check(classes_of(table, masked, quasi, rule.sensitive))
+    if not verdict.admissible:
+        return None
+    keys = list(zip(*(masked[q] for q in quasi), strict=True))
+    kept = dict(zip(dict.fromkeys(keys), verdict.kept.tolist(), strict=True))
+    members = Counter(keys)
+    if name == "discernibility":
+        return float(sum(members[key] if kept[key] else len(keys) for key in keys))
+    rows = [(key, y) for key, y in zip(keys, table["y"].to_pylist(), strict=True) if y is not None]
+    whole = Counter(y for _, y in rows)
+    labels = {key: Counter(y for other, y in rows if other == key) for key in members}
+    if name == "classification":
+        right = sum(max(labels[key].values(), default=0) for key in members if kept[key])
+        return 1 - right / len(rows)
+    shares = (
+        labels[key][y] / labels[key].total() if kept[key] else whole[y] / whole.total()
+        for key, y in rows
+    )
+    return sum(-math.log2(share) for share in shares) / len(rows)

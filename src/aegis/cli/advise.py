@@ -73,7 +73,8 @@ def command(
             "--objective",
             metavar="NAME",
             help="What the search maximises: a measure, or an information loss to minimise "
-            "(nu-entropy, loss, precision, discernibility). By default the measure.",
+            "(nu-entropy, loss, precision, discernibility, classification, class-entropy). "
+            "By default the measure.",
             show_default=False,
         ),
     ] = None,

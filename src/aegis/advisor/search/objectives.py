@@ -17,6 +17,12 @@ import numpy.typing as npt
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Scorer
+from aegis.advisor.search.classes import (
+    ClassEntropy,
+    Classification,
+    ClassLoss,
+    Discernibility,
+)
 from aegis.advisor.search.problem import Box, Problem, is_leaf, members
 from aegis.advisor.search.trace import Pillai
 from aegis.errors import PolicyError
@@ -91,47 +97,6 @@ class Additive:
         return self._best[key]
 
 
-class Discernibility:
-    """Discernibility: the sum over classes of |E|^2, and N rows for each suppressed one.
-
-    Bayardo and Agrawal, Data privacy through optimal k-anonymization, ICDE 2005, equation 1.
-    Merging classes cannot lower the sum of squares, and a suppressed row costs N >= |E|: the sum
-    of squares at the finest grouping bounds a box.
-    """
-
-    name = "discernibility"
-    sign = -1
-    bounded = True
-
-    def __init__(self, problem: Problem, plan: PrivacyPlan) -> None:
-        self._problem = problem
-        self._plan = plan
-        self._values: dict[Box, float] = {}
-
-    def bound(self, box: Box) -> float:
-        """Return minus the discernibility of a configuration, or a bound for a box."""
-        if box not in self._values:
-            self._values[box] = -self._exact(box) if is_leaf(box) else -self._squares(box)
-        return self._values[box]
-
-    def _exact(self, box: Box) -> float:
-        choice = self._problem.choice(box)
-        classes = self._plan.classes(choice)
-        kept = self._plan.rule.check(classes).kept
-        sizes = classes.sizes.astype(np.float64)
-        return float((sizes[kept] ** 2).sum() + classes.rows * sizes[~kept].sum())
-
-    def _squares(self, box: Box) -> float:
-        frequency = self._problem.summary.frequency
-        if frequency is None:
-            return 0.0
-        groups = {
-            v.name: v.join(d) for v, d in zip(self._problem.variables, box, strict=True) if v.quasi
-        }
-        sizes = frequency.roll_up(groups).sizes.astype(np.float64)
-        return float((sizes**2).sum())
-
-
 class Unbounded:
     """A measure without a bound: the search then visits every admissible configuration."""
 
@@ -188,7 +153,7 @@ def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPla
         loss = LOSSES[name]
         _refuse_noise(name, problem)
         if loss.per_attribute is None:
-            return Discernibility(problem, plan)
+            return CLASS_LOSSES[name](problem, plan)
         charge = loss.per_attribute
         values = [
             [-charge(v.attribute, candidate) for candidate in v.candidates]
@@ -275,6 +240,11 @@ def _precision(attribute: AttributeSummary, candidate: Candidate) -> float:
     return ladder.index(candidate.size) / max(len(ladder) - 1, 1)
 
 
+CLASS_LOSSES: dict[str, type[ClassLoss]] = {
+    loss.name: loss for loss in (Discernibility, Classification, ClassEntropy)
+}
+"""Losses that depend on the classes, and so on the rule, by name."""
+
 LOSSES: dict[str, InformationLoss] = {
     loss.name: loss
     for loss in (
@@ -306,6 +276,21 @@ LOSSES: dict[str, InformationLoss] = {
             "Discernibility",
             "sum over classes of |E|^2, plus N for each suppressed row",
             "Bayardo and Agrawal, Data privacy through optimal k-anonymization, ICDE 2005, eq. 1",
+            None,
+        ),
+        InformationLoss(
+            "classification",
+            "Classification metric",
+            "share of rows that are suppressed or do not have the most frequent label of their class",
+            "Iyengar, Transforming data to satisfy privacy constraints, KDD 2002, section 4",
+            None,
+        ),
+        InformationLoss(
+            "class-entropy",
+            "Entropy of the label within classes",
+            "H(label | class) in bits per row, the label's own entropy for suppressed rows; the "
+            "label's entropy less this is the information that the classes carry about it",
+            "Cover and Thomas, Elements of information theory, 2006, section 2.2",
             None,
         ),
     )

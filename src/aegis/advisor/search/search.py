@@ -18,16 +18,12 @@ from aegis.advisor.rank import AfterSuppression, rank_choice
 from aegis.advisor.scoring import Scorer, kept
 from aegis.advisor.search.binding import explain
 from aegis.advisor.search.branch import BranchAndBound, Found, gap
+from aegis.advisor.search.classes import ClassLoss
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.closest import find_closest
 from aegis.advisor.search.feasibility import Feasibility, InEngine, InMemory
 from aegis.advisor.search.front import FrontRange, trace_front
-from aegis.advisor.search.objectives import (
-    LOSSES,
-    Discernibility,
-    Objective,
-    make_objective,
-)
+from aegis.advisor.search.objectives import LOSSES, Objective, make_objective
 from aegis.advisor.search.problem import Box, Problem, make_problem
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
@@ -69,7 +65,8 @@ def search(
         Roles, candidate masks, the privacy rule and the measure.
     objective
         A registered measure, or an information loss: `nu-entropy`, `loss`, `precision`,
-        `discernibility`. By default the policy's measure, else `pillai`.
+        `discernibility`, `classification`, `class-entropy`. By default the policy's measure,
+        else `pillai`.
     top
         How many of the best configurations to return, at least 1.
     time_limit
@@ -170,13 +167,13 @@ class Searcher:
     @property
     def rule_matters(self) -> bool:
         """Whether the objective itself depends on the rule."""
-        return isinstance(self.objective, Discernibility)
+        return isinstance(self.objective, ClassLoss)
 
     def objective_under(self, rule: PrivacyRule) -> Objective:
-        """Return the objective under a rule: discernibility charges what the rule suppresses."""
-        if rule is self.plan.rule or not self.rule_matters:
+        """Return the objective under a rule: losses of classes charge what the rule suppresses."""
+        if rule is self.plan.rule or not isinstance(self.objective, ClassLoss):
             return self.objective
-        return Discernibility(self.problem, self.plan.under(rule))
+        return type(self.objective)(self.problem, self.plan.under(rule))
 
     def run(
         self,

@@ -1,0 +1,164 @@
+"""Losses that depend on the equivalence classes of a release, as objectives of a search.
+
+Each is exact for a single configuration, after suppression. Of a box it is bounded at the finest
+grouping without suppression: splitting classes lowers all of them, and a suppressed row costs at
+least as much as it does in any class.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.search.problem import Box, Ints, Problem, is_leaf
+from aegis.errors import PolicyError
+from aegis.summary import FrequencyTable
+
+Floats = npt.NDArray[np.float64]
+
+
+class ClassLoss(ABC):
+    """A loss over classes; the larger the class, or the more mixed its labels, the worse."""
+
+    name: str
+    sign = -1
+    bounded = True
+
+    def __init__(self, problem: Problem, plan: PrivacyPlan) -> None:
+        self._problem = problem
+        self._plan = plan
+        self._values: dict[Box, float] = {}
+
+    def bound(self, box: Box) -> float:
+        """Return minus the loss of a configuration, or a bound for a box."""
+        if box not in self._values:
+            self._values[box] = -(self._exact(box) if is_leaf(box) else self._least(box))
+        return self._values[box]
+
+    @abstractmethod
+    def _exact(self, box: Box) -> float:
+        """Return the loss of a single configuration, suppressed rows included."""
+
+    @abstractmethod
+    def _least(self, box: Box) -> float:
+        """Return the loss at the finest grouping of a box, nothing suppressed."""
+
+    def _joined(self, box: Box) -> dict[str, Ints]:
+        """Return the finest grouping of each quasi-identifier."""
+        variables = zip(self._problem.variables, box, strict=True)
+        return {v.name: v.join(domain) for v, domain in variables if v.quasi}
+
+
+class Discernibility(ClassLoss):
+    """The sum over classes of |E|^2, and N rows for each suppressed one.
+
+    Bayardo and Agrawal, Data privacy through optimal k-anonymization, ICDE 2005, equation 1.
+    """
+
+    name = "discernibility"
+
+    def _exact(self, box: Box) -> float:
+        classes = self._plan.classes(self._problem.choice(box))
+        kept = self._plan.rule.check(classes).kept
+        sizes = classes.sizes.astype(np.float64)
+        return float((sizes[kept] ** 2).sum() + classes.rows * sizes[~kept].sum())
+
+    def _least(self, box: Box) -> float:
+        frequency = self._problem.summary.frequency
+        if frequency is None:
+            return 0.0
+        sizes = frequency.roll_up(self._joined(box)).sizes.astype(np.float64)
+        return float((sizes**2).sum())
+
+
+class LabelLoss(ClassLoss):
+    """A loss that compares the labels within a class; the label counts as it is, unmasked.
+
+    Rows without label are suppressed or kept with their class, and count nowhere else.
+
+    Raises
+    ------
+    PolicyError
+        The summary holds no frequency table.
+    """
+
+    def __init__(self, problem: Problem, plan: PrivacyPlan) -> None:
+        super().__init__(problem, plan)
+        frequency = problem.summary.frequency
+        if frequency is None:
+            raise PolicyError(
+                f"Objective {self.name!r} needs the frequency table, which is too large to keep.",
+                hint="Search by a measure, or give fewer or coarser candidates.",
+            )
+        self._frequency: FrequencyTable = frequency
+        codes = frequency.representatives[frequency.label][frequency.codes[frequency.label]]
+        self._classes = len(problem.summary.label.classes)
+        labelled = codes < self._classes
+        self._label = np.where(labelled, codes, 0)
+        self._weights = np.where(labelled, frequency.counts, 0).astype(np.float64)
+        self._totals = np.bincount(self._label, self._weights, self._classes)
+
+    def _exact(self, box: Box) -> float:
+        choice = self._problem.choice(box)
+        groups = {name: choice[name].groups for name in self._frequency.quasi}
+        kept = self._plan.rule.check(self._plan.classes(choice)).kept
+        joint = self._joint(groups)
+        return self._loss(joint[kept], joint[~kept].sum(axis=0))
+
+    def _least(self, box: Box) -> float:
+        return self._loss(self._joint(self._joined(box)), np.zeros(self._classes))
+
+    def _joint(self, groups: Mapping[str, Ints]) -> Floats:
+        """Return the labelled rows per class, in the order of the plan's classes, and label."""
+        ids = self._frequency.class_ids(groups)
+        numbered, place = np.unique(ids, return_inverse=True)
+        cells = place * self._classes + self._label
+        counts = np.bincount(cells, self._weights, len(numbered) * self._classes)
+        return counts.astype(np.float64, copy=False).reshape(-1, self._classes)
+
+    @abstractmethod
+    def _loss(self, joint: Floats, suppressed: Floats) -> float:
+        """Return the loss of released classes (n, C) and of what is suppressed, (C,)."""
+
+
+class Classification(LabelLoss):
+    """The share of rows that are suppressed or do not have the most frequent label of their class.
+
+    The classification metric of Iyengar, Transforming data to satisfy privacy constraints,
+    KDD 2002, section 4.
+    """
+
+    name = "classification"
+
+    def _loss(self, joint: Floats, suppressed: Floats) -> float:
+        wrong = (joint.sum(axis=1) - joint.max(axis=1, initial=0)).sum() + suppressed.sum()
+        return float(wrong / max(self._totals.sum(), 1))
+
+
+class ClassEntropy(LabelLoss):
+    """The entropy of the label that is left when the class of a row is known, in bits a row.
+
+    H(Y | class): the mean over rows of -log2 of the share that the row's label has in its class,
+    or in the whole table for a suppressed row, of which nothing is known. The label's entropy less
+    this is what the classes tell about it. Unlike Pillai's trace it sees interactions between
+    attributes, and unlike it takes small classes at their word, so that it suits few attributes
+    and a rule that leaves large classes.
+    """
+
+    name = "class-entropy"
+
+    def _loss(self, joint: Floats, suppressed: Floats) -> float:
+        within = joint * _bits(joint / np.maximum(joint.sum(axis=1, keepdims=True), 1))
+        rows = max(float(self._totals.sum()), 1.0)
+        left = within.sum() + (suppressed * _bits(self._totals / rows)).sum()
+        return float(left / rows)
+
+
+def _bits(share: Floats) -> Floats:
+    """Return -log2 of shares; 0 for what does not occur."""
+    bits: Floats = -np.log2(np.where(share > 0, share, 1))
+    return bits
