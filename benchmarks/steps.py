@@ -225,7 +225,7 @@ def search_all(table: str, *, time_limit: float = 60) -> Work:
     )
 
     def work() -> dict[str, Any]:
-        advice = aegis.search(table, policy, top=1, time_limit=time_limit)
+        advice = aegis.search(table, policy, top=1, time_limit=time_limit, explain_best=False)
         found = advice.search
         assert found is not None
         return {

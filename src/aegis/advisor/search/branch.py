@@ -30,7 +30,7 @@ _SPLITS = 8
 """Splits of one domain that are considered."""
 _STRONG = 8
 """Splits of a box whose finer half is narrowed before one is chosen, at most."""
-_PATIENCE = 16
+_PATIENCE = 32
 """Nodes after which one more such split is tried."""
 _EXCHANGED = 64
 """Moves up, and moves down, of which pairs are tried."""
