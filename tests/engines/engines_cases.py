@@ -161,13 +161,7 @@ GAPS: dict[tuple[str, str], Gap] = {
             "texts: blur(keep=2, side=trailing)",
         )
     },
-    **{
-        ("Spark", case): Gap(_INFINITE)
-        for case in (
-            "floats: bucketize(width=0.1)",
-            "floats: equal_width(count=3, edges=[0, 1])",
-        )
-    },
+    ("Spark", "floats: bucketize(width=0.1)"): Gap(_INFINITE),
     ("Polars", "decimals: round(step=0.1)"): Gap(_LITERALS, EngineError),
 }
 
