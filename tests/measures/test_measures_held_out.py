@@ -106,6 +106,12 @@ def test_expected_counts_with_more_coefficients_than_rows_say_nothing():
     assert found[0] == 0  # at a penalty of 3 rows about 25 coefficients are left
 
 
+def test_a_label_may_have_many_more_classes_than_there_are_levels():
+    rng = np.random.default_rng(3)
+    codes, label = rng.integers(0, 2, (600, 1)), rng.permutation(np.arange(600) % 200)
+    assert traces(codes, label) == pytest.approx(held_out(codes, label, PENALTIES), abs=1e-9)
+
+
 def test_counts_that_are_no_numbers_are_a_bug():
     total, joint = np.diag([2.0, 3.0]), np.array([[1.0, 1.0], [1.0, 2.0]])
     total[0, 1] = total[1, 0] = np.nan

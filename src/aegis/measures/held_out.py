@@ -113,7 +113,9 @@ def _tridiagonal(matrix: Floats, right: Floats) -> tuple[Floats, Floats, Floats]
     _check(info, "dsytrd")
     turned = np.array(right)
     if size > 1:  # the first row and column stay as they are
-        turned[1:], _, info = dormqr("L", "T", factor[1:, :-1], scales, turned[1:], 64 * size)
+        turned[1:], _, info = dormqr(
+            "L", "T", factor[1:, :-1], scales, turned[1:], 64 * max(right.shape)
+        )
         _check(info, "dormqr")
     return diagonal, beside, turned
 
