@@ -299,11 +299,10 @@ class BranchAndBound:
         if box not in self._known:
             self._known.add(box)
             entry = (self.objective.bound(box), box)
-            self.found.best.append(entry)
-            self.found.best.sort(key=lambda e: (-e[0], e[1]))
-            dropped = self.found.best[self.top :]
-            del self.found.best[self.top :]
-            if entry not in dropped:
+            # In one assignment, so that an interrupt leaves the best in order.
+            ranked = sorted([*self.found.best, entry], key=lambda e: (-e[0], e[1]))
+            self.found.best = ranked[: self.top]
+            if entry in self.found.best:
                 self._report()
         return True
 
