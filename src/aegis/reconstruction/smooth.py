@@ -28,7 +28,6 @@ LEAST_EXTENT = 0.1
 PREDICTED_PENALTIES = 2
 """Step through the grid of penalties in predictions, which need no fine choice."""
 
-
 PREDICTED_SWEEPS = 10
 """Sweeps of IPF in a prediction, which need not be exact."""
 
