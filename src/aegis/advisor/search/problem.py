@@ -54,6 +54,7 @@ class Variable:
     candidates: tuple[Candidate, ...]
     quasi: bool
     channels: Mapping[int, npt.NDArray[np.float64]] = field(default_factory=dict)
+    _covers: dict[int, tuple[int, ...]] = field(default_factory=dict, repr=False)
     _joins: dict[int, Ints] = field(default_factory=dict, repr=False)
     _meets: dict[int, Ints] = field(default_factory=dict, repr=False)
     _level_joins: dict[int, Ints] = field(default_factory=dict, repr=False)
@@ -137,6 +138,18 @@ class Variable:
             else:
                 self._joins[domain] = _join([self.candidates[i].groups for i in ends])
         return self._joins[domain]
+
+    def covers(self, domain: int) -> tuple[int, ...]:
+        """Return parts of a domain, each of one candidate and those that it refines.
+
+        Together they hold all of it. Empty where few candidates do not compare, so that their
+        common refinement tells enough.
+        """
+        if domain not in self._covers:
+            ends = self._ends(domain, self._order.T) if domain.bit_count() > _MANY else []
+            parts = tuple(domain & self.coarser[c] for c in ends)
+            self._covers[domain] = parts if len(parts) > _MANY else ()
+        return self._covers[domain]
 
     def _ends(self, domain: int, beyond: npt.NDArray[np.bool_]) -> list[int]:
         """Return the candidates of a domain that have none of it beyond them.

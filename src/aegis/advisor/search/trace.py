@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from aegis.advisor.scoring import group_classes, group_counts
 from aegis.advisor.search.problem import Box, Ints, Levels, Problem, Variable, is_leaf
@@ -15,6 +17,8 @@ from aegis.measures import PillaiFit, pillai_trace
 
 Key = tuple[int, ...]
 """The number of the grouping of each variable."""
+_MANY_ROWS = 512
+"""Rows from which on they are added up by a sparse product."""
 _CACHED = 256 << 20
 """Bytes of sums that are remembered."""
 
@@ -51,7 +55,15 @@ class Pillai:
             self._bounds[box] = self._bound(box)
         return self._bounds[box]
 
+    def _each(self, box: Box) -> Iterator[tuple[Variable, int]]:
+        return zip(self._problem.variables, box, strict=True)
+
     def _bound(self, box: Box) -> float:
+        parts, index = max((len(v.covers(d)), j) for j, (v, d) in enumerate(self._each(box)))
+        if parts:
+            # What many masks that do not compare tell apart together, none of them does alone.
+            covers = self._problem.variables[index].covers(box[index])
+            return max(self.bound((*box[:index], d, *box[index + 1 :])) for d in covers)
         fine, _ = self._finest.fit(box)
         if not self._adjusted:
             return fine.trace
@@ -205,8 +217,8 @@ class _Corner:
             [grouping.starts + start for grouping, start in zip(groupings, before, strict=False)]
         )
         columns = np.concatenate([self._summed(number) for number in key[: self._count]], axis=1)
-        total = np.add.reduceat(columns[rows], starts, axis=0)
-        joint = np.add.reduceat(self._reduced.stacked_joint[rows], starts, axis=0)
+        total = _added(columns, rows, starts)
+        joint = _added(self._reduced.stacked_joint, rows, starts)
         return total, joint, offsets
 
     def _summed(self, number: int) -> npt.NDArray[np.float64]:
@@ -215,9 +227,20 @@ class _Corner:
             self._sums.move_to_end(number)
             return self._sums[number]
         grouping = self._groupings[number]
-        sums = np.add.reduceat(self._reduced.total[grouping.rows], grouping.starts, axis=0)
+        sums = _added(self._reduced.total, grouping.rows, grouping.starts)
         self._sums[number] = np.ascontiguousarray(sums.T)
         self._bytes += sums.nbytes
         while self._bytes > _CACHED and len(self._sums) > 1:
             self._bytes -= self._sums.popitem(last=False)[1].nbytes
         return self._sums[number]
+
+
+def _added(matrix: npt.NDArray[np.float64], rows: Ints, starts: Ints) -> npt.NDArray[np.float64]:
+    """Return the sums of the rows of each group; groups stand one after the other in `rows`."""
+    if len(rows) < _MANY_ROWS:
+        return np.add.reduceat(matrix[rows], starts, axis=0)
+    # A sparse product takes longer to set up and reads each row once, without a copy.
+    ends = np.append(starts, len(rows))
+    grouping = sparse.csr_array((np.ones(len(rows)), rows, ends), shape=(len(starts), len(matrix)))
+    sums: npt.NDArray[np.float64] = grouping @ matrix
+    return sums
