@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +18,8 @@ Key = tuple[int, ...]
 """The number of the grouping of each variable."""
 _MANY_ROWS = 512
 """Rows from which on they are added up by a sparse product."""
+_PARTS = 512
+"""Parts into which a box is divided at most, but by its first attribute."""
 _CACHED = 256 << 20
 """Bytes of sums that are remembered."""
 
@@ -55,15 +56,26 @@ class Pillai:
             self._bounds[box] = self._bound(box)
         return self._bounds[box]
 
-    def _each(self, box: Box) -> Iterator[tuple[Variable, int]]:
-        return zip(self._problem.variables, box, strict=True)
-
     def _bound(self, box: Box) -> float:
-        parts, index = max((len(v.covers(d)), j) for j, (v, d) in enumerate(self._each(box)))
-        if parts:
-            # What many masks that do not compare tell apart together, none of them does alone.
-            covers = self._problem.variables[index].covers(box[index])
-            return max(self.bound((*box[:index], d, *box[index + 1 :])) for d in covers)
+        return max(self._fitted(part) for part in self._parts(box))
+
+    def _parts(self, box: Box) -> list[Box]:
+        """Return boxes that hold all of a box together.
+
+        What many masks that do not compare tell apart together, none of them does alone. Where
+        several attributes have such masks, their parts multiply: the first ones are divided.
+        """
+        parts = [box]
+        for index, (variable, domain) in enumerate(zip(self._problem.variables, box, strict=True)):
+            covers = variable.covers(domain)
+            if covers and (len(parts) == 1 or len(parts) * len(covers) <= _PARTS):
+                parts = [
+                    (*part[:index], own, *part[index + 1 :]) for part in parts for own in covers
+                ]
+        return parts
+
+    def _fitted(self, box: Box) -> float:
+        """Return the bound from the finest and the coarsest grouping of a box."""
         fine, _ = self._finest.fit(box)
         if not self._adjusted:
             return fine.trace
