@@ -96,7 +96,7 @@ def test_reports(shell, folder):
         (("-m", "mdva", "-o", "r.csv"), 2, "Did you mean 'mdav'"),
         (("-m", "mdav"), 2, "No output is named"),
         (("-m", "mdav", "-o", "r.xls"), 2, "unknown extension"),
-        (("-m", "mdav", "-o", "table.csv"), 2, "exists"),
+        (("-m", "mdav", "-o", "table.csv"), 2, "is read by this command"),
         (("-m", "mdav", "-o", "r.csv", "--option", "gamma"), 2, "NAME=VALUE"),
         (("-m", "mdav", "-o", "r.csv", "--option", "gamma=1"), 2, "Unknown option"),
         (("-m", "v-mdav", "-o", "r.csv", "--option", "gamma=x"), 2, "a number"),

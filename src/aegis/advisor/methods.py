@@ -200,6 +200,9 @@ def beside(advice: Advice, ranked: Sequence[Ranked], notes: Sequence[str]) -> Ad
         (*advice.ranking, *ranked), key=lambda r: (not r.admissible, -sign * r.score, r.name)
     )
     seconds = sum(one.method.seconds for one in ranked if one.method is not None)
+    if found[0].method is not None:
+        # Ties were with the best configuration, which is not the best any more.
+        found = [replace(one, tied_with_best=None) for one in found]
     return replace(
         advice,
         ranking=tuple(found),

@@ -181,6 +181,15 @@ def _verdict(ranked: Ranked) -> Text:
     return Text(f"fails {', '.join(broken)}", style="red")
 
 
+def _proven(advice: Advice) -> str:
+    """Say what the search proved, and by which objective where that is not the measure shown."""
+    if not advice.optimal:
+        return ""
+    search = advice.search
+    by = f" by {search.objective}" if search and search.objective != advice.measure else ""
+    return f" No combination of the candidate masks does better{by}."
+
+
 def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     from aegis.advisor import kept
     from aegis.cli.tables import Column, fixed, heading, line, number, percent, table
@@ -191,8 +200,7 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     yield heading(f"Best: {best.name}{part}")
     yield line(
         f"{rows - best.suppressed_rows:,} of {rows:,} rows are released, each in a class of at "
-        f"least {best.smallest_class:,}."
-        + (" No combination of the candidate masks does better." if advice.optimal else "")
+        f"least {best.smallest_class:,}." + _proven(advice)
     )
     yield line("")
     direction = MEASURES.get(advice.measure).direction

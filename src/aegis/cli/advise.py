@@ -150,7 +150,9 @@ def command(
     from aegis.files import write_text
     from aegis.policy import load_policy
 
-    check_outputs([(output, YAML), (report, HTML)], force=force)
+    check_outputs(
+        [(output, YAML), (report, HTML)], force=force, inputs=(table, policy, configurations)
+    )
     rules = load_policy(policy)
     subject: Any = open_subject(
         table, name=table_name, memory_limit=memory_limit, engine=engine, master=master

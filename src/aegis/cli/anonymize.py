@@ -155,7 +155,11 @@ def command(
     from aegis.policy import load_policy
     from aegis.release import anonymize
 
-    check_outputs([(output, TABLE_FORMATS), (certificate, JSON), (report, HTML)], force=force)
+    check_outputs(
+        [(output, TABLE_FORMATS), (certificate, JSON), (report, HTML)],
+        force=force,
+        inputs=(table, policy),
+    )
     if output is None and not front:
         raise PolicyError(
             "No output is named.", hint="Name it with -o, or ask for the front with --front."

@@ -129,7 +129,11 @@ def command(
         )
     # Whether Spark can write is for Spark to say: its files may be on no disk of this machine.
     here = None if output is None or engine is Engine.SPARK else Path(output)
-    check_outputs([(here, TABLE_FORMATS), (certificate, JSON)], force=force)
+    check_outputs(
+        [(here, TABLE_FORMATS), (certificate, JSON)],
+        force=force,
+        inputs=(table, policy, configuration),
+    )
     rules = load_policy(policy)
     chosen = choose(load_configurations(configuration, rules), name, configuration)
     with reporting(quiet=quiet) as progress:

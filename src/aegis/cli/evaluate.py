@@ -112,7 +112,7 @@ def command(
     from aegis.files import write_text
     from aegis.policy import load_configurations, load_policy
 
-    check_outputs([(report, HTML)], force=force)
+    check_outputs([(report, HTML)], force=force, inputs=(table, policy, configurations))
     if is_bundle(table):
         raise DataError(
             f"{table} is a summary: it holds no rows to train on.", hint="Give the table."

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from aegis.cli.options import Engine
 from aegis.errors import PolicyError
-from aegis.files import check_output
+from aegis.files import TABLE_FORMATS, check_output
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -85,13 +85,32 @@ def is_bundle(given: str) -> bool:
 
 
 def check_outputs(
-    outputs: Sequence[tuple[Path | None, tuple[str, ...] | None]], *, force: bool
+    outputs: Sequence[tuple[Path | None, tuple[str, ...] | None]],
+    *,
+    force: bool,
+    inputs: Sequence[str | Path | None] = (),
 ) -> None:
-    """Raise before any work is done unless every output can be written, each under its own name."""
+    """Raise before any work is done unless every output can be written, each under its own name.
+
+    No output may be one of the inputs, whatever `force` says, and no table may lie within a folder
+    that is read: the next run would take it for data.
+    """
+    read = {Path(given).resolve() for given in inputs if given is not None}
     seen: set[Path] = set()
     for path, formats in outputs:
         if path is None:
             continue
+        place = path.resolve()
+        if place in read:
+            raise PolicyError(
+                f"{path} is read by this command, and would be replaced.",
+                hint="Give the output another name.",
+            )
+        if path.suffix.lower() in TABLE_FORMATS and not read.isdisjoint(place.parents):
+            raise PolicyError(
+                f"{path} lies in the folder that is read.",
+                hint="The next run would take it for data: write it somewhere else.",
+            )
         check_output(path, force=force, formats=formats)
         if path.resolve() in seen:
             raise PolicyError(f"{path} is named for two outputs.", hint="Give each its own name.")

@@ -55,7 +55,7 @@ def command(
     from aegis.files import write_text
     from aegis.policy.suggest import init_policy
 
-    check_outputs([(output, YAML)], force=force)
+    check_outputs([(output, YAML)], force=force, inputs=(table,))
     with reporting(quiet=quiet) as progress:
         proposed = init_policy(table, label=label, progress=progress)
     if output is None:

@@ -123,7 +123,7 @@ def command(
     from aegis.files import write_text
     from aegis.measures import MEASURES, Scope
 
-    check_outputs([(plot, (*HTML, ".svg"))], force=force)
+    check_outputs([(plot, (*HTML, ".svg"))], force=force, inputs=(table, policy))
     setting, chosen = information(know), MEASURES.get(measure)
     if chosen.scope is not Scope.ATTRIBUTE:
         raise PolicyError(

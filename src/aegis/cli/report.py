@@ -59,7 +59,7 @@ def command(
     from aegis.files import write_text
     from aegis.policy import load_policy
 
-    check_outputs([(output, HTML)], force=force)
+    check_outputs([(output, HTML)], force=force, inputs=(table, policy, configurations))
     rules = load_policy(policy)
     with reporting(quiet=quiet) as progress:
         advisor = make_advisor(

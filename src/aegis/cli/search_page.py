@@ -16,7 +16,7 @@ def search_sections(advice: Advice) -> Iterator[RenderableType]:
     """Return the proof, what binds the best configuration, and the front, where there are any."""
     if advice.search is not None:
         yield from _proof(advice.search, advice)
-    if advice.binding is not None and advice.binding.finer:
+    if advice.binding is not None and any(one.gain > 0 for one in advice.binding.finer):
         yield from _finer(advice.binding)
     if advice.binding is not None and advice.binding.relaxations:
         yield from _relaxations(advice.binding)
@@ -28,13 +28,15 @@ def _proof(search: SearchFigures, advice: Advice) -> Iterator[RenderableType]:
     from aegis.cli.tables import figure, fixed, heading, pairs
 
     rows = [
-        ("objective", search.objective),
+        ("objective", search.objective + (", lower is better" if _lower(search) else "")),
         ("combinations", f"{search.combinations:,}"),
         ("result", _result(search)),
     ]
     if search.bound is not None:
         rows.append(("best, bound", f"{fixed(search.best)}, {fixed(search.bound)}"))
-    after = advice.ranking[0].after_suppression if advice.ranking else None
+    # A record-level release may stand first; what the search found is the first configuration.
+    found = next((one for one in advice.ranking if one.method is None), None)
+    after = None if found is None else found.after_suppression
     if after is not None:
         rows.append(("on the released rows", f"{fixed(after)} by {advice.measure}"))
     rows.append(
@@ -46,6 +48,14 @@ def _proof(search: SearchFigures, advice: Advice) -> Iterator[RenderableType]:
     )
     yield heading("Search")
     yield pairs((*rows, *(("note", note) for note in search.notes)))
+
+
+def _lower(search: SearchFigures) -> bool:
+    from aegis.advisor.search.objectives import LOSSES
+    from aegis.measures import MEASURES, Direction
+
+    name = search.objective
+    return name in LOSSES or MEASURES.get(name).direction is Direction.LOWER
 
 
 def _result(search: SearchFigures) -> str:

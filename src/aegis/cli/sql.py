@@ -123,7 +123,7 @@ def command(
     from aegis.policy import load_configurations, load_policy
     from aegis.release import release_sql
 
-    check_outputs([(output, SQL)], force=force)
+    check_outputs([(output, SQL)], force=force, inputs=(policy, configuration, schema_from))
     rules = load_policy(policy)
     chosen = choose(load_configurations(configuration, rules), name, configuration)
     query = release_sql(

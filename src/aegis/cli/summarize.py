@@ -95,7 +95,7 @@ def command(
     from aegis.policy import load_policy
     from aegis.summary import load_bundle, save_bundle, summarize
 
-    check_outputs([(output, (BUNDLE,))], force=force)
+    check_outputs([(output, (BUNDLE,))], force=force, inputs=(table, policy))
     rules = load_policy(policy)
     model = None if like is None else load_bundle(like)
     subject = open_subject(

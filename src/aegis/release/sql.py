@@ -151,6 +151,7 @@ def release_sql(
             )
         _check_lines(column, chosen)
     place = _parse_name(name, chosen)
+    _check_target(into, place, shape, chosen)
     writer = _Writer(chosen, policy, columns, source.table.schema(), fitted)
     found = Configuration(
         configuration.name, {n: m for n, m in fitted.items() if n in configuration.masks and m}
@@ -226,6 +227,19 @@ def _member(kind: type[Dialect] | type[Form], what: str, given: str) -> Any:
         return kind(given)
     except ValueError:
         raise PolicyError.unknown(what, given, list(kind)) from None
+
+
+def _check_target(into: str | None, place: tuple[str, ...], form: Form, dialect: Dialect) -> None:
+    """Raise unless the name of a view or table is used, and is not that of the input."""
+    if into is None:
+        return
+    if form is Form.SELECT:
+        raise PolicyError(
+            f"A query has no name, and {into!r} was given for one.",
+            hint="Ask for a view or a table, or leave the name out.",
+        )
+    if _parse_name(into, dialect) == place:
+        raise PolicyError(f"{into} is the input itself.", hint="Choose another name.")
 
 
 def _refuse_secrets(masks: Mapping[str, Mask | None]) -> None:

@@ -155,6 +155,12 @@ def _measure(measure: Measure) -> dict[str, str]:
     }
 
 
+def _objective(advice: Advice) -> str | None:
+    """Return what a search optimised, where that is not the measure of the report."""
+    search = advice.search
+    return search.objective if search and search.objective != advice.measure else None
+
+
 def _verdict(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
     """Return the parts of the recommendation in one sentence."""
     total = advice.summary["rows"]
@@ -165,6 +171,7 @@ def _verdict(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
         "admissible_count": count(admissible),
         "combinations": count(advice.combinations),
         "optimal": advice.optimal,
+        "objective": _objective(advice),
         "name": None,
     }
     if subject is not None:
