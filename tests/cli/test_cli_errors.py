@@ -384,3 +384,26 @@ def test_interrupt_ends_cleanly(shell, monkeypatch):
     monkeypatch.setattr(aegis.release, "audit", interrupted)
     result = shell(*AUDIT)
     assert (result.code, result.out, result.err) == (130, "", "Interrupted.\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("advise", "table.csv", "-p", "policy.yaml", "-o", "policy.yaml"),
+        ("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", "-o", "table.csv"),
+        ("apply", "parts", "-p", "policy.yaml", "-c", "best.yaml", "-o", "parts/y.parquet"),
+        (
+            *("sql", "-p", "policy.yaml", "-c", "best.yaml", "-o", "x.sql", "--dialect", "duckdb"),
+            *("--table", "t", "--schema-from", "table.csv", "--as", "view", "--into", "t"),
+        ),
+        (
+            *("sql", "-p", "policy.yaml", "-c", "best.yaml", "-o", "x.sql", "--dialect", "duckdb"),
+            *("--table", "t", "--schema-from", "table.csv", "--into", "u"),
+        ),
+    ],
+)
+def test_no_output_takes_the_place_of_what_is_read(words, shell, folder):
+    before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+    message = error_of(shell(*words, "--force"))
+    assert any(part in message for part in ("is read", "the input itself", "has no name"))
+    assert {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()} == before

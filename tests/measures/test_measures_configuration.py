@@ -13,6 +13,7 @@ from measures_brute import cmim, cooccurrence, count_tables, data, pillai, stack
 
 from aegis.errors import InternalError
 from aegis.measures import (
+    MEASURES,
     Contingency,
     Cooccurrence,
     attribute_information,
@@ -232,3 +233,9 @@ def test_offsets_that_do_not_divide_the_levels_are_refused(offsets):
 def test_counts_that_do_not_fit_each_other_are_refused():
     with pytest.raises(InternalError, match="joint"):
         Cooccurrence(1, np.zeros((3, 2)), np.zeros((4, 4)), np.array([0, 3]), lambda i, j: None)
+
+
+def test_a_measure_that_gives_no_number_is_refused():
+    broken = replace(MEASURES.get("mi"), name="broken", compute=lambda counts: float("nan"))
+    with pytest.raises(InternalError, match="not a number"):
+        broken(Contingency(np.array([[2, 1], [0, 3]]), np.ones(2, dtype=np.int64)))

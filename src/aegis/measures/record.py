@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from enum import StrEnum
@@ -108,14 +109,18 @@ class Measure:
         Raises
         ------
         InternalError
-            The counts are those of the other scope.
+            The counts are those of the other scope, or the value is not a number, which would
+            neither rank nor bound anything.
         """
         if not isinstance(counts, self.scope.counts):
             raise InternalError(
                 f"Measure {self.name!r} takes a {self.scope.counts.__name__},"
                 f" not a {type(counts).__name__}."
             )
-        return cast(Callable[[Any], float], self.compute)(counts)
+        value = cast(Callable[[Any], float], self.compute)(counts)
+        if math.isnan(value):
+            raise InternalError(f"Measure {self.name!r} returned a value that is not a number.")
+        return value
 
 
 MEASURES: Registry[Measure] = Registry("measure")
