@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments" / "results"
@@ -25,6 +27,16 @@ def data(*parts: str) -> Path:
     if not path.exists():
         raise SystemExit(f"{path} is missing; set AEGIS_DATA to the folder of the data sets.")
     return path
+
+
+def german() -> pa.Table:
+    """Return Statlog German Credit with numbered columns, label `class`."""
+    names = [f"attribute_{number:02d}" for number in range(1, 21)]
+    return pyarrow.csv.read_csv(
+        data("german_credit", "german.data"),
+        read_options=pyarrow.csv.ReadOptions(column_names=[*names, "class"]),
+        parse_options=pyarrow.csv.ParseOptions(delimiter=" "),
+    )
 
 
 def versions() -> dict[str, str]:

@@ -26,15 +26,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv
 
 from aegis.evaluation import Evaluation, evaluate, paper_configurations, paper_policy
 from aegis.evaluation.models import MODELS, Features
 from aegis.policy import Policy, load_policy
 from aegis.sources import Source, open_table
 from aegis.summary import summarize
-from common import ADULT, RESULTS, data, save_chart, write_csv, write_json
+from common import ADULT, RESULTS, data, german, save_chart, write_csv, write_json
 
 NAME = "selection_quality"
 LINEAR = ("lr", "svm", "sgd")
@@ -65,16 +63,6 @@ class DataSet:
     runs: tuple[tuple[tuple[str, ...], int, int], ...]
     """Models that are trained together, on how many splits, and of how many sets at most."""
     identifiers: tuple[str, ...] = ()
-
-
-def german() -> pa.Table:
-    """Return Statlog German Credit with numbered columns, label `class`."""
-    names = [f"attribute_{number:02d}" for number in range(1, 21)]
-    return pyarrow.csv.read_csv(
-        data("german_credit", "german.data"),
-        read_options=pyarrow.csv.ReadOptions(column_names=[*names, "class"]),
-        parse_options=pyarrow.csv.ParseOptions(delimiter=" "),
-    )
 
 
 SETS = {

@@ -253,7 +253,7 @@ class BranchAndBound:
         return tuple(sorted(halves)) or (1 << ordered[0],)
 
     def _dive(self, box: Box) -> None:
-        """Walk from a box to a single configuration and improve it one mask at a time."""
+        """Walk from a box to a single configuration and improve it by one or two masks at a time."""
         while not is_leaf(box):
             _, index, fine = self._losses(box)[0]
             narrowed = self.feasibility.narrow(_replace(box, index, fine))
