@@ -11,11 +11,19 @@ import pyarrow as pa
 import pytest
 from advisor_support import policy_of, random_rows, table_of
 
-from aegis.advisor import PrivacyPlan
+from aegis.advisor import PrivacyPlan, prepare
 from aegis.advisor.figures import FrontPoint
 from aegis.advisor.search import FrontRange, search
 from aegis.advisor.search.binding import relaxations
-from aegis.advisor.search.front import _knee, _mark_dominated, rule_at
+from aegis.advisor.search.clock import Clock
+from aegis.advisor.search.front import (
+    _knee,
+    _mark_dominated,
+    check_span,
+    rule_at,
+    trace_front,
+)
+from aegis.advisor.search.search import Searcher
 from aegis.errors import PolicyError
 from aegis.masks import refines
 from aegis.policy import Policy
@@ -67,9 +75,10 @@ def test_every_point_is_an_independent_search(
         assert point.proven
         scores.append(alone.search.best)
         if alone.search.best is None:
-            assert (point.score, point.configuration) == (None, None)
+            assert (point.score, point.reached, point.configuration) == (None, None, None)
             continue
-        assert point.score == pytest.approx(alone.search.best, rel=1e-9)
+        assert point.reached == pytest.approx(alone.search.best, rel=1e-9)
+        assert (point.objective is None) == (alone.best.objective is None)
         assert (point.kept is None) == (alone.best.kept is None)
         own = PrivacyPlan(summary, rule_at(policy.privacy, parameter, point.value))
         masks = point.configuration.masks
@@ -85,6 +94,90 @@ def test_every_point_is_an_independent_search(
     strict = [p.value for p in front.points]
     assert strict == sorted(strict, reverse=parameter in ("risk", "suppression"))
     json.dumps(front.to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("objective", ["pillai", "cmim", "g3", "discernibility"])
+@pytest.mark.parametrize(
+    ("rule", "span"),
+    [
+        ({"k": 20}, "k=2..12"),
+        ({"k": 5, "suppression": 0.1}, "k=2,3,5,9,14"),
+        ({"k": 4}, "suppression=0..0.3"),
+        ({"l_diversity": DIVERSE, "suppression": 0.05}, "l=1,2,3"),
+    ],
+)
+def test_without_time_no_point_is_worse_than_a_stricter_one(
+    summary: Summary, objective: str, rule: dict[str, Any], span: str
+) -> None:
+    policy = policy_of(rule)
+    front = search(
+        summary, policy, objective=objective, front=span, explain_best=False, time_limit=0
+    ).front
+    sign = {"pillai": 1, "cmim": 1}.get(objective, -1)
+    strictest_first = [sign * p.reached for p in front.points if p.reached is not None][::-1]
+    assert len(strictest_first) > 1
+    if objective != "discernibility":  # which charges what each rule suppresses
+        assert strictest_first == sorted(strictest_first)
+    for one in front.points:
+        if one.reached is None:
+            continue
+        alone = best(
+            summary, policy, rule_at(policy.privacy, front.parameter, one.value), objective
+        )
+        assert sign * one.reached <= sign * alone.search.best + 1e-9
+        if one.proven:
+            assert one.reached == pytest.approx(alone.search.best, rel=1e-9)
+
+
+def test_a_point_starts_from_what_the_search_found(summary: Summary) -> None:
+    # The search has time; the front none: what meets k = 6 meets every smaller k.
+    policy = policy_of({"k": 6})
+    searcher = Searcher(summary, prepare(summary, policy).plan, "pillai", "pillai")
+    found, figures = searcher.run(policy.privacy, top=1, time_limit=None)
+    assert figures.optimal
+    front = trace_front(
+        searcher,
+        FrontRange.parse("k=2..6"),
+        Clock(0),
+        [box for _, box in found.best],
+        found.bound,
+    )
+    assert front.points[-1].proven
+    assert front.points[-1].score == pytest.approx(figures.best)
+    assert all(p.score >= figures.best - 1e-9 for p in front.points)
+
+
+def test_an_interrupted_search_takes_no_time_for_the_front(
+    summary: Summary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[float | None] = []
+    run = Searcher.run
+
+    def interrupted(self: Searcher, *args: Any, **options: Any) -> Any:
+        given.append(options["time_limit"])
+        found, figures = run(self, *args, **options)
+        found.interrupted = True
+        found.bound = math.inf
+        return found, figures
+
+    monkeypatch.setattr(Searcher, "run", interrupted)
+    search(summary, policy_of({"k": 4}), front="k=2..4")
+    assert given[0] is None
+    assert given[1:] == [0.0] * (len(given) - 1)
+    assert len(given) > 1
+
+
+def test_a_front_that_no_table_of_the_size_can_meet(summary: Summary) -> None:
+    with pytest.raises(PolicyError, match=r"asks for 61 rows.*60 rows") as caught:
+        search(summary, policy_of({"k": 3}), front="k=61..70")
+    assert "start the range" in caught.value.hint
+    with pytest.raises(PolicyError, match="suppression asks for") as caught:
+        check_span(FrontRange.parse("suppression=0,0.1"), PrivacyRule.parse({"k": 99}), 60)
+    assert "smaller k" in caught.value.hint
+    # Part of a range may lie beyond the table: those points say so.
+    front = search(summary, policy_of({"k": 3}), front="k=3,61", explain_best=False).front
+    assert [p.score is None for p in front.points] == [False, True]
+    assert all(p.proven for p in front.points)
 
 
 def point(value: float, score: float | None) -> FrontPoint:
@@ -146,7 +239,10 @@ def test_wide_ranges_are_rounded() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["k", "k=", "k=a", "k=5..2", "k=0", "k=2.5", "risk=0", "suppression=1", "k=2..inf", "q=3"],
+    [
+        *("k", "k=", "k=a", "k=5..2", "k=0", "k=2.5", "risk=0", "suppression=1", "k=2..inf"),
+        *("q=3", "k=2..1e300", "k=2.2..2.8"),
+    ],
 )
 def test_bad_ranges(text: str) -> None:
     with pytest.raises(PolicyError, match=r"front|Front"):

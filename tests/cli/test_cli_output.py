@@ -276,8 +276,9 @@ def test_clean_text_is_printable_and_unchanged_where_it_was(text):
 
 def test_figures_for_people():
     assert [fixed(0.12345), fixed(0.0), fixed(1.2e-6), fixed(123456.7), fixed(None)] == [
-        *("0.1235", "0.0000", "1.2e-06", "1.23e+05", "-"),
+        *("0.1235", "0.0000", "1.2e-06", "123,457", "-"),
     ]
+    assert [fixed(999.5), fixed(-1234.56), fixed(2.5e20)] == ["999.5000", "-1,234.6", "2.5e+20"]
     assert fixed(0.12344999) == "0.1234"
     assert figure(float("nan")) == "-"
     assert percent(99.96) == "100.0 %"

@@ -142,7 +142,7 @@ class FrontPoint:
         The parameter's value.
     score, kept
         The measure of the best configuration and the percent of utility that it keeps; None
-        where no configuration is admissible.
+        where no configuration is admissible, or none was found in time.
     configuration
         Its masks, or None.
     declared
@@ -152,7 +152,9 @@ class FrontPoint:
     proven
         Whether it is proven best.
     dominated
-        Whether a stricter point keeps as much, so that this one is not on the Pareto front.
+        Whether a stricter point reaches as much, so that this one is not on the Pareto front.
+    objective
+        The value of the search's objective, where it is not the measure itself.
     """
 
     value: float
@@ -164,12 +166,19 @@ class FrontPoint:
     suppressed_rows: int
     proven: bool
     dominated: bool = False
+    objective: float | None = None
+
+    @property
+    def reached(self) -> float | None:
+        """What the search optimised: the objective, or the measure where they are the same."""
+        return self.score if self.objective is None else self.objective
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
         return {
             "value": self.value,
             "score": self.score,
+            "objective": self.objective,
             "kept": self.kept,
             "masks": None if self.configuration is None else self.configuration.spec(),
             "smallest_class": self.smallest_class,

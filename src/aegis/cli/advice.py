@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from aegis.cli.methods_page import method_sections
 from aegis.cli.options import Format
 from aegis.cli.output import Output
-from aegis.cli.search_page import search_sections, signed
+from aegis.cli.search_page import objective_legend, search_sections, signed
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -29,6 +29,7 @@ FIXED = (
     "violations",
     "stderr",
     "tied_with_best",
+    "objective",
 )
 """Columns of the CSV before those of the attributes."""
 
@@ -48,7 +49,7 @@ def print_advice(
         return
     page.show(*_overview(advice, origin, policy), *_ranking(advice, top))
     if advice.best is not None:
-        page.show(*_best(advice, advice.best))
+        page.show(*_best(advice, advice.best, top))
     page.show(*method_sections(advice))
     page.show(*search_sections(advice))
 
@@ -71,6 +72,7 @@ def _flat(rank: int, ranked: Ranked, names: list[str]) -> list[object]:
         *(
             ranked.stderr,
             None if ranked.tied_with_best is None else str(ranked.tied_with_best).lower(),
+            ranked.objective,
         ),
         *(masks[name] for name in names),
         *(ranked.attributes[name].change for name in names),
@@ -114,15 +116,21 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
     yield heading(
         "Ranking" + (f" (the first {len(shown)})" if len(shown) < len(advice.ranking) else "")
     )
+    above = [r for r in shown if _above(r.kept)]
+    by_objective = any(r.objective is not None for r in shown)
     columns = (
-        *(number("#"), Column("name", wraps=True), number("score"), number("kept")),
+        *(number("#"), Column("name", wraps=True)),
+        *((number("objective"),) if by_objective else ()),
+        *(number("score"), number("kept")),
         *(number("PUD"), number("k"), number("suppressed"), Column("rule", wraps=True)),
     )
     yield table(
         columns,
         (
             (
-                *(str(i + 1), r.name, _score(r, first=i == 0), percent(r.kept), fixed(r.pud)),
+                *(str(i + 1), r.name),
+                *((fixed(r.objective),) if by_objective else ()),
+                *(_score(r, first=i == 0), percent(r.kept), fixed(r.pud)),
                 *(f"{r.smallest_class:,}", share(r.suppressed_rows, rows), _verdict(r)),
             )
             for i, r in enumerate(shown)
@@ -133,22 +141,31 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
         yield heading("What falls short")
         yield pairs((r.name, "; ".join(r.violations)) for r in failing)
     yield line(
-        f"\nscore: {advice.measure} (unmasked {fixed(advice.unmasked)}). kept: percent of the unmasked utility.\n"
+        f"\n{objective_legend(advice)}"
+        f"score: {advice.measure} (unmasked {fixed(advice.unmasked)}). kept: percent of the unmasked utility.\n"
         "PUD: mean change per attribute. k: smallest class once rows are suppressed."
-        + _above(shown)
+        + (_why_more(records=any(r.method is not None for r in above)) if above else "")
         + _certainty(advice),
         style="dim",
     )
 
 
-def _above(shown: Sequence[Ranked]) -> str:
-    """Return what more than 100 percent means, where a configuration keeps that."""
-    if not any(r.kept is not None and r.kept > 100.5 for r in shown):
-        return ""
-    return (
-        "\nMore than 100 %: the measure is corrected for chance, and coarser masks also leave out "
-        "noise that a model would have fitted."
+def _above(percent: float | None) -> bool:
+    return percent is not None and percent > 100.5
+
+
+def _why_more(*, records: bool) -> str:
+    """Return what more than 100 percent means, for masks and for record-level releases."""
+    said = (
+        "\nMore than 100 %: the measure is corrected for chance, and coarser values, by masks or by "
+        "grouping records, also leave out noise that a model would have fitted."
     )
+    if records:
+        said += (
+            " A column of a record-level release also tells of the other columns by which its "
+            "records were grouped."
+        )
+    return said
 
 
 def _score(ranked: Ranked, *, first: bool) -> str:
@@ -190,7 +207,7 @@ def _proven(advice: Advice) -> str:
     return f" No combination of the candidate masks does better{by}."
 
 
-def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
+def _best(advice: Advice, best: Ranked, top: int | None) -> Iterator[RenderableType]:
     from aegis.advisor import kept
     from aegis.cli.tables import Column, fixed, heading, line, number, percent, table
     from aegis.measures import MEASURES
@@ -219,3 +236,8 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
             for name, one in best.attributes.items()
         ),
     )
+    said = any(_above(r.kept) for r in advice.ranking[:top])
+    if not said and any(
+        _above(kept(a.score, a.unmasked, direction)) for a in best.attributes.values()
+    ):
+        yield line(_why_more(records=best.method is not None), style="dim")

@@ -53,7 +53,8 @@ def make_advisor(
         searcher = partial(
             run,
             policy=policy,
-            objective=objective or measure,
+            objective=objective,
+            measure=measure,
             top=top or 10,
             time_limit=time_limit,
             front=front,

@@ -20,8 +20,8 @@ def method_sections(advice: Advice) -> Iterator[RenderableType]:
         return
     yield heading("Record-level releases")
     columns = (
-        *(Column("name", wraps=True), number("groups"), number("IL scaled"), number("unscaled")),
-        *(number("NCP"), number("class size"), number("left out"), number("seconds")),
+        *(Column("name", wraps=True), number("groups"), number("IL"), number("unscaled")),
+        *(number("NCP"), number("mean size"), number("left out"), number("s")),
     )
     yield table(
         columns,
@@ -35,8 +35,9 @@ def method_sections(advice: Advice) -> Iterator[RenderableType]:
         ),
     )
     yield line(
-        "\nIL: information loss of the centroids. NCP: normalised certainty penalty. left out: rows\n"
-        "that the method itself dropped; rows of classes that fail the rule come on top.",
+        "\nIL: information loss of the centroids on z-scores; unscaled: on the numbers as they are.\n"
+        "NCP: normalised certainty penalty. mean size: records in a group. left out: rows that the\n"
+        "method itself dropped; rows of classes that fail the rule come on top. s: seconds.",
         style="dim",
     )
     for name, one in found:

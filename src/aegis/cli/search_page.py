@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from aegis.advisor import Advice
-    from aegis.advisor.figures import Binding, Front, Relaxation, SearchFigures
+    from aegis.advisor.figures import Binding, Front, FrontPoint, Relaxation, SearchFigures
 
 
 def search_sections(advice: Advice) -> Iterator[RenderableType]:
@@ -21,7 +21,7 @@ def search_sections(advice: Advice) -> Iterator[RenderableType]:
     if advice.binding is not None and advice.binding.relaxations:
         yield from _relaxations(advice.binding)
     if advice.front is not None:
-        yield from _front(advice.front, advice.summary["rows"])
+        yield from _front(advice.front, advice)
 
 
 def _proof(search: SearchFigures, advice: Advice) -> Iterator[RenderableType]:
@@ -29,7 +29,7 @@ def _proof(search: SearchFigures, advice: Advice) -> Iterator[RenderableType]:
 
     rows = [
         ("objective", search.objective + (", lower is better" if _lower(search) else "")),
-        ("combinations", f"{search.combinations:,}"),
+        ("combinations", _combinations(search, advice)),
         ("result", _result(search)),
     ]
     if search.bound is not None:
@@ -50,6 +50,16 @@ def _proof(search: SearchFigures, advice: Advice) -> Iterator[RenderableType]:
     yield pairs((*rows, *(("note", note) for note in search.notes)))
 
 
+def _combinations(search: SearchFigures, advice: Advice) -> str:
+    """Return how many combinations were searched, and why that may be fewer than there are."""
+    if search.combinations == advice.combinations:
+        return f"{search.combinations:,}"
+    return (
+        f"{search.combinations:,} that differ, of {advice.combinations:,}: masks that group the "
+        "values alike count once"
+    )
+
+
 def _lower(search: SearchFigures) -> bool:
     from aegis.advisor.search.objectives import LOSSES
     from aegis.measures import MEASURES, Direction
@@ -65,7 +75,7 @@ def _result(search: SearchFigures) -> str:
         return "no admissible configuration was found"
     if search.optimal:
         return "proven best of all combinations"
-    if search.gap is None:
+    if search.gap is None or search.bound is None:
         return "the best that was found; nothing is proven"
     return f"the best that was found; at most {figure(100 * search.gap, 3)} % better is possible"
 
@@ -109,33 +119,49 @@ def _gain(one: Relaxation) -> str:
     )
 
 
-def _front(front: Front, rows: int) -> Iterator[RenderableType]:
-    from aegis.cli.tables import Column, figure, fixed, heading, number, percent, share, table
+def _front(front: Front, advice: Advice) -> Iterator[RenderableType]:
+    from aegis.cli.tables import Column, figure, fixed, heading, line, number, percent, share, table
 
+    rows = advice.summary["rows"]
+    by_objective = any(one.objective is not None for one in front.points)
     yield heading(f"The best configuration by {front.parameter}")
     columns = (
-        *(number(front.parameter), number("score"), number("kept"), number("smallest class")),
-        *(number("suppressed"), Column("")),
+        number(front.parameter),
+        *((number("objective"),) if by_objective else ()),
+        *(number("score"), number("kept"), number("min. class")),
+        *(number("suppressed"), Column("", wraps=True)),
     )
     yield table(
         columns,
         (
             (
-                *(figure(one.value), fixed(one.score), percent(one.kept)),
+                figure(one.value),
+                *((fixed(one.objective),) if by_objective else ()),
+                *(fixed(one.score), percent(one.kept)),
                 *(f"{one.smallest_class:,}", share(one.suppressed_rows, rows)),
-                _remark(one.value == front.knee, one.score is None, one.dominated, one.proven),
+                _remark(one, knee=one.value == front.knee),
             )
             for one in front.points
         ),
     )
+    yield line(f"\n{objective_legend(advice)}score: {advice.measure}.", style="dim")
 
 
-def _remark(knee: bool, empty: bool, dominated: bool, proven: bool) -> str:
-    if empty:
-        return "none admissible"
+def objective_legend(advice: Advice) -> str:
+    """Return what a column of objectives holds, as a line; nothing where the measure is it."""
+    search = advice.search
+    if search is None or search.objective == advice.measure:
+        return ""
+    best = "lowest" if _lower(search) else "highest"
+    return f"objective: {search.objective}, {best} first: the search went by it.\n"
+
+
+def _remark(one: FrontPoint, *, knee: bool) -> str:
+    if one.score is None:
+        return "none admissible" if one.proven else "none found in time"
     said = ["recommended knee"] if knee else []
-    said += ["dominated"] if dominated else []
-    said += [] if proven else ["not proven"]
+    said += ["dominated"] if one.dominated else []
+    said += [] if one.proven else ["not proven"]
     return ", ".join(said)
 
 

@@ -98,8 +98,10 @@ def fixed(value: float | None, decimals: int = 4) -> str:
     """Return a figure with fixed decimals, so that a column of them compares at a glance."""
     if value is None or math.isnan(value):
         return NOTHING
-    if value and (abs(value) < 0.5 * 10**-decimals or abs(value) >= 100_000):
+    if value and (abs(value) < 0.5 * 10**-decimals or abs(value) >= 1e15):
         return f"{value:.3g}"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}" if abs(value) >= 100_000 else f"{value:,.1f}"
     return f"{value:.{decimals}f}"
 
 

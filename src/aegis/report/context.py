@@ -98,9 +98,13 @@ def build_context(
         "shortfalls": _shortfalls(advice),
         "rule": _rule_section(rule, advice.policy, advice.summary["rows"]),
         "privacy": privacy_section(before, after, admissible=best is not None),
-        "front": None if front is None else front_section(front, advice.summary["rows"]),
+        "front": None
+        if front is None
+        else front_section(front, advice.summary["rows"], _objective(advice)),
         "binding": None if binding is None else binding_section(binding),
-        "evaluation": None if evaluation is None else evaluation_section(evaluation, advice, TOP),
+        "evaluation": None
+        if evaluation is None
+        else evaluation_section(evaluation, advice, TOP, relative=is_relative(advice)),
         "yaml": _documents(advice, subject),
         "provenance": _provenance(advice),
     }
@@ -125,6 +129,14 @@ def kept_of(score: float, unmasked: float, direction: Direction) -> float | None
 def heat_step(kept: float | None) -> int | None:
     """Return the step of the heat map for a percent kept, from 0; None where it is undefined."""
     return None if kept is None else sum(kept >= bound for bound in HEAT_BOUNDS)
+
+
+def is_relative(advice: Advice) -> bool:
+    """Whether utility is shown in percent of the unmasked: charts then leave out what has none.
+
+    Decided once for the report, so that each axis of it says what its chart shows.
+    """
+    return any(r.kept is not None for r in advice.ranking)
 
 
 def _rule(policy: Mapping[str, Any]) -> PrivacyRule | None:
@@ -272,7 +284,7 @@ def _ranking(advice: Advice, measure: Measure) -> dict[str, Any]:
     """Return the ranking's head as a table, and the points of its charts."""
     total = advice.summary["rows"]
     shown = advice.ranking[:TOP]
-    relative = any(r.kept is not None for r in shown)
+    relative = is_relative(advice)
     names = list(shown[0].attributes) if shown else []
     return {
         "total": ranked_words(advice),
@@ -280,6 +292,7 @@ def _ranking(advice: Advice, measure: Measure) -> dict[str, Any]:
         "small": SMALL_COLUMNS,
         "cut": len(advice.ranking) > len(shown),
         "relative": relative,
+        "objective": _objective(advice),
         "axis": "utility kept (% of unmasked)" if relative else f"score ({measure.title})",
         "rows": [
             _ranked_row(place, r, total, first=r is advice.best) for place, r in enumerate(shown, 1)
@@ -305,6 +318,7 @@ def _ranked_row(place: int, ranked: Ranked, total: int, *, first: bool) -> dict[
         "admissible": ranked.admissible,
         "kept": percent(ranked.kept),
         "score": score_text(ranked),
+        "objective": measured(ranked.objective),
         "against": against_best(ranked, first=first),
         "pud": measured(ranked.pud),
         "left_out": part(ranked.suppressed_rows, total),

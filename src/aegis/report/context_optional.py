@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from aegis.advisor.figures import Binding, Front, FrontPoint
 
 
-def front_section(front: Front, total: int) -> dict[str, Any] | None:
+def front_section(front: Front, total: int, objective: str | None = None) -> dict[str, Any] | None:
     """Return the Pareto front as a table and as points; None for a front without points.
 
     Parameters
@@ -23,6 +23,8 @@ def front_section(front: Front, total: int) -> dict[str, Any] | None:
         The front, from weakest to strictest.
     total
         Rows of the table.
+    objective
+        What the search optimised, where that is not the measure of the report.
     """
     if not front.points:
         return None
@@ -30,6 +32,7 @@ def front_section(front: Front, total: int) -> dict[str, Any] | None:
         {
             "value": f"{point.value:g}",
             "masks": _changed(point.declared),
+            "objective": measured(point.objective),
             "kept": percent(point.kept),
             "suppressed": part(point.suppressed_rows, total),
             "proven": _proof(point),
@@ -44,6 +47,8 @@ def front_section(front: Front, total: int) -> dict[str, Any] | None:
     ]
     return {
         "parameter": clean(front.parameter, limit=80),
+        "objective": None if objective is None else clean(objective, limit=80),
+        "proven": all(point.proven for point in front.points),
         "lines": lines,
         "points": points,
         "knee": next((line for line in lines if line["knee"]), None),
@@ -96,7 +101,7 @@ def binding_section(binding: Binding) -> dict[str, Any] | None:
 
 
 def evaluation_section(
-    evaluation: EvaluationResult, advice: Advice, top: int
+    evaluation: EvaluationResult, advice: Advice, top: int, *, relative: bool
 ) -> dict[str, Any] | None:
     """Return the trained models' scores, the first `top` configurations, and the agreement."""
     if not evaluation.scores and not evaluation.agreement:
@@ -106,7 +111,7 @@ def evaluation_section(
     return {
         "metric": clean(evaluation.metric, limit=80),
         "ranks": _ranks(evaluation.agreement),
-        "panels": _panels(evaluation, advice),
+        "panels": _panels(evaluation, advice, relative=relative),
         "cut": len(names) > top,
         "shown": len(shown),
         "total": count(len(names)),
@@ -155,18 +160,18 @@ def _ranks(agreement: Sequence[Agreement]) -> dict[str, Any]:
     }
 
 
-def _panels(evaluation: EvaluationResult, advice: Advice) -> list[dict[str, Any]]:
+def _panels(
+    evaluation: EvaluationResult, advice: Advice, *, relative: bool
+) -> list[dict[str, Any]]:
     """Return, for each model, what it reaches on each configuration against the score."""
-    ranked = {one.name: one for one in advice.ranking}
-    relative = all(one.kept is not None for one in advice.ranking)
+    utility = {one.name: one.kept if relative else one.score for one in advice.ranking}
+    ranked = {one.name: one for one in advice.ranking if utility[one.name] is not None}
     models = dict.fromkeys(s.model for s in evaluation.scores if s.metric == evaluation.metric)
     found = []
     for model in models:
         points = [
             {
-                "utility": ranked[s.configuration].kept
-                if relative
-                else ranked[s.configuration].score,
+                "utility": utility[s.configuration],
                 "reached": s.value,
                 "admissible": ranked[s.configuration].admissible,
                 "recommended": ranked[s.configuration] is advice.best,

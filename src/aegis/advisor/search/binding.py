@@ -70,6 +70,8 @@ def _relaxed(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[R
     found = []
     for change, rule in relaxations(searcher.plan.rule):
         best, figures = searcher.run(rule, top=1, time_limit=clock.left(), start=(box,))
+        if best.interrupted:
+            clock.stop()
         if best.best:
             score, other = best.best[0]
             found.append(

@@ -17,6 +17,12 @@ class Clock:
     def __init__(self, limit: float | None) -> None:
         self._deadline = None if limit is None else time.monotonic() + limit
 
-    def left(self) -> float | None:
-        """Return the seconds that are left, at least 0; None without a limit."""
-        return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+    def left(self, parts: int = 1) -> float | None:
+        """Return the seconds that are left for each of `parts`, at least 0; None without a limit."""
+        if self._deadline is None:
+            return None
+        return max(0.0, self._deadline - time.monotonic()) / parts
+
+    def stop(self) -> None:
+        """Leave no time: the user has had enough."""
+        self._deadline = time.monotonic()

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from aegis.advisor.figures import Front, FrontPoint
 from aegis.advisor.search.clock import Clock
+from aegis.advisor.search.closest import find_closest
+from aegis.advisor.search.objectives import Objective
 from aegis.advisor.search.problem import Box
 from aegis.errors import PolicyError
 from aegis.privacy import PrivacyRule
@@ -69,7 +71,8 @@ def _between(name: str, low: float, high: float) -> list[float]:
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
         raise ValueError
     if name in ("k", "l"):
-        whole = list(range(math.ceil(low), math.floor(high) + 1))
+        _checked(name, [math.ceil(low), math.floor(high)])
+        whole = range(math.ceil(low), math.floor(high) + 1)
         if len(whole) <= _MOST:
             return [float(v) for v in whole]
         ladder = {int(step * 10**power) for power in range(9) for step in _LADDER}
@@ -115,13 +118,70 @@ def rule_at(rule: PrivacyRule, parameter: str, value: float) -> PrivacyRule:
     return replace(rule, criteria=(*PrivacyRule.parse({"k": k}).criteria, *others))
 
 
-def trace_front(searcher: Searcher, span: FrontRange, clock: Clock) -> Front:
+def check_span(span: FrontRange, rule: PrivacyRule, rows: int) -> None:
+    """Raise where a front has nothing to show, so that nobody waits for a search first.
+
+    Raises
+    ------
+    PolicyError
+        The parameter does not fit the rule, or no point of the front can be met by any table of
+        so many rows.
+    """
+    rules = [rule_at(rule, span.parameter, value) for value in span.values]
+    smallest = min(one.minimum_size for one in rules)
+    if smallest > rows:
+        raise PolicyError(
+            f"Every point of the front over {span.parameter} asks for {smallest:,} rows in a class "
+            f"or more, but the table has {rows:,} rows.",
+            hint="No class can be that large: "
+            + (
+                f"start the range at a {span.parameter} that the table can meet."
+                if span.parameter in ("k", "risk")
+                else "choose a smaller k."
+            ),
+        )
+
+
+@dataclass
+class _Level:
+    """One strength of the rule while the front is traced."""
+
+    value: float
+    rule: PrivacyRule
+    objective: Objective
+    bound: float = math.inf
+    """No configuration that is admissible here has a larger signed objective."""
+    box: Box | None = None
+
+    @property
+    def reached(self) -> float:
+        """The signed objective of the best configuration found."""
+        return -math.inf if self.box is None else self.objective.bound(self.box)
+
+    @property
+    def proven(self) -> bool:
+        """Whether nothing better is admissible."""
+        return self.bound <= self.reached + _SAME
+
+
+def trace_front(
+    searcher: Searcher,
+    span: FrontRange,
+    clock: Clock,
+    known: Sequence[Box] = (),
+    bound: float = math.inf,
+) -> Front:
     """Return the best configuration for each value of a parameter of the rule.
 
-    Points are visited from the weakest rule to the strictest. A proven best configuration that
-    also meets the next, stricter rule is the best there as well, because a monotone rule admits
-    ever fewer configurations (unless the objective itself depends on the rule); otherwise every
-    configuration found so far is tried first.
+    Points are visited from the weakest rule to the strictest, and share what they find:
+
+    - a monotone rule admits ever fewer configurations (unless the objective itself depends on the
+      rule), so what bounds a point bounds every stricter one, and a configuration that reaches
+      the bound and is admissible there is the best without a search;
+    - every configuration found so far is tried first;
+    - at the end each point that is not proven takes the best of all configurations found that it
+      admits: what meets a stricter rule meets a weaker one. So no point is worse than a stricter
+      one, however little time there was.
 
     Parameters
     ----------
@@ -130,57 +190,105 @@ def trace_front(searcher: Searcher, span: FrontRange, clock: Clock) -> Front:
     span
         What varies.
     clock
-        Bounds the searches of all points together.
+        Bounds the searches of all points together; each point gets its share of what is left, and
+        what the easy ones leave over goes to the others.
+    known
+        Configurations that are worth trying.
+    bound
+        No configuration that meets the policy's own rule has a larger signed objective.
     """
-    points: list[FrontPoint] = []
-    known: list[Box] = []
-    proven_box: Box | None = None
+    levels: list[_Level] = []
+    found = list(known)
     with searcher.progress.step(
         f"Tracing the front over {span.parameter}", len(span.values)
     ) as step:
-        for value in span.values:
-            rule = rule_at(searcher.plan.rule, span.parameter, value)
-            if rule.minimum_size > searcher.summary.rows:
-                points.append(FrontPoint(value, None, None, None, {}, 0, 0, proven=True))
-                continue
-            box, proven = proven_box, True
-            shared = rule.monotone and not searcher.rule_matters
-            if box is None or not shared or not _meets(searcher, rule, box):
-                found, figures = searcher.run(
-                    rule, top=1, time_limit=clock.left(), start=tuple(reversed(known))
-                )
-                box = found.best[0][1] if found.best else None
-                proven = figures.optimal or (found.complete and box is None)
-            if box is not None and box not in known:
-                known.append(box)
-            proven_box = box if proven else None
-            points.append(_point(searcher, rule, value, box, proven))
+        for done, value in enumerate(span.values):
+            level = _level(searcher, span.parameter, value, levels[-1:])
+            if level.rule == searcher.plan.rule:
+                level.bound = min(level.bound, bound)
+            _settle(searcher, level, found, clock, len(span.values) - done)
+            if level.box is not None and level.box not in found:
+                found.append(level.box)
+            levels.append(level)
             step.advance()
+        # Easy points leave time over for those that were not.
+        hard = [level for level in levels if not level.proven]
+        for done, level in enumerate(hard):
+            if clock.left():
+                _settle(searcher, level, found, clock, len(hard) - done)
+    found += [level.box for level in levels if level.box is not None]
+    for level in levels:
+        if not level.proven:
+            level.box = _best_of(searcher, level, found, level.reached) or level.box
+    points = [_point(searcher, level) for level in levels]
     marked = _mark_dominated(points, searcher.objective.sign)
     return Front(span.parameter, tuple(marked), _knee(span.parameter, marked))
+
+
+def _level(searcher: Searcher, parameter: str, value: float, weaker: Sequence[_Level]) -> _Level:
+    """Return a level that nothing was found for yet, with the bound of the next weaker one."""
+    rule = rule_at(searcher.plan.rule, parameter, value)
+    level = _Level(value, rule, searcher.objective_under(rule))
+    if rule.minimum_size > searcher.summary.rows:
+        level.bound = -math.inf
+    elif weaker and rule.monotone and not searcher.rule_matters:
+        level.bound = weaker[0].bound
+    return level
+
+
+def _settle(
+    searcher: Searcher, level: _Level, known: Sequence[Box], clock: Clock, parts: int
+) -> None:
+    """Find the best configuration of a level, among those known or by a search."""
+    if math.isfinite(level.bound):
+        level.box = _best_of(searcher, level, known, level.bound - 2 * _SAME)
+    if level.proven:
+        return
+    found, figures = searcher.run(
+        level.rule, top=1, time_limit=clock.left(parts), start=tuple(reversed(known))
+    )
+    if found.interrupted:
+        clock.stop()
+    if figures.exact:
+        level.bound = min(level.bound, found.bound)
+    level.box = found.best[0][1] if found.best else None
+    if level.box is None and not found.complete:
+        plan = searcher.plan.under(level.rule)
+        closest = find_closest(searcher.problem, plan, clock.left(parts))
+        level.box = closest if closest and _meets(searcher, level.rule, closest) else None
+
+
+def _best_of(searcher: Searcher, level: _Level, known: Sequence[Box], above: float) -> Box | None:
+    """Return the best of the known configurations that a level admits, better than `above`."""
+    values = [(level.objective.bound(box), box) for box in known]
+    # The classes of few are counted: those of the best until one is admissible.
+    for value, box in sorted(values, key=lambda entry: (-entry[0], entry[1])):
+        if value <= above + _SAME:
+            return None
+        if _meets(searcher, level.rule, box):
+            return box
+    return None
 
 
 def _meets(searcher: Searcher, rule: PrivacyRule, box: Box) -> bool:
     return searcher.plan.under(rule).check(searcher.problem.choice(box)).admissible
 
 
-def _point(
-    searcher: Searcher, rule: PrivacyRule, value: float, box: Box | None, proven: bool
-) -> FrontPoint:
-    if box is None:
-        return FrontPoint(value, None, None, None, {}, 0, 0, proven)
-    reached = searcher.objective_under(rule).bound(box)
-    ranked = searcher.ranked(f"{value:g}", box, reached)
-    verdict = searcher.plan.under(rule).check(searcher.problem.choice(box))
+def _point(searcher: Searcher, level: _Level) -> FrontPoint:
+    if level.box is None:
+        return FrontPoint(level.value, None, None, None, {}, 0, 0, level.proven)
+    ranked = searcher.ranked(f"{level.value:g}", level.box, level.reached)
+    verdict = searcher.plan.under(level.rule).check(searcher.problem.choice(level.box))
     return FrontPoint(
-        value=value,
-        score=ranked.score if ranked.objective is None else ranked.objective,
+        value=level.value,
+        score=ranked.score,
+        objective=ranked.objective,
         kept=ranked.kept,
         configuration=ranked.configuration,
         declared=ranked.declared,
         smallest_class=verdict.smallest_class,
         suppressed_rows=verdict.suppressed_rows,
-        proven=proven,
+        proven=level.proven,
     )
 
 
@@ -189,7 +297,7 @@ def _mark_dominated(points: Sequence[FrontPoint], sign: int) -> list[FrontPoint]
     marked = []
     best_later = -math.inf
     for point in reversed(points):
-        value = -math.inf if point.score is None else sign * point.score
+        value = -math.inf if point.reached is None else sign * point.reached
         marked.append(replace(point, dominated=-math.inf < value <= best_later + _SAME))
         best_later = max(best_later, value)
     return marked[::-1]
@@ -202,11 +310,11 @@ def _knee(parameter: str, points: Sequence[FrontPoint]) -> float | None:
     logarithmic scale. None with fewer than three points, or where the front does not bend
     outwards.
     """
-    front = [p for p in points if p.score is not None and not p.dominated]
+    front = [p for p in points if p.reached is not None and not p.dominated]
     if len(front) < 3:
         return None
     scale = [p.value if parameter == "suppression" else math.log(p.value) for p in front]
-    scores = [p.score or 0.0 for p in front]
+    scores = [p.reached or 0.0 for p in front]
     width, height = scale[-1] - scale[0], scores[-1] - scores[0]
     if width == 0 or height == 0:
         return None

@@ -22,12 +22,12 @@ from aegis.advisor.search.classes import ClassLoss
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.closest import find_closest
 from aegis.advisor.search.feasibility import Feasibility, InEngine, InMemory
-from aegis.advisor.search.front import FrontRange, trace_front
+from aegis.advisor.search.front import FrontRange, check_span, trace_front
 from aegis.advisor.search.objectives import LOSSES, Objective, make_objective
 from aegis.advisor.search.problem import Box, Problem, make_problem
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
-from aegis.measures import MEASURES, SEARCHED_MEASURE, Measure
+from aegis.measures import DEFAULT_MEASURE, MEASURES, SEARCHED_MEASURE, Measure
 from aegis.policy import Policy, as_policy, policy_mapping
 from aegis.privacy import PrivacyRule
 from aegis.progress import SILENT, Progress, Step
@@ -45,6 +45,7 @@ def search(
     policy: Policy | str | Path,
     *,
     objective: str | None = None,
+    measure: str | None = None,
     top: int = 5,
     time_limit: float | None = None,
     front: FrontRange | str | None = None,
@@ -65,8 +66,11 @@ def search(
         Roles, candidate masks, the privacy rule and the measure.
     objective
         A registered measure, or an information loss: `nu-entropy`, `loss`, `precision`,
-        `discernibility`, `classification`, `class-entropy`. By default the policy's measure,
-        else `pillai`.
+        `discernibility`, `classification`, `class-entropy`. By default the measure.
+    measure
+        Scores what was found. By default the objective where that is a measure, else the policy's;
+        where it names none, `pillai`, and beside an information loss the measure that ranks by
+        default.
     top
         How many of the best configurations to return, at least 1.
     time_limit
@@ -99,28 +103,32 @@ def search(
         )
     if time_limit is not None and not time_limit >= 0:
         raise PolicyError(f"The time limit is {time_limit}.", hint="Give seconds, 0 or more.")
+    span = FrontRange.parse(front) if isinstance(front, str) else front
     started = time.perf_counter()
     prepared = prepare(table, policy, seed=seed, progress=progress)
     summary, plan = prepared.summary, prepared.plan
-    measured = policy.measure or SEARCHED_MEASURE
-    searcher = Searcher(summary, plan, objective or measured, measured, progress)
+    if span is not None:
+        check_span(span, plan.rule, summary.rows)
+    searcher = Searcher(summary, plan, *_what(policy, objective, measure), progress)
     clock = Clock(time_limit)
     found, figures = searcher.run(plan.rule, top=top, time_limit=clock.left())
+    if found.interrupted:
+        clock.stop()
     if not found.best:
         figures = searcher.settle_for_closest(found, figures, clock)
-    measure = searcher.measure
+    shown = searcher.measure
     ranking = searcher.rank(found, clock.left())
     if found.best:
-        after = AfterSuppression(plan, measure, prepared.source, policy)
+        after = AfterSuppression(plan, shown, prepared.source, policy)
         choice = searcher.problem.choice(found.best[0][1])
         ranking[0] = replace(ranking[0], after_suppression=after.score(choice))
-        if searcher.objective.name == measure.name:
+        if searcher.objective.name == shown.name:
             choices = [searcher.problem.choice(box) for _, box in found.best]
-            ranking = with_confidence(ranking, choices, searcher.scorer, measure)
+            ranking = with_confidence(ranking, choices, searcher.scorer, shown)
     advice = Advice(
-        measure=measure.name,
+        measure=shown.name,
         ranking=tuple(ranking),
-        unmasked=searcher.scorer.value(searcher.scorer.unmasked, measure),
+        unmasked=searcher.scorer.value(searcher.scorer.unmasked, shown),
         optimal=figures.optimal,
         combinations=combinations(summary),
         summary=summary.to_dict(),
@@ -130,12 +138,23 @@ def search(
     )
     if explain_best and found.best and not found.interrupted:
         advice = replace(advice, binding=explain(searcher, found, clock))
-    if front is not None:
-        span = FrontRange.parse(front) if isinstance(front, str) else front
-        advice = replace(advice, front=trace_front(searcher, span, clock))
+    if span is not None:
+        known = [box for _, box in found.best[:1]]
+        bound = found.bound if figures.exact else math.inf
+        advice = replace(advice, front=trace_front(searcher, span, clock, known, bound))
     total = time.perf_counter() - started
     timings = {**summary.timings, "search": figures.seconds, "total": total}
     return replace(advice, timings=timings)
+
+
+def _what(policy: Policy, objective: str | None, measure: str | None) -> tuple[str, str]:
+    """Return the objective of a search and the measure that scores what it finds."""
+    if objective is None:
+        named = measure or policy.measure or SEARCHED_MEASURE
+        return named, named
+    if objective in LOSSES:
+        return objective, measure or policy.measure or DEFAULT_MEASURE
+    return objective, measure or objective
 
 
 class Searcher:
@@ -155,7 +174,7 @@ class Searcher:
         self.scorer = Scorer(summary)
         self.problem = make_problem(summary)
         self.objective = make_objective(objective, self.problem, self.scorer, plan)
-        self.measure = MEASURES.get(measure if objective in LOSSES else objective)
+        self.measure = MEASURES.get(measure)
 
     def feasibility(self, rule: PrivacyRule) -> Feasibility:
         """Return what is admissible under a rule."""
@@ -241,7 +260,10 @@ class Searcher:
             time_limit=time_limit,
             step=step,
         ).run(start)
-        values = [(objective.bound(box), box) for _, box in wide.best]
+        boxes = [box for _, box in wide.best]
+        # What was worth trying first is worth ranking, too.
+        boxes += [box for box in start if box not in boxes and feasibility.admits(box)]
+        values = [(objective.bound(box), box) for box in boxes]
         values.sort(key=lambda entry: (-entry[0], entry[1]))
         if wide.complete and len(values) < max(RERANKED, top):
             # So few are admissible that each of them was visited.
