@@ -215,21 +215,45 @@ def pillai(columns: Sequence[Sequence[Any]], label: Sequence[Any]) -> tuple[floa
 
 def held_out(columns: Sequence[Sequence[Any]], label: Sequence[Any]) -> float:
     """Return the mean over learners of the held-out trace, by least squares on added rows."""
-    features, target = np.hstack([one_hot(c) for c in columns]), one_hot(label)
+    return reached(np.hstack([one_hot(c) for c in columns]), label, PENALTIES)
+
+
+def codings(
+    columns: Sequence[Sequence[Any]], raw: Sequence[Sequence[Any]], label: Sequence[Any]
+) -> float:
+    """Return the mean of `held_out` and of the same on thresholds of the numbers in `raw`."""
+    features = []
+    for shown, values in zip(columns, raw, strict=True):
+        if any(isinstance(value, str) for value in values):
+            features.append(one_hot(shown))
+            continue
+        # What is shown stands where the values behind it do, null last.
+        pairs = sorted(zip(values, shown, strict=True), key=lambda p: (p[0] is None, p[0]))
+        order = list(dict.fromkeys(seen for _, seen in pairs))
+        place = np.array([order.index(one) for one in shown])
+        matrix = np.array([place >= t for t in range(len(order))], dtype=float).T
+        features.append(matrix - matrix.mean(axis=0))
+    strong = [10 * penalty for penalty in PENALTIES]
+    return (held_out(columns, label) + reached(np.hstack(features), label, strong)) / 2
+
+
+def reached(features: Floats, label: Sequence[Any], penalties: Sequence[float]) -> float:
+    """Return the mean over learners of the held-out trace of centred features."""
+    target = one_hot(label)
     n, width = features.shape
     rows = np.array(list(Counter(label).values()))  # in the order of the indicators
     if n < 2:
         return 0.0
-    reached = [0.0]
-    for penalty in PENALTIES:
+    found = [0.0]
+    for penalty in penalties:
         # A penalty is one more row per coefficient that is wanted at zero.
         stretched = np.vstack([features, np.sqrt(penalty) * np.eye(width)])
         smoother = features @ np.linalg.pinv(stretched)[:, :n]
         left = ((target - smoother @ target) ** 2).sum(axis=0)
         left *= ((n - 1) / (n - 1 - np.trace(smoother))) ** 2
         total = (target**2).sum(axis=0)
-        reached.append(max(reached[-1], float(((total - left) / rows).sum())))
-    return float(np.mean(reached[1:]))
+        found.append(max(found[-1], float(((total - left) / rows).sum())))
+    return float(np.mean(found[1:]))
 
 
 def counts_of(values: Sequence[Any], label: Sequence[Any]) -> npt.NDArray[np.int64]:
@@ -240,20 +264,29 @@ def counts_of(values: Sequence[Any], label: Sequence[Any]) -> npt.NDArray[np.int
     return np.array([[found[v, y] for y in classes] for v in dict.fromkeys(values)])
 
 
-def attribute_value(name: str, values: Sequence[Any], label: Sequence[Any]) -> float:
-    """Return a measure of one column against the label, from rows."""
+def attribute_value(
+    name: str, values: Sequence[Any], label: Sequence[Any], raw: Sequence[Any] = ()
+) -> float:
+    """Return a measure of one column against the label, from rows; `raw` as it was unmasked."""
     measure = MEASURES.get(name)
     if measure.scope is Scope.ATTRIBUTE:
         return measure(Contingency.of(counts_of(values, label)))
-    return configuration_value(name, [values], label)
+    return configuration_value(name, [values], label, [raw])
 
 
-def configuration_value(name: str, columns: Sequence[Sequence[Any]], label: Sequence[Any]) -> float:
-    """Return a measure of a whole configuration, from rows."""
+def configuration_value(
+    name: str,
+    columns: Sequence[Sequence[Any]],
+    label: Sequence[Any],
+    raw: Sequence[Sequence[Any]] = (),
+) -> float:
+    """Return a measure of a whole configuration, from rows; `raw` holds the unmasked columns."""
     if name == "cmim":
         return cmim(columns, label)
     if name == "pillai-held-out":
         return held_out(columns, label)
+    if name == "pillai-codings":
+        return codings(columns, raw, label)
     trace, adjusted, _ = pillai(columns, label)
     return adjusted if name == "pillai" else trace
 

@@ -51,8 +51,8 @@ def compare(table: pa.Table, summary: Summary, choice: Choice) -> None:
         changes, masked, weights = [], [], []
         score = scorer.score(choice, measure)
         for name in FEATURES:
-            wanted = attribute_value(measure.name, own[name], own["y"])
-            unmasked = attribute_value(measure.name, before[name], before["y"])
+            wanted = attribute_value(measure.name, own[name], own["y"], before[name])
+            unmasked = attribute_value(measure.name, before[name], before["y"], before[name])
             assert score.attributes[name].score == pytest.approx(wanted, rel=1e-8, abs=1e-8)
             assert score.attributes[name].unmasked == pytest.approx(unmasked, rel=1e-8, abs=1e-8)
             changes.append(abs(unmasked - wanted))
@@ -61,10 +61,11 @@ def compare(table: pa.Table, summary: Summary, choice: Choice) -> None:
         if measure.scope is Scope.ATTRIBUTE:
             value, reference = sum(masked) / 5, sum(weights) / 5
         else:
-            value = configuration_value(measure.name, [own[n] for n in FEATURES], own["y"])
-            reference = configuration_value(
-                measure.name, [before[n] for n in FEATURES], before["y"]
+            raw_columns = [before[n] for n in FEATURES]
+            value = configuration_value(
+                measure.name, [own[n] for n in FEATURES], own["y"], raw_columns
             )
+            reference = configuration_value(measure.name, raw_columns, before["y"], raw_columns)
         assert score.score == pytest.approx(value, rel=1e-8, abs=1e-8), measure.name
         assert scorer.value(choice, measure) == score.score
         assert score.pud == pytest.approx(np.mean(changes), rel=1e-7, abs=1e-8)

@@ -538,6 +538,12 @@ def test_without_a_bound_beyond_enumeration(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_additive_objectives_are_all_attribute_measures() -> None:
     names = {m.name for m in MEASURES if m.scope is Scope.ATTRIBUTE} | set(LOSSES)
-    assert set(objective_names()) == names | {"pillai", "pillai-plain", "pillai-held-out", "cmim"}
+    assert set(objective_names()) == names | {
+        "pillai",
+        "pillai-plain",
+        "pillai-held-out",
+        "pillai-codings",
+        "cmim",
+    }
     problem = make_problem(prepared("plain")[1])
     assert [v.name for v in problem.variables] == ["age", "zip", "pay", "ill"]

@@ -215,8 +215,12 @@ def pillai(codes, label):
 
 
 def held_out(codes, label, penalties):
+    """The held-out trace of regressions on the values of each column."""
+    return smoothed(np.hstack([onehot(column) for column in codes.T]), label, penalties)
+
+
+def smoothed(z, label, penalties):
     """The smoother of every row written out, one penalty at a time."""
-    z = np.hstack([onehot(column) for column in codes.T])
     u = onehot(label)
     n, rows = len(u), u.sum(axis=0)
     z, u = z - z.mean(axis=0), u - u.mean(axis=0)
@@ -273,3 +277,13 @@ def cmim(codes, label):
         chosen.append(min(i for i, score in scores.items() if score > gain - 1e-10))
         gains.append(gain)
     return chosen, gains
+
+
+def steps(codes, ordered):
+    """Return the 0/1 features of rows that a learner sees which cuts ordered columns in two."""
+    found = [
+        column >= level if known else column == level
+        for column, known in zip(np.asarray(codes).T, ordered, strict=True)
+        for level in np.unique(column)
+    ]
+    return np.array(found, dtype=float).T

@@ -114,7 +114,9 @@ def test_one_row_of_a_billion_is_not_lost():
     assert fit.rank == 2
 
 
-@pytest.mark.parametrize("name", ["pillai", "pillai-plain", "pillai-held-out", "cmim"])
+@pytest.mark.parametrize(
+    "name", ["pillai", "pillai-plain", "pillai-held-out", "pillai-codings", "cmim"]
+)
 @pytest.mark.parametrize(
     ("codes", "label"),
     [
@@ -127,7 +129,9 @@ def test_nothing_to_tell_scores_zero(name, codes, label):
     assert get(name)(cooccurrence(np.array(codes), np.array(label))) == 0
 
 
-@pytest.mark.parametrize("name", ["pillai", "pillai-plain", "pillai-held-out", "cmim"])
+@pytest.mark.parametrize(
+    "name", ["pillai", "pillai-plain", "pillai-held-out", "pillai-codings", "cmim"]
+)
 def test_empty_configurations_score_zero(name):
     no_attribute = Cooccurrence.of(np.zeros((2, 0, 0), dtype=int), [0])
     no_row = Cooccurrence.of(np.zeros((2, 3, 3), dtype=int), [0, 1, 3])

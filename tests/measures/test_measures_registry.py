@@ -27,7 +27,7 @@ EXPECTED = {
         *("mi", "mi-corrected", "mi-miller-madow", "rfi", "chi2", "phi2"),
         *("cramers-v", "cramers-v-plain", "g1", "g2", "g3", "g3-held-out"),
     },
-    Scope.CONFIGURATION: {"pillai", "pillai-plain", "pillai-held-out", "cmim"},
+    Scope.CONFIGURATION: {"pillai", "pillai-plain", "pillai-held-out", "pillai-codings", "cmim"},
 }
 MONOTONE = {"mi", "chi2", "phi2", "g1", "g2", "g3", "pillai-plain"}
 LOWER = {"g1", "g2", "g3", "g3-held-out"}
@@ -38,7 +38,7 @@ def test_names_scopes_directions_and_monotony():
         assert {measure.name for measure in MEASURES if measure.scope is scope} == names
     assert {measure.name for measure in MEASURES if measure.monotone} == MONOTONE
     assert {measure.name for measure in MEASURES if measure.direction is Direction.LOWER} == LOWER
-    assert (DEFAULT_MEASURE, SEARCHED_MEASURE) == ("pillai-held-out", "pillai")
+    assert (DEFAULT_MEASURE, SEARCHED_MEASURE) == ("pillai-codings", "pillai")
 
 
 @pytest.mark.parametrize("measure", list(MEASURES), ids=lambda measure: measure.name)

@@ -54,7 +54,7 @@ def advise(
     generate_count
         Rank this many generated configurations instead.
     measure
-        Name of a registered measure; by default the policy's, else `pillai-held-out`.
+        Name of a registered measure; by default the policy's, else `pillai-codings`.
     methods
         Record-level methods whose releases are ranked beside the configurations: names of
         registered anonymizers, or recipes; by default those of the policy. They need the table.

@@ -42,6 +42,7 @@ class FoldScorer(Scorer):
         rest = without_fold(whole.summary.pairs, fold)
         super().__init__(replace(whole.summary, pairs=rest))
         self._channels = whole._channels
+        self._orders = whole._orders
 
     def contingency(
         self,

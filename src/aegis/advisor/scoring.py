@@ -24,6 +24,7 @@ from aegis.measures import (
     Cooccurrence,
     Direction,
     Measure,
+    OrderedCounts,
     Scope,
     pair_information,
 )
@@ -34,6 +35,7 @@ from aegis.summary import (
     Summary,
     expected_reports,
     level_channel,
+    ordered_levels,
 )
 
 _REMEMBERED = 64
@@ -109,6 +111,7 @@ class Scorer:
         self._singles: dict[Any, Cooccurrence] = {}
         self._expected: dict[Any, npt.NDArray[np.float64]] = {}
         self._channels: dict[Any, npt.NDArray[np.float64]] = {}
+        self._orders: dict[Any, tuple[Levels, bool]] = {}
 
     @cached_property
     def unmasked(self) -> Choice:
@@ -241,7 +244,29 @@ class Scorer:
             offsets=offsets,
             blocks=self._blocks(levels, label),
             pair_information=self._remembered(candidates, label),
+            find_order=lambda: self._in_order(candidates, label),
         )
+
+    def _in_order(self, candidates: Sequence[Candidate], label: Candidate | None) -> OrderedCounts:
+        """Return the second-order counts with levels in the order of their values."""
+        attributes = self.summary.attributes.values()
+        found = [self.order(a, c) for a, c in zip(attributes, candidates, strict=True)]
+        total, joint, offsets = group_counts(self.summary.pairs, [level for level, _ in found])
+        ordered = [known for _, known in found]
+        return OrderedCounts(total, masked_classes(joint, label), offsets, ordered)
+
+    def order(self, attribute: AttributeSummary, candidate: Candidate) -> tuple[Levels, bool]:
+        """Return the levels of `levels` in the order of their values, and whether they have one."""
+        key = (attribute.name, candidate)
+        if key not in self._orders:
+            levels = self.levels(attribute, candidate)
+            known = attribute.kind.ordered
+            if candidate.noise is not None:
+                known = known and candidate.noise.ordered
+            elif known:
+                levels = ordered_levels(attribute, candidate, self.summary.max_levels)
+            self._orders[key] = levels, known
+        return self._orders[key]
 
     def _alone(
         self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
@@ -255,20 +280,33 @@ class Scorer:
     def _single(
         self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
     ) -> Cooccurrence:
-        position = self._names.index(attribute.name)
-        counts = self.summary.pairs.joints[position]
         level = self.levels(attribute, candidate)
-        if level.ndim == 2:
-            joint = level.T @ masked_classes(counts, label)
-        else:
-            joint = masked_classes(group_rows(counts, level, candidate.n_levels), label)
+        ordered, known = self.order(attribute, candidate)
+        joint = self._own_joint(attribute, level, label)
+
+        def in_order() -> OrderedCounts:
+            own = self._own_joint(attribute, ordered, label)
+            return OrderedCounts(_alone_total(own), own, np.array([0, len(own)]), [known])
+
         return Cooccurrence(
             n=float(self.summary.pairs.rows),
             joint=joint,
-            total=np.diag(joint.sum(axis=1).astype(np.float64)),
+            total=_alone_total(joint),
             offsets=np.array([0, len(joint)]),
             blocks=self._blocks([level], label),
+            find_order=in_order,
         )
+
+    def _own_joint(
+        self, attribute: AttributeSummary, level: Levels, label: Candidate | None
+    ) -> npt.NDArray[Any]:
+        """Return the rows per level of one attribute and (masked) class, shape (L, C)."""
+        counts = self.summary.pairs.joints[self._names.index(attribute.name)]
+        if level.ndim == 2:
+            joint: npt.NDArray[Any] = level.T @ masked_classes(counts, label)
+            return joint
+        size = int(level.max(initial=0)) + 1
+        return masked_classes(group_rows(counts, level, size), label)
 
     def _levels(self, candidates: Sequence[Candidate]) -> list[Levels]:
         attributes = self.summary.attributes.values()
@@ -313,6 +351,11 @@ class Scorer:
         if candidate is None or candidate.size == len(candidate.groups):
             return None
         return candidate
+
+
+def _alone_total(joint: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return the co-occurrence of the levels of one attribute, of which no row shows two."""
+    return np.diag(joint.sum(axis=1).astype(np.float64))
 
 
 def _placed(level: Levels, atoms: npt.NDArray[np.int64]) -> tuple[npt.NDArray[Any], int]:

@@ -7,7 +7,7 @@ from aegis.measures.catalog import DEFAULT_MEASURE, SEARCHED_MEASURE
 from aegis.measures.chance import expected_mutual_information
 from aegis.measures.cmim import CmimPath, attribute_information, cmim_path, pair_information
 from aegis.measures.contingency import Contingency
-from aegis.measures.cooccurrence import Cooccurrence
+from aegis.measures.cooccurrence import Cooccurrence, OrderedCounts
 from aegis.measures.dependency import g1, g2, g3, held_out_error
 from aegis.measures.held_out import PENALTIES, held_out_traces
 from aegis.measures.information import (
@@ -17,6 +17,7 @@ from aegis.measures.information import (
     mutual_information,
     reliable_information,
 )
+from aegis.measures.ordered import ordered_traces, thresholds
 from aegis.measures.pillai import PillaiFit, fit_pillai, pillai_trace
 from aegis.measures.record import MEASURES, Direction, Measure, Scope, get
 
@@ -30,6 +31,7 @@ __all__ = [
     "Cooccurrence",
     "Direction",
     "Measure",
+    "OrderedCounts",
     "PillaiFit",
     "Scope",
     "attribute_information",
@@ -49,8 +51,10 @@ __all__ = [
     "label_entropy",
     "miller_madow_information",
     "mutual_information",
+    "ordered_traces",
     "pair_information",
     "phi_square",
     "pillai_trace",
     "reliable_information",
+    "thresholds",
 ]

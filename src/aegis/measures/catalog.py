@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from aegis.measures import association, cmim, dependency, held_out, information, pillai
+from aegis.measures import association, cmim, dependency, held_out, information, ordered, pillai
 from aegis.measures.record import MEASURES, Direction, Measure, Scope
 
-DEFAULT_MEASURE = "pillai-held-out"
+DEFAULT_MEASURE = "pillai-codings"
 """What ranks configurations where nobody names a measure."""
 SEARCHED_MEASURE = "pillai"
 """What a search maximises where nobody names a measure: its bound is sharp."""
@@ -62,7 +62,7 @@ _CONFIGURATION = (
         description=(
             "How much of the label penalised regressions explain on rows that they were not fitted"
             " to, the mean over learners from weak to strong penalties. Charges rare values for"
-            " the overfitting that they invite. What ranks configurations by default."
+            " the overfitting that they invite. For models that see values one by one."
         ),
         formula=(
             "mean over k of max(0, T_1, .., T_k), T_k = sum_c (TSS_c - RSS_c(p_k)"
@@ -80,6 +80,31 @@ _CONFIGURATION = (
         scope=Scope.CONFIGURATION,
         cost="O(d^3) in the number of masked levels d, about three times pillai",
         compute=held_out.held_out,
+    ),
+    Measure(
+        name="pillai-codings",
+        title="Pillai's trace, held out, under two codings",
+        description=(
+            "The mean of pillai-held-out, which sees values one by one, and of the same on"
+            " thresholds, which see the order of numbers and dates as trees do. What ranks"
+            " configurations by default."
+        ),
+        formula=(
+            "(H(Z, p) + H(L, 10 p)) / 2, H as pillai-held-out, p its penalties; Z indicators of"
+            " values, L the same with [a >= t] for each level t of a number or a date"
+        ),
+        reference=(
+            "As pillai-held-out; ridge on thresholds penalises steps between neighbours as in"
+            " Whittaker, On a new method of graduation, Proceedings of the Edinburgh Mathematical"
+            " Society 41, 1923; the mean over codings our own"
+        ),
+        range="0 .. C - 1",
+        unit="1",
+        direction=Direction.HIGHER,
+        monotone=False,
+        scope=Scope.CONFIGURATION,
+        cost="O(d^3) in the number of masked levels d, about twice pillai-held-out",
+        compute=ordered.held_out_codings,
     ),
     Measure(
         name="cmim",

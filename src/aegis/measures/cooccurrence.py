@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,6 +15,31 @@ from aegis.measures.pillai import Numbers, PillaiFit, pillai_trace
 
 Blocks = Callable[[int, int], npt.NDArray[Any]]
 PairInformation = Callable[[int, int], float]
+
+
+@dataclass(frozen=True, eq=False)
+class OrderedCounts:
+    """Second-order counts of one configuration whose levels stand in the order of their values.
+
+    Attributes
+    ----------
+    total, joint, offsets
+        As of `Cooccurrence`; the levels need not be the same ones, only the rows.
+    ordered
+        Per attribute whether its levels have an order, m in all.
+    """
+
+    total: Numbers
+    joint: Numbers
+    offsets: npt.NDArray[np.int64]
+    ordered: Sequence[bool]
+
+    def __post_init__(self) -> None:
+        if len(self.ordered) != len(self.offsets) - 1:
+            raise InternalError(
+                f"{len(self.ordered)} attributes are said to be in order or not, of"
+                f" {len(self.offsets) - 1}."
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +68,9 @@ class Cooccurrence:
         `pair_information` of this package computes it from a block. Pairs of masks recur in many
         configurations, so whoever scores many of them remembers the value under the two masks.
         It must not depend on the order of i and j.
+    find_order
+        Gives the same rows with levels in the order of their values, for measures that look at
+        it. Without it no attribute is taken for ordered.
     """
 
     n: float
@@ -51,6 +79,7 @@ class Cooccurrence:
     offsets: npt.NDArray[np.int64]
     blocks: Blocks
     pair_information: PairInformation | None = None
+    find_order: Callable[[], OrderedCounts] | None = None
 
     def __post_init__(self) -> None:
         levels = len(self.joint)
@@ -84,6 +113,14 @@ class Cooccurrence:
     def fit(self) -> PillaiFit:
         """Pillai's trace, its adjusted form and the rank, from one factorisation."""
         return pillai_trace(self.total, self.joint, self.n, self.offsets)
+
+    @cached_property
+    def in_order(self) -> OrderedCounts:
+        """The counts with levels in the order of their values."""
+        if self.find_order is not None:
+            return self.find_order()
+        unordered = [False] * self.attributes
+        return OrderedCounts(self.total, self.joint, self.offsets, unordered)
 
     @cached_property
     def class_totals(self) -> Numbers:

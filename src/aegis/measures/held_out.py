@@ -96,7 +96,11 @@ def held_out(counts: Cooccurrence) -> float:
     penalty is worth less than one that serves all. From 0 to C - 1, never above the plug-in
     trace; 0 for one class, for constant attributes and without rows.
     """
-    traces = held_out_traces(counts.total, counts.joint, counts.class_totals, counts.n)
+    return mean_reached(held_out_traces(counts.total, counts.joint, counts.class_totals, counts.n))
+
+
+def mean_reached(traces: Floats) -> float:
+    """Return the mean over learners that may penalise up to each penalty in turn, at least 0."""
     return float(np.maximum(np.maximum.accumulate(traces), 0.0).mean())
 
 
@@ -123,6 +127,8 @@ def _tridiagonal(matrix: Floats, right: Floats) -> tuple[Floats, Floats, Floats]
 def _eigenvalues(diagonal: Floats, beside: Floats) -> Floats:
     from scipy.linalg.lapack import dsterf
 
+    if len(diagonal) == 1:
+        return diagonal
     values, info = dsterf(diagonal, beside)
     _check(info, "dsterf")
     found: Floats = values

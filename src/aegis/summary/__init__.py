@@ -10,6 +10,7 @@ from aegis.summary.masked import masked_table, suppress
 from aegis.summary.merge import merge
 from aegis.summary.model import AttributeSummary, Candidate, Information, LabelSummary, Summary
 from aegis.summary.noise import check_noise, expected_reports, level_channel
+from aegis.summary.ordered import ordered_levels
 
 __all__ = [
     "AttributeSummary",
@@ -29,6 +30,7 @@ __all__ = [
     "load_bundle",
     "masked_table",
     "merge",
+    "ordered_levels",
     "save_bundle",
     "summarize",
     "suppress",
