@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,9 @@ from aegis.cli.files import (
     is_bundle,
     next_step,
     open_subject,
+    repeated,
     shown,
+    unused,
     written,
 )
 from aegis.cli.options import (
@@ -195,7 +198,24 @@ def command(
     shell.say(*written([made, report]))
     if best is None:
         advice.require_best()
-    shell.suggest(*_next(table, policy, made, best, search=search))
+    reading = {
+        "table": table_name,
+        "engine": engine,
+        "master": master,
+        "memory_limit": memory_limit,
+    }
+    deciding = {
+        "configurations": configurations,
+        "generate": generate,
+        "search": search,
+        "measure": measure,
+        "objective": objective,
+        "time_limit": time_limit,
+        "with": split_names(methods),
+        "exact": exact,
+        "seed": seed or None,
+    }
+    shell.suggest(*_next(table, policy, made, best, reading, deciding))
 
 
 def _written(best: Ranked) -> str:
@@ -210,24 +230,42 @@ def _written(best: Ranked) -> str:
 
 
 def _next(
-    table: str, policy: Path, made: Path | None, best: Ranked | None, *, search: bool
+    table: str,
+    policy: Path,
+    made: Path | None,
+    best: Ranked | None,
+    reading: Mapping[str, object],
+    deciding: Mapping[str, object],
 ) -> list[RenderableType]:
+    """Return what to do next, with the options that read the same table and decide the same best."""
+    rules = ("--policy", str(policy))
+    read = repeated(**reading)
     if made is None:
         return next_step(
             "write the best configuration, for aegis apply",
-            *("aegis", "advise", table, "--policy", policy, "--search" if search else None),
-            *("-o", "best.yaml"),
+            *(
+                "aegis",
+                "advise",
+                table,
+                *read,
+                *rules,
+                *repeated(**deciding),
+                "-o",
+                unused("best.yaml"),
+            ),
         )
+    certificate = ("--certificate", unused(made.with_name("certificate.json")))
     if best is not None and best.method is not None:
+        released = unused(made.with_name("released.parquet"))
         return next_step(
             "group the records, and have the result verified and certified",
-            *("aegis", "anonymize", table, "--policy", policy, "--recipe", made),
-            *("-o", made.with_name("released.parquet")),
-            *("--certificate", made.with_name("certificate.json")),
+            *("aegis", "anonymize", table, *read, *rules, "--recipe", str(made)),
+            *("-o", released, *certificate),
         )
+    masked = unused(made.with_name("masked.parquet"))
+    subject = "TABLE" if is_bundle(table) else table
     return next_step(
         "mask the table, and have the result verified and certified",
-        *("aegis", "apply", "TABLE" if is_bundle(table) else table, "--policy", policy),
-        *("--configuration", made, "-o", made.with_name("masked.parquet")),
-        *("--certificate", made.with_name("certificate.json")),
+        *("aegis", "apply", subject, *read, *rules, "--configuration", str(made)),
+        *("-o", masked, *certificate),
     )

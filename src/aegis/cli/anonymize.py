@@ -14,6 +14,7 @@ from aegis.cli.files import (
     is_bundle,
     next_step,
     open_subject,
+    unused,
     written,
     written_dict,
 )
@@ -259,7 +260,7 @@ def _next(release: AnonymizedRelease, policy: Path) -> list[RenderableType]:
         return next_step(
             "release the table under a setting of the front",
             *("aegis", "anonymize", "TABLE", "--policy", policy, "--method", "mo-obam"),
-            *("--option", "clusters=N", "--option", "weight=W", "-o", "released.parquet"),
+            *("--option", "clusters=N", "--option", "weight=W", "-o", unused("released.parquet")),
         )
     return next_step(
         "see every privacy figure of the output",

@@ -13,6 +13,7 @@ from aegis.cli.files import (
     check_outputs,
     next_step,
     open_subject,
+    repeated,
     written,
     written_dict,
 )
@@ -151,7 +152,21 @@ def command(
             seed=seed,
             progress=progress,
         )
-    _print(Output(format, quiet), release, rules, policy, [output, certificate])
+    page = Output(format, quiet)
+    _print(page, release, rules, [output, certificate])
+    if release.path is not None:
+        page.suggest(
+            *next_step(
+                "see every privacy figure of the output",
+                *("aegis", "audit", release.path, *repeated(engine=engine, master=master)),
+                *("--policy", str(policy)),
+                # The account of noise needs the masks that drew it.
+                *repeated(
+                    configuration=configuration if release.differential_privacy else None,
+                    name=name if release.differential_privacy else None,
+                ),
+            )
+        )
 
 
 def choose(found: Mapping[str, Configuration], name: str | None, file: Path) -> Configuration:
@@ -168,9 +183,7 @@ def choose(found: Mapping[str, Configuration], name: str | None, file: Path) -> 
     return next(iter(found.values()))
 
 
-def _print(
-    page: Output, release: Release, rules: Policy, policy: Path, paths: list[str | Path | None]
-) -> None:
+def _print(page: Output, release: Release, rules: Policy, paths: list[str | Path | None]) -> None:
     if not page.tabular:
         data = {"schema": SCHEMA} | release.to_dict() | {"files": written_dict(paths)}
         page.json(data) if page.format is Format.JSON else page.figures(data)
@@ -188,14 +201,6 @@ def _print(
     page.show(heading("Release"), pairs(_facts(release)))
     page.show(heading("Privacy, measured on the output"), pairs(_privacy(release, rules)))
     page.say(*written(paths))
-    if release.path is None:
-        return
-    page.suggest(
-        *next_step(
-            "see every privacy figure of the output",
-            *("aegis", "audit", release.path, "--policy", policy),
-        )
-    )
 
 
 def _facts(release: Release) -> list[tuple[str, str]]:

@@ -72,6 +72,15 @@ def command(
             show_default=False,
         ),
     ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--name",
+            metavar="NAME",
+            help="Which configuration, where the file holds several.",
+            show_default=False,
+        ),
+    ] = None,
     k: Annotated[
         int | None,
         typer.Option(
@@ -105,7 +114,7 @@ def command(
             raise PolicyError(
                 "A configuration needs the policy that it belongs to.", hint="Add --policy FILE."
             )
-        masks = choose(load_configurations(configuration, rules), None, configuration)
+        masks = choose(load_configurations(configuration, rules), name, configuration)
     with reporting(quiet=quiet) as progress:
         found = audit(
             open_subject(

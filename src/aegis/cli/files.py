@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -140,6 +141,33 @@ def _bytes(path: str | Path) -> int | None:
     if local.is_dir():
         return sum(part.stat().st_size for part in local.rglob("*") if part.is_file())
     return local.stat().st_size if local.exists() else None
+
+
+def unused(path: str | Path) -> str:
+    """Return a name for an output that no file has: the one given, or with a number after its stem."""
+    wanted = Path(path)
+    names = (wanted.with_stem(f"{wanted.stem}-{number}") for number in count(2))
+    return str(wanted if not wanted.exists() else next(n for n in names if not n.exists()))
+
+
+def repeated(**options: object) -> list[str]:
+    """Return options as they were given, to be given again: those that are None or off are left out.
+
+    Parameters
+    ----------
+    options
+        Values by name of the option, with `_` for `-`: a switch, a value, or a list of names.
+    """
+    words: list[str] = []
+    for name, given in options.items():
+        if given is None or given is False:
+            continue
+        words.append(f"--{name.replace('_', '-')}")
+        if isinstance(given, list | tuple):
+            words.append(",".join(map(str, given)))
+        elif given is not True:
+            words.append(f"{given:g}" if isinstance(given, float) else str(given))
+    return words
 
 
 def next_step(why: str, *words: str | Path | None) -> list[RenderableType]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from aegis.cli.files import YAML, check_outputs, next_step, written
+from aegis.cli.files import YAML, check_outputs, next_step, unused, written
 from aegis.cli.options import Force, Quiet, Table
 from aegis.cli.output import Output, write
 from aegis.cli.progress import reporting
@@ -68,7 +68,15 @@ def command(
     page.suggest(
         *next_step(
             "read and edit the policy, then rank what it allows",
-            *("aegis", "advise", table, "--policy", output, "-o", output.with_name("best.yaml")),
+            *(
+                "aegis",
+                "advise",
+                table,
+                "--policy",
+                output,
+                "-o",
+                unused(output.with_name("best.yaml")),
+            ),
         )
     )
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from aegis.cli.files import BUNDLE, check_outputs, next_step, written, written_dict
+from aegis.cli.files import BUNDLE, check_outputs, next_step, unused, written, written_dict
 from aegis.cli.options import Force, Format, FormatOption, Quiet
 from aegis.cli.output import Output
 from aegis.errors import PolicyError
@@ -77,7 +77,7 @@ def command(
     page.suggest(
         *next_step(
             "rank configurations from the merged summary",
-            *("aegis", "advise", output, "--policy", "policy.yaml", "-o", "best.yaml"),
+            *("aegis", "advise", output, "--policy", "policy.yaml", "-o", unused("best.yaml")),
         )
     )
 

@@ -12,6 +12,7 @@ from aegis.cli.files import (
     check_outputs,
     next_step,
     open_subject,
+    unused,
     written,
     written_dict,
 )
@@ -129,7 +130,7 @@ def _print(summary: Summary, output: Path, policy: Path, page: Output) -> None:
     page.suggest(
         *next_step(
             "rank configurations from the summary alone",
-            *("aegis", "advise", output, "--policy", policy, "-o", "best.yaml"),
+            *("aegis", "advise", output, "--policy", policy, "-o", unused("best.yaml")),
         )
     )
 

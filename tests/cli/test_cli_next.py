@@ -1,0 +1,107 @@
+"""The next step that a command suggests does what it says."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import pytest
+import yaml
+
+from aegis.cli.files import repeated
+
+SEVERAL = """\
+version: 1
+label: income
+measure: pillai
+privacy: {k: 5, suppression: 0.05}
+attributes:
+  age:
+    role: quasi-identifier
+    masks: [identity, {bucketize: {width: 10}}, {quantiles: {count: 2}}, suppress]
+  sex: {role: quasi-identifier, masks: [identity, suppress]}
+  zip: {role: quasi-identifier, masks: [{blur: {keep: 3}}, {blur: {keep: 2}}, suppress]}
+configurations:
+  listed: {age: suppress, sex: identity, zip: suppress}
+"""
+
+
+def suggested(out: str) -> list[str]:
+    """Return the words after `aegis` of the command that a page ends with."""
+    command = out.partition("Next: ")[2].partition("\n")[2]
+    return shlex.split(command.replace("\\\n", " "))[1:]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("--generate", "3", "--seed", "5"),
+        ("--generate", "3", "--seed", "6", "--measure", "mi"),
+        ("--configurations", "all.yaml"),
+        ("--search",),
+        ("--search", "--measure", "cmim", "--top", "2"),
+        ("--search", "--objective", "precision", "--measure", "g3", "--time-limit", "30"),
+        ("--search", "--front", "k=2,3"),
+        ("--generate", "2", "--with", "mondrian", "--with", "mdav,k-member", "--exact"),
+    ],
+)
+def test_advise_suggests_what_it_recommended(options, shell, folder):
+    folder.joinpath("several.yaml").write_text(SEVERAL)
+    words = ("advise", "table.csv", "-p", "several.yaml", *options)
+    recommended = json.loads(shell(*words, "--format", "json").out)
+    page = shell(*words, "--memory-limit", "1GB")
+    again = suggested(page.out)
+    assert again[:2] == ["advise", "table.csv"]
+    assert "--memory-limit" in again
+    assert again[-1] == "best-2.yaml"  # there is a best.yaml in the folder
+    assert shell(*again, "--format", "json").code == 0
+    best = recommended["ranking"][0]
+    written = yaml.safe_load(folder.joinpath(again[-1]).read_text())
+    if best["method"] is None:
+        assert written["configurations"] == {best["name"]: best["masks"]}
+    else:
+        assert (written["method"], written["options"]["k"]) == (best["method"]["method"], 5)
+
+    then = suggested(shell(*words, "-o", "chosen.yaml").out)
+    assert then[0] == ("apply" if best["method"] is None else "anonymize")
+    assert shell(*then).code == 0
+    audit = suggested(shell(*then, "--force").out)
+    assert audit[0] == "audit"
+    assert shell(*audit).code == 0
+
+
+def test_from_a_summary_the_table_is_left_to_name(shell):
+    words = ("advise", "table.aegis", "-p", "policy.yaml", "-o", "b.yaml")
+    assert suggested(shell(*words).out)[:2] == ["apply", "TABLE"]
+
+
+def test_options_are_repeated_as_given():
+    given = {"search": True, "exact": False, "seed": 3, "measure": None, "time_limit": 0.5}
+    assert repeated(**given, memory_limit="2GB") == [
+        *("--search", "--seed", "3", "--time-limit", "0.5", "--memory-limit", "2GB"),
+    ]
+    assert repeated(**{"with": ["a", "b"]}) == ["--with", "a,b"]
+    assert repeated(generate=0) == ["--generate", "0"]
+
+
+def test_the_audit_of_noise_names_the_masks(shell, folder):
+    folder.joinpath("noisy.yaml").write_text(
+        "version: 1\nlabel: income\nprivacy: {k: 2, suppression: 0.5}\nattributes:\n"
+        "  sex: {role: quasi-identifier}\n"
+        "  price: {role: feature, masks: [{laplace: {epsilon: 1, lower: 0, upper: 120}}]}\n"
+    )
+    folder.joinpath("two.yaml").write_text(
+        "configurations:\n"
+        "  a: {price: {laplace: {epsilon: 1, lower: 0, upper: 120}}}\n"
+        "  b: {price: {laplace: {epsilon: 1, lower: 0, upper: 120}}, sex: suppress}\n"
+    )
+    done = shell(
+        *("apply", "table.csv", "-p", "noisy.yaml", "-c", "two.yaml", "--name", "b"),
+        *("-o", "noisy.csv"),
+    )
+    audit = suggested(done.out)
+    assert audit[audit.index("--name") + 1] == "b"
+    found = shell(*audit)
+    assert found.code == 0
+    assert "Differential privacy" in found.out
