@@ -65,11 +65,7 @@ class PrivacyPlan:
         self._check_rule()
 
     def _check_rule(self) -> None:
-        if self.rule.minimum_size > self.summary.rows:
-            raise PolicyError(
-                f"The rule asks for {self.rule.minimum_size:,} rows in a class, but the table has {self.summary.rows:,} rows.",
-                hint="No class can be that large: choose a smaller k.",
-            )
+        self.rule.require_possible(self.summary.rows)
         known = self.summary.frequency.sensitive if self.summary.frequency else None
         for name in self.rule.sensitive:
             if known is not None and name not in known:

@@ -204,6 +204,21 @@ class PrivacyRule:
                 sizes.append(math.ceil(1 / (criterion["threshold"] + 1e-9)))
         return max(sizes)
 
+    def require_possible(self, rows: int) -> None:
+        """Raise where no masks whatever could meet the rule on a table of so many rows.
+
+        Raises
+        ------
+        PolicyError
+            A class has to be larger than the table.
+        """
+        if self.minimum_size > rows:
+            raise PolicyError(
+                f"The rule asks for {self.minimum_size:,} rows in a class, but the table has "
+                f"{rows:,} rows.",
+                hint="No class can be that large: choose a smaller k.",
+            )
+
     @cached_property
     def sizes_only(self) -> bool:
         """Whether `minimum_size` is all that the criteria ask for."""

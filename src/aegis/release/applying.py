@@ -208,7 +208,7 @@ class _Job:
             )
             if self.drawn is not None:
                 self.kept = self.drawn.released(self.kept)
-        _require(self.verdict, configuration)
+        _require(self.verdict, configuration, policy.privacy)
         self.timings = {"plan": time.perf_counter() - self.started}
 
     def in_memory(self) -> Release:
@@ -321,8 +321,10 @@ def _refuse_drawing(source: Source, masks: Mapping[str, Mask | None]) -> None:
         )
 
 
-def _require(verdict: Verdict, configuration: Configuration) -> None:
+def _require(verdict: Verdict, configuration: Configuration, rule: PrivacyRule) -> None:
     if not verdict.admissible:
+        if not verdict.smallest_class:  # no row is kept: it may be that no masks could keep any
+            rule.require_possible(verdict.suppressed_rows)
         raise NoAdmissibleConfiguration(
             f"Configuration {configuration.name!r} does not meet the privacy rule on this table: "
             f"{'; '.join(verdict.violations)}.",
