@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from aegis.advisor.advice import Advice
 from aegis.advisor.confidence import with_confidence
+from aegis.advisor.doubts import with_doubts
 from aegis.advisor.generate import combinations, generate
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.rank import rank_choice
@@ -115,6 +116,7 @@ def advise(
             "total": now - started,
         },
     )
+    advice = with_doubts(advice)
     if methods is None and not policy.anonymizers:
         return advice
     from aegis.advisor.methods import with_methods

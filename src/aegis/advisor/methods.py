@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from aegis.advisor.advice import Advice, Ranked
+from aegis.advisor.doubts import doubts_of, with_doubts
 from aegis.advisor.rank import as_it_is
 from aegis.advisor.scoring import AttributeScore, ConfigurationScore, Scorer, kept
 from aegis.anonymizers import (
@@ -203,13 +204,14 @@ def beside(advice: Advice, ranked: Sequence[Ranked], notes: Sequence[str]) -> Ad
     if found[0].method is not None:
         # Ties were with the best configuration, which is not the best any more.
         found = [replace(one, tied_with_best=None) for one in found]
-    return replace(
+    ranked_all = replace(
         advice,
         ranking=tuple(found),
         optimal=advice.optimal and found[0].method is None,
         warnings=(*advice.warnings, *notes),
         timings={**advice.timings, "methods": seconds},
     )
+    return with_doubts(ranked_all, told=doubts_of(advice))
 
 
 class RecordRanker:

@@ -11,6 +11,7 @@ from typing import Any
 from aegis.advisor.advice import Advice, Ranked
 from aegis.advisor.advise import prepare, warnings_of
 from aegis.advisor.confidence import with_confidence
+from aegis.advisor.doubts import with_doubts
 from aegis.advisor.figures import SearchFigures
 from aegis.advisor.generate import combinations
 from aegis.advisor.plan import PrivacyPlan
@@ -142,6 +143,7 @@ def search(
         known = [box for _, box in found.best[:1]]
         bound = found.bound if figures.exact else math.inf
         advice = replace(advice, front=trace_front(searcher, span, clock, known, bound))
+    advice = with_doubts(advice)
     total = time.perf_counter() - started
     timings = {**summary.timings, "search": figures.seconds, "total": total}
     return replace(advice, timings=timings)

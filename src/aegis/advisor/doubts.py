@@ -1,0 +1,48 @@
+"""What makes a recommendation worth little, however well it meets the rule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from aegis.advisor.advice import Advice, Ranked
+from aegis.masks import Suppress
+
+WORTHLESS = 0.05
+"""Percent of the unmasked utility below which a release keeps nothing to speak of."""
+
+
+def doubts_of(advice: Advice) -> tuple[str, ...]:
+    """Return why the best release of an advice may be of no use: nothing to predict with is left."""
+    best = advice.best
+    label = advice.summary["label"]
+    if best is None or not best.attributes:
+        return ()
+    if best.kept is None:
+        return (
+            f"by {advice.measure} the attributes tell nothing of {label} even unmasked: the "
+            "ranking says nothing of predictive value",
+        )
+    if _hides_all(best):
+        return (
+            f"the recommended {best.name} suppresses every attribute that is scored: nothing is left "
+            f"to predict {label} with. Allow more suppressed rows, a weaker rule, or masks between "
+            "identity and suppress",
+        )
+    if best.kept < WORTHLESS:
+        return (
+            f"the recommended {best.name} keeps nothing of what the attributes told of {label}",
+        )
+    return ()
+
+
+def with_doubts(advice: Advice, told: tuple[str, ...] = ()) -> Advice:
+    """Return the advice with its doubts among the warnings, in place of those told before."""
+    kept = tuple(text for text in advice.warnings if text not in told)
+    return replace(advice, warnings=(*kept, *doubts_of(advice)))
+
+
+def _hides_all(ranked: Ranked) -> bool:
+    masks = ranked.configuration.masks
+    return ranked.method is None and all(
+        isinstance(masks[name], Suppress) for name in ranked.attributes
+    )

@@ -1,0 +1,86 @@
+"""A recommendation that is worth nothing says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from advisor_support import policy_of, random_rows, table_of
+
+import aegis
+from aegis.advisor import Advice
+from aegis.advisor.doubts import doubts_of
+from aegis.advisor.search import search
+from aegis.policy import load_policy
+
+HIDDEN = dict.fromkeys(("age", "zip", "pay", "ill"), "suppress")
+
+
+def told(advice: Advice, text: str) -> bool:
+    return any(text in warning for warning in advice.warnings)
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    return table_of(random_rows(4))
+
+
+def test_every_attribute_suppressed(table: pa.Table) -> None:
+    policy = policy_of({"k": 60}, configurations={"hidden": HIDDEN}, ill_masks=["suppress"])
+    ranked = aegis.advise(table, policy)
+    assert ranked.best.name == "hidden"
+    assert told(ranked, "hidden suppresses every attribute that is scored")
+    found = search(
+        table,
+        policy_of(
+            {"k": 60}, ill_masks=["suppress"], attributes={"pay": {"role": "quasi-identifier"}}
+        ),
+    )
+    assert told(found, "best-1 suppresses every attribute that is scored")
+    assert ranked.to_dict()["warnings"] == list(ranked.warnings)
+
+
+def test_something_is_left(table: pa.Table) -> None:
+    assert not doubts_of(aegis.advise(table, policy_of({"k": 3})))
+    none_admissible = aegis.advise(
+        table,
+        policy_of({"k": 60}, configurations={"raw": {"age": "identity", "zip": {"level": 0}}}),
+    )
+    assert none_admissible.best is None
+    assert not doubts_of(none_admissible)
+
+
+def test_a_label_that_nothing_tells_of() -> None:
+    # Every value of x has each class as often: the trace is zero before any mask.
+    rows = [{"x": x, "y": y} for x in "abcd" for y in "pq" for _ in range(5)]
+    policy: dict[str, Any] = {
+        "version": 1,
+        "label": "y",
+        "privacy": {"k": 2},
+        "attributes": {"x": {"role": "quasi-identifier", "masks": ["identity", "suppress"]}},
+    }
+    advice = aegis.advise(pa.Table.from_pylist(rows), load_policy(policy), measure="pillai-plain")
+    assert advice.best.kept is None
+    assert told(advice, "tell nothing of y even unmasked")
+
+
+def test_masks_that_keep_nothing(table: pa.Table) -> None:
+    constant = {"group": {"groups": {"one": ["a1", "a2", "b1", "b2", "c2"]}}}
+    hidden = HIDDEN | {"zip": constant}
+    policy = policy_of(
+        configurations={"flat": hidden},
+        ill_masks=["suppress"],
+        attributes={"zip": {"role": "quasi-identifier", "masks": [constant]}},
+    )
+    filled = table.set_column(1, "zip", table["zip"].fill_null("a1"))
+    advice = aegis.advise(filled, policy, measure="pillai-plain")
+    assert told(advice, "flat keeps nothing of what the attributes told of y")
+
+
+def test_a_record_level_release_takes_the_doubt_away(table: pa.Table) -> None:
+    policy = policy_of({"k": 20}, configurations={"hidden": HIDDEN}, ill_masks=["suppress"])
+    assert told(aegis.advise(table, policy), "hidden suppresses")
+    beside = aegis.advise(table, policy, methods=["mondrian"])
+    assert beside.best.method is not None
+    assert not told(beside, "hidden suppresses")

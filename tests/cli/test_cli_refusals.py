@@ -1,0 +1,55 @@
+"""What cannot be asked for, and what a release is not worth, in one clear block."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+LARGE = """\
+version: 1
+label: income
+privacy: {k: 241}
+attributes:
+  age: {role: quasi-identifier}
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("advise", "table.csv", "-p", "large.yaml"),
+        ("advise", "table.csv", "-p", "large.yaml", "--search"),
+        ("apply", "table.csv", "-p", "large.yaml", "-c", "hidden.yaml", "-o", "o.csv"),
+        ("report", "table.csv", "-p", "large.yaml", "-o", "o.html"),
+    ],
+)
+def test_a_class_larger_than_the_table(words, shell, folder):
+    folder.joinpath("large.yaml").write_text(LARGE)
+    folder.joinpath("hidden.yaml").write_text("configurations: {hidden: {age: suppress}}\n")
+    result = shell(*words)
+    assert result.code == 2
+    assert "asks for 241 rows in a class, but the table has 240 rows" in result.err
+    assert not list(folder.glob("o.*"))
+
+
+def test_a_front_beyond_the_table(shell):
+    words = ("advise", "table.csv", "-p", "policy.yaml", "--search")
+    result = shell(*words, "--front", "k=40000,50000")
+    assert (result.code, result.out) == (2, "")
+    assert "Every point of the front over k asks for 40,000 rows" in result.err
+    page = shell(*words, "--front", "k=5,40000")
+    assert page.code == 0
+    assert "none admissible" in page.out
+
+
+def test_a_release_that_shows_nothing(shell, folder):
+    folder.joinpath("large.yaml").write_text(LARGE.replace("241", "240"))
+    words = ("advise", "table.csv", "-p", "large.yaml", "--search")
+    page = shell(*words, "--report", "r.html")
+    assert page.code == 0
+    assert "Note: the recommended best-1 suppresses every attribute that is scored" in page.err
+    assert any(
+        "suppresses every" in w for w in json.loads(shell(*words, "-f", "json").out)["warnings"]
+    )
+    assert "The recommended best-1 suppresses every attribute" in folder.joinpath("r.html").read_text()
