@@ -20,6 +20,7 @@ import pyarrow.parquet
 from aegis.errors import DataError, EngineError, PolicyError
 from aegis.sources.database import SCHEMES, open_database
 from aegis.sources.failures import engine_errors
+from aegis.sources.names import refuse_duplicates
 from aegis.sources.source import ROW_NUMBER, Source, embedded
 from aegis.sources.spark_session import connect, is_frame, open_frame, open_spark
 
@@ -82,7 +83,7 @@ def open_table(
         source = Source(table, "Ibis table")
     else:
         arrow, origin = _to_arrow(table)
-        _refuse_duplicates(arrow.column_names, origin)
+        refuse_duplicates(arrow.column_names, origin)
         source = Source(_register(arrow), origin)
     if not source.table.columns:
         raise DataError(f"{source.origin} has no columns.", hint="Give a table with a header.")
@@ -112,7 +113,7 @@ def _to_arrow(table: Any) -> tuple[pa.Table, str]:
         return table, "PyArrow table"
     if library == "pandas" and kind == "DataFrame":
         duplicates = table.columns[table.columns.duplicated()]
-        _refuse_duplicates([str(c) for c in table.columns], "pandas DataFrame")
+        refuse_duplicates([str(c) for c in table.columns], "pandas DataFrame")
         if len(duplicates) == 0:
             return _from_pandas(table), "pandas DataFrame"
     if library == "polars" and kind in ("DataFrame", "LazyFrame"):
@@ -160,7 +161,7 @@ def _open_path(given: str) -> Source:
             return _open_parquet(given, files)
         if suffix in _ARROW:
             arrow = pa.concat_tables(pa.feather.read_table(n, memory_map=True) for n in names)
-            _refuse_duplicates(arrow.column_names, given)
+            refuse_duplicates(arrow.column_names, given)
             return Source(_register(arrow), given, files)
         with engine_errors(given):
             if suffix in _JSON:
@@ -221,7 +222,7 @@ def _suffix(path: Path) -> str:
 def _open_parquet(given: str, files: tuple[Path, ...]) -> Source:
     schemas = {file: pa.parquet.read_schema(file) for file in files}
     first = schemas[files[0]]
-    _refuse_duplicates(first.names, given)
+    refuse_duplicates(first.names, given)
     for file, schema in schemas.items():
         if not schema.equals(first, check_metadata=False):
             raise DataError(
@@ -260,7 +261,7 @@ def _read_csv(given: str, files: tuple[Path, ...]) -> ir.Table:
     for file in files:
         _check_complete(file)
     header, separator = _header(files[0])
-    _refuse_duplicates(header, given)
+    refuse_duplicates(header, given)
     # The engine, left to itself, takes another separator where rows differ in length, and then
     # reads each row as one text.
     options = {"header": True} | ({"delim": separator} if len(header) > 1 else {})
@@ -333,15 +334,3 @@ def _header(file: Path) -> tuple[list[str], str]:
         start = handle.read(1 << 16).decode("utf-8-sig", errors="replace")
     headers = [(next(csv.reader(io.StringIO(start), delimiter=d), []), d) for d in ",;\t|"]
     return max(headers, key=lambda found: len(found[0]))
-
-
-def _refuse_duplicates(names: list[str], origin: str) -> None:
-    """Raise when two columns share a name, also when they differ only in case."""
-    seen: dict[str, str] = {}
-    for name in names:
-        if name.lower() in seen:
-            raise DataError(
-                f"{origin} has two columns named {seen[name.lower()]!r} and {name!r}.",
-                hint="Names must differ, and not only in case: rename one.",
-            )
-        seen[name.lower()] = name

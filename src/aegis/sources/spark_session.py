@@ -19,6 +19,7 @@ import pyarrow.parquet
 
 from aegis.errors import DataError, EngineError, PolicyError
 from aegis.sources.failures import first_cause, translate, without_secrets
+from aegis.sources.names import refuse_duplicates
 from aegis.sources.source import Source
 from aegis.sources.spark import NAME, as_table
 
@@ -98,14 +99,7 @@ def open_spark(given: str, backend: Any) -> Source:
 def open_frame(frame: Any, origin: str = "Spark DataFrame", backend: Any = None) -> Source:
     """Return a Spark DataFrame as a `Source`."""
     connection = backend or ibis.pyspark.connect(frame.sparkSession)
-    seen: dict[str, str] = {}
-    for name in frame.columns:
-        if name.lower() in seen:
-            raise DataError(
-                f"{origin} has two columns named {seen[name.lower()]!r} and {name!r}.",
-                hint="Names must differ, and not only in case: rename one.",
-            )
-        seen[name.lower()] = name
+    refuse_duplicates(frame.columns, origin)
     with _translated(origin):
         return Source(as_table(connection, frame), origin)
 
