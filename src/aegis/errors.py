@@ -77,7 +77,8 @@ def choices(given: str, allowed: Iterable[str], *, limit: int = 30) -> str:
     if not near and given.lower() in lower:
         near = [lower[given.lower()]]
     guess = f"Did you mean {near[0]!r}? " if near else ""
-    shown = ", ".join(names[:limit]) + (
+    # A name that holds a comma would read as two.
+    shown = ", ".join(repr(name) if "," in name else name for name in names[:limit]) + (
         f", ... ({len(names)} in all)" if len(names) > limit else ""
     )
     return f"{guess}Allowed: {shown or 'nothing'}."

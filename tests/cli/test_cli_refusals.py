@@ -52,4 +52,44 @@ def test_a_release_that_shows_nothing(shell, folder):
     assert any(
         "suppresses every" in w for w in json.loads(shell(*words, "-f", "json").out)["warnings"]
     )
-    assert "The recommended best-1 suppresses every attribute" in folder.joinpath("r.html").read_text()
+    assert (
+        "The recommended best-1 suppresses every attribute" in folder.joinpath("r.html").read_text()
+    )
+
+
+def test_a_policy_is_no_configuration_nor_the_reverse(shell, folder):
+    words = ("apply", "table.csv", "-o", "o.csv")
+    result = shell(*words, "-p", "policy.yaml", "-c", "policy.yaml")
+    assert result.code == 2
+    assert "policy.yaml is a policy without configurations" in result.err
+    assert "aegis advise" in result.err
+    result = shell(*words, "-p", "best.yaml", "-c", "best.yaml")
+    assert result.code == 2
+    assert "best.yaml holds configurations, not a policy" in result.err
+    result = shell(*words, "-p", "recipe.yaml", "-c", "best.yaml")
+    assert "recipe.yaml holds a record-level recipe, not a policy" in result.err
+    # A policy with configurations of its own serves as both.
+    text = folder.joinpath("policy.yaml").read_text() + folder.joinpath("best.yaml").read_text()
+    folder.joinpath("both.yaml").write_text(text)
+    assert shell(*words, "-p", "both.yaml", "-c", "both.yaml").code == 0
+
+
+def test_a_column_whose_name_holds_a_comma(shell, folder):
+    folder.joinpath("odd.csv").write_text('age,"city, state",y\n1,NY,p\n1,NY,q\n2,LA,p\n')
+    words = ("audit", "odd.csv", "--format", "json", "--quasi-identifiers")
+    for given in (('age,"city, state"',), ("age", "--quasi-identifiers", '"city, state"')):
+        found = json.loads(shell(*words, *given).out)
+        assert found["quasi_identifiers"] == ["age", "city, state"]
+    result = shell(*words, "age, city")
+    assert result.code == 2
+    assert "Allowed: age, 'city, state', y" in json.loads(result.err)["error"]["hint"]
+    result = shell(*words, 'age,"city')
+    assert result.code == 2
+    assert "double quotes" in json.loads(result.err)["error"]["hint"]
+
+
+def test_the_merger_of_one_part_says_so(shell):
+    result = shell("merge", "january.aegis", "-o", "one.aegis")
+    assert result.code == 0
+    assert "january.aegis is the only part" in result.err
+    assert "only part" not in shell("merge", "march.aegis", "january.aegis", "-o", "two.aegis").err

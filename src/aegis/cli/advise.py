@@ -87,7 +87,7 @@ def command(
             "--time-limit",
             metavar="SECONDS",
             help="Stop the search after this time, as Ctrl-C does, with the best so far and "
-            "its gap.",
+            "its gap. Reading and summarising the table come before it.",
             show_default=False,
         ),
     ] = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from typing import Annotated
 
@@ -38,7 +39,8 @@ def command(
         typer.Option(
             "--quasi-identifiers",
             metavar="A,B,...",
-            help="Columns that others may know, separated by commas, or the option given again.",
+            help="Columns that others may know, separated by commas, or the option given again. A "
+            "name that holds a comma goes in double quotes: 'age,\"city, state\"'.",
             show_default=False,
         ),
     ] = None,
@@ -47,7 +49,7 @@ def command(
         typer.Option(
             "--sensitive",
             metavar="A,B,...",
-            help="Columns that nobody may learn.",
+            help="Columns that nobody may learn, named alike.",
             show_default=False,
         ),
     ] = None,
@@ -133,10 +135,18 @@ def command(
 
 
 def _names(given: list[str] | None) -> list[str] | None:
-    """Return column names from repeated options, each a list separated by commas."""
+    """Return column names from repeated options, each a line of CSV."""
     if given is None:
         return None
-    names = [name.strip() for text in given for name in text.split(",")]
+    try:
+        lines = list(csv.reader(given, skipinitialspace=True, strict=True))
+    except csv.Error as error:
+        raise PolicyError(
+            f"The list of columns {', '.join(given)} cannot be read: {error}.",
+            hint="Separate names by commas, and put a name that holds one in double quotes, one at "
+            "each end.",
+        ) from error
+    names = [name.strip() for line in lines for name in line]
     if not any(names):
         raise PolicyError(
             "No column is named: the list is empty.", hint="Name columns, separated by commas."

@@ -58,6 +58,8 @@ def command(
     merged = merge(*(load_bundle(path) for path in summaries))
     save_bundle(merged, output, force=force)
     page = Output(format, quiet)
+    if len(summaries) == 1:
+        page.warn([f"{summaries[0]} is the only part: {output} holds the same"])
     figures = merged.to_dict()
     if page.format is Format.JSON:
         page.json(

@@ -83,6 +83,15 @@ def load_configurations(path: str | Path, policy: Policy) -> dict[str, Configura
             f"{file} holds the recipe of a record-level release, not masking configurations.",
             hint="`aegis anonymize TABLE --policy POLICY --recipe FILE -o OUTPUT` follows it.",
         )
+    if {"attributes", "label"} <= data.keys() - policy.attributes.keys() and (
+        "configurations" not in data
+    ):
+        raise PolicyError(
+            f"{file} is a policy without configurations; a configuration names one mask for each "
+            "attribute.",
+            hint="`aegis advise TABLE --policy POLICY -o best.yaml` writes one. By hand: "
+            "`configurations: {NAME: {ATTRIBUTE: MASK}}`.",
+        )
     if "configurations" not in data:
         return {file.stem: _configuration(file.stem, data, policy.attributes, located, ())}
     found = data["configurations"]
@@ -245,6 +254,13 @@ class _Loader:
             raise PolicyError(
                 f"{self.located.origin} is not a mapping.",
                 hint="A policy starts with `version: 1`.",
+            )
+        if "attributes" not in data and data.keys() & {"configurations", "method"}:
+            held = "configurations" if "configurations" in data else "a record-level recipe"
+            raise PolicyError(
+                f"{self.located.origin} holds {held}, not a policy.",
+                hint="A policy names the label and the attributes: `aegis init TABLE --label "
+                "COLUMN -o policy.yaml` proposes one.",
             )
         try:
             return PolicyShape.model_validate(data)

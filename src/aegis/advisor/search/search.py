@@ -76,7 +76,7 @@ def search(
         How many of the best configurations to return, at least 1.
     time_limit
         Seconds for the search, what binds and the front together; then the best so far is returned
-        with its bound and gap. Ctrl-C does the same.
+        with its bound and gap. Ctrl-C does the same. Reading and summarising the table come before.
     front
         Trace the Pareto front over a parameter of the rule, such as "k=2..50".
     explain_best
