@@ -6,6 +6,7 @@ import csv
 import json
 from collections import Counter
 
+import pyarrow.parquet
 import pytest
 from cli_support import plain
 
@@ -265,3 +266,12 @@ def test_what_no_method_can_work_on_is_one_error_and_writes_nothing(bad, shell, 
     assert result.err.count("Error:") == 1
     assert result.out == ""
     assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize("rounded", [True, False])
+def test_whole_numbers_stay_whole_where_asked(rounded, shell, folder):
+    words = ("anonymize", "table.csv", "-p", "policy.yaml", "-m", "mdav", "-o", "r.parquet")
+    assert shell(*words, "--option", f"rounded={str(rounded).lower()}").code == 0
+    ages = pyarrow.parquet.read_table(folder / "r.parquet")["age"]
+    assert pyarrow.types.is_integer(ages.type) == rounded
+    assert all(age == int(age) for age in ages.to_pylist()) == rounded

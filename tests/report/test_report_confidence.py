@@ -93,7 +93,7 @@ def test_models_are_drawn_against_the_score() -> None:
             Trained(model, metric, name, value, 0.9, None)
             for model in ("lr", "rf")
             for metric in ("accuracy", "f1")
-            for name, value in (("c1", 0.8), ("c2", 0.7), ("unknown", 0.1))
+            for name, value in (("c1", 0.8), ("c2", 0.7), ("unknown", 0.1), ("gone", 0.2))
         ),
         (
             Judged("pillai", "lr", 0.95, None, 0.1),
@@ -115,5 +115,34 @@ def test_models_are_drawn_against_the_score() -> None:
         (1, 1, "–", HEAT_STEPS),
     ]
     page = render(given, before=None, after=None, evaluation=gold)
+    assert "takes at least" not in page
     for name in ("trained-wide-title", "trained-narrow-title", "agreement-wide-title"):
         assert f'id="{name}"' in page
+
+
+def test_few_configurations_have_no_rank_correlation() -> None:
+    gold = Gold(
+        tuple(Trained("lr", "accuracy", f"c{i}", 0.8, 0.9, None) for i in range(3)),
+        (Judged("pillai", "lr", 1.0, 1.0, 0.0),),
+    )
+    given = advice([ranked("c0"), ranked("c1"), ranked("c2")])
+    told = context(given, evaluation=gold)["evaluation"]
+    assert told["ranks"]["cells"] == []
+    assert (told["agreement"][0]["spearman"], told["agreement"][0]["loss"]) == ("–", "0.0000")
+    page = render(given, before=None, after=None, evaluation=gold)
+    assert "A rank correlation takes at least 4 configurations" in page
+    assert "agreement-wide-title" not in page
+
+
+def test_every_axis_of_utility_is_the_same() -> None:
+    # One release without a figure of utility kept does not turn the panels into scores.
+    given = advice([ranked("c1"), ranked("c2", kept=None)])
+    gold = Gold(tuple(Trained("lr", "accuracy", n, 0.8, 0.9, None) for n in ("c1", "c2")), ())
+    full = context(given, evaluation=gold)
+    assert full["ranking"]["relative"]
+    assert [p["utility"] for p in full["evaluation"]["panels"][0]["points"]] == [90.0]
+    none = advice([ranked("c1", kept=None), ranked("c2", kept=None)])
+    full = context(none, evaluation=gold)
+    assert not full["ranking"]["relative"]
+    scores = [one.score for one in none.ranking]
+    assert [p["utility"] for p in full["evaluation"]["panels"][0]["points"]] == scores

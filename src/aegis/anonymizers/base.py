@@ -40,7 +40,8 @@ class Options:
         The least number of distinct values of every sensitive attribute in a group; 1 asks for
         nothing. Only methods that say so accept more than 1.
     rounded
-        Put numeric centroids on the resolution of their attribute.
+        Put numeric centroids on the resolution of their attribute; whole numbers then stay whole.
+        By default means are exact, so that a column of whole numbers becomes one of decimals.
     partition_above
         Methods of quadratic cost first cut a table of more records than this into Mondrian cells
         and group inside each.

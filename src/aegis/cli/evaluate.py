@@ -37,6 +37,9 @@ EXAMPLES = (
 )
 SHOWN = 10
 """Configurations in the table for people; JSON and CSV hold all."""
+FEWEST = 4
+"""Configurations that a rank correlation takes: fewer stand in the same order by chance too often
+(once in 6 for three, once in 24 for four)."""
 
 
 def command(
@@ -247,15 +250,30 @@ def _agreement(found: Evaluation) -> Iterator[RenderableType]:
     columns = (Column("measure", wraps=True), *map(number, models))
     names = [one.name for one in found.judged]
     yield heading("How well each measure ranks (Spearman)")
-    ceiling = ("(two halves)", *(_two(found.reliability[m]) for m in models))
-    rows = [(n, *(_two(cells[n, m].spearman) for m in models)) for n in names]
-    yield table(columns, [*rows, ceiling] if found.splits > 1 else rows)
+    enough = len(found.configurations) >= FEWEST
+    if enough:
+        ceiling = ("(two halves)", *(_two(found.reliability[m]) for m in models))
+        rows = [(n, *(_two(cells[n, m].spearman) for m in models)) for n in names]
+        yield table(columns, [*rows, ceiling] if found.splits > 1 else rows)
+    else:
+        yield line(_too_few(len(found.configurations)))
     yield heading("What choosing by it loses against the best (points)")
     yield table(columns, [(n, *(_two(cells[n, m].points) for m in models)) for n in names])
+    spearman = (
+        "Spearman: 1 ranks as the models do, 0 at random, - undefined: all scores are the same; "
+        "`two halves` is what the splits allow.\n"
+    )
     yield line(
-        "\nSpearman: 1 ranks as the models do, 0 at random; `two halves` is what the splits allow.\n"
+        f"\n{spearman if enough else ''}"
         "Points: hundredths of the metric; for log_loss the loss itself.",
         style="dim",
+    )
+
+
+def _too_few(count: int) -> str:
+    return (
+        f"{count} configuration{'s' * (count != 1)} of masks can stand in the right order by chance: "
+        f"a rank correlation takes at least {FEWEST}. --generate 20 ranks more."
     )
 
 

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from aegis.advisor.figures import Binding, Front, FrontPoint
 
 
+FEWEST = 4
+"""Configurations that a rank correlation takes: three stand in the same order once in 6 by chance."""
+
+
 def front_section(front: Front, total: int, objective: str | None = None) -> dict[str, Any] | None:
     """Return the Pareto front as a table and as points; None for a front without points.
 
@@ -107,10 +111,13 @@ def evaluation_section(
     if not evaluation.scores and not evaluation.agreement:
         return None
     names = list(dict.fromkeys(one.configuration for one in evaluation.scores))
+    releases = {one.name for one in advice.ranking if one.method is not None}
+    enough = len(set(names) - releases) >= FEWEST
     shown = set(names[:top])
     return {
         "metric": clean(evaluation.metric, limit=80),
-        "ranks": _ranks(evaluation.agreement),
+        "fewest": FEWEST,
+        "ranks": _ranks(evaluation.agreement if enough else ()),
         "panels": _panels(evaluation, advice, relative=relative),
         "cut": len(names) > top,
         "shown": len(shown),
@@ -130,8 +137,8 @@ def evaluation_section(
             {
                 "measure": clean(one.measure, limit=80),
                 "model": clean(one.model, limit=80),
-                "spearman": _correlation(one.spearman),
-                "kendall": _correlation(one.kendall),
+                "spearman": _correlation(one.spearman if enough else None),
+                "kendall": _correlation(one.kendall if enough else None),
                 "loss": measured(one.loss),
             }
             for one in evaluation.agreement
