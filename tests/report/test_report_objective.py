@@ -1,0 +1,47 @@
+"""A search by something else than the measure: both stand in the report under their names."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from report_factory import FRONT, advice, ranked
+
+from aegis.advisor.figures import SearchFigures
+from aegis.report import render
+
+SEARCH = SearchFigures(
+    objective="nu-entropy",
+    optimal=True,
+    exact=True,
+    best=1234.5,
+    bound=1234.5,
+    gap=0.0,
+    combinations=48,
+    nodes=3,
+    checked=9,
+    seconds=0.1,
+    rule_monotone=True,
+)
+
+
+def test_objective_and_measure_have_columns_of_their_own() -> None:
+    front = replace(FRONT, points=tuple(replace(p, objective=10.0 + p.value) for p in FRONT.points))
+    given = replace(
+        advice([replace(ranked("c1"), objective=1234.5)], optimal=True), search=SEARCH, front=front
+    )
+    page = render(given, before=None, after=None)
+    headings = re.findall(r"<th [^>]*>([^<]*)</th>", page)
+    assert headings.count("nu-entropy") == 2
+    assert '<td class="number">1,234</td>' in page or '<td class="number">1,235</td>' in page
+    assert '<td class="number">15.00</td>' in page
+    assert "by nu-entropy, the objective of the search, as far as they were found in time" in page
+
+
+def test_the_measure_alone() -> None:
+    given = replace(advice(), front=FRONT, search=replace(SEARCH, objective="pillai"))
+    page = render(given, before=None, after=None)
+    assert "nu-entropy" not in page
+    assert "no other keeps as much" not in page  # one of the points is not proven
+    proven = replace(FRONT, points=tuple(replace(p, proven=True) for p in FRONT.points))
+    assert "no other keeps as much" in render(replace(given, front=proven), before=None, after=None)
