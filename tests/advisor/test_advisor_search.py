@@ -33,11 +33,9 @@ from aegis.advisor.search import search as search_function
 from aegis.advisor.search.branch import BranchAndBound, gap
 from aegis.advisor.search.objectives import CLASS_LOSSES, LOSSES
 from aegis.advisor.search.problem import Box, make_problem
-from aegis.advisor.search.trace import Pillai
 from aegis.errors import NoAdmissibleConfiguration, PolicyError
 from aegis.masks import Level
 from aegis.measures import MEASURES, Scope
-from aegis.policy import load_policy
 from aegis.privacy import PrivacyRule
 from aegis.summary import Summary, summarize
 from aegis.summary.count_cells import count_cells
@@ -431,67 +429,6 @@ def test_a_label_that_may_be_suppressed() -> None:
     assert all(r.score == 0 for r in blind)
     only = search(table, policy_of({"k": 10}, label_masks=["suppress"]), top=1)
     assert (only.best.score, only.best.after_suppression) == (0, None)
-
-
-def test_many_candidates_of_one_attribute() -> None:
-    random = np.random.default_rng(0)
-    values = random.permutation(3000)[:300]
-    table = pa.table(
-        {"v": values, "w": random.integers(0, 5, 300), "y": random.integers(0, 2, 300)}
-    )
-    policy = load_policy(
-        {
-            "version": 1,
-            "label": "y",
-            "privacy": {"k": 4, "suppression": 0.05},
-            "measure": "mi",
-            "attributes": {
-                "v": {
-                    "role": "quasi-identifier",
-                    "masks": ["suppress", *({"bucketize": {"width": w}} for w in range(1, 201))],
-                },
-                "w": {"role": "quasi-identifier", "masks": ["identity", "suppress"]},
-            },
-        }
-    )
-    summary = summarize(table, policy)
-    advice = search(summary, policy, top=1, explain_best=False)
-    plan, scorer = PrivacyPlan(summary, policy.privacy), Scorer(summary)
-    values = [
-        scorer.value(c, MEASURES.get("mi"))
-        for c in all_choices(summary)
-        if plan.check(c).admissible
-    ]
-    assert advice.optimal
-    assert advice.best.score == pytest.approx(max(values), rel=1e-9)
-    assert advice.search.nodes <= advice.search.combinations
-
-
-def test_many_candidates_of_several_attributes_do_not_multiply(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    random = np.random.default_rng(1)
-    columns = {f"v{i}": random.integers(0, 150, 200) for i in range(4)}
-    widths = [{"bucketize": {"width": w}} for w in range(21, 41)]
-    attributes = {name: {"role": "feature", "masks": widths} for name in columns}
-    policy = load_policy({"version": 1, "label": "y", "attributes": attributes})
-    summary = summarize(pa.table({**columns, "y": random.integers(0, 2, 200)}), policy)
-    objective = Searcher(
-        summary, PrivacyPlan(summary, policy.privacy), "pillai", "pillai"
-    ).objective
-    root = make_problem(summary).root
-    fitted = []
-
-    def counting(self: Pillai, box: Box, inner: Any = Pillai._fitted) -> float:
-        fitted.append(box)
-        return float(inner(self, box))
-
-    monkeypatch.setattr(Pillai, "_fitted", counting)
-    bound = objective.bound(root)
-    assert 1 < len(fitted) <= 512
-    for _ in range(50):
-        leaf = tuple(1 << int(random.integers(len(widths))) for _ in root)
-        assert objective.bound(leaf) <= bound + 1e-9
 
 
 def test_more_rows_in_a_class_than_rows() -> None:

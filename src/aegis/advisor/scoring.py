@@ -32,6 +32,7 @@ from aegis.policy import Configuration
 from aegis.summary import (
     AttributeSummary,
     Candidate,
+    Matrix,
     Summary,
     expected_reports,
     level_channel,
@@ -369,8 +370,8 @@ class StackedCounts(Protocol):
     """Counts with all attributes stacked, between atoms or levels."""
 
     @property
-    def total(self) -> npt.NDArray[np.float64]:
-        """Co-occurrence, shape (D, D)."""
+    def total(self) -> Matrix:
+        """Co-occurrence, shape (D, D), dense or sparse."""
 
     @property
     def stacked_joint(self) -> npt.NDArray[np.float64]:
@@ -398,6 +399,16 @@ def group_counts(
     """
     if any(level.ndim == 2 for level in levels):
         return _expected_counts(pairs, levels)
+    grouping, offsets = stacked_grouping(levels)
+    total = _summed(pairs.total, grouping)
+    joint = np.rint(grouping.T @ pairs.stacked_joint).astype(np.int64)
+    return total, joint, offsets
+
+
+def stacked_grouping(
+    levels: Sequence[npt.NDArray[np.integer]],
+) -> tuple[sparse.csr_array, npt.NDArray[np.int64]]:
+    """Return S of theory.md, shape (D, d), and where each attribute's levels start, (m + 1,)."""
     sizes = [int(level.max(initial=0)) + 1 for level in levels]
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     stacked = np.concatenate([own + start for own, start in zip(levels, offsets, strict=False)])
@@ -405,9 +416,14 @@ def group_counts(
         (np.ones(len(stacked)), stacked, np.arange(len(stacked) + 1)),
         shape=(len(stacked), int(offsets[-1])),
     )
-    total = (grouping.T @ pairs.total) @ grouping
-    joint = np.rint(grouping.T @ pairs.stacked_joint).astype(np.int64)
-    return total, joint, offsets
+    return grouping, offsets
+
+
+def _summed(total: Matrix, grouping: sparse.csr_array) -> npt.NDArray[np.float64]:
+    """Return S' G S, shape (d, d), for a dense or sparse G of shape (D, D) and S of (D, d)."""
+    found = (grouping.T @ total) @ grouping
+    dense: npt.NDArray[np.float64] = found.toarray() if sparse.issparse(found) else found
+    return dense
 
 
 def _expected_counts(
@@ -422,7 +438,7 @@ def _expected_counts(
     ]
     offsets = np.concatenate([[0], np.cumsum([part.shape[1] for part in parts])]).astype(np.int64)
     grouping = sparse.block_diag(parts, format="csr")
-    total = (grouping.T @ pairs.total) @ grouping
+    total = _summed(pairs.total, grouping)
     joint = grouping.T @ pairs.stacked_joint
     for level, start, stop in zip(levels, offsets, offsets[1:], strict=False):
         if level.ndim == 2:

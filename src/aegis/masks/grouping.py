@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any
 
 import ibis
@@ -168,11 +168,17 @@ def common_refinement(groupings: Sequence[Codes]) -> npt.NDArray[np.int32]:
     if not groupings:
         raise InternalError("There is no grouping to refine.")
     first, *others = groupings
-    return reduce(_refined, others, _renumbered(first.astype(np.int64)))
+    for other in others:
+        _check_sizes(first, other)
+    found = _renumbered(first.astype(np.int64))
+    for other in others:
+        if int(found.max(initial=-1)) + 1 == len(found):
+            break  # each value is alone already
+        found = _refined(found, other)
+    return found
 
 
 def _refined(left: npt.NDArray[np.int32], right: Codes) -> npt.NDArray[np.int32]:
-    _check_sizes(left, right)
     width = int(right.max(initial=0)) + 1
     return _renumbered(left.astype(np.int64) * width + right)
 

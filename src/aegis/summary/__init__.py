@@ -3,7 +3,7 @@
 from aegis.summary.build import summarize
 from aegis.summary.bundle import load_bundle, save_bundle
 from aegis.summary.classes import CountedClasses, count_classes
-from aegis.summary.cooccurrence import PairCounts, count_pairs
+from aegis.summary.cooccurrence import Matrix, PairCounts, count_pairs
 from aegis.summary.count_cells import count_in_engine
 from aegis.summary.frequency import FrequencyTable
 from aegis.summary.masked import masked_table, suppress
@@ -19,6 +19,7 @@ __all__ = [
     "FrequencyTable",
     "Information",
     "LabelSummary",
+    "Matrix",
     "PairCounts",
     "Summary",
     "check_noise",

@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 Counts = npt.NDArray[np.int64]
+Matrix = Any
+"""Co-occurrence of stacked atoms or levels, shape (D, D): a float64 array or a `csr_array`."""
 Chunk = tuple[list[Counts], Counts, Counts | None]
 """Coded rows: the atoms of each attribute, the class, and how often each row counts."""
 _DENSE_FACTOR = 4
 """A pair is counted in a dense array up to this many cells per row, above it by sorting."""
+_DENSE_CELLS = 1 << 22
+"""Co-occurrence of all pairs is a dense array up to this many cells."""
+_SPARSE_FACTOR = 16
+"""Above that it is sparse where it has at least this many cells per entry."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,13 +92,26 @@ class PairCounts:
         return np.concatenate(self.joints).astype(np.float64)
 
     @cached_property
-    def total(self) -> npt.NDArray[np.float64]:
-        """Co-occurrence counts over all classes, shape (D, D), symmetric."""
+    def total(self) -> Matrix:
+        """Co-occurrence counts over all classes, shape (D, D), symmetric.
+
+        Sparse where atoms are so many that a dense array would hold little but zeros.
+        """
+        size = int(self.offsets[-1])
+        diagonal = self.stacked_joint.sum(axis=1)
+        entries = size + 2 * sum(map(len, self.index.values()))
+        if size * size > max(_DENSE_CELLS, _SPARSE_FACTOR * entries):
+            none = np.zeros(0, dtype=np.int64)
+            places = [self.places(pair, index) for pair, index in self.index.items()]
+            counts = [self.count[pair] for pair in self.index]
+            return symmetric(
+                size, np.concatenate([none, *places]), np.concatenate([none, *counts]), diagonal
+            )
+        return self._dense_total(diagonal)
+
+    def _dense_total(self, diagonal: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         offsets = self.offsets
-        matrix = np.zeros((offsets[-1], offsets[-1]))
-        for i, joint in enumerate(self.joints):
-            span = slice(offsets[i], offsets[i + 1])
-            matrix[span, span] = np.diag(joint.sum(axis=1))
+        matrix = np.diag(diagonal)
         for (i, j), index in self.index.items():
             cells = index // self.classes
             block = np.bincount(
@@ -99,6 +120,13 @@ class PairCounts:
             matrix[offsets[i] : offsets[i + 1], offsets[j] : offsets[j + 1]] = block
             matrix[offsets[j] : offsets[j + 1], offsets[i] : offsets[i + 1]] = block.T
         return matrix
+
+    def places(self, pair: tuple[int, int], index: Counts) -> Counts:
+        """Return the flat place in the stacked (D, D) matrix of a pair's cells, given as `index`."""
+        i, j = pair
+        a, b = np.divmod(index // self.classes, self.sizes[j])
+        places: Counts = (a + self.offsets[i]) * self.offsets[-1] + b + self.offsets[j]
+        return places
 
     def cells(self, i: int, j: int) -> tuple[Counts, Counts, Counts, Counts]:
         """Return the non-empty cells of a pair: atom of i, atom of j, class, rows."""
@@ -109,6 +137,19 @@ class PairCounts:
         cell, y = np.divmod(index, self.classes)
         a, b = np.divmod(cell, self.sizes[j])
         return a, b, y, self.count[i, j]
+
+
+def symmetric(
+    size: int, places: Counts, counts: npt.NDArray[Any], diagonal: npt.NDArray[np.float64]
+) -> Matrix:
+    """Return the sparse symmetric matrix, shape (size, size), of counts above its diagonal.
+
+    Counts of the same place add up.
+    """
+    rows, columns = np.divmod(places, size)
+    upper = sparse.coo_array((counts.astype(np.float64), (rows, columns)), shape=(size, size))
+    half = upper.tocsr()
+    return (half + half.T + sparse.diags_array(diagonal)).tocsr()
 
 
 def count_pairs(

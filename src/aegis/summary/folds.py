@@ -12,8 +12,9 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
-from aegis.summary.cooccurrence import FoldCounts, PairCounts
+from aegis.summary.cooccurrence import FoldCounts, Matrix, PairCounts, symmetric
 
 Counts = npt.NDArray[np.int64]
 
@@ -54,16 +55,19 @@ class WithoutFold(PairCounts):
     left_out: int = field(kw_only=True)
 
     @cached_property
-    def total(self) -> npt.NDArray[np.float64]:
+    def total(self) -> Matrix:
         """Co-occurrence counts over all classes, shape (D, D), symmetric."""
         size = int(self.offsets[-1])
         place, fold, count = _flat(self.whole)
         out = fold == self.left_out
+        whole = self.whole.total
+        if sparse.issparse(whole):
+            diagonal = (self.whole.stacked_joint - self.stacked_joint).sum(axis=1)
+            return whole - symmetric(size, place[out], count[out], diagonal)
         upper = np.bincount(place[out], weights=count[out], minlength=size * size)
         upper = upper.reshape(size, size)
-        matrix: npt.NDArray[np.float64] = self.whole.total - upper - upper.T
-        diagonal = np.arange(size)
-        matrix[diagonal, diagonal] = self.stacked_joint.sum(axis=1)
+        matrix: npt.NDArray[np.float64] = whole - upper - upper.T
+        np.fill_diagonal(matrix, self.stacked_joint.sum(axis=1))
         return matrix
 
 
@@ -96,15 +100,12 @@ def _flat(pairs: PairCounts) -> tuple[Counts, npt.NDArray[np.int8], npt.NDArray[
 
 
 def _flattened(pairs: PairCounts) -> tuple[Counts, npt.NDArray[np.int8], npt.NDArray[np.int32]]:
-    folds, offsets = pairs.folds, pairs.offsets
-    size = int(offsets[-1])
+    folds = pairs.folds
     places = [np.zeros(0, dtype=np.int64)]
     fold, count = [np.zeros(0, dtype=np.int8)], [np.zeros(0, dtype=np.int32)]
     if folds is not None:
-        for i, j in pairs.index:
-            a, b = np.divmod(pairs.index[i, j] // pairs.classes, pairs.sizes[j])
-            place = (a + offsets[i]) * size + b + offsets[j]
-            places.append(place[folds.cell[i, j]])
-            fold.append(folds.fold[i, j])
-            count.append(folds.count[i, j])
+        for pair in pairs.index:
+            places.append(pairs.places(pair, pairs.index[pair])[folds.cell[pair]])
+            fold.append(folds.fold[pair])
+            count.append(folds.count[pair])
     return np.concatenate(places), np.concatenate(fold), np.concatenate(count)

@@ -17,10 +17,12 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 
 from aegis.advisor.search.feasibility import Feasibility
 from aegis.advisor.search.objectives import Objective
-from aegis.advisor.search.problem import Box, Problem, is_leaf, members
+from aegis.advisor.search.problem import Box, Division, Problem, is_leaf, members
 from aegis.errors import InternalError
 from aegis.progress import Step
 
@@ -146,11 +148,44 @@ class BranchAndBound:
             _, _, _, box, tight = heapq.heappop(self._heap)
             if is_leaf(box):
                 self._keep(box)
+            elif (division := self._division(box)) is not None:
+                self._divide(box, *division)
             elif not tight:
                 self._tighten_and_push(box)
             else:
                 self._branch(box)
             self._at_work = -math.inf
+
+    def _division(self, box: Box) -> Division | None:
+        """Return a variable whose domain is better divided at once, and into what; else None."""
+        return self.problem.division(box) if self.objective.divides else None
+
+    def _divide(self, box: Box, index: int, parts: tuple[int, ...]) -> None:
+        """Split a box into many along one variable; out of time, what is left stays one box."""
+        self.found.nodes += 1
+        for place, part in enumerate(parts):
+            if time.monotonic() >= self.deadline:
+                rest = reduce(or_, parts[place:])
+                self._push(_replace(box, index, rest))
+                return
+            narrowed = self.feasibility.narrow(_replace(box, index, part))
+            if narrowed is not None:
+                self._push(narrowed)
+
+    def _finest_part(self, box: Box, index: int, parts: tuple[int, ...]) -> Box | None:
+        """Return the box of the finest part that may hold something admissible, by bisection.
+
+        The parts run from fine to coarse; that finer ones fail first is a guess.
+        """
+        best, low, high = None, 0, len(parts)
+        while low < high:
+            middle = (low + high) // 2
+            narrowed = self.feasibility.narrow(_replace(box, index, parts[middle]))
+            if narrowed is None:
+                low = middle + 1
+            else:
+                best, high = narrowed, middle
+        return best
 
     def _branch(self, box: Box) -> None:
         """Split a box in two, and now and then look for a better configuration in the best one."""
@@ -255,6 +290,11 @@ class BranchAndBound:
     def _dive(self, box: Box) -> None:
         """Walk from a box to a single configuration and improve it by one or two masks at a time."""
         while not is_leaf(box):
+            division = self._division(box)
+            part = None if division is None else self._finest_part(box, *division)
+            if part is not None:
+                box = part
+                continue
             _, index, fine = self._losses(box)[0]
             narrowed = self.feasibility.narrow(_replace(box, index, fine))
             box = narrowed or _replace(box, index, box[index] & ~fine)

@@ -27,6 +27,7 @@ class ClassLoss(ABC):
     name: str
     sign = -1
     bounded = True
+    divides = True
 
     def __init__(self, problem: Problem, plan: PrivacyPlan) -> None:
         self._problem = problem

@@ -23,6 +23,7 @@ class RowsRemoved:
     name = "rows removed"
     sign = -1
     bounded = True
+    divides = False
 
     def __init__(self, problem: Problem, plan: PrivacyPlan) -> None:
         self._problem = problem

@@ -36,6 +36,8 @@ _SPREAD = 16
 """Places per cell up to which classes are counted although most places are empty."""
 _CACHED = 64 << 20
 """Bytes of class ids that are remembered."""
+_FILTERED = 256
+"""Candidates in a domain up to which each is checked; larger domains are divided first."""
 _LATELY = 12
 """Boxes counted last among which one around another is looked for."""
 
@@ -90,7 +92,7 @@ class InMemory:
         narrowed = list(box)
         for index, variable in enumerate(self.problem.variables):
             domain = box[index]
-            if variable.quasi and domain & (domain - 1):
+            if variable.quasi and 1 < domain.bit_count() <= _FILTERED:
                 narrowed[index] = self._filter(box, rule, index, ids, space)
                 if not narrowed[index]:
                     return None

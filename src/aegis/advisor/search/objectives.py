@@ -39,6 +39,8 @@ class Objective(Protocol):
     """1 where the figure itself is maximised, -1 where it is minimised."""
     bounded: bool
     """Whether `bound` says anything about boxes; else every admissible leaf must be visited."""
+    divides: bool
+    """Whether many masks that do not compare are bounded far better one by one than together."""
 
     def bound(self, box: Box) -> float:
         """Return an upper bound of `sign * figure` over a box; exact for a single configuration."""
@@ -72,6 +74,7 @@ class Additive:
     """
 
     bounded = True
+    divides = False
 
     def __init__(self, name: str, sign: int, values: list[list[list[float]]]) -> None:
         # values[l][j][c]: signed value of candidate c of variable j under label candidate l
@@ -101,6 +104,7 @@ class Unbounded:
     """A measure without a bound: the search then visits every admissible configuration."""
 
     bounded = False
+    divides = False
 
     def __init__(self, problem: Problem, scorer: Scorer, measure: Measure) -> None:
         self.name = measure.name
@@ -127,6 +131,7 @@ class HeldOut:
     name = "pillai-held-out"
     sign = 1
     bounded = True
+    divides = True
 
     def __init__(self, problem: Problem, scorer: Scorer) -> None:
         self._problem = problem

@@ -24,14 +24,26 @@ Levels = npt.NDArray[Any]
 """Level of each atom, shape (A,), or P(level | atom) of a noise mask, shape (A, L)."""
 Box = tuple[int, ...]
 """One domain, a bit mask of candidates, per variable."""
+Division = tuple[int, tuple[int, ...]]
+"""A variable, and domains that hold all of its domain together, finer candidates first."""
 
 _MANY = 16
-"""Candidates that do not compare, beyond which a domain is bounded by all candidates and by none."""
+"""Candidates that do not compare, beyond which a domain is divided before it is bounded well."""
+
+_WORD = 64
+"""Bits up to which a domain is read bit by bit."""
+_FEW = (32, 512)
+"""Values that are looked at before all are, to tell whether one grouping refines another."""
 
 
 def members(domain: int) -> list[int]:
     """Return the candidates in a domain, in ascending order."""
-    return [i for i in range(domain.bit_length()) if domain >> i & 1]
+    size = domain.bit_length()
+    if size <= _WORD:
+        return [i for i in range(size) if domain >> i & 1]
+    # Shifting a long integer bit by bit would read all of it each time.
+    content = np.frombuffer(domain.to_bytes((size + 7) // 8, "little"), dtype=np.uint8)
+    return [int(i) for i in np.flatnonzero(np.unpackbits(content, bitorder="little"))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,14 +152,16 @@ class Variable:
         return self._joins[domain]
 
     def covers(self, domain: int) -> tuple[int, ...]:
-        """Return parts of a domain, each of one candidate and those that it refines.
+        """Return parts of a domain, each of one candidate and those whose levels it refines.
 
-        Together they hold all of it. Empty where few candidates do not compare, so that their
-        common refinement tells enough.
+        Together they hold all of it; those of finer candidates come first. Empty where few
+        candidates do not compare, so that their common refinement tells enough.
         """
         if domain not in self._covers:
-            ends = self._ends(domain, self._order.T) if domain.bit_count() > _MANY else []
-            parts = tuple(domain & self.coarser[c] for c in ends)
+            few = domain.bit_count() <= _MANY
+            ends = [] if few else self._ends(domain, self._level_order.T)
+            ends.sort(key=lambda c: -self.candidates[c].size)
+            parts = tuple(domain & _domain(self._level_order[c]) for c in ends)
             self._covers[domain] = parts if len(parts) > _MANY else ()
         return self._covers[domain]
 
@@ -227,6 +241,16 @@ class Problem:
         """The box of all combinations."""
         return tuple(v.full for v in self.variables)
 
+    def division(self, box: Box) -> Division | None:
+        """Return the first variable with many candidates that do not compare, and its covers.
+
+        What many of them tell apart together, none of them does alone.
+        """
+        for index, (variable, domain) in enumerate(zip(self.variables, box, strict=True)):
+            if covers := variable.covers(domain):
+                return index, covers
+        return None
+
     def choice(self, box: Box) -> dict[str, Candidate]:
         """Return the candidates of a box whose domains are single candidates."""
         return {
@@ -273,18 +297,34 @@ def _refinements(groups: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
     every value, to what it is at the first value of that group.
     """
     count, size = groups.shape
-    first = np.empty_like(groups)
-    for row, codes in enumerate(groups):
-        _, index = np.unique(codes, return_index=True)
-        first[row] = index[np.unique(codes, return_inverse=True)[1]]
-    # A few values rule out most pairs before all values are looked at.
-    few = np.unique(np.linspace(0, size - 1, min(size, 32)).astype(np.int64))
-    order = np.empty((count, count), dtype=np.bool_)
+    first = np.stack([_first_alike(codes) for codes in groups])
+    # A few values rule out most pairs, and some more most of the rest, before all are looked at.
+    samples = [np.stack([_followers(row, few) for row in first]) for few in _FEW if few < size]
+    pairs = [(np.take_along_axis(first, places, axis=1), places) for places in samples]
+    order = np.zeros((count, count), dtype=np.bool_)
     for c, coarse in enumerate(groups):
-        likely = np.flatnonzero((coarse[first[:, few]] == coarse[few]).all(axis=1))
-        order[:, c] = False
+        likely = np.arange(count)
+        for one, other in pairs:
+            likely = likely[(coarse[one[likely]] == coarse[other[likely]]).all(axis=1)]
         order[likely, c] = (coarse[first[likely]] == coarse).all(axis=1)
     return order
+
+
+def _first_alike(codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    """Return for each value the first one of its group, shape (V,)."""
+    places = np.arange(len(codes))
+    first = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.int64)
+    # Assigned in reverse: of several values of a group the first is the last one written.
+    first[codes[::-1]] = places[::-1]
+    return first[codes]
+
+
+def _followers(first: npt.NDArray[np.int64], few: int) -> npt.NDArray[np.int64]:
+    """Return `few` values that are not the first of their group; zeros where there are none."""
+    others = np.flatnonzero(first != np.arange(len(first)))
+    if not len(others):
+        return np.zeros(few, dtype=np.int64)
+    return others[np.linspace(0, len(others) - 1, few).astype(np.int64)]
 
 
 def is_leaf(box: Box) -> bool:

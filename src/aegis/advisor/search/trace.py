@@ -10,16 +10,26 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from aegis.advisor.scoring import group_classes, group_counts
-from aegis.advisor.search.problem import Box, Ints, Levels, Problem, Variable, is_leaf
+from aegis.advisor.scoring import group_classes, group_counts, stacked_grouping
+from aegis.advisor.search.problem import (
+    Box,
+    Ints,
+    Levels,
+    Problem,
+    Variable,
+    is_leaf,
+)
 from aegis.measures import PillaiFit, pillai_trace
+from aegis.summary import Matrix
 
 Key = tuple[int, ...]
 """The number of the grouping of each variable."""
 _MANY_ROWS = 512
 """Rows from which on they are added up by a sparse product."""
-_PARTS = 512
-"""Parts into which a box is divided at most, but by its first attribute."""
+_LEVELS = 1024
+"""Levels of all attributes together up to which a box is fitted before it is divided."""
+_DENSE = 1 << 11
+"""Levels up to which counts between them are held in a dense array."""
 _CACHED = 256 << 20
 """Bytes of sums that are remembered."""
 
@@ -38,6 +48,7 @@ class Pillai:
 
     sign = 1
     bounded = True
+    divides = True
 
     def __init__(self, problem: Problem, *, adjusted: bool) -> None:
         self.name = "pillai" if adjusted else "pillai-plain"
@@ -57,25 +68,9 @@ class Pillai:
         return self._bounds[box]
 
     def _bound(self, box: Box) -> float:
-        return max(self._fitted(part) for part in self._parts(box))
-
-    def _parts(self, box: Box) -> list[Box]:
-        """Return boxes that hold all of a box together.
-
-        What many masks that do not compare tell apart together, none of them does alone. Where
-        several attributes have such masks, their parts multiply: the first ones are divided.
-        """
-        parts = [box]
-        for index, (variable, domain) in enumerate(zip(self._problem.variables, box, strict=True)):
-            covers = variable.covers(domain)
-            if covers and (len(parts) == 1 or len(parts) * len(covers) <= _PARTS):
-                parts = [
-                    (*part[:index], own, *part[index + 1 :]) for part in parts for own in covers
-                ]
-        return parts
-
-    def _fitted(self, box: Box) -> float:
         """Return the bound from the finest and the coarsest grouping of a box."""
+        if self._problem.division(box) is not None and self._finest.levels(box) > _LEVELS:
+            return float(self._problem.summary.pairs.classes - 1)  # no trace is larger
         fine, _ = self._finest.fit(box)
         if not self._adjusted:
             return fine.trace
@@ -110,6 +105,11 @@ class _Grouping:
     rows: Ints
     starts: Ints
 
+    @property
+    def size(self) -> int:
+        """Number of groups."""
+        return self.levels.shape[1] if self.levels.ndim == 2 else len(self.starts)
+
     @classmethod
     def make(cls, levels: Levels, offset: int) -> _Grouping:
         """Return a grouping of the levels that start at `offset`."""
@@ -130,7 +130,7 @@ class _Reduced:
     Attributes
     ----------
     total
-        Co-occurrence between levels of all attributes, shape (D, D).
+        Co-occurrence between levels of all attributes, shape (D, D); sparse where they are many.
     stacked_joint
         Rows per level and class, shape (D, C).
     offsets
@@ -139,7 +139,7 @@ class _Reduced:
         Per attribute one atom of the summary for each of its levels.
     """
 
-    total: npt.NDArray[np.float64]
+    total: Matrix
     stacked_joint: npt.NDArray[np.float64]
     offsets: npt.NDArray[np.int64]
     atoms: tuple[Ints, ...]
@@ -149,9 +149,15 @@ class _Reduced:
         """Return the reduced counts of a problem."""
         attributes = problem.variables[: len(problem.summary.attributes)]
         levels = [_told_apart(variable) for variable in attributes]
-        total, joint, offsets = group_counts(problem.summary.pairs, levels)
+        grouping, offsets = stacked_grouping(levels)
+        pairs = problem.summary.pairs
+        total = (grouping.T @ pairs.total) @ grouping
+        if sparse.issparse(total) and offsets[-1] <= _DENSE:
+            total = total.toarray()
+        if not sparse.issparse(total):
+            total = np.ascontiguousarray(total)
         atoms = tuple(np.unique(own, return_index=True)[1] for own in levels)
-        return cls(np.ascontiguousarray(total), joint.astype(np.float64), offsets, atoms)
+        return cls(total, grouping.T @ pairs.stacked_joint, offsets, atoms)
 
 
 def _told_apart(variable: Variable) -> Ints:
@@ -193,6 +199,11 @@ class _Corner:
             self._fits[key] = (fit, int(joint.any(axis=0).sum()))
         return self._fits[key]
 
+    def levels(self, box: Box) -> int:
+        """Return the number of levels of all attributes at the corner of a box."""
+        numbers = [self._number(j, domain) for j, domain in enumerate(box[: self._count])]
+        return sum(self._groupings[number].size for number in numbers)
+
     def _number(self, index: int, domain: int) -> int:
         """Return the number of the grouping of one variable's domain."""
         place = (index, domain)
@@ -219,7 +230,8 @@ class _Corner:
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any], npt.NDArray[np.int64]]:
         """Return counts between groups (d, d), by class (d, C), and offsets (m + 1,)."""
         groupings = [self._groupings[number] for number in key[: self._count]]
-        if any(grouping.levels.ndim == 2 for grouping in groupings):
+        noisy = any(grouping.levels.ndim == 2 for grouping in groupings)
+        if noisy or sparse.issparse(self._reduced.total):
             return group_counts(self._reduced, [grouping.levels for grouping in groupings])
         sizes = [0, *(len(grouping.starts) for grouping in groupings)]
         offsets = np.cumsum(sizes)
