@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aegis.errors import DataError, PolicyError
 from aegis.masks import Identity, Kind, Suppress, ValueCounts, evaluate
 from aegis.policy import Policy, Role, load_policy, suggest_profile
 from aegis.policy.lines import read_yaml
@@ -443,43 +442,6 @@ def test_an_estimated_table_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "about 2 values" in proposed.yaml
     assert proposed.policy.attributes["user_id"].role is Role.IDENTIFIER
     assert proposed.policy.attributes["constant"].role is Role.IGNORE
-
-
-TWO = [0, 1] * 10
-
-
-@pytest.mark.parametrize(
-    ("table", "label", "error", "message"),
-    [
-        ({"income": TWO, "age": TWO}, "incom", DataError, "Did you mean 'income'?"),
-        ({"income": TWO, "age": TWO}, "Income", DataError, "Did you mean 'income'?"),
-        ({"y": [1] * 20, "age": TWO}, "y", DataError, "same value in every row"),
-        ({"y": pa.nulls(20, pa.string()), "age": TWO}, "y", DataError, "null in every row"),
-        ({"y": [[1], [2]] * 10, "age": TWO}, "y", DataError, "cannot be a class"),
-        ({"y": [f"c{i}" for i in range(300)], "age": [0, 1] * 150}, "y", DataError, "at most 256"),
-        ({"y": pa.array([], pa.int64()), "age": pa.array([], pa.int64())}, "y", DataError, "no rows"),
-        ({"y": TWO}, "y", PolicyError, "no column besides the label 'y'"),
-        (
-            {"y": TWO, "email": [f"a{i}@b.org" for i in range(20)], "id": range(20), "z": [1] * 20},
-            "y",
-            PolicyError,
-            "No column besides the label 'y' can be masked and scored: 'email' (identifier",
-        ),
-        (
-            {"y": TWO, **{f"c{i}": [1] * 20 for i in range(12)}},
-            "y",
-            PolicyError,
-            "and 2 more",
-        ),
-    ],
-)  # fmt: skip
-def test_bad_tables_get_one_clear_error(
-    table: dict[str, Any], label: str, error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error) as raised:
-        init_policy(pa.table(table), label=label)
-    assert message in str(raised.value)
-    assert raised.value.hint  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
