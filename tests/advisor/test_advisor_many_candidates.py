@@ -17,6 +17,7 @@ from hypothesis.extra.numpy import arrays
 
 from aegis.advisor import PrivacyPlan, Scorer
 from aegis.advisor.search import branch, search, trace
+from aegis.advisor.search.binding import NEXT_FINER, _finer
 from aegis.advisor.search.problem import _refinements, make_problem, members
 from aegis.advisor.search.search import Searcher
 from aegis.measures import MEASURES
@@ -97,6 +98,19 @@ def test_two_attributes(objective: str) -> None:
     wanted = admissible_values(1, objective)[:3]
     values = [one.score if one.objective is None else one.objective for one in advice.ranking]
     assert values == pytest.approx(wanted, rel=1e-9)
+
+
+def test_the_next_finer_masks_are_those_of_the_fewest_groups() -> None:
+    summary, policy = two_wide(1)
+    searcher = Searcher(summary, PrivacyPlan(summary, policy.privacy), "pillai", "pillai")
+    variable = searcher.problem.variables[0]
+    hidden = tuple(1 for _ in searcher.problem.variables)  # `suppress` is the first candidate
+    finer = _finer(searcher, hidden, searcher.objective.bound(hidden))
+    shown = [one.mask for one in finer if one.attribute == variable.name]
+    assert len(shown) == NEXT_FINER
+    by_name = {str(c.declared): c.size for c in variable.candidates}
+    left = [size for name, size in by_name.items() if name not in {*shown, "suppress"}]
+    assert max(by_name[name] for name in shown) <= min(left)
 
 
 class _Clock:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 SUPPRESSION_STEP = 0.01
 """One step of the suppression limit: one more percent of the rows."""
 
+NEXT_FINER = 8
+"""Next finer masks of one attribute that are looked at: those of the fewest groups."""
+
 
 def explain(searcher: Searcher, found: Found, clock: Clock) -> Binding:
     """Return what binds the best configuration.
@@ -38,7 +41,7 @@ def explain(searcher: Searcher, found: Found, clock: Clock) -> Binding:
 
 
 def _finer(searcher: Searcher, box: Box, value: float) -> list[FinerMask]:
-    """Return, per attribute, each next finer candidate and what the rule says of it."""
+    """Return, per attribute, the next finer candidates and what the rule says of them."""
     problem = searcher.problem
     found = []
     for index, (variable, domain) in enumerate(zip(problem.variables, box, strict=True)):
@@ -46,7 +49,8 @@ def _finer(searcher: Searcher, box: Box, value: float) -> list[FinerMask]:
         finer = variable.finer[current] & ~domain
         # A next finer candidate refines the current one with no other candidate in between.
         covers = [c for c in members(finer) if not (variable.coarser[c] & finer & ~(1 << c))]
-        for candidate in covers:
+        covers.sort(key=lambda c: variable.candidates[c].size)
+        for candidate in covers[:NEXT_FINER]:
             other = (*box[:index], 1 << candidate, *box[index + 1 :])
             verdict = searcher.plan.check(problem.choice(other))
             found.append(
