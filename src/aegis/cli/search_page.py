@@ -77,7 +77,8 @@ def _result(search: SearchFigures) -> str:
         return "proven best of all combinations"
     if search.gap is None or search.bound is None:
         return "the best that was found; nothing is proven"
-    return f"the best that was found; at most {figure(100 * search.gap, 3)} % better is possible"
+    percent = f"{100 * search.gap:,.0f}" if search.gap >= 1 else figure(100 * search.gap, 3)
+    return f"the best that was found; at most {percent} % better is possible"
 
 
 def _finer(binding: Binding) -> Iterator[RenderableType]:
