@@ -9,9 +9,11 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote_plus
 
 import pytest
 
@@ -22,13 +24,43 @@ PASSWORD = "pa:ss/w%rd"
 class Server:
     """A running server."""
 
+    programs: Path
+    folder: Path
+    user: tuple[int, int] | None
     port: int
-    url: str
+
+    @property
+    def url(self) -> str:
+        return f"postgres://aegis:{quote_plus(PASSWORD)}@127.0.0.1:{self.port}/postgres"
+
+    def start(self) -> None:
+        options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c fsync=off -k {self.folder}"
+        self.control("-o", options, "-l", self.folder / "log", "-w", "start")
+
+    def stop(self) -> None:
+        """Have it drop what it does, as in a crash."""
+        self.control("-m", "immediate", "-w", "stop")
+
+    def control(self, *words: object) -> None:
+        _run([self.programs / "pg_ctl", "-D", self.folder / "data", *words], self.user)
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
     """A fresh server on a free port of this machine; skips with the reason where there is none."""
+    with _server() as server:
+        yield server
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[Server]:
+    """A server that a test may stop."""
+    with _server() as server:
+        yield server
+
+
+@contextmanager
+def _server() -> Iterator[Server]:
     pytest.importorskip(
         "psycopg",
         exc_type=ImportError,
@@ -44,24 +76,19 @@ def postgres() -> Iterator[Server]:
         secret.write_text(PASSWORD, encoding="utf-8")
         if user is not None:
             os.chown(secret, *user)
-        data = folder / "data"
         _run(
             [
-                *(programs / "initdb", "-D", data, "-U", "aegis", "--pwfile", secret, "-E", "UTF8"),
-                *("--auth=scram-sha-256", "--locale=C.UTF-8", "--no-sync"),
+                *(programs / "initdb", "-D", folder / "data", "-U", "aegis", "--pwfile", secret),
+                *("-E", "UTF8", "--auth=scram-sha-256", "--locale=C.UTF-8", "--no-sync"),
             ],
             user,
         )
-        port = _free_port()
-        options = f"-p {port} -c listen_addresses=127.0.0.1 -c fsync=off -k {folder}"
-        _run(
-            [programs / "pg_ctl", "-D", data, "-o", options, "-l", folder / "log", "-w", "start"],
-            user,
-        )
+        server = Server(programs, folder, user, _free_port())
+        server.start()
         try:
-            yield Server(port, f"postgres://aegis:pa%3Ass%2Fw%25rd@127.0.0.1:{port}/postgres")
+            yield server
         finally:
-            _run([programs / "pg_ctl", "-D", data, "-m", "immediate", "-w", "stop"], user)
+            server.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

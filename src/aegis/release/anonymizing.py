@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -239,7 +240,10 @@ class _Job:
 
     def written(self, target: Path, *, paper: Path | None) -> AnonymizedRelease:
         """Write the rows, audit the written file, and only then give it its name."""
-        with replacing(target) as temporary:
+        with ExitStack() as stack:
+            # Left last, and its page is whole before: no certificate of a table that is not there.
+            page = None if paper is None else stack.enter_context(replacing(paper))
+            temporary = stack.enter_context(replacing(target))
             started = time.perf_counter()
             with self.progress.step(f"Writing {target.name}"):
                 write_table(self.released, self.kept.table, temporary)
@@ -247,15 +251,14 @@ class _Job:
             with self.progress.step(f"Verifying {target.name}"):
                 output = open_table(temporary)
                 release = self._release(output, path=target)
-            if paper is not None:
+            if page is not None:
                 with self.progress.step("Measuring the utility that is kept"):
                     seed = self.made.recipe.seed
                     utility = Utility.between(self.source, output, self.policy, seed=seed)
                 release = replace(release, utility=utility)
                 document = certify(release, self.source, output, self.policy, release.how())
                 release = replace(release, certificate=document)
-                # Before the table takes its name: there is no release without its certificate.
-                write_certificate(paper, document)
+                write_certificate(page, document)
         return release
 
     def _release(self, output: Source, **where: Any) -> AnonymizedRelease:

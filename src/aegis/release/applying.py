@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError
-from aegis.files import check_output, spare_input
+from aegis.files import check_output, replacing, spare_input
 from aegis.masks import Mask
 from aegis.policy import Configuration, Policy, Unseen, as_policy
 from aegis.privacy import PrivacyAccount, PrivacyRule, Verdict
@@ -241,19 +241,21 @@ class _Job:
         name = Path(output).name
         started = time.perf_counter()
         with ExitStack() as stack:
+            # Left last: it is whole on disk before the table takes its name, and takes its own
+            # after that, so that there is no certificate of a table that is not there.
+            page = None if paper is None else stack.enter_context(replacing(paper))
             with self.progress.step(f"Writing {name}"):
                 made = stack.enter_context(target_of(self.made, output).written(self.kept))
             self.timings["write"] = time.perf_counter() - started
             with self.progress.step(f"Verifying {name}"):
                 release = self._release(made, path=path)
-            if paper is not None:
+            if page is not None:
                 with self.progress.step("Measuring the utility that is kept"):
                     utility = Utility.between(self.source, made, self.policy, seed=self.seed)
                 release = replace(release, utility=utility)
                 document = certify(release, self.source, made, self.policy, self._how())
                 release = replace(release, certificate=document)
-                # Before the table takes its name: there is no release without its certificate.
-                write_certificate(paper, document)
+                write_certificate(page, document)
         return release
 
     def _release(self, output: Source, **where: Any) -> Release:

@@ -14,7 +14,6 @@ import pyarrow as pa
 import aegis
 from aegis.advisor import Scorer, as_it_is, kept, tells_classes_apart
 from aegis.errors import InternalError
-from aegis.files import write_text
 from aegis.measures import DEFAULT_MEASURE, MEASURES
 from aegis.policy import Policy, policy_digest, policy_mapping
 from aegis.release.auditing import Audit
@@ -199,6 +198,6 @@ def refuse_unplanned(checked: Audit, expected: int) -> None:
         )
 
 
-def write_certificate(paper: Path, document: Mapping[str, Any]) -> None:
-    """Write a certificate as JSON, all or nothing."""
-    write_text(paper, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+def write_certificate(page: Path, document: Mapping[str, Any]) -> None:
+    """Write a certificate as JSON."""
+    page.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

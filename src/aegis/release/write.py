@@ -70,7 +70,7 @@ def write_table(source: Source, table: ir.Table, path: Path) -> None:
         The engine failed while it computed or wrote the rows.
     """
     suffix = path.suffix.lower()
-    with engine_errors(source.origin):
+    with engine_errors(source.origin, source.files):
         if suffix == ".parquet":
             source.backend.to_parquet(table, path, compression="zstd")
         elif suffix in (".csv", ".tsv"):

@@ -1,9 +1,10 @@
 """Anything tabular, opened as an Ibis table; the only room that names an engine."""
 
 from aegis.sources.database import open_database, open_named, table_names, transaction
+from aegis.sources.embedded import embedded, query_progress
 from aegis.sources.memory import limit_memory
 from aegis.sources.open import open_table
-from aegis.sources.source import Source, embedded, query_progress
+from aegis.sources.source import Source
 
 __all__ = [
     "Source",

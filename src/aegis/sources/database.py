@@ -13,6 +13,7 @@ import sqlglot
 from sqlglot import exp
 
 from aegis.errors import DataError, EngineError, PolicyError
+from aegis.sources.embedded import limit_alike
 from aegis.sources.failures import engine_errors, translate, without_secrets
 from aegis.sources.source import Source
 
@@ -118,6 +119,8 @@ def _connect(url: str, shown: str) -> Any:
         connection = ibis.connect(url)
         # Closed when nobody holds it any more, and at the latest when the program ends.
         weakref.finalize(connection, connection.con.close)
+        if kind == "duckdb":
+            limit_alike(connection)
         return connection
     except ImportError as error:
         raise EngineError(

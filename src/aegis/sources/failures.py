@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 from ibis.common.exceptions import IbisError
 
 from aegis.errors import EngineError
+from aegis.sources.embedded import limits
+from aegis.sources.memory import too_small
 
 _LIBRARIES = ("ibis", "psycopg", "pyspark", "py4j", "polars", "sqlglot")
 """Modules whose exceptions come from an engine; known by name, since none need be installed."""
@@ -30,7 +33,13 @@ _GONE = (
     "connection refused",
     "connection reset",
 )
-_FULL = ("no space left", "max_temp_directory_size", "disk full", "disk quota exceeded")
+_FULL = (
+    "no space left",
+    "max_temp_directory_size",
+    "failed to offload",
+    "disk full",
+    "disk quota exceeded",
+)
 _MEMORY = ("outofmemoryerror", "java heap space", "spark.driver.maxresultsize")
 _JAVA = re.compile(
     r"^(?:Caused by: |: )?(?:[\w$]+\.)+([\w$]*(?:Exception|Error)): (.+)$", re.MULTILINE
@@ -38,30 +47,31 @@ _JAVA = re.compile(
 
 
 @contextmanager
-def engine_errors(origin: str) -> Iterator[None]:
-    """Turn an engine's own exceptions into one clear `EngineError`."""
+def engine_errors(origin: str, files: Sequence[Path] = ()) -> Iterator[None]:
+    """Turn an engine's own exceptions into one clear `EngineError`.
+
+    Parameters
+    ----------
+    origin
+        What is read or written, for the message.
+    files
+        The files behind it, from which the memory that it needs is estimated.
+    """
     try:
         yield
     except Exception as error:
         if not _of_engine(error):
             raise
-        raise translate(error, origin) from error
+        raise translate(error, origin, files) from error
 
 
-def translate(error: Exception, origin: str) -> EngineError:
+def translate(error: Exception, origin: str, files: Sequence[Path] = ()) -> EngineError:
     """Return what an engine's exception means to whoever asked."""
     first, text = first_cause(error), str(error).lower()
-    if isinstance(error, duckdb.OutOfMemoryException) and "temp" not in first.lower():
-        return EngineError(
-            f"The memory limit is too small for {origin}: {first}",
-            hint="Give more with --memory-limit (twice as much, or leave it out for 80 % of the "
-            "machine's); 1 GB and 125 MB for each thread are enough for most tables.",
-        )
-    if any(sign in text for sign in _FULL) or isinstance(error, duckdb.OutOfMemoryException):
-        return EngineError(
-            f"The disk is full: {first}",
-            hint="Free space where the output and temporary files go (TMPDIR); nothing was left half-written.",
-        )
+    if any(sign in text for sign in _FULL):
+        return _full(error, first, origin)
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return too_small(origin, files, _used(first))
     if any(sign in text for sign in _MEMORY):
         return EngineError(
             f"Spark has too little memory for {origin}: {first}",
@@ -74,6 +84,35 @@ def translate(error: Exception, origin: str) -> EngineError:
             hint="Nothing was left half-written: run the command again.",
         )
     return EngineError(f"The engine failed on {origin}: {first}")
+
+
+def _full(error: Exception, first: str, origin: str) -> EngineError:
+    """Return the error for a full disk: that of temporary files, or of the output."""
+    if not isinstance(error, duckdb.Error):
+        return EngineError(
+            f"The disk is full: {first}",
+            hint="Free space where the output and temporary files go; nothing was left half-written.",
+        )
+    named = re.search(r'file "([^"]+)"', first)
+    written = Path(named[1]).parent if named else None
+    spilled = limits().folder
+    if written is None or written.name.startswith(spilled.name):
+        return EngineError(
+            f"The disk is full: no space is left in {(written or spilled).parent} for the temporary "
+            f"files of {origin}, which did not fit into memory{_used(first)}.",
+            hint="Free space there, have them elsewhere (TMPDIR names the folder), or give more "
+            "memory (--memory-limit); nothing was left half-written.",
+        )
+    return EngineError(
+        f"The disk is full: no space is left in {written}.",
+        hint="Free space there, or write elsewhere; nothing was left half-written.",
+    )
+
+
+def _used(first: str) -> str:
+    """Return what a message of the embedded engine says was used, as " (... used)"."""
+    found = re.search(r" \([^()]* used\)", first)
+    return found[0] if found else ""
 
 
 def first_cause(error: BaseException) -> str:

@@ -19,9 +19,10 @@ import pyarrow.parquet
 
 from aegis.errors import DataError, EngineError, PolicyError
 from aegis.sources.database import SCHEMES, open_database
+from aegis.sources.embedded import embedded
 from aegis.sources.failures import engine_errors
 from aegis.sources.names import refuse_duplicates
-from aegis.sources.source import ROW_NUMBER, Source, embedded
+from aegis.sources.source import ROW_NUMBER, Source
 from aegis.sources.spark_session import connect, is_frame, open_frame, open_spark
 
 _PARQUET = {".parquet", ".pq"}

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,38 +18,13 @@ from ibis.expr.operations import DatabaseTable
 
 from aegis.errors import DataError
 from aegis.sources import spark
+from aegis.sources.embedded import embedded
 from aegis.sources.failures import engine_errors
 
 ROW_NUMBER = "aegis_row_number"
 """Name of the column of `Source.numbered` that tells rows apart, from 0, below 2**62."""
 _BUCKETS = 1 << 30
 _SCATTERED = "aegis_scattered"
-
-
-@cache
-def embedded() -> Any:
-    """Return the embedded engine of this process: DuckDB in memory, opened on first use.
-
-    What does not fit into memory goes to the system's folder for temporary files, under a name
-    that no other process has.
-    """
-    folder = Path(tempfile.gettempdir()) / f"aegis-{os.getpid()}"
-    connection = ibis.duckdb.connect(temp_directory=str(folder))
-    # Counted, for `query_progress`, and not drawn.
-    connection.raw_sql("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
-    return connection
-
-
-def query_progress() -> float | None:
-    """Return the share that is done of the embedded engine's running query, from 0 to 1.
-
-    To be asked from another thread than the one that waits for the query. None while no query
-    runs, or where the engine cannot tell.
-    """
-    if embedded.cache_info().currsize == 0:
-        return None
-    percent = float(embedded().con.query_progress())
-    return percent / 100 if 0 < percent < 100 else None
 
 
 def _hashed(value: int) -> int:
@@ -131,6 +104,10 @@ class Source:
         """Column names, in order."""
         return tuple(self.table.columns)
 
+    def _told(self) -> AbstractContextManager[None]:
+        """Return a context that turns an engine's exceptions into one clear `EngineError`."""
+        return engine_errors(self.origin, self.files)
+
     def require(self, column: str, *, where: str = "") -> ir.Column:
         """Return a column; raise `DataError` with the nearest name when the table lacks it."""
         if column not in self.table.columns:
@@ -148,34 +125,33 @@ class Source:
 
     def collect(self, expression: ir.Table) -> pa.Table:
         """Run a query and return its result; engine failures become `EngineError`."""
-        with engine_errors(self.origin):
+        with self._told():
             return fetch(self.backend, expression)
 
-    def keep(self, expression: ir.Table) -> AbstractContextManager[ir.Table]:
-        """Return a context in which the engine keeps the result of a query as a temporary table."""
+    @contextmanager
+    def keep(self, expression: ir.Table) -> Iterator[ir.Table]:
+        """Have the engine keep the result of a query as a temporary table while the context lasts."""
         if self.is_spark:
-            return self._kept_by_spark(expression)
-        with engine_errors(self.origin), _steady(self.backend):
+            with self._told(), spark.keep(self.backend, expression) as kept:
+                yield kept
+            return
+        with self._told(), _steady(self.backend):
             # Ibis hands tables in memory to the engine before it runs a query, not before it keeps one.
             self.backend._run_pre_execute_hooks(expression)
-            kept: AbstractContextManager[ir.Table] = expression.cache()
-        return kept
-
-    @contextmanager
-    def _kept_by_spark(self, expression: ir.Table) -> Iterator[ir.Table]:
-        with engine_errors(self.origin), spark.keep(self.backend, expression) as kept:
-            yield kept
+            table = expression.cache()
+        with self._told(), _afterwards(table.release):
+            yield table
 
     def hand_over(self, table: pa.Table) -> ir.Table:
         """Return a small table of this process for use in queries of this source's engine."""
         if not self.is_spark:
             return ibis.memtable(table)
-        with engine_errors(self.origin):
+        with self._told():
             return spark.hand_over(self.backend, table)
 
     def batches(self, expression: ir.Table, *, rows: int = 1 << 18) -> Iterator[pa.RecordBatch]:
         """Run a query and stream its result in batches of about `rows` rows."""
-        with engine_errors(self.origin):
+        with self._told():
             yield from _batches(self.backend, expression, rows)
 
     def sample(self, rows: int, *, seed: int) -> ir.Table:
@@ -235,7 +211,7 @@ class Source:
             return False
         parts = [part for part in (node.namespace.database, node.name) if part]
         name = ".".join('"' + part.replace('"', '""') + '"' for part in parts)
-        with engine_errors(self.origin), self.backend.con.cursor() as cursor:
+        with self._told(), self.backend.con.cursor() as cursor:
             cursor.execute("SELECT relkind FROM pg_class WHERE oid = to_regclass(%s)", (name,))
             found = cursor.fetchone()
         return found is not None and str(found[0]) in "rmp"
@@ -253,7 +229,7 @@ class Source:
                         sha.update(chunk)
             return sha.hexdigest()
         if self.is_spark:
-            with engine_errors(self.origin):
+            with self._told():
                 return spark.digest(self.backend, self.table)
         sha.update(str(self.table.schema()).encode())
         for batch in self.batches(self.table):
@@ -269,11 +245,30 @@ def _steady(backend: Any) -> Iterator[None]:
         yield
         return
     settings = {"max_parallel_workers_per_gather": "0", "synchronize_seqscans": "off"}
-    for name, value in settings.items():
-        backend.raw_sql(f"SET {name} = {value}").close()
-    yield
-    for name in settings:
-        backend.raw_sql(f"RESET {name}").close()
+
+    def reset() -> None:
+        for name in settings:
+            backend.raw_sql(f"RESET {name}").close()
+
+    with _afterwards(reset):
+        for name, value in settings.items():
+            backend.raw_sql(f"SET {name} = {value}").close()
+        yield
+
+
+@contextmanager
+def _afterwards(undo: Callable[[], None]) -> Iterator[None]:
+    """Undo something after the body, whether it fails or not.
+
+    Where both fail it is the body's failure that is told: it may have ended the connection.
+    """
+    try:
+        yield
+    except BaseException:
+        with suppress(Exception):
+            undo()
+        raise
+    undo()
 
 
 def fetch(backend: Any, expression: ir.Table) -> pa.Table:

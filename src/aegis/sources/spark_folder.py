@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path, PurePath
 from typing import Any
+from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 import ibis.expr.types as ir
 
-from aegis.errors import PolicyError
+from aegis.errors import EngineError, PolicyError
 from aegis.sources.failures import engine_errors
 from aegis.sources.source import Source
 from aegis.sources.spark import frame_of
@@ -34,12 +37,16 @@ class SparkFolder:
     source: Source
     place: str
     _files: Any = field(init=False, repr=False, compare=False)
+    _local: Path | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         session = self.source.backend._session
         with engine_errors(self.place):
             files = self._path(self.place).getFileSystem(session._jsc.hadoopConfiguration())
+            whole = urlsplit(str(files.makeQualified(self._path(self.place)).toString()))
         object.__setattr__(self, "_files", files)
+        local = Path(unquote(whole.path)) if whole.scheme == "file" else None
+        object.__setattr__(self, "_local", local)
 
     def check(self, *, force: bool) -> None:
         """Raise `PolicyError` unless the folder can be made."""
@@ -56,10 +63,11 @@ class SparkFolder:
             raise PolicyError(
                 f"{self.place} exists.", hint="Choose another name, or overwrite it with --force."
             )
-        if there and self._is_read():
+        if self._is_read():
             raise PolicyError(
-                f"{self.place} is the table itself: the release would replace it.",
-                hint="Give the output another name.",
+                f"{self.place} is the table itself, holds files of it, or lies within its folder.",
+                hint="Give the output another name: it would replace the table, or be read as part "
+                "of it.",
             )
 
     @contextmanager
@@ -75,34 +83,74 @@ class SparkFolder:
             yield open_spark(partial, self.source.backend)
             with engine_errors(self.place):
                 self._replace(partial)
-        finally:
-            with engine_errors(self.place):
-                self._files.delete(self._path(partial), True)
+        except BaseException as error:
+            self._discard(partial, error)
+            raise
 
     def _replace(self, partial: str) -> None:
-        target, old = self._path(self.place), self._path(f"{partial}.old")
+        """Give what was written its name; what has that name steps aside, and back on failure."""
+        written, target, old = map(self._path, (partial, self.place, f"{partial}.old"))
         there = self._files.exists(target)
         if there:
-            self._files.rename(target, old)
-        if not self._files.rename(self._path(partial), target):
+            self._rename(target, old)
+        try:
+            self._rename(written, target)
+        except BaseException:
             if there:
-                self._files.rename(old, target)
-            raise PolicyError(
-                f"Cannot rename the release to {self.place}.", hint="Check permissions there."
-            )
+                self._rename(old, target)
+            raise
         if there:
             self._files.delete(old, True)
 
+    def _rename(self, one: Any, other: Any) -> None:
+        # File systems refuse by an exception or by saying no.
+        if not self._files.rename(one, other):
+            raise EngineError(
+                f"Cannot rename {one} to {other}.",
+                hint="Check permissions there, and run it again.",
+            )
+
+    def _discard(self, partial: str, error: BaseException) -> None:
+        """Delete what was written, after `error`; where Spark has ended, what this process can."""
+        try:
+            self._files.delete(self._path(partial), True)
+        except Exception:  # noqa: BLE001 - whatever it is, `error` came first and is told
+            if self._local is not None:
+                shutil.rmtree(self._local.with_name(PurePath(partial).name), ignore_errors=True)
+            elif isinstance(error, EngineError):
+                error.hint = f"{error.hint} Delete {partial}, if it is there.".strip()
+
     def _is_read(self) -> bool:
         """Return whether the table is read from within the folder, or the folder is within it."""
-        inside = self._files.makeQualified(self._path(self.place)).toString().rstrip("/") + "/"
         with engine_errors(self.place):
-            read = frame_of(self.source.backend, self.source.table).inputFiles()
-        return any(
-            self._files.makeQualified(self._path(file)).toString().startswith(inside)
-            for file in read
-        )
+            place = _closed(self._files.makeQualified(self._path(self.place)))
+            frame = frame_of(self.source.backend, self.source.table)
+            # Spark gives them whole, and it may be another file system that holds them.
+            uri = self.source.backend._session._jvm.java.net.URI
+            read = [_closed(self._path(uri(file))) for file in frame.inputFiles()]
+            roots = [_closed(root) for root in _roots(frame)]
+        return any(file.startswith(place) for file in read) or any(map(place.startswith, roots))
 
-    def _path(self, place: str) -> Any:
+    def _path(self, place: Any) -> Any:
         session = self.source.backend._session
         return session._jvm.org.apache.hadoop.fs.Path(place)
+
+
+def _closed(path: Any) -> str:
+    """Return a path of Hadoop as a text with a / behind it."""
+    return str(path.toString()).rstrip("/") + "/"
+
+
+def _roots(frame: Any) -> list[Any]:
+    """Return the files and folders that Spark was told to read."""
+    leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
+    found = []
+    for i in range(leaves.size()):
+        leaf = leaves.apply(i)
+        if leaf.getClass().getSimpleName() != "LogicalRelation":
+            continue
+        relation = leaf.relation()
+        if relation.getClass().getSimpleName() == "HadoopFsRelation":
+            paths = relation.location().rootPaths()
+            found += [paths.apply(k) for k in range(paths.size())]
+    return found

@@ -30,9 +30,24 @@ _PATIENCE = 5.0
 
 
 def is_frame(table: Any) -> bool:
-    """Return whether an object is a DataFrame of Spark, without importing Spark."""
-    kind = type(table)
-    return kind.__module__.split(".")[0] == NAME and kind.__name__ == "DataFrame"
+    """Return whether an object is a DataFrame of Spark, without importing Spark.
+
+    It may be one of pandas on Spark, too (`pyspark.pandas`).
+    """
+    return _is_of_spark(table, "DataFrame")
+
+
+def _is_of_spark(given: Any, name: str) -> bool:
+    """Return whether an object's class has that name in Spark; `PolicyError` for Spark Connect."""
+    kind = next((k for k in type(given).__mro__ if k.__module__.split(".")[0] == NAME), object)
+    if kind.__name__ != name:
+        return False
+    if ".connect." in f".{kind.__module__}.":
+        raise PolicyError(
+            f"The {name} is one of Spark Connect, which is not supported.",
+            hint="Give the path or the name of the table, with a session on the master itself.",
+        )
+    return True
 
 
 def connect(engine: Any = "spark", master: str | None = None) -> Any:
@@ -63,7 +78,7 @@ def connect(engine: Any = "spark", master: str | None = None) -> Any:
         )
     if getattr(engine, "name", None) == NAME:
         return engine
-    if type(engine).__module__.split(".")[0] == NAME:
+    if _is_of_spark(engine, "SparkSession"):
         return ibis.pyspark.connect(engine)
     raise PolicyError(
         f"{engine!r} is no engine.",
@@ -97,7 +112,9 @@ def open_spark(given: str, backend: Any) -> Source:
 
 
 def open_frame(frame: Any, origin: str = "Spark DataFrame", backend: Any = None) -> Source:
-    """Return a Spark DataFrame as a `Source`."""
+    """Return a Spark DataFrame as a `Source`; of pandas on Spark without its index."""
+    if hasattr(frame, "to_spark"):
+        frame = frame.to_spark()
     connection = backend or ibis.pyspark.connect(frame.sparkSession)
     refuse_duplicates(frame.columns, origin)
     with _translated(origin):

@@ -1,0 +1,80 @@
+"""The embedded engine of this process: DuckDB, how far it is, and what it may take."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import ibis
+
+
+@cache
+def embedded() -> Any:
+    """Return the embedded engine of this process: DuckDB in memory, opened on first use.
+
+    What does not fit into memory goes to the system's folder for temporary files, under a name
+    that no other process has.
+    """
+    folder = Path(tempfile.gettempdir()) / f"aegis-{os.getpid()}"
+    connection = ibis.duckdb.connect(temp_directory=str(folder))
+    # Counted, for `query_progress`, and not drawn.
+    connection.raw_sql("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
+    return connection
+
+
+def query_progress() -> float | None:
+    """Return the share that is done of the embedded engine's running query, from 0 to 1.
+
+    To be asked from another thread than the one that waits for the query. None while no query
+    runs, or where the engine cannot tell.
+    """
+    if embedded.cache_info().currsize == 0:
+        return None
+    percent = float(embedded().con.query_progress())
+    return percent / 100 if 0 < percent < 100 else None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the embedded engine may take.
+
+    Attributes
+    ----------
+    memory
+        Text of the most memory, such as "190.7 MiB".
+    threads
+        Number of threads.
+    folder
+        Where temporary files go.
+    """
+
+    memory: str
+    threads: int
+    folder: Path
+
+
+def limits() -> Limits:
+    """Return what the embedded engine may take."""
+    # A cursor of its own, so that a result that is being read is left alone.
+    with embedded().con.cursor() as cursor:
+        found = cursor.execute(
+            "SELECT current_setting('memory_limit'), current_setting('threads'), "
+            "current_setting('temp_directory')"
+        ).fetchall()
+    memory, threads, folder = found[0]
+    return Limits(str(memory), int(threads), Path(str(folder)))
+
+
+def limit_alike(connection: Any) -> None:
+    """Hold another DuckDB, that of a database file, to the limits of the embedded engine."""
+    now = limits()
+    folder = f"{now.folder}-{uuid4().hex[:8]}".replace("'", "''")
+    connection.raw_sql(
+        f"SET memory_limit = '{now.memory}'; SET threads = {now.threads}; "
+        f"SET temp_directory = '{folder}'"
+    )
