@@ -106,8 +106,8 @@ class TestSampling:
         with pytest.raises(DataError, match="'half' holds fractions"):
             sampling(Evidence(2, 1, [half]), seed=0)
         whole = MaskedJoint("whole", np.array([0, 1]), np.array([[1.0], [1]]))
-        with pytest.raises(DataError, match="the histogram none"):
-            sampling(Evidence(2, 1, [whole], np.array([0.0, 2])), seed=0)
+        with pytest.raises(DataError, match="1 rows in group 0, the histogram 0 rows"):
+            Evidence(2, 1, [whole], np.array([0.0, 2]))
 
 
 class TestRounding:

@@ -54,6 +54,7 @@ def assert_same_attribute(one: AttributeSummary, two: AttributeSummary) -> None:
     assert_same_values(one.values, two.values)
     for name in ("counts", "joint", "atoms"):
         assert_arrays(getattr(one, name), getattr(two, name))
+    assert (one.domain, two.domain) == (None, None)  # `test_advisor_withhold` holds others
     assert len(one.candidates) == len(two.candidates)
     pairs = zip((*one.candidates, one.unmasked), (*two.candidates, two.unmasked), strict=True)
     for left, right in pairs:

@@ -37,7 +37,7 @@ from aegis.summary.cooccurrence import FoldCounts
 COMPARED = {
     Summary: "rows label attributes label_attribute pairs frequency max_levels seed unnamed digests timings",
     LabelSummary: "column classes counts unlabelled mask",
-    AttributeSummary: "name role kind weight values counts joint atoms candidates unmasked nulls",
+    AttributeSummary: "name role kind weight values counts joint atoms candidates unmasked nulls domain",
     Candidate: "mask declared groups shown levels",
     PairCounts: "names sizes classes rows joints index count folds",
     FoldCounts: "size rows joints cell fold count",

@@ -21,7 +21,7 @@ from aegis.measures import DEFAULT_MEASURE, MEASURES
 from aegis.policy import Configuration, Policy, Role, as_policy, policy_mapping
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source, open_table
-from aegis.summary import Summary, count_in_engine, summarize
+from aegis.summary import Information, Summary, count_in_engine, summarize
 
 if TYPE_CHECKING:
     from aegis.anonymizers import Recipe
@@ -226,6 +226,11 @@ def warnings_of(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
     if summary.sampled:
         found.append(
             f"multi-attribute scores come from a seeded sample of {summary.pairs.rows:,} rows"
+        )
+    if summary.information is not Information.RAW:
+        found.append(
+            f"the summary carries {summary.information} beside what the masks show: what is kept "
+            "and lost is measured against the finest that the masks show, not the unmasked table"
         )
     if plan.in_engine:
         found.append(

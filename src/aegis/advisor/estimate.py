@@ -37,6 +37,7 @@ from aegis.summary import AttributeSummary, Candidate, Information, Summary, exp
 DEFAULT_METHOD = "all-evidence"
 _MOST_CELLS = 1 << 25
 """Entries of a noise mask's channel that a reconstruction may hold."""
+_WORDS = {Information.RAW: "raw joint", Information.HISTOGRAM: "histogram"}
 _PROCESSED = frozenset({"mi", "chi2", "phi2", "g3"})
 """Monotone measures that noise cannot improve either."""
 
@@ -64,12 +65,13 @@ def evidence_of(
     Raises
     ------
     PolicyError
-        The setting or a mask is unknown, or no candidate is left.
+        The setting or a mask is unknown, the summary carries less, or no candidate is left.
     DataError
         A noise mask has too many reports for the attribute's values.
     """
     setting = information(know)
     candidates = _chosen(attribute, masks)
+    _check_carried(attribute, setting)
     if setting is Information.RAW:
         own = attribute.unmasked
         joint = _joint(attribute, own)
@@ -78,8 +80,7 @@ def evidence_of(
     else:
         seen = [c for c in candidates if c.noise is None and not _shows_all(attribute, c)]
         masked = [
-            MaskedJoint(str(c.declared), c.groups.astype(np.int64), _joint(attribute, c))
-            for c in seen
+            MaskedJoint(str(c.declared), _groups(attribute, c), _joint(attribute, c)) for c in seen
         ]
         noisy = [_noisy(attribute, c) for c in candidates if c.noise is not None]
     if not masked and not noisy:
@@ -89,11 +90,11 @@ def evidence_of(
         )
     numbers = attribute.numbers
     return Evidence(
-        atoms=len(attribute.values),
+        atoms=len(attribute.all_values),
         labels=attribute.joint.shape[1],
         masked=tuple(masked),
         noisy=tuple(noisy),
-        histogram=None if setting is Information.NOTHING else attribute.joint.sum(axis=1),
+        histogram=None if setting is Information.NOTHING else _histogram(attribute).astype(float),
         ordered=None if numbers is None else np.isfinite(numbers),
     )
 
@@ -126,7 +127,7 @@ def reconstruct_attribute(
     Returns
     -------
     Reconstruction
-        With its total variation distance from the raw joint, which the summary carries.
+        With its total variation distance from the raw joint, where the summary carries that.
 
     Raises
     ------
@@ -136,7 +137,8 @@ def reconstruct_attribute(
     attribute = _scored(summary, name)
     evidence = evidence_of(attribute, know, masks=masks)
     settings = Settings(seed=seed, progress=progress)
-    return reconstruct(evidence, method, settings=settings, truth=attribute.joint)
+    truth = attribute.joint if attribute.domain is None else None
+    return reconstruct(evidence, method, settings=settings, truth=truth)
 
 
 @dataclass(frozen=True)
@@ -279,6 +281,7 @@ def unmasked_measure(
     *,
     know: Information | str,
     method: str = DEFAULT_METHOD,
+    masks: Iterable[str] | None = None,
     found: Reconstruction | None = None,
 ) -> AttributeEstimate:
     """Estimate the measure of an attribute as it is; `masked` is that of its finest candidate.
@@ -291,22 +294,24 @@ def unmasked_measure(
         The attribute.
     measure
         A measure of single attributes.
-    know, method
-        As of `reconstruct_attribute`.
+    know, method, masks
+        As of `reconstruct_attribute`; the bounds, too, go by the masks that were seen.
     found
         The reconstruction, where it is there already.
     """
     attribute, setting = _scored(scorer.summary, name), information(know)
-    exact = scorer.attribute(attribute, attribute.unmasked, measure)
-    if setting is Information.RAW:
-        return AttributeEstimate(exact, exact, exact, exact)
-    if _all_shown(attribute):
+    _check_carried(attribute, setting)
+    seen = _chosen(attribute, masks)
+    if setting is Information.RAW or all(_shows_all(attribute, c) for c in seen):
         # Nothing was ever hidden: what identity shows is the raw joint.
+        exact = scorer.attribute(attribute, attribute.unmasked, measure)
         return AttributeEstimate(exact, exact, exact, exact)
     if found is None:
-        found = reconstruct_attribute(scorer.summary, name, know=setting, method=method)
+        found = reconstruct_attribute(
+            scorer.summary, name, know=setting, method=method, masks=masks
+        )
     estimate = measure(expected.contingency(found.table, measure))
-    best, limits = _bounds(scorer, attribute, measure, setting)
+    best, limits = _bounds(scorer, attribute, seen, measure, setting)
     if limits is None:
         return AttributeEstimate(estimate, None, None, best)
     return AttributeEstimate(float(np.clip(estimate, *limits)), *limits, best)
@@ -351,13 +356,17 @@ def _estimate(
 
 
 def _bounds(
-    scorer: Scorer, attribute: AttributeSummary, measure: Measure, setting: Information
+    scorer: Scorer,
+    attribute: AttributeSummary,
+    candidates: Sequence[Candidate],
+    measure: Measure,
+    setting: Information,
 ) -> tuple[float, tuple[float, float] | None]:
     """Return the finest candidate's measure, and bounds of the measure of the raw attribute."""
     sign = measure.direction.sign
     seen = [
         scorer.attribute(attribute, candidate, measure)
-        for candidate in attribute.candidates
+        for candidate in candidates
         if (candidate.noise is None and not _shows_all(attribute, candidate))
         or (candidate.noise is not None and measure.name in _PROCESSED)
     ]
@@ -376,11 +385,9 @@ def _limit(attribute: AttributeSummary, measure: Measure, setting: Information) 
     """Return the best value that a measure can take on any joint with the known margins."""
     classes = attribute.joint.sum(axis=0)
     rows = float(classes.sum())
-    most = min(int(np.count_nonzero(classes)), len(attribute.values)) - 1
+    most = min(int(np.count_nonzero(classes)), len(attribute.all_values)) - 1
     if measure.name == "mi":
-        known = (
-            [classes] if setting is Information.NOTHING else [classes, attribute.joint.sum(axis=1)]
-        )
+        known = [classes] if setting is Information.NOTHING else [classes, _histogram(attribute)]
         return min(_entropy(counts) for counts in known)
     limits = {"chi2": rows * most, "phi2": float(most), "g1": 0.0, "g2": 0.0, "g3": 0.0}
     return limits.get(measure.name)
@@ -411,13 +418,41 @@ def _scored(summary: Summary, name: str) -> AttributeSummary:
     return summary.attributes[name]
 
 
-def _all_shown(attribute: AttributeSummary) -> bool:
-    return all(_shows_all(attribute, candidate) for candidate in attribute.candidates)
-
-
 def _shows_all(attribute: AttributeSummary, candidate: Candidate) -> bool:
     """Whether a mask shows every value as a value of its own, as `identity` does."""
-    return candidate.noise is None and candidate.size == len(attribute.values)
+    return candidate.noise is None and candidate.size == len(attribute.all_values)
+
+
+def known_of(attribute: AttributeSummary) -> Information:
+    """Return the histogram as what is known, or less where the summary does not carry it."""
+    least = attribute.information is Information.NOTHING
+    return Information.NOTHING if least else Information.HISTOGRAM
+
+
+def _check_carried(attribute: AttributeSummary, setting: Information) -> None:
+    """Raise `PolicyError` where more is said to be known than the summary carries."""
+    order = list(Information)
+    carried = attribute.information
+    if order.index(setting) < order.index(carried):
+        raise PolicyError(
+            f"The summary does not carry the {_WORDS[setting]} of {attribute.name!r}.",
+            hint=f"Allowed: {', '.join(order[order.index(carried) :])}. Or give a summary that "
+            "was made with more information.",
+        )
+
+
+def _histogram(attribute: AttributeSummary) -> npt.NDArray[np.int64]:
+    """Return the labelled rows per value, shape (V,)."""
+    domain = attribute.domain
+    known = None if domain is None else domain.counts
+    counts: npt.NDArray[np.int64] = attribute.joint.sum(axis=1) if known is None else known
+    return counts
+
+
+def _groups(attribute: AttributeSummary, candidate: Candidate) -> npt.NDArray[np.int64]:
+    """Return the group of each value of the table, shape (V,)."""
+    groups = candidate.groups.astype(np.int64)
+    return groups if attribute.domain is None else groups[attribute.domain.cells]
 
 
 def _joint(attribute: AttributeSummary, candidate: Candidate) -> Floats:

@@ -34,7 +34,7 @@ class HeatMap:
     values, classes
         Names of the values (V) and classes (C).
     estimate, truth
-        Rows, shape (V, C).
+        Rows, shape (V, C); None for a truth that is not known.
     """
 
     title: str
@@ -42,15 +42,14 @@ class HeatMap:
     values: Sequence[str]
     classes: Sequence[str]
     estimate: Floats
-    truth: Floats
+    truth: Floats | None
 
     def text(self) -> str:
         """Return the map in shades of characters, neighbouring values together where many."""
         names = [f"{name[:20]:>20}" for name in self.classes]
         lines = []
-        for (of_class, what, shares, _most), first in zip(
-            self._bands(WIDE), _alternating(), strict=False
-        ):
+        for of_class, what, shares, _most in self._bands(WIDE):
+            first = what == "estimate"
             shades = "".join(SHADES[round(float(s) * (len(SHADES) - 1))] for s in shares)
             lines.append(f"{names[of_class] if first else ' ' * 20}  {what:<8} {shades}")
         return "\n".join([*lines, f"{'':>31}{self._ends()}"])
@@ -61,7 +60,8 @@ class HeatMap:
         columns = len(bands[0][2]) if bands else 0
         width = max(2, min(_CELL, 720 // max(columns, 1)))
         right = _LEFT + columns * width
-        foot = _top(len(bands))
+        beside = 1 if self.truth is None else 2
+        foot = _top(len(bands), beside)
         size = right + _RIGHT, foot + 62
         body = [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size[0]} {size[1]}" '
@@ -72,8 +72,8 @@ class HeatMap:
             f'<text x="12" y="24" font-size="15" font-weight="bold">{escape(self.title)}</text>',
         ]
         for number, (of_class, what, shares, most) in enumerate(bands):
-            top = _top(number)
-            if number % 2 == 0:
+            top = _top(number, beside)
+            if what == "estimate":
                 body.append(
                     _label(12, top + _CELL + 5, self.classes[of_class][:18], "start", bold=True)
                 )
@@ -110,13 +110,13 @@ class HeatMap:
 
     def _bands(self, columns: int) -> Iterator[tuple[int, str, Floats, float]]:
         """Yield class, name, shades from 0 to 1 and rows of the darkest; a class has one scale."""
-        estimate, truth = _together(self.estimate, columns), _together(self.truth, columns)
+        shown = {"estimate": _together(self.estimate, columns)}
+        if self.truth is not None:
+            shown["truth"] = _together(self.truth, columns)
         for of_class in range(len(self.classes)):
-            most = max(
-                estimate[:, of_class].max(initial=0), truth[:, of_class].max(initial=0), 1e-12
-            )
-            yield of_class, "estimate", estimate[:, of_class] / most, most
-            yield of_class, "truth", truth[:, of_class] / most, most
+            most = max(1e-12, *(rows[:, of_class].max(initial=0) for rows in shown.values()))
+            for name, rows in shown.items():
+                yield of_class, name, rows[:, of_class] / most, most
 
     def _ends(self) -> str:
         """Say what the first and the last column show."""
@@ -124,9 +124,9 @@ class HeatMap:
         return f"{self.across}: {first} ... {last}"
 
 
-def _top(band: int) -> int:
-    """Return where a band starts; the two bands of a class stand close together."""
-    return _TOP + band * (_CELL + _GAP) + band // 2 * _BETWEEN
+def _top(band: int, beside: int) -> int:
+    """Return where a band starts; the `beside` bands of a class stand close together."""
+    return _TOP + band * (_CELL + _GAP) + band // beside * _BETWEEN
 
 
 def _label(x: float, y: float, text: str, anchor: str, *, bold: bool = False) -> str:
@@ -143,12 +143,6 @@ def _together(table: Floats, columns: int) -> Floats:
     sums = np.stack([np.bincount(run, weights=c, minlength=columns) for c in table.T], axis=1)
     means: Floats = sums / size[:, None]
     return means
-
-
-def _alternating() -> Iterator[bool]:
-    while True:
-        yield True
-        yield False
 
 
 def _colour(share: float) -> str:

@@ -72,13 +72,15 @@ def command(
         ),
     ] = "all-evidence",
     know: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--know",
             metavar="WHAT",
-            help="What is known beside what the masks show: raw (the joint), histogram or nothing.",
+            help="What is known beside what the masks show: raw (the joint), histogram or nothing. "
+            "By default histogram, where the summary carries it.",
+            show_default=False,
         ),
-    ] = "histogram",
+    ] = None,
     mask: Annotated[
         list[str] | None,
         typer.Option(
@@ -116,15 +118,22 @@ def command(
     In: a table and its policy, or a summary. Out: the estimated rows by value and
     class beside the true ones, their total variation distance (0 the same, 1
     nothing in common), a heat map, and what the estimate says of the attribute's
-    predictive value, with bounds that hold whatever the truth is.
+    predictive value, with bounds that hold whatever the truth is. A summary that
+    was made without raw joints has no true rows to show.
     """
     from aegis.advisor import Scorer
-    from aegis.advisor.estimate import information, reconstruct_attribute, unmasked_measure
+    from aegis.advisor.estimate import (
+        information,
+        known_of,
+        reconstruct_attribute,
+        unmasked_measure,
+    )
     from aegis.files import write_text
     from aegis.measures import MEASURES, Scope
+    from aegis.summary import Information
 
     check_outputs([(plot, (*HTML, ".svg"))], force=force, inputs=(table, policy))
-    setting, chosen = information(know), MEASURES.get(measure)
+    given, chosen = None if know is None else information(know), MEASURES.get(measure)
     if chosen.scope is not Scope.ATTRIBUTE:
         raise PolicyError(
             f"Measure {measure!r} is one of whole configurations.",
@@ -133,6 +142,9 @@ def command(
     with reporting(quiet=quiet) as progress:
         subject = open_subject(table, name=table_name, memory_limit=memory_limit)
         summary = _summary(subject, policy, seed, progress)
+        kept = summary.attributes.get(attribute)
+        fallback = Information.HISTOGRAM if kept is None else known_of(kept)
+        setting = given or fallback
         found = reconstruct_attribute(
             *(summary, attribute),
             know=setting,
@@ -144,9 +156,9 @@ def command(
         scorer = Scorer(summary)
         own = summary.attributes[attribute]
         bounds = unmasked_measure(
-            *(scorer, attribute, chosen), know=setting, method=method, found=found
+            *(scorer, attribute, chosen), know=setting, method=method, masks=mask, found=found
         )
-        true = scorer.attribute(own, own.unmasked, chosen)
+        true = None if own.domain else scorer.attribute(own, own.unmasked, chosen)
     page = Output(format, quiet)
     if plot is not None:
         picture = _picture(summary, own, found)
@@ -176,11 +188,20 @@ def _picture(summary: Summary, attribute: AttributeSummary, found: Reconstructio
     return HeatMap(
         title=f"Rows by {attribute.name} and {summary.label.column}",
         across=attribute.name,
-        values=attribute.unmasked.labels,
+        values=_labels(attribute),
         classes=summary.label.classes,
         estimate=found.table,
-        truth=attribute.joint.astype(float),
+        truth=None if attribute.domain else attribute.joint.astype(float),
     )
+
+
+def _labels(attribute: AttributeSummary) -> tuple[str, ...]:
+    from aegis.masks.mapping import text_of
+
+    if attribute.domain is None:
+        return attribute.unmasked.labels
+    shown = attribute.domain.values.to_pylist()
+    return tuple("null" if value is None else str(text_of(value)) for value in shown)
 
 
 @dataclass(frozen=True)
@@ -189,7 +210,8 @@ class _Compared:
 
     measure: str
     bounds: AttributeEstimate
-    true: float
+    true: float | None
+    """None where the summary does not carry the raw joint."""
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -211,19 +233,21 @@ def _print(
     compared: _Compared,
     plot: Path | None,
 ) -> None:
-    labels, classes = attribute.unmasked.labels, summary.label.classes
+    labels, classes = _labels(attribute), summary.label.classes
+    truth = None if attribute.domain else attribute.joint.tolist()
     if page.format is Format.JSON:
         page.json(
             {"schema": SCHEMA, "attribute": attribute.name, "label": summary.label.column}
             | {"know": know, "values": list(labels), "classes": list(classes)}
             | found.to_dict()
-            | {"truth": attribute.joint.tolist(), "measure": compared.to_dict()}
+            | {"truth": truth, "measure": compared.to_dict()}
             | {"files": written_dict([plot])}
         )
         return
     if page.format is Format.CSV:
         header = ("value", *(f"{k}:{c}" for c in classes for k in ("estimate", "truth")))
-        both = zip(labels, found.table.tolist(), attribute.joint.tolist(), strict=True)
+        unknown = [[None] * len(classes)] * len(labels)
+        both = zip(labels, found.table.tolist(), truth or unknown, strict=True)
         page.csv(
             header,
             (
@@ -237,7 +261,8 @@ def _print(
 
     page.warn(found.notes)
     page.show(pairs(_overview(attribute, found, know, compared)))
-    page.show(heading("Estimate and truth, rows"), _values(labels, classes, found, attribute))
+    title = "Estimate, rows" if truth is None else "Estimate and truth, rows"
+    page.show(heading(title), _values(labels, classes, found, attribute))
     if len(labels) > SHOWN:
         page.show(
             line(
@@ -256,13 +281,16 @@ def _overview(
     from aegis.cli.tables import fixed
 
     ended = "converged" if found.converged else "did not converge"
-    yield "Attribute", f"{attribute.name}: {len(attribute.values):,} values"
+    yield "Attribute", f"{attribute.name}: {len(attribute.all_values):,} values"
     yield "Known", {"raw": "the raw joint", "histogram": "masks and histogram"}.get(know, "masks")
     yield "Method", f"{found.method}, {ended} after {found.iterations:,} iterations"
-    yield "Total variation distance", fixed(found.total_variation)
+    true = "the summary carries no truth"
+    if found.total_variation is not None:
+        yield "Total variation distance", fixed(found.total_variation)
+        true = f"{fixed(compared.true)} true"
     yield (
         f"{compared.measure} of the attribute",
-        f"{fixed(compared.bounds.estimate)} estimated, {fixed(compared.true)} true",
+        f"{fixed(compared.bounds.estimate)} estimated, {true}",
     )
     if compared.bounds.lower is not None:
         yield (
@@ -277,16 +305,16 @@ def _values(
 ) -> Table:
     from aegis.cli.tables import Column, fixed, number, table
 
-    columns = [Column(own.name, wraps=True)]
-    columns += [number(title) for c in classes for title in (f"{c}: estimate", "truth")]
-    rows_of = own.counts.tolist()
+    known = own.domain is None
+    titles = [t for c in classes for t in (f"{c}: estimate", "truth")[: 1 + known]]
+    columns = [Column(own.name, wraps=True), *map(number, titles)]
+    rows_of = own.counts.tolist() if known else found.table.sum(axis=1).tolist()
     chosen = sorted(sorted(range(len(labels)), key=lambda i: -rows_of[i])[:SHOWN])
     rows = []
     for i in chosen:
-        cells = [
-            cell
-            for estimate, true in zip(found.table[i], own.joint[i], strict=True)
-            for cell in (fixed(float(estimate), 1), f"{true:,}")
-        ]
+        cells = [fixed(float(estimate), 1) for estimate in found.table[i]]
+        if known:
+            true = [f"{count:,}" for count in own.joint[i].tolist()]
+            cells = [cell for both in zip(cells, true, strict=True) for cell in both]
         rows.append([labels[i], *cells])
     return table(columns, rows)

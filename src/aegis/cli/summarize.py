@@ -31,6 +31,7 @@ from aegis.cli.options import (
 )
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
+from aegis.errors import PolicyError
 
 if TYPE_CHECKING:
     from aegis.summary import Summary
@@ -39,13 +40,14 @@ SCHEMA = 1
 """Version of the JSON form; it changes when a field changes its meaning."""
 KNOWN = {
     "raw": "how many rows of each class hold each value",
-    "histogram": "how many rows hold each value, and what its masks show",
-    "nothing": "what its masks show",
+    "histogram": "how many rows hold each value, and what its masks show of the classes",
+    "nothing": "which values occur, and what its masks show",
 }
 """What a summary carries, in words, by its information setting."""
 EXAMPLES = (
     "aegis summarize table.csv -p policy.yaml -o table.aegis",
     "aegis summarize table.csv -p policy.yaml -o table.aegis --exact --force",
+    "aegis summarize table.csv -p policy.yaml -o shared.aegis --information nothing",
     "aegis summarize march.parquet -p policy.yaml -o march.aegis --like january.aegis",
 )
 
@@ -77,6 +79,15 @@ def command(
             show_default=False,
         ),
     ] = None,
+    carried: Annotated[
+        str,
+        typer.Option(
+            "--information",
+            metavar="WHAT",
+            help="What the summary carries of each attribute beside what its masks show: raw (the "
+            "joint of values and label), histogram or nothing.",
+        ),
+    ] = "raw",
     table_name: TableName = None,
     memory_limit: MemoryLimit = None,
     engine: EngineOption = None,
@@ -91,12 +102,15 @@ def command(
     In: a table and its policy. Out: a summary (.aegis) from which `aegis advise`
     works without the table. It holds counts, not rows; yet exact counts of rare
     values can point at a person, so treat it like the table unless it was made
-    to be shared.
+    to be shared. With --information nothing it counts no more than the masks
+    show; rankings and searches are the same.
     """
     from aegis.policy import load_policy
-    from aegis.summary import load_bundle, save_bundle, summarize
+    from aegis.summary import Information, load_bundle, save_bundle, summarize, withhold
 
     check_outputs([(output, (BUNDLE,))], force=force, inputs=(table, policy))
+    if carried not in list(Information):
+        raise PolicyError.unknown("information setting", carried, [str(i) for i in Information])
     rules = load_policy(policy)
     model = None if like is None else load_bundle(like)
     subject = open_subject(
@@ -104,6 +118,7 @@ def command(
     )
     with reporting(quiet=quiet) as progress:
         summary = summarize(subject, rules, exact=exact, seed=seed, like=model, progress=progress)
+    summary = withhold(summary, Information(carried))
     save_bundle(summary, output, force=force)
     _print(summary, output, policy, Output(format, quiet))
 

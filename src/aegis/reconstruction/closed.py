@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from aegis.errors import DataError, PolicyError
-from aegis.reconstruction.evidence import AGREEMENT, Evidence, MaskedJoint, group_sums
+from aegis.errors import PolicyError
+from aegis.reconstruction.evidence import Evidence, MaskedJoint, check_sizes, group_sums
 from aegis.reconstruction.result import FloatArray, Reconstruction
 
 THEOREM_1 = (
@@ -68,16 +68,10 @@ def spread(mask: MaskedJoint, histogram: FloatArray | None) -> FloatArray:
     Returns a (V, C) table. Raises `DataError` where a group's histogram total is not its number
     of rows in the joint.
     """
-    weights = np.ones(len(mask.codes)) if histogram is None else histogram
-    sizes = group_sums(mask.codes, weights, mask.groups)
-    if histogram is not None:
-        gap = np.abs(sizes - mask.joint.sum(axis=1))
-        if gap.max() > AGREEMENT * histogram.sum():
-            group = int(gap.argmax())
-            raise DataError(
-                f"Inconsistent evidence: mask {mask.name!r} has {mask.joint[group].sum():g} rows "
-                f"in group {group}, the histogram {sizes[group]:g} rows in its atoms.",
-                hint="Histogram and joint must come from the same rows.",
-            )
+    if histogram is None:
+        weights = np.ones(len(mask.codes))
+        sizes = group_sums(mask.codes, weights, mask.groups)
+    else:
+        weights, sizes = histogram, check_sizes(mask, histogram)
     shares = np.divide(weights, sizes[mask.codes], out=np.zeros(len(weights)), where=weights > 0)
     return shares[:, None] * mask.joint[mask.codes]

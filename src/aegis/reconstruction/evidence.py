@@ -235,3 +235,23 @@ class Evidence:
                     f"the histogram {total:g}.",
                     hint="Histogram and joints must come from the same rows.",
                 )
+            for mask in self.masked:
+                check_sizes(mask, self.histogram)
+
+
+def check_sizes(mask: MaskedJoint, histogram: FloatArray) -> FloatArray:
+    """Return the histogram's rows in each group of a mask, shape (groups,).
+
+    Raises `DataError` where they are not those of the joint: such rows cannot be spread, least of
+    all over a group of zeros.
+    """
+    sizes = group_sums(mask.codes, histogram, mask.groups)
+    gap = np.abs(sizes - mask.joint.sum(axis=1))
+    if gap.max() > AGREEMENT * histogram.sum():
+        group = int(gap.argmax())
+        raise DataError(
+            f"Inconsistent evidence: mask {mask.name!r} has {mask.joint[group].sum():g} rows "
+            f"in group {group}, the histogram {sizes[group]:g} rows in its atoms.",
+            hint="Histogram and joint must come from the same rows.",
+        )
+    return sizes

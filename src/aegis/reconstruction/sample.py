@@ -56,12 +56,6 @@ def sampling(evidence: Evidence, *, seed: int) -> Reconstruction:
     for group in np.flatnonzero(mask.joint.any(axis=1)):
         members = order[bounds[group] : bounds[group + 1]]
         likely = weights[members]
-        if likely.sum() <= 0:
-            raise DataError(
-                f"Inconsistent evidence: mask {mask.name!r} has {mask.joint[group].sum():g} rows "
-                f"in group {group}, the histogram none in its atoms.",
-                hint="Histogram and joint must come from the same rows.",
-            )
         wanted = mask.joint[group].astype(np.int64)
         table[members] = generator.multinomial(wanted, likely / likely.sum()).T
     return Reconstruction(

@@ -8,14 +8,23 @@ from aegis.summary.count_cells import count_in_engine
 from aegis.summary.frequency import FrequencyTable
 from aegis.summary.masked import masked_table, suppress
 from aegis.summary.merge import merge
-from aegis.summary.model import AttributeSummary, Candidate, Information, LabelSummary, Summary
+from aegis.summary.model import (
+    AttributeSummary,
+    Candidate,
+    Domain,
+    Information,
+    LabelSummary,
+    Summary,
+)
 from aegis.summary.noise import check_noise, expected_reports, level_channel
 from aegis.summary.ordered import ordered_levels
+from aegis.summary.withhold import withhold
 
 __all__ = [
     "AttributeSummary",
     "Candidate",
     "CountedClasses",
+    "Domain",
     "FrequencyTable",
     "Information",
     "LabelSummary",
@@ -35,4 +44,5 @@ __all__ = [
     "save_bundle",
     "summarize",
     "suppress",
+    "withhold",
 ]

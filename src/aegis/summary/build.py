@@ -24,7 +24,7 @@ from aegis.summary.cooccurrence import Chunk, PairCounts, count_pairs
 from aegis.summary.count_cells import count_cells
 from aegis.summary.frequency import FrequencyTable
 from aegis.summary.labels import add_classes
-from aegis.summary.model import AttributeSummary, LabelSummary, Summary
+from aegis.summary.model import AttributeSummary, Information, LabelSummary, Summary
 from aegis.summary.noise import check_noise
 from aegis.summary.pairs_in_engine import count_pairs_in_engine
 
@@ -327,6 +327,11 @@ class _Builder:
 
 
 def _check_model(like: Summary, policy: Policy) -> None:
+    if like.information is not Information.RAW:
+        raise PolicyError(
+            f"The summary to be like carries {like.information} of an attribute, not the raw joints.",
+            hint="Give one that was made with the raw joints.",
+        )
     if like.digests.get("policy") != policy_digest(policy):
         raise PolicyError(
             "The summary to be like was made under another policy.",

@@ -18,7 +18,7 @@ from aegis.summary.bundle_archive import damaged, read_archive, write_archive
 from aegis.summary.bundle_arrow import numbers, pack, unpack
 from aegis.summary.cooccurrence import FoldCounts, PairCounts
 from aegis.summary.frequency import FrequencyTable
-from aegis.summary.model import AttributeSummary, Candidate, LabelSummary, Summary
+from aegis.summary.model import AttributeSummary, Candidate, Domain, LabelSummary, Summary
 
 PAIRS = "pairs.arrow"
 FREQUENCY = "frequency.arrow"
@@ -126,6 +126,10 @@ def _attribute_to(
         columns[f"groups{i}"] = candidate.groups
         columns[f"shown{i}"] = candidate.shown
         columns[f"levels{i}"] = candidate.levels
+    if attribute.domain is not None:
+        columns |= {"domain": attribute.domain.values, "cells": attribute.domain.cells}
+        if attribute.domain.counts is not None:
+            columns["histogram"] = attribute.domain.counts
     members[f"{key}.arrow"] = pack(columns)
     return {
         "key": key,
@@ -268,6 +272,7 @@ class _Reader:
             candidates=tuple(candidates[:-1]),
             unmasked=candidates[-1],
             nulls=entry["nulls"],
+            domain=_domain_from(columns, len(values)),
         )
 
     def _hierarchy(self, entry: Mapping[str, Any]) -> Hierarchy | None:
@@ -375,6 +380,17 @@ def _label_from(said: Mapping[str, Any]) -> LabelSummary:
     _require(len(counts) == len(said["classes"]), "classes and their counts differ")
     mask = None if said["mask"] is None else parse_mask(said["mask"])
     return LabelSummary(said["column"], tuple(said["classes"]), counts, said["unlabelled"], mask)
+
+
+def _domain_from(columns: Mapping[str, pa.Array], cells: int) -> Domain | None:
+    if "domain" not in columns:
+        return None
+    of = numbers(columns["cells"], np.int32)
+    counts = numbers(columns["histogram"], np.int64) if "histogram" in columns else None
+    _require(len(of) == len(columns["domain"]), "cells do not fit the domain")
+    _require(_below(of, cells), "a value belongs to an unknown cell")
+    _require(counts is None or len(counts) == len(of), "the histogram does not fit the domain")
+    return Domain(columns["domain"], of, counts)
 
 
 def _candidate(

@@ -22,7 +22,7 @@ from aegis.summary.cooccurrence import PairCounts, with_folds
 from aegis.summary.count_cells import MAX_CELLS, finest_key
 from aegis.summary.frequency import FrequencyTable, combine
 from aegis.summary.labels import merge_classes
-from aegis.summary.model import AttributeSummary, LabelSummary, Summary
+from aegis.summary.model import AttributeSummary, Information, LabelSummary, Summary
 
 Counts = npt.NDArray[np.int64]
 Ints = npt.NDArray[np.int32]
@@ -67,6 +67,12 @@ def _check(summaries: Sequence[Summary]) -> None:
             raise PolicyError(
                 f"Summary {number} was made under another policy than summary 1.",
                 hint="Summarise all parts under one policy.",
+            )
+        if other.information is not Information.RAW:
+            raise PolicyError(
+                f"Summary {number} carries {other.information} of an attribute, not the raw joints "
+                "that parts are added up by.",
+                hint="Merge the parts first, then leave out what the masks do not show.",
             )
         if other.max_levels != first.max_levels:
             raise PolicyError(

@@ -42,6 +42,25 @@ class Information(StrEnum):
 
 
 @dataclass(frozen=True, eq=False)
+class Domain:
+    """The values of an attribute of which a summary knows less than their joint with the label.
+
+    Attributes
+    ----------
+    values
+        Distinct values of the table, shape (V,), in the order of `AttributeSummary.values`.
+    cells
+        Which of the attribute's cells each value belongs to, shape (V,).
+    counts
+        Labelled rows per value, shape (V,); None where they are not known.
+    """
+
+    values: pa.Array
+    cells: Ints
+    counts: Counts | None
+
+
+@dataclass(frozen=True, eq=False)
 class Candidate:
     """One candidate mask of an attribute and what it does to the attribute's values.
 
@@ -120,6 +139,10 @@ class AttributeSummary:
         The identity mask as a candidate, whether or not the policy allows it: the baseline.
     nulls
         Rows where the attribute is null.
+    domain
+        Where information was withheld (`withhold`): the values of the table. `values` are then
+        cells of values that all candidates treat alike, each named by its first value, and
+        `unmasked` shows them apart.
     """
 
     name: str
@@ -133,6 +156,20 @@ class AttributeSummary:
     candidates: tuple[Candidate, ...]
     unmasked: Candidate
     nulls: int
+    domain: Domain | None = None
+
+    @property
+    def information(self) -> Information:
+        """What is known of the attribute's values."""
+        if self.domain is None:
+            return Information.RAW
+        known = self.domain.counts is not None
+        return Information.HISTOGRAM if known else Information.NOTHING
+
+    @property
+    def all_values(self) -> pa.Array:
+        """Distinct values of the table, shape (V,), whether or not their joints are known."""
+        return self.values if self.domain is None else self.domain.values
 
     @cached_property
     def data(self) -> ValueCounts:
@@ -146,10 +183,10 @@ class AttributeSummary:
 
     @property
     def numbers(self) -> npt.NDArray[np.float64] | None:
-        """The values as numbers, shape (V,), null as NaN; None for an attribute without order."""
+        """All values as numbers, shape (V,), null as NaN; None for an attribute without order."""
         if not self.kind.ordered:
             return None
-        values = self.values
+        values = self.all_values
         if self.kind is Kind.DATE:
             values = values.cast(pa.timestamp("us")).cast(pa.int64())
         found: npt.NDArray[np.float64]
@@ -249,8 +286,9 @@ class Summary:
 
     @property
     def information(self) -> Information:
-        """What the summary knows of each attribute: the raw joint, from a scan of all rows."""
-        return Information.RAW
+        """What the summary knows of every attribute; of some it may know more."""
+        known = {attribute.information for attribute in self.attributes.values()}
+        return next((i for i in reversed(Information) if i in known), Information.RAW)
 
     @property
     def sampled(self) -> bool:
@@ -282,7 +320,7 @@ class Summary:
                 a.name: {
                     "role": str(a.role),
                     "kind": str(a.kind),
-                    "values": len(a.values),
+                    "values": len(a.all_values),
                     "nulls": a.nulls,
                     "candidates": [str(c.mask) for c in a.candidates],
                 }

@@ -28,7 +28,7 @@ from aegis.advisor.search.trace import Pillai
 from aegis.errors import PolicyError
 from aegis.masks import Level
 from aegis.measures import MEASURES, Measure, Scope
-from aegis.summary import AttributeSummary, Candidate
+from aegis.summary import AttributeSummary, Candidate, Information
 
 
 class Objective(Protocol):
@@ -160,6 +160,7 @@ def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPla
         if loss.per_attribute is None:
             return CLASS_LOSSES[name](problem, plan)
         charge = loss.per_attribute
+        _refuse_withheld(name, problem)
         values = [
             [-charge(v.attribute, candidate) for candidate in v.candidates]
             for v in problem.variables
@@ -185,6 +186,16 @@ def _refuse_noise(loss: str, problem: Problem) -> None:
                 f"{str(variable.candidates[index].declared)!r} of {variable.name!r}.",
                 hint="Search by a measure, or leave noise masks out of the candidates.",
             )
+
+
+def _refuse_withheld(loss: str, problem: Problem) -> None:
+    carried = problem.summary.information
+    if carried is not Information.RAW:
+        raise PolicyError(
+            f"Information loss {loss!r} goes by single values, and the summary carries {carried} "
+            "beside what the masks show.",
+            hint="Search by a measure, or give the table or a summary with the raw joints.",
+        )
 
 
 def _additive_measure(problem: Problem, scorer: Scorer, measure: Measure) -> Additive:

@@ -1,0 +1,181 @@
+"""Leave out of a summary what the masks do not show, before it is handed on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.errors import PolicyError
+from aegis.masks import common_refinement
+from aegis.summary.cooccurrence import FoldCounts, PairCounts
+from aegis.summary.frequency import FrequencyTable, combine
+from aegis.summary.levels import pool
+from aegis.summary.model import AttributeSummary, Candidate, Domain, Information, Summary
+
+Ints = npt.NDArray[np.int32]
+Counts = npt.NDArray[np.int64]
+
+
+def withhold(summary: Summary, information: Information) -> Summary:
+    """Return the summary without the joints that no candidate mask shows.
+
+    Values that every candidate of an attribute treats alike become one *cell*, of which the
+    summary then knows what it knew of a value: counts, joint with the label, co-occurrences and
+    classes of the privacy rule. Scores, rankings, searches and the rule are those of the full
+    summary, for they read nothing finer. What compares with the unmasked table compares with the
+    cells: no candidate shows more, and the unmasked measure is at least theirs where masks can
+    only take away. All candidates of an attribute are taken together, which may tell more than any
+    one of them does. The label and its classes stay.
+
+    Parameters
+    ----------
+    summary
+        One with the raw joints.
+    information
+        What the result carries of an attribute beside its cells: `histogram` keeps the rows that
+        hold each value, `nothing` only which values occur; `raw` changes nothing.
+
+    Raises
+    ------
+    PolicyError
+        The summary carries less than raw joints already, or an attribute has a noise mask, whose
+        reports are computed from the raw joint.
+    """
+    if information is Information.RAW:
+        return summary
+    if summary.information is not Information.RAW:
+        raise PolicyError(
+            f"The summary carries {summary.information} already.",
+            hint="Summarise the table again.",
+        )
+    found, cells, moved = {}, {}, []
+    for name, attribute in summary.attributes.items():
+        _refuse_noise(attribute)
+        cells[name] = common_refinement([c.groups for c in attribute.candidates])
+        found[name], atoms = _coarse(attribute, cells[name], information, summary.max_levels)
+        moved.append(atoms)
+    return replace(
+        summary,
+        attributes=found,
+        pairs=_regrouped(summary.pairs, moved),
+        frequency=_counted(summary.frequency, cells),
+    )
+
+
+def _refuse_noise(attribute: AttributeSummary) -> None:
+    for candidate in attribute.candidates:
+        if candidate.noise is not None:
+            raise PolicyError(
+                f"What mask {str(candidate.declared)!r} of {attribute.name!r} will show is computed "
+                "from the raw joint, which the summary is to leave out.",
+                hint="Leave noise masks out of the policy, or keep the raw joints.",
+            )
+
+
+def _coarse(
+    attribute: AttributeSummary, cells: Ints, information: Information, max_levels: int
+) -> tuple[AttributeSummary, Ints]:
+    """Return an attribute known by its cells, and the new atom of each of its atoms."""
+    if int(cells.max(initial=-1)) + 1 == len(attribute.values):
+        return attribute, np.arange(attribute.n_atoms, dtype=np.int32)  # a candidate shows it all
+    first = np.unique(cells, return_index=True)[1]
+    counts = _added(attribute.counts, cells)
+    atoms = common_refinement([c.levels for c in attribute.candidates])
+    of_cell = atoms[attribute.atoms][first]
+    one = np.unique(atoms, return_index=True)[1]
+    candidates = tuple(
+        replace(c, groups=c.groups[first], levels=c.levels[one]) for c in attribute.candidates
+    )
+    known = attribute.joint.sum(axis=1) if information is Information.HISTOGRAM else None
+    own = attribute.unmasked
+    baseline = Candidate(
+        own.mask,
+        own.declared,
+        np.arange(len(first), dtype=np.int32),
+        attribute.values.take(first),
+        pool(np.arange(len(one), dtype=np.int32), _added(counts, of_cell), max_levels),
+    )
+    coarse = replace(
+        attribute,
+        values=attribute.values.take(first),
+        counts=counts,
+        joint=np.stack([_added(column, cells) for column in attribute.joint.T], axis=1),
+        atoms=of_cell,
+        candidates=candidates,
+        unmasked=baseline,
+        domain=Domain(attribute.values, cells, known),
+    )
+    return coarse, atoms
+
+
+def _added(counts: npt.NDArray[Any], groups: npt.NDArray[np.integer]) -> Counts:
+    return np.rint(np.bincount(groups, weights=counts)).astype(np.int64)
+
+
+def _regrouped(pairs: PairCounts, moved: Sequence[Ints]) -> PairCounts:
+    """Return the co-occurrences of coarser atoms; `moved` holds the new atom of each."""
+    sizes = tuple(int(atoms.max(initial=-1)) + 1 for atoms in moved)
+    index, count, placed = {}, {}, {}
+    for i, j in pairs.index:
+        a, b, y, n = pairs.cells(i, j)
+        flat = (moved[i][a].astype(np.int64) * sizes[j] + moved[j][b]) * pairs.classes + y
+        index[i, j], placed[i, j] = np.unique(flat, return_inverse=True)
+        count[i, j] = _summed(n, placed[i, j], len(index[i, j]))
+    joints = tuple(_rows_added(j, m, s) for j, m, s in zip(pairs.joints, moved, sizes, strict=True))
+    folds = None if pairs.folds is None else _folds(pairs.folds, moved, sizes, placed)
+    return replace(pairs, sizes=sizes, joints=joints, index=index, count=count, folds=folds)
+
+
+def _folds(
+    folds: FoldCounts,
+    moved: Sequence[Ints],
+    sizes: Sequence[int],
+    placed: Mapping[tuple[int, int], npt.NDArray[np.integer]],
+) -> FoldCounts:
+    cell, fold, count = {}, {}, {}
+    for pair, own in folds.cell.items():
+        key = placed[pair][own].astype(np.int64) * folds.size + folds.fold[pair]
+        known, place = np.unique(key, return_inverse=True)
+        cell[pair] = (known // folds.size).astype(np.int32)
+        fold[pair] = (known % folds.size).astype(np.int8)
+        count[pair] = _summed(folds.count[pair], place, len(known)).astype(np.int32)
+    joints = tuple(
+        np.stack([_rows_added(part, m, s) for part in joint])
+        for joint, m, s in zip(folds.joints, moved, sizes, strict=True)
+    )
+    return replace(folds, joints=joints, cell=cell, fold=fold, count=count)
+
+
+def _summed(counts: npt.NDArray[Any], place: npt.NDArray[Any], size: int) -> Counts:
+    return np.rint(np.bincount(place, weights=counts, minlength=size)).astype(np.int64)
+
+
+def _rows_added(joint: Counts, groups: Ints, size: int) -> Counts:
+    return np.stack([_summed(column, groups, size) for column in joint.T], axis=1)
+
+
+def _counted(frequency: FrequencyTable | None, cells: Mapping[str, Ints]) -> FrequencyTable | None:
+    """Return the frequency table by cells; columns without cells, such as the label, stay."""
+    if frequency is None:
+        return None
+    codes, representatives = {}, {}
+    for name, own in frequency.codes.items():
+        told = frequency.representatives[name]
+        if name in cells:
+            reached, place = np.unique(cells[name][told], return_inverse=True)
+            codes[name] = place[own].astype(np.int32)
+            representatives[name] = reached.astype(np.int32)
+        else:
+            codes[name], representatives[name] = own, told
+    key = combine(codes.values(), frequency.cells)
+    _, first, place = np.unique(key, return_index=True, return_inverse=True)
+    return replace(
+        frequency,
+        codes={name: own[first] for name, own in codes.items()},
+        counts=_summed(frequency.counts, place, len(first)),
+        representatives=representatives,
+    )
