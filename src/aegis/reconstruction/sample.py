@@ -35,7 +35,7 @@ def sampling(evidence: Evidence, *, seed: int) -> Reconstruction:
     PolicyError
         There is no masked joint, or more than one.
     DataError
-        A count is not whole, or the histogram is empty where the joint has rows.
+        A count is not whole.
 
     References
     ----------
