@@ -77,8 +77,12 @@ def choices(given: str, allowed: Iterable[str], *, limit: int = 30) -> str:
     if not near and given.lower() in lower:
         near = [lower[given.lower()]]
     guess = f"Did you mean {near[0]!r}? " if near else ""
-    # A name that holds a comma would read as two.
-    shown = ", ".join(repr(name) if "," in name else name for name in names[:limit]) + (
+    shown = ", ".join(map(_listed, names[:limit])) + (
         f", ... ({len(names)} in all)" if len(names) > limit else ""
     )
     return f"{guess}Allowed: {shown or 'nothing'}."
+
+
+def _listed(name: str) -> str:
+    """Return a name as a list shows it: in quotes where its commas or blanks would mislead."""
+    return repr(name) if "," in name or name != name.strip() else name

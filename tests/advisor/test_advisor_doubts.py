@@ -42,7 +42,7 @@ def test_every_attribute_suppressed(table: pa.Table) -> None:
 
 
 def test_something_is_left(table: pa.Table) -> None:
-    assert not doubts_of(aegis.advise(table, policy_of({"k": 3})))
+    assert not doubts_of(aegis.advise(table_of(random_rows(4, 600)), policy_of({"k": 3})))
     none_admissible = aegis.advise(
         table,
         policy_of({"k": 60}, configurations={"raw": {"age": "identity", "zip": {"level": 0}}}),
@@ -84,3 +84,18 @@ def test_a_record_level_release_takes_the_doubt_away(table: pa.Table) -> None:
     beside = aegis.advise(table, policy, methods=["mondrian"])
     assert beside.best.method is not None
     assert not told(beside, "hidden suppresses")
+
+
+def test_a_score_within_its_standard_error() -> None:
+    given = random_rows(4, 300)
+    labels = [row[-1] for row in given]
+    # The same labels in another order: what the attributes tell of them is chance.
+    shuffled = [(*row[:-1], labels[(13 * i + 3) % 300]) for i, row in enumerate(given)]
+    configurations = {"fine": {"age": "identity", "zip": {"level": 0}}}
+    policy = policy_of({"k": 1}, configurations=configurations)
+    chance = aegis.advise(table_of(shuffled), policy, measure="pillai")
+    assert 0 < chance.best.score < 2 * chance.best.stderr
+    assert told(chance, "may be chance")
+    real = aegis.advise(table_of(given), policy, measure="pillai")
+    assert real.best.score > 2 * real.best.stderr
+    assert not doubts_of(real)

@@ -240,13 +240,19 @@ def test_wide_ranges_are_rounded() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("k", "k=", "k=a", "k=5..2", "k=0", "k=2.5", "risk=0", "suppression=1", "k=2..inf"),
+        *("k=", "k=a", "k=5..2", "k=0", "k=2.5", "risk=0", "suppression=1", "k=2..inf"),
         *("q=3", "k=2..1e300", "k=2.2..2.8"),
     ],
 )
 def test_bad_ranges(text: str) -> None:
     with pytest.raises(PolicyError, match=r"front|Front"):
         FrontRange.parse(text)
+
+
+def test_a_front_without_a_parameter() -> None:
+    with pytest.raises(PolicyError, match="does not say what varies") as caught:
+        FrontRange.parse("2..50")
+    assert "k, risk, l, suppression" in caught.value.hint
 
 
 def test_a_front_over_l_needs_diversity(summary: Summary) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from aegis.advisor.advice import Advice, Ranked
 from aegis.masks import Suppress
+from aegis.measures import MEASURES, Direction
 
 WORTHLESS = 0.05
 """Percent of the unmasked utility below which a release keeps nothing to speak of."""
@@ -28,11 +29,23 @@ def doubts_of(advice: Advice) -> tuple[str, ...]:
             f"to predict {label} with. Allow more suppressed rows, a weaker rule, or masks between "
             "identity and suppress",
         )
+    if _by_chance(best, advice.measure):
+        return (
+            f"the score of the recommended {best.name} is within two standard errors of none: what "
+            f"the attributes tell of {label} may be chance",
+        )
     if best.kept < WORTHLESS:
         return (
             f"the recommended {best.name} keeps nothing of what the attributes told of {label}",
         )
     return ()
+
+
+def _by_chance(ranked: Ranked, measure: str) -> bool:
+    """Whether a score that has a standard error cannot be told from no association at all."""
+    if ranked.stderr is None or MEASURES.get(measure).direction is not Direction.HIGHER:
+        return False
+    return ranked.score < 2 * ranked.stderr
 
 
 def with_doubts(advice: Advice, told: tuple[str, ...] = ()) -> Advice:

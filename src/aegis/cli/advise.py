@@ -52,7 +52,8 @@ EXAMPLES = (
     "aegis advise table.csv -p policy.yaml -o best.yaml --report report.html",
     "aegis advise table.csv -p policy.yaml --generate 200 --seed 1 --top 5",
     "aegis advise table.aegis -p policy.yaml --measure cmim --format json",
-    "aegis advise table.csv -p policy.yaml --search --time-limit 60 --front k=2..20",
+    "aegis advise table.csv -p policy.yaml --search --time-limit 60",
+    "aegis advise table.csv -p policy.yaml --search --front k=2..20",
     "aegis advise table.csv -p policy.yaml --with mondrian,mdav -o best.yaml",
 )
 

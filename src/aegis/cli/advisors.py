@@ -46,7 +46,7 @@ def make_advisor(
         _refuse(
             ranking,
             "is not for a search, which tries all combinations",
-            "Leave out it or --search.",
+            "Leave out {} or --search.",
         )
         from aegis.advisor.search import search as run
 
@@ -106,4 +106,4 @@ def _beside_methods(
 def _refuse(options: Mapping[str, object], why: str, hint: str) -> None:
     for name, given in options.items():
         if given is not None:
-            raise PolicyError(f"{name} {why}.", hint=hint)
+            raise PolicyError(f"{name} {why}.", hint=hint.format(name))

@@ -77,7 +77,8 @@ TableOrBundle = Annotated[
     str,
     typer.Argument(
         metavar="TABLE|SUMMARY",
-        help="A table (file, folder or quoted glob), or the summary of one (.aegis).",
+        help="A table (file, folder, quoted glob, or the URL of a database, with --table), or the "
+        "summary of one (.aegis).",
         show_default=False,
     ),
 ]

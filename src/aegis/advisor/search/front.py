@@ -49,8 +49,13 @@ class FrontRange:
         PolicyError
             The text is neither, the parameter is unknown, or a value is out of range.
         """
-        name, _, given = text.partition("=")
+        name, equals, given = text.partition("=")
         name = name.strip()
+        if not equals:
+            raise PolicyError(
+                f"The front {text!r} does not say what varies.",
+                hint=f'Write "k=2..50" or "k=2,5,10"; what can vary: {", ".join(PARAMETERS)}.',
+            )
         if name not in PARAMETERS:
             raise PolicyError.unknown("parameter of a front", name, PARAMETERS)
         try:
