@@ -145,7 +145,6 @@ class Gap:
 
 _NANOSECONDS = "Ibis casts dates to nanoseconds on Polars, which end in 1677"
 _LENGTHS = "Polars repeats and cuts texts by constant lengths only"
-_INFINITE = "Ibis asks Spark for no infinity, so those fall into the outermost intervals"
 _LITERALS = "Polars does not compare a decimal with a number that its type cannot hold"
 GAPS: dict[tuple[str, str], Gap] = {
     **{
@@ -161,7 +160,6 @@ GAPS: dict[tuple[str, str], Gap] = {
             "texts: blur(keep=2, side=trailing)",
         )
     },
-    ("Spark", "floats: bucketize(width=0.1)"): Gap(_INFINITE),
     ("Polars", "decimals: round(step=0.1)"): Gap(_LITERALS, EngineError),
 }
 

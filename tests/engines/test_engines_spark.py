@@ -23,6 +23,7 @@ from aegis.policy import Configuration, dump_configurations, dump_policy
 from aegis.release import applying
 from aegis.sources import Source, open_table
 from aegis.sources.failures import translate
+from aegis.sources.spark_folder import SparkFolder
 from aegis.sources.spark_session import connect
 from aegis.summary import summarize
 
@@ -129,11 +130,76 @@ def test_places_that_cannot_be_written_are_refused(people: Source, folder: Path)
     rules, chosen = suppressing()
     with pytest.raises(PolicyError, match="is the table itself"):
         aegis.apply(people, rules, chosen, output=folder, force=True)
+    for place in (folder / "masked", folder.parent):
+        with pytest.raises(PolicyError, match="lies within its folder"):
+            aegis.apply(people, rules, chosen, output=place, force=True)
     with pytest.raises(PolicyError, match="writes folders of Parquet"):
         aegis.apply(people, rules, chosen, output=folder.parent / "masked.csv")
     with pytest.raises(PolicyError, match="come to this process, the driver"):
         aegis.apply(people, rules, chosen)
     assert len(list(folder.iterdir())) == PARTS
+
+
+def test_a_folder_beside_one_file_is_written(spark: Any, tmp_path: Path) -> None:
+    place = tmp_path / "with blank"
+    place.mkdir()
+    file = place / "a b.parquet"
+    pq.write_table(awkward(), file)
+    rules, chosen = suppressing()
+    one = open_table(str(file), engine=spark)
+    assert aegis.apply(one, rules, chosen, output=place / "masked").rows == one.rows
+    with pytest.raises(PolicyError, match="is the table itself"):
+        aegis.apply(one, rules, chosen, output=file, force=True)
+
+
+@pytest.mark.parametrize("answer", ["no", "exception"])
+def test_a_rename_that_fails_leaves_what_was_there(
+    people: Source, tmp_path: Path, answer: str
+) -> None:
+    target = SparkFolder(people, str(tmp_path / "masked"))
+    (tmp_path / "masked").mkdir()
+    (tmp_path / "masked" / "old").write_text("old", encoding="utf-8")
+    honest = target._files
+
+    class Refusing:
+        """A file system that does not give the new folder its name."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(honest, name)
+
+        def rename(self, one: Any, other: Any) -> bool:
+            if not one.toString().endswith(".partial"):
+                return bool(honest.rename(one, other))
+            if answer == "exception":
+                raise ConnectionError("connection reset")
+            return False
+
+    object.__setattr__(target, "_files", Refusing())
+    with pytest.raises(EngineError, match=r"Cannot rename|was lost"), target.written(people.table):
+        assert len(list(tmp_path.iterdir())) == 2
+    assert [p.name for p in tmp_path.iterdir()] == ["masked"]
+    assert [p.name for p in (tmp_path / "masked").iterdir()] == ["old"]
+
+
+def test_what_cannot_be_deleted_does_not_hide_what_failed(people: Source, tmp_path: Path) -> None:
+    target = SparkFolder(people, str(tmp_path / "masked"))
+
+    class Gone:
+        def delete(self, *_: Any) -> None:
+            raise ConnectionError("connection refused")
+
+    def fail(target: SparkFolder) -> None:
+        with target.written(people.table):
+            object.__setattr__(target, "_files", Gone())
+            raise EngineError("what failed", hint="Do this.")
+
+    for local, left in ((target._local, 0), (None, 1)):
+        target = SparkFolder(people, str(tmp_path / "masked"))
+        object.__setattr__(target, "_local", local)
+        with pytest.raises(EngineError, match="what failed") as caught:
+            fail(target)
+        assert len(list(tmp_path.iterdir())) == left
+        assert ("Delete " in caught.value.hint) == bool(left)
 
 
 def test_noise_is_not_drawn_in_the_driver(people: Source, tmp_path: Path) -> None:
@@ -251,6 +317,68 @@ def test_a_master_that_does_not_answer_is_named() -> None:
     with pytest.raises(PolicyError, match="Spark Connect"):
         spark_session._check_master("sc://somewhere")
     spark_session._check_master("yarn")
+
+
+def test_frames_of_pandas_on_spark_are_taken_and_those_of_connect_refused(
+    spark: Any, people: Source
+) -> None:
+    class OfPandas:
+        """Stands in for a frame of pandas on Spark, which asks for its own version of pandas."""
+
+        def to_spark(self) -> Any:
+            return spark.table("numbers")
+
+    class OfConnect:
+        pass
+
+    OfPandas.__module__, OfPandas.__qualname__ = "pyspark.pandas.frame", "DataFrame"
+    OfPandas.__name__ = OfConnect.__name__ = "DataFrame"
+    OfConnect.__module__ = "pyspark.sql.connect.dataframe"
+    spark.range(3).createOrReplaceTempView("numbers")
+    assert open_table(OfPandas()).rows == 3
+    with pytest.raises(PolicyError, match="DataFrame is one of Spark Connect"):
+        open_table(OfConnect())
+    OfConnect.__name__ = "SparkSession"
+    with pytest.raises(PolicyError, match="SparkSession is one of Spark Connect"):
+        connect(OfConnect())
+    with pytest.raises(PolicyError, match="is no engine"):
+        connect(spark.sparkContext)
+
+
+KILLED = """
+import os, signal, sys
+from aegis.cli.main import run
+from aegis.release import applying
+honest = applying.audit
+def killing(output, **given):
+    os.kill(output.backend._session.sparkContext._gateway.proc.pid, signal.SIGKILL)
+    return honest(output, **given)
+applying.audit = killing
+sys.exit(run(sys.argv[1:]))
+"""
+
+
+def test_spark_that_ends_in_mid_run_is_said(folder: Path, spark: Any, tmp_path: Path) -> None:
+    assert spark is not None
+    rules, chosen = suppressing()
+    (tmp_path / "p.yaml").write_text(dump_policy(rules), encoding="utf-8")
+    (tmp_path / "c.yaml").write_text(dump_configurations({"c": chosen}), encoding="utf-8")
+    words = [folder, "-p", tmp_path / "p.yaml", "-c", tmp_path / "c.yaml"]
+    words += ["-o", tmp_path / "masked", "--certificate", tmp_path / "paper.json"]
+    done = subprocess.run(
+        [
+            *(sys.executable, "-c", KILLED, "apply", *map(str, words)),
+            *("-q", "--engine", "spark", "--master", "local[1]"),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("Error: The connection to ")
+    assert "was lost" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["c.yaml", "p.yaml"]
 
 
 AUDIT = "import sys; from aegis.cli.main import run; sys.exit(run(sys.argv[1:]))"

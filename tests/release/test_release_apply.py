@@ -346,6 +346,25 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
     assert not (tmp_path / "new.csv").exists()
 
 
+@pytest.mark.parametrize("failing", ["out.parquet", "c.json"])
+def test_there_is_no_certificate_of_a_table_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    honest = Path.replace
+
+    def refuse(self: Path, target: Path) -> Path:
+        if Path(target).name == failing:
+            raise PermissionError(13, "Permission denied")
+        return honest(self, target)
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    output, paper = tmp_path / "out.parquet", tmp_path / "c.json"
+    with pytest.raises(DataError, match=rf"Cannot write .*{failing}: Permission denied"):
+        apply(table_of(), policy_of(), CHOSEN, output=output, certificate=paper)
+    left = [] if failing == "out.parquet" else ["out.parquet"]
+    assert [p.name for p in tmp_path.iterdir()] == left
+
+
 def test_too_many_rows_to_suppress(tmp_path: Path) -> None:
     strict = policy_of({"k": 4, "suppression": 0.01})
     with pytest.raises(NoAdmissibleConfiguration, match="'chosen' does not meet the privacy rule"):

@@ -33,7 +33,7 @@ from aegis.policy import Configuration, Policy, Unseen, policy_digest
 from aegis.release.masked import fit_masks, release_masks
 from aegis.release.sql_rule import RuleQuery, rule_query
 from aegis.sources import Source, open_table, table_names
-from aegis.sources.spark import null_is_not_nan
+from aegis.sources.spark import infinity_is_known, null_is_not_nan
 
 _BREAK = re.compile(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]")
 """Where a text is taken to have several lines."""
@@ -392,9 +392,10 @@ def _compiled(query: ir.Table, dialect: Dialect) -> str:
     compiler = getattr(compilers, dialect.engine).compiler
     try:
         with _spark_options():
-            tree = compiler.to_sqlglot(query.unbind())
-        if dialect in (Dialect.SPARK, Dialect.DATABRICKS):
-            tree = null_is_not_nan(tree)
+            if dialect in (Dialect.SPARK, Dialect.DATABRICKS):
+                tree = null_is_not_nan(compiler.to_sqlglot(infinity_is_known(query).unbind()))
+            else:
+                tree = compiler.to_sqlglot(query.unbind())
         tree = tree.transform(_fold)
         # Indented, a name or text of several lines would become another one.
         broken = any(

@@ -28,6 +28,7 @@ _GONE = (
     "answer from java side is empty",
     "error while sending or receiving",
     "an error occurred while trying to connect to the java server",
+    "does not exist in the jvm",
     "sparkcontext was shut down",
     "stopped sparkcontext",
     "connection refused",

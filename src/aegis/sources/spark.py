@@ -7,12 +7,15 @@ floats and NaN into null; so queries are run here, and small tables are handed o
 from __future__ import annotations
 
 import hashlib
+import sys
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 from uuid import uuid4
 
+import ibis.expr.datatypes as dt
+import ibis.expr.operations as ops
 import ibis.expr.types as ir
 import pyarrow as pa
 from sqlglot import exp
@@ -26,8 +29,15 @@ _WORDS = 8
 def frame_of(backend: Any, expression: ir.Table) -> Any:
     """Return a query as a Spark DataFrame, which nothing has computed yet."""
     backend._run_pre_execute_hooks(expression)
-    tree = null_is_not_nan(backend.compiler.to_sqlglot(expression.unbind()))
+    query = infinity_is_known(expression).unbind()
+    tree = null_is_not_nan(backend.compiler.to_sqlglot(query))
     return backend.raw_sql(tree.sql(dialect=backend.dialect))
+
+
+def infinity_is_known(expression: ir.Table) -> ir.Table:
+    """Return a query that knows the infinities: Ibis tells Spark that no number is one."""
+    found: ir.Table = expression.op().replace(_compared).to_expr()
+    return found
 
 
 def null_is_not_nan(tree: exp.Expression) -> exp.Expression:
@@ -96,6 +106,16 @@ def _forget(session: Any, name: str) -> None:
     # The session may have ended in the meantime, and its names with it.
     with suppress(Exception):
         session.catalog.dropTempView(name)
+
+
+def _compared(node: Any, changed: dict[str, Any] | None) -> Any:
+    """Return the comparison that answers `IsInf`; any other node with what has changed below it."""
+    node = node.__recreate__(changed) if changed else node
+    if not isinstance(node, ops.IsInf):
+        return node
+    # NaN, which is no infinity, compares above all numbers there.
+    most = ops.Literal(sys.float_info.max, dt.float64)
+    return ops.And(ops.Greater(ops.Abs(node.arg), most), ops.Not(ops.IsNan(node.arg)))
 
 
 def _null_alone(node: exp.Expression) -> exp.Expression:

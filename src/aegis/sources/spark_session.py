@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -155,8 +156,12 @@ def _started(master: str | None) -> Any:
         # On one machine 200 partitions, as by default, are 200 times the work of few.
         conf.setIfMissing("spark.sql.shuffle.partitions", str(2 * (os.cpu_count() or 1)))
     place = f"Spark on {master}" if master else "Spark"
+    debugging = os.environ.get("AEGIS_DEBUG") == "1"
+    if not debugging:
+        # Where Spark ends in mid-run, its Python side logs what is then raised as well.
+        logging.getLogger().addFilter(lambda record: record.module != "java_gateway")
     with tempfile.TemporaryFile() as printed:
-        shown = {} if os.environ.get("AEGIS_DEBUG") == "1" else {"stderr": printed}
+        shown = {} if debugging else {"stderr": printed}
         try:
             SparkContext(conf=conf, gateway=launch_gateway(conf, shown))
             return SparkSession.builder.getOrCreate()
