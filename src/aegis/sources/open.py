@@ -18,6 +18,7 @@ import pyarrow.feather
 import pyarrow.parquet
 
 from aegis.errors import DataError, EngineError, PolicyError
+from aegis.sources.csv_lines import refuse_uneven
 from aegis.sources.database import SCHEMES, open_database
 from aegis.sources.embedded import embedded
 from aegis.sources.failures import engine_errors
@@ -267,6 +268,26 @@ def _read_csv(given: str, files: tuple[Path, ...]) -> ir.Table:
     # reads each row as one text.
     options = {"header": True} | ({"delim": separator} if len(header) > 1 else {})
     names = [str(file) for file in files]
+    try:
+        read = _any_csv(names, options)
+    except duckdb.InvalidInputException:
+        _check_lines(files, len(header), separator)
+        raise
+    if set(header).isdisjoint(read.columns):
+        _check_lines(files, len(header), separator)
+    return read
+
+
+def _check_lines(files: tuple[Path, ...], columns: int, separator: str) -> None:
+    """Raise for a line with more or fewer fields than the header has."""
+    if columns > 1:  # or the first line may be none of the table
+        for file in files:
+            with _opened(file) as handle:
+                text = io.TextIOWrapper(handle, encoding="utf-8-sig", errors="replace", newline="")
+                refuse_uneven(text, str(file), columns, separator)
+
+
+def _any_csv(names: list[str], options: dict[str, Any]) -> ir.Table:
     try:
         return _typed_csv(names, options)
     except duckdb.ConversionException:
