@@ -300,21 +300,21 @@ def test_truncated_files(tmp_path: Path) -> None:
         open_table(broken)
     zipped = tmp_path / "cut.csv.gz"
     zipped.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 5000)[:40])
-    with pytest.raises(DataError, match="Line 102 of .* has 3 fields"):
+    with pytest.raises(DataError, match="Cannot read"):
         open_table(zipped)
 
 
 def test_json_that_is_none(tmp_path: Path) -> None:
     file = tmp_path / "people.jsonl"
     file.write_text('{"a": 1}\n{"a": \n')
-    with pytest.raises(DataError, match="Line 102 of .* has 3 fields"):
+    with pytest.raises(DataError, match="Cannot read"):
         open_table(file)
 
 
 def test_rows_that_are_too_long(tmp_path: Path) -> None:
     file = tmp_path / "people.csv"
     file.write_text("a,b\n" + "1,2\n" * 100 + "1,2,3\n" + "1,2\n" * 100)
-    with pytest.raises(DataError, match="Line 102 of .* has 3 fields"):
+    with pytest.raises(DataError, match=r"Line 102 of .* has 3 fields"):
         open_table(file)
 
 
