@@ -9,6 +9,7 @@ the mask's own expression.
 
 from __future__ import annotations
 
+import ibis.expr.operations as ops
 import ibis.expr.types as ir
 import pyarrow as pa
 
@@ -46,7 +47,7 @@ def expression(source: Source, column: ir.Column, mask: Mask, *, rows: int = MAN
     quicker = of_number or (column.type().is_string() and source.is_parquet)
     if not (mask.deterministic and quicker and plain.type().is_string() and source.is_embedded):
         return plain
-    if source.rows < rows:
+    if source.rows < rows or not plain.op().find(ops.Field):  # a constant asks for no value
         return plain
     values = _values(source, column.get_name())
     if values is None:
