@@ -24,7 +24,8 @@ from common import ADULT, data, german
 ESTIMATORS = ("aegis+1d", "aegis-1d", "sampling")
 PUBLISHED_MEASURES = ("mi", "chi2", "g3")
 TITLES = {
-    DEFAULT_MEASURE: "Aegis (held-out trace)",
+    DEFAULT_MEASURE: "Aegis (two codings)",
+    "pillai-held-out": "held-out trace, values only",
     "pillai": "Pillai's trace, adjusted",
     "aegis+1d:mi": "published, histogram, MI",
     "aegis+1d:chi2": "published, histogram, chi-square",

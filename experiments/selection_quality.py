@@ -40,7 +40,10 @@ WITHOUT_FOREST = (*LINEAR, "gbdt")
 WITH_FOREST = (*WITHOUT_FOREST, "rf")
 RANKS = ("rf-ranks",)
 ALL = 99
-SHOWN = ("pillai-held-out", "pillai", "cmim", "mi-corrected", "aegis-1d:mi", "mascara")
+SHOWN = (
+    *("pillai-codings", "pillai-held-out", "pillai", "cmim"),
+    *("mi-corrected", "aegis-1d:mi", "mascara"),
+)
 
 MODELS.register(
     replace(
@@ -72,7 +75,7 @@ SETS = {
         "accuracy",
         ((WITH_FOREST, 6, ALL),),
     ),
-    "German": DataSet(german, "class", "roc_auc", ((WITH_FOREST, 4, ALL),)),
+    "German": DataSet(german, "class", "roc_auc", ((WITH_FOREST, 12, ALL),)),
     "HCI": DataSet(
         lambda: str(data("hotel", "hotel_interactions.csv")),
         "is_booking",

@@ -1,0 +1,210 @@
+"""Which coding of numbers predicts which model? Variants of the held-out trace, without training.
+
+Reads what `selection_quality.py` wrote of every configuration. For each data set, model and variant
+of the score: the rank correlation with what the model reached, mean over the sets of 50
+configurations (`confirmed`: over the sets that had no part in the choice). The variants:
+
+- `values`, `codings`: `pillai-held-out` and the default, `pillai-codings`.
+- `thresholds Q`: thresholds alone, a number with more than Q masked values cut into Q ranges of
+  about as many rows each, wherever these fall; `codings Q`: its mean with `values`.
+- `codings, equal penalties`: thresholds at the penalties of values.
+- `charged`: values at a penalty of one row, too, and charged for those that share the last level
+  (see `penalties.py`), in the mean with thresholds; `charged Q`: with Q ranges.
+- `synergy W`: `charged 128` and W times the largest corrected I(A,B;Y) - I(A;Y) - I(B;Y).
+
+    python experiments/codings.py [--data AQ,IN,HCI,German]
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from aegis.advisor import Choice, Scorer
+from aegis.evaluation import paper_configurations
+from aegis.evaluation.agreement import spearman
+from aegis.evaluation.coding import code_table
+from aegis.measures import (
+    MEASURES,
+    PENALTIES,
+    Cooccurrence,
+    OrderedCounts,
+    attribute_information,
+    held_out_traces,
+    thresholds,
+)
+from aegis.summary import AttributeSummary, Candidate, summarize
+from aegis.summary.levels import neighbours, pool
+from common import RESULTS, write_csv
+from penalties import charge
+from selection_quality import NAME, SETS, prepared
+
+STRONG = tuple(10 * penalty for penalty in PENALTIES)
+WIDE = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10_000.0, 30_000.0)
+RANGES = (16, 32, 64, 128)
+WEIGHTS = (0.3, 1.0)
+
+
+class Scores:
+    """Scores the configurations of one data set under every variant."""
+
+    def __init__(self, name: str) -> None:
+        source, policy = prepared(name)
+        self.summary = summarize(source, policy)
+        self.scorer = Scorer(self.summary)
+        self.rows = code_table(source, self.summary, policy)
+        self.classes = self._indicators(self.rows.label.astype(np.int64))
+        self.attributes = list(self.summary.attributes.values())
+        self._seen: dict[Any, Any] = {}
+
+    def of(self, choice: Choice) -> dict[str, float]:
+        """Return the score of a configuration under every variant."""
+        counts = self.scorer.cooccurrence(choice)
+        values, codings = (
+            self.scorer.value(choice, MEASURES.get(name))
+            for name in ("pillai-held-out", "pillai-codings")
+        )
+        penalties = (1.0, *PENALTIES)
+        plain = held_out_traces(
+            counts.total, counts.joint, counts.class_totals, counts.n, penalties
+        )
+        charges = [
+            sum(charge(a, choice[a.name], penalty) for a in self.attributes)
+            for penalty in penalties
+        ]
+        charged = reached(plain + np.array(charges))
+        ordered = 2 * codings - values
+        found = {
+            "values": values,
+            "codings": codings,
+            "codings, equal penalties": (values + self._stepped(counts.in_order, counts)) / 2,
+            "charged": (charged + ordered) / 2,
+        }
+        for size in RANGES:
+            ranges = self._ranges(choice, size)
+            found[f"thresholds {size}"] = self._stepped(ranges, counts, WIDE)
+            found[f"codings {size}"] = (values + self._stepped(ranges, counts, STRONG)) / 2
+        found["charged 128"] = found["codings 128"] + (charged - values) / 2
+        synergy = self._synergy(counts)
+        for weight in WEIGHTS:
+            found[f"synergy {weight:g}"] = found["charged 128"] + weight * synergy
+        return found
+
+    def _stepped(
+        self, ordered: OrderedCounts, counts: Cooccurrence, penalties: tuple[float, ...] = PENALTIES
+    ) -> float:
+        total, joint = thresholds(ordered)
+        return reached(held_out_traces(total, joint, counts.class_totals, counts.n, penalties))
+
+    def _ranges(self, choice: Choice, size: int) -> OrderedCounts:
+        """Return counts where numbers with more values are cut into ranges of as many rows."""
+        shown = [(a, choice[a.name]) for a in self.attributes]
+        blocks = [[self._block(one, two, size) for two in shown] for one in shown]
+        joint = np.concatenate(
+            [(self._levels(*one, size).T @ self.classes).toarray() for one in shown]
+        )
+        offsets = np.cumsum([0, *(len(row[0]) for row in blocks)])
+        return OrderedCounts(np.block(blocks), joint, offsets, [a.kind.ordered for a, _ in shown])
+
+    def _block(
+        self,
+        one: tuple[AttributeSummary, Candidate],
+        two: tuple[AttributeSummary, Candidate],
+        size: int,
+    ) -> Any:
+        key = (one[0].name, one[1], two[0].name, two[1], size)
+        if key not in self._seen:
+            product = (self._levels(*one, size).T @ self._levels(*two, size)).toarray()
+            self._seen[key] = product
+        return self._seen[key]
+
+    def _levels(self, attribute: AttributeSummary, candidate: Candidate, size: int) -> Any:
+        key = (attribute.name, candidate, size)
+        if key not in self._seen:
+            if attribute.kind.ordered:
+                rows = np.bincount(candidate.groups, weights=attribute.counts)
+                level = neighbours(rows, size)[candidate.groups]
+            else:
+                level = pool(candidate.groups, attribute.counts, self.summary.max_levels)
+            self._seen[key] = self._indicators(level[self.rows.codes[attribute.name]])
+        return self._seen[key]
+
+    def _indicators(self, codes: Any) -> Any:
+        ones = np.ones(len(codes))
+        return sparse.csr_array((ones, (np.arange(len(codes)), codes)))
+
+    def _synergy(self, counts: Cooccurrence) -> float:
+        """Return the largest synergy of a pair of attributes that are not suppressed."""
+        alone = attribute_information(counts)
+        sizes = np.diff(counts.offsets)
+        told = counts.pair_information
+        pairs = [(i, j) for j in range(len(alone)) for i in range(j) if min(sizes[i], sizes[j]) > 1]
+        if told is None or not pairs:
+            return 0.0
+        return float(max(told(i, j) - alone[i] - alone[j] for i, j in pairs))
+
+
+def reached(traces: Any) -> float:
+    """Return the mean over learners that may penalise up to each penalty, as `held_out` does."""
+    return float(np.maximum(np.maximum.accumulate(traces), 0).mean())
+
+
+def trained(name: str, suffix: str) -> dict[int, dict[str, dict[str, float]]]:
+    """Return what each model reached on each configuration, by seed."""
+    found: dict[int, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    with (RESULTS / f"{NAME}_{name}{suffix}_configurations.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            value = float(row[SETS[name].metric])
+            found[int(row["seed"])][row["model"]][row["configuration"]] = value
+    return found
+
+
+def compared(
+    name: str, sets: str, found: Mapping[int, Any], scored: Mapping[int, Any]
+) -> list[dict[str, Any]]:
+    """Return the mean correlation of each variant with each model, and with all of them."""
+    by: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for seed, models in found.items():
+        for model, reach in models.items():
+            for variant in next(iter(scored[seed].values())):
+                scores = [scored[seed][one][variant] for one in reach]
+                by[variant, model].append(spearman(scores, list(reach.values())) or 0.0)
+    rows = []
+    for variant in dict.fromkeys(variant for variant, _ in by):
+        means = {model: float(np.mean(v)) for (own, model), v in by.items() if own == variant}
+        mean = float(np.mean(list(means.values())))
+        rows.append({"data": name, "sets": sets, "variant": variant, "mean": mean, **means})
+    return rows
+
+
+def main() -> None:
+    """Compare, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default="AQ,IN,German,HCI")
+    arguments = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    for name in arguments.data.split(","):
+        scores = Scores(name)
+        for sets, suffix in (("chosen on", ""), ("confirmed", "_confirmed")):
+            found = trained(name, suffix)
+            scored = {
+                seed: {
+                    one.name: scores.of(scores.scorer.choose(one))
+                    for one in paper_configurations(scores.summary, 50, seed=seed)
+                }
+                for seed in found
+            }
+            rows += compared(name, sets, found, scored)
+            print(*rows[-12:], sep="\n", flush=True)
+    models = list(dict.fromkeys(key for row in rows for key in row))
+    write_csv("codings", [{model: row.get(model) for model in models} for row in rows])
+
+
+if __name__ == "__main__":
+    main()
