@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+import aegis
 from aegis.policy import Configuration, Policy, load_policy
+from aegis.sources import Source
 from aegis.summary import FrequencyTable, Summary, summarize
 
 HOSTILE = "we\"ird `co`l; -- 'x'"
@@ -101,6 +103,18 @@ def assert_alike(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> No
         assert (one["stderr"] is None) == (two["stderr"] is None)
         if one["stderr"]:
             assert 0.2 < one["stderr"] / two["stderr"] < 5
+
+
+def assert_advised_alike(source: Source, count: int) -> None:
+    """Hold advice on the awkward table, and its audit, against those of the embedded engine."""
+    rules = policy()
+    ours, theirs = (
+        aegis.advise(one, rules, generate_count=count, seed=1, measure="pillai").to_dict()
+        for one in (source, awkward())
+    )
+    assert_alike(ours["ranking"], theirs["ranking"])
+    audits = (aegis.audit(one, policy=rules).to_dict() for one in (source, awkward()))
+    assert next(audits) == next(audits)
 
 
 def assert_same(one: Summary, two: Summary) -> None:

@@ -22,26 +22,20 @@ import sys
 import pyarrow.parquet as pq
 import aegis
 from aegis.sources import open_table
-from engines_support import assert_same, assert_alike, awkward, configuration, policy, rows_of
+from engines_support import assert_advised_alike, assert_same, awkward, configuration, policy, rows_of
 folder, output = sys.argv[1:]
 people = open_table(folder, engine="spark", master="local-cluster[2,1,1024]")
 context = people.backend._session.sparkContext
 assert context._jsc.sc().getExecutorMemoryStatus().size() == 3
 rules = policy(k=3, suppression=0.9)
-here = aegis.summarize(awkward(), rules)
-there = aegis.summarize(people, rules)
-assert_same(there, here)
-ours, theirs = (
-    aegis.advise(one, rules, generate_count=4, measure="pillai").to_dict() for one in (there, here)
-)
-assert_alike(ours["ranking"], theirs["ranking"])
+assert_same(aegis.summarize(people, rules), aegis.summarize(awkward(), rules))
+assert_advised_alike(people, 4)
 chosen = configuration(rules)
 release = aegis.apply(people, rules, chosen, output=output)
 expected = aegis.apply(awkward(), rules, chosen)
 assert release.audit.to_dict() == expected.audit.to_dict()
 assert release.suppressed_rows == expected.suppressed_rows > 0
 assert rows_of(pq.read_table(output)) == rows_of(expected.data)
-assert aegis.audit(people, policy=rules).to_dict() == aegis.audit(awkward(), policy=rules).to_dict()
 print("the same")
 """
 

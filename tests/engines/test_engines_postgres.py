@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from engines_support import (
     HOSTILE,
-    assert_alike,
+    assert_advised_alike,
     assert_same,
     awkward,
     configuration,
@@ -56,14 +56,7 @@ def test_the_summary_equals_that_of_the_embedded_engine(people: Source) -> None:
 
 
 def test_advice_and_audit_equal_those_of_the_embedded_engine(people: Source) -> None:
-    rules = policy()
-    ours = aegis.advise(people, rules, generate_count=8, seed=1, measure="pillai").to_dict()
-    theirs = aegis.advise(awkward(), rules, generate_count=8, seed=1, measure="pillai").to_dict()
-    assert_alike(ours["ranking"], theirs["ranking"])
-    assert (
-        aegis.audit(people, policy=rules).to_dict()
-        == aegis.audit(awkward(), policy=rules).to_dict()
-    )
+    assert_advised_alike(people, 8)
 
 
 def test_a_sample_is_drawn_in_the_engine(people: Source) -> None:

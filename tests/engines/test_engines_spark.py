@@ -14,7 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from engines_support import assert_alike, assert_same, awkward, configuration, policy, rows_of
+from engines_support import (
+    assert_advised_alike,
+    assert_same,
+    awkward,
+    configuration,
+    policy,
+    rows_of,
+)
 
 import aegis
 from aegis.cli.main import run
@@ -56,14 +63,7 @@ def test_the_summary_equals_that_of_the_embedded_engine(people: Source) -> None:
 
 
 def test_advice_and_audit_equal_those_of_the_embedded_engine(people: Source) -> None:
-    rules = policy()
-    ours = aegis.advise(people, rules, generate_count=4, seed=1, measure="pillai").to_dict()
-    theirs = aegis.advise(awkward(), rules, generate_count=4, seed=1, measure="pillai").to_dict()
-    assert_alike(ours["ranking"], theirs["ranking"])
-    assert (
-        aegis.audit(people, policy=rules).to_dict()
-        == aegis.audit(awkward(), policy=rules).to_dict()
-    )
+    assert_advised_alike(people, 4)
 
 
 def test_a_sample_and_folds_are_drawn_by_the_seed(people: Source) -> None:

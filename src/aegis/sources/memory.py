@@ -16,9 +16,12 @@ from aegis.sources.embedded import embedded, limits
 
 LEAST_MEMORY = 64 << 20
 """Least memory that may be asked for, in bytes."""
+# Measured with DuckDB 1.5 on groups of 4 and 12 million texts: one thread does with 220 MB and more,
+# two do with 260 MB and more. With less some limits do and some larger ones do not.
 _BASE = 125 * 10**6
 _PER_THREAD = 125 * 10**6
-"""What groups and joins of any size were seen to do with, in bytes; the rest of them goes to disk."""
+"""Bytes that groups and joins of any number of rows do with, and for each thread; the rest of them
+goes to disk."""
 _WRITTEN_ROWS = 122_880
 """Rows that a thread holds at a time to write them as Parquet."""
 _FIRST_ROWS = 10_000
@@ -179,4 +182,4 @@ def _compressed(group: Any) -> int:
 
 def _shown(size: int) -> str:
     """Return a size in megabytes, rounded up to tens."""
-    return f"{-(-size // 10**7) * 10:,} MB".replace(",", "")
+    return f"{-(-size // 10**7) * 10} MB"
