@@ -7,6 +7,11 @@ from aegis.measures.record import MEASURES, Direction, Measure, Scope
 
 DEFAULT_MEASURE = "pillai-codings"
 """What ranks configurations where nobody names a measure."""
+RELEASED_MEASURE = "pillai-held-out"
+"""What a release is measured by where nobody names a measure: it goes by the two tables alone.
+
+Under two codings a number of very many values is placed by what its other candidates show.
+"""
 SEARCHED_MEASURE = "pillai"
 """What a search maximises where nobody names a measure: its bound is sharp."""
 
