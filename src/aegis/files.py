@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from aegis.errors import DataError, PolicyError
+from aegis.interrupts import check
 
 TABLE_FORMATS = (".parquet", ".csv", ".tsv", ".arrow", ".feather")
 """Extensions of the tables that can be written."""
@@ -63,6 +64,7 @@ def replacing(path: Path) -> Iterator[Path]:
         yield temporary
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
+        check()
         temporary.replace(path)
     except OSError as error:
         raise DataError(

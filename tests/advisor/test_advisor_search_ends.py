@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import signal
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from aegis.advisor.search import search as search_function
 from aegis.advisor.search.branch import BranchAndBound, gap
 from aegis.advisor.search.problem import Box
 from aegis.errors import NoAdmissibleConfiguration, PolicyError
+from aegis.interrupts import check, watching
 from aegis.summary import summarize
 
 
@@ -92,7 +95,31 @@ def test_advice_after_an_interrupt_is_the_best_so_far(monkeypatch: pytest.Monkey
     assert not advice.optimal
     assert advice.binding is None
     assert advice.search.bound >= advice.search.best
+    assert any("interrupted" in note for note in advice.search.notes)
     json.dumps(advice.to_dict(), allow_nan=False)
+
+
+def test_a_search_notices_an_interrupt_that_a_library_swallowed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, summary = prepared("plain")
+    whole = search(summary, policy_of({"k": 3}))
+    assert not any("interrupted" in note for note in whole.search.notes)
+    loop, sent = BranchAndBound._loop, []
+
+    def swallowing(self: BranchAndBound) -> None:
+        if not sent:
+            sent.append(self)
+            with contextlib.suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+        loop(self)
+
+    monkeypatch.setattr(BranchAndBound, "_loop", swallowing)
+    with watching():
+        advice = search(summary, policy_of({"k": 3}))
+        check()  # the search has answered for it
+    assert advice.best is not None
+    assert any("interrupted" in note for note in advice.search.notes)
 
 
 def test_duplicate_groupings_are_dropped_and_said() -> None:

@@ -31,6 +31,7 @@ from aegis.cli import (
 )
 from aegis.cli.failures import CLOSED_PIPE, INTERRUPTED, fail
 from aegis.cli.output import ClosedPipe
+from aegis.interrupts import is_interrupt, watching
 
 ABOUT = """Keep the most predictive value of a table under a privacy rule.
 
@@ -113,6 +114,11 @@ def run(arguments: Sequence[str]) -> int:
     arguments
         What follows `aegis` on the command line.
     """
+    with watching():
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str]) -> int:
     try:
         command: Any = typer.main.get_command(app)
         code = command.main(args=list(arguments), prog_name="aegis", standalone_mode=False)
@@ -123,7 +129,9 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the outermost place: nothing escapes unexplained
-        return fail(error, arguments)
+        if not is_interrupt(error):
+            return fail(error, arguments)
+        code = INTERRUPTED
     if code == INTERRUPTED:
         typer.echo("Interrupted.", err=True)
     return int(code or 0)

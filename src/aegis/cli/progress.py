@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from aegis.cli.output import clean, console
+from aegis.interrupts import check
 from aegis.progress import SILENT, Progress, Step
 
 if TYPE_CHECKING:
@@ -46,6 +47,20 @@ class TerminalProgress:
             yield _BarStep(self._bars, task)
         finally:
             self._bars.remove_task(task)
+
+
+class Interruptible:
+    """Progress that ends with a step where the user has interrupted it and nobody noticed."""
+
+    def __init__(self, shown: Progress) -> None:
+        self._shown = shown
+
+    @contextmanager
+    def step(self, title: str, total: float | None = None) -> Iterator[Step]:
+        """Open a step; raise `KeyboardInterrupt` at its end for an interrupt during it."""
+        with self._shown.step(title, total) as step:
+            yield step
+        check()
 
 
 class QueryClock:
@@ -95,10 +110,10 @@ def _query_progress() -> float | None:
 def reporting(*, quiet: bool) -> Iterator[Progress]:
     """Yield the progress of one command: bars where a person watches, silence elsewhere."""
     if quiet or not sys.stderr.isatty():
-        yield SILENT
+        yield Interruptible(SILENT)
         return
     with _bars() as bars:
-        yield TerminalProgress(bars)
+        yield Interruptible(TerminalProgress(bars))
 
 
 def _bars() -> Bars:

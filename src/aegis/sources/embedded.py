@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
+from weakref import WeakSet
 
+import duckdb
 import ibis
+
+_OPEN: WeakSet[Any] = WeakSet()
+"""Connections to DuckDB that this process has opened."""
 
 
 @cache
@@ -24,6 +30,7 @@ def embedded() -> Any:
     connection = ibis.duckdb.connect(temp_directory=str(folder))
     # Counted, for `query_progress`, and not drawn.
     connection.raw_sql("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
+    _OPEN.add(connection.con)
     return connection
 
 
@@ -37,6 +44,17 @@ def query_progress() -> float | None:
         return None
     percent = float(embedded().con.query_progress())
     return percent / 100 if 0 < percent < 100 else None
+
+
+def stop_queries() -> None:
+    """Stop the queries of DuckDB that still run after an interrupt.
+
+    Its threads go on with what Python has given up waiting for, and would hold up the end of the
+    program.
+    """
+    for connection in tuple(_OPEN):
+        with suppress(duckdb.Error):  # one that is closed runs nothing
+            connection.interrupt()
 
 
 @dataclass(frozen=True)
@@ -71,7 +89,11 @@ def limits() -> Limits:
 
 
 def limit_alike(connection: Any) -> None:
-    """Hold another DuckDB, that of a database file, to the limits of the embedded engine."""
+    """Hold another DuckDB, that of a database file, to the limits of the embedded engine.
+
+    It is stopped like that one, too.
+    """
+    _OPEN.add(connection.con)
     now = limits()
     folder = f"{now.folder}-{uuid4().hex[:8]}".replace("'", "''")
     connection.raw_sql(

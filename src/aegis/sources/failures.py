@@ -12,7 +12,8 @@ import pyarrow as pa
 from ibis.common.exceptions import IbisError
 
 from aegis.errors import EngineError
-from aegis.sources.embedded import limits
+from aegis.interrupts import check, is_interrupt
+from aegis.sources.embedded import limits, stop_queries
 from aegis.sources.memory import too_small
 
 _LIBRARIES = ("ibis", "psycopg", "pyspark", "py4j", "polars", "sqlglot")
@@ -57,13 +58,25 @@ def engine_errors(origin: str, files: Sequence[Path] = ()) -> Iterator[None]:
         What is read or written, for the message.
     files
         The files behind it, from which the memory that it needs is estimated.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        The engine failed because the user interrupted it, or it went on all the same.
     """
     try:
         yield
     except Exception as error:
+        if is_interrupt(error):
+            stop_queries()
+            raise KeyboardInterrupt from error
         if not _of_engine(error):
             raise
         raise translate(error, origin, files) from error
+    except KeyboardInterrupt:
+        stop_queries()
+        raise
+    check()
 
 
 def translate(error: Exception, origin: str, files: Sequence[Path] = ()) -> EngineError:

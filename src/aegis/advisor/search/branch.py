@@ -24,6 +24,7 @@ from aegis.advisor.search.feasibility import Feasibility
 from aegis.advisor.search.objectives import Objective
 from aegis.advisor.search.problem import Box, Division, Problem, is_leaf, members
 from aegis.errors import InternalError
+from aegis.interrupts import acknowledge, check
 from aegis.progress import Step
 
 _DIVE_EVERY = 64
@@ -123,6 +124,7 @@ class BranchAndBound:
             self._at_work = -math.inf
             self.found.complete = not self._open()
         except KeyboardInterrupt:
+            acknowledge()
             self.found.interrupted = True
         # A box that was being split when the user interrupted is no longer on the heap.
         self.found.bound = max(self._at_work, *self._bounds(), -math.inf)
@@ -144,6 +146,7 @@ class BranchAndBound:
 
     def _loop(self) -> None:
         while self._open() and time.monotonic() < self.deadline:
+            check()
             self._at_work = -self._heap[0][0]
             _, _, _, box, tight = heapq.heappop(self._heap)
             if is_leaf(box):

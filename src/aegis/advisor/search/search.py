@@ -215,6 +215,8 @@ class Searcher:
         left = gap(best, found.bound)
         if exact and left == 0 and not found.complete and top > 1:
             notes = (*notes, "the first is proven best, the order of the others is not")
+        if found.interrupted:
+            notes = (*notes, "the search was interrupted: this is the best until then")
         notes = (*notes, *self.problem.duplicates)
         if self.summary.frequency is None:
             notes = (*notes, "classes were counted in the engine, one query per configuration")
