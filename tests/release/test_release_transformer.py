@@ -52,6 +52,19 @@ def test_rows_keep_their_order_and_index() -> None:
     ]
 
 
+def test_what_is_no_configuration_or_policy_is_refused() -> None:
+    for given_, policy, word in (
+        ("best.yaml", None, "configuration"),
+        (["age"], None, "configuration"),
+        (MASKS, "policy.yaml", "policy"),
+    ):
+        transformer = aegis.MaskingTransformer(given_, policy)  # type: ignore[arg-type]
+        with pytest.raises(PolicyError, match=f"A {word} is expected") as refused:
+            transformer.fit(TRAIN)
+        assert refused.value.hint
+        assert repr(transformer).startswith("MaskingTransformer(")
+
+
 @given(st.lists(st.integers(-1000, 1000), min_size=1, max_size=60), st.integers(1, 50))
 def test_masks_as_the_definition_says(ages: list[int], width: int) -> None:
     table = pa.table({"age": pa.array(ages, pa.int64())})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -65,10 +66,10 @@ class MaskingTransformer:
         DataError
             A column is missing.
         PolicyError
-            A mask is unknown or does not fit its column.
+            A mask is unknown or does not fit its column, or what was given is no configuration.
         """
-        source = open_table(X)
         masks = self._masks()
+        source = open_table(X)
         fitted = fit_masks(source, masks)
         self.masks_ = {name: mask for name, mask in fitted.items() if mask is not None}
         self.feature_names_in_ = np.array(source.columns, dtype=object)
@@ -146,12 +147,28 @@ class MaskingTransformer:
         )
 
     def __repr__(self) -> str:
-        masks = self._masks()
+        try:
+            masks = self._masks()
+        except PolicyError:  # `fit` says what is wrong
+            return f"MaskingTransformer({reprlib.repr(self.configuration)})"
         return f"MaskingTransformer({', '.join(f'{n}={m}' for n, m in masks.items())})"
 
     def _masks(self) -> dict[str, Mask | None]:
         if isinstance(self.configuration, Configuration):
             return dict(self.configuration.masks)
+        if not isinstance(self.configuration, Mapping):
+            raise PolicyError(
+                f"A configuration is expected, but {reprlib.repr(self.configuration)} is of type "
+                f"{type(self.configuration).__qualname__!r}.",
+                hint="Give a Configuration, such as load_configurations(file, policy)[name], or "
+                "{column: mask}.",
+            )
+        if self.policy is not None and not isinstance(self.policy, Policy):
+            raise PolicyError(
+                f"A policy is expected, but {reprlib.repr(self.policy)} is of type "
+                f"{type(self.policy).__qualname__!r}.",
+                hint="Give what load_policy returns, or none.",
+            )
         attributes = self.policy.attributes if self.policy else {}
         return {
             name: spec
