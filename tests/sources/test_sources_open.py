@@ -55,6 +55,33 @@ def test_csv_of_any_separator_and_mark(tmp_path: Path, separator: str, bom: bool
     assert rows(str(file)) == ROWS
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("yes", "no"), ["yes", "no", None]),
+        (("Yes", "No"), ["Yes", "No", None]),
+        (("T", "F"), ["T", "F", None]),
+        (("t", "true"), ["t", "true", None]),
+        (("true", "false"), [True, False, None]),
+        (("True", "False"), [True, False, None]),
+        (("1", "0"), [1, 0, None]),
+    ],
+)
+def test_truth_values_keep_their_spelling(
+    tmp_path: Path, words: tuple[str, str], expected: list[Any]
+) -> None:
+    file = tmp_path / "truth.csv"
+    file.write_text("id,answer\n" + "".join(f"{i},{w}\n" for i, w in enumerate([*words, ""])))
+    assert [row["answer"] for row in rows(file)] == expected
+
+
+def test_one_late_spelling_makes_a_column_text(tmp_path: Path) -> None:
+    file = tmp_path / "truth.csv"
+    count = 30_000  # more than the engine samples
+    file.write_text("id,answer\n" + "".join(f"{i},true\n" for i in range(count)) + "x,yes\n")
+    assert {row["answer"] for row in rows(file)} == {"true", "yes"}
+
+
 def test_compressed_csv(tmp_path: Path) -> None:
     file = tmp_path / "people.csv.gz"
     file.write_bytes(gzip.compress(as_csv()))

@@ -61,6 +61,12 @@ def open_table(
     DataError
         The file is missing, unreadable or of an unknown format; the object is not a table; two
         columns share a name; or the table has no columns.
+
+    Notes
+    -----
+    Columns of CSV files are read with the type that all their values have. Where that would spell
+    values in another way they stay text: codes such as 01234, and yes and no, or t and f. Only
+    true and false, in any case of letters, are Booleans.
     """
     if isinstance(table, Source):
         return table
@@ -299,8 +305,8 @@ def _typed_csv(names: list[str], options: dict[str, Any]) -> ir.Table:
     # Loaded with the engine, which files of other formats may not need yet.
     from ibis.backends.sql.datatypes import DuckDBType
 
-    codes = _columns_with_leading_zeros(names, options)
-    types = {"types": dict.fromkeys(codes, "VARCHAR")} if codes else {}
+    texts = _columns_spelt_otherwise(names, options)
+    types = {"types": dict.fromkeys(texts, "VARCHAR")} if texts else {}
     guessed = embedded().read_csv(names, **options, **types)
     columns = {name: DuckDBType.to_string(dtype) for name, dtype in guessed.schema().items()}
     exact = {"types": columns, "allow_quoted_nulls": False}
@@ -312,26 +318,37 @@ def _typed_csv(names: list[str], options: dict[str, Any]) -> ir.Table:
         return _materialise(guessed)
 
 
-def _columns_with_leading_zeros(names: list[str], options: dict[str, Any]) -> list[str]:
-    """Return the columns that look like numbers but hold codes such as 01234.
+def _columns_spelt_otherwise(names: list[str], options: dict[str, Any]) -> list[str]:
+    """Return the columns whose guessed type would spell their values in another way.
 
-    A type sniffer would read them as integers and lose the zeros, and with them the prefix that
-    a mask keeps. All rows are looked at: sorted codes may have their zeros at the end.
+    Codes such as 01234 would be integers and lose the zeros, and with them the prefix that a mask
+    keeps; yes and no, or t and f, would be Booleans and be released as true and false. All rows
+    are looked at: sorted codes may have their zeros at the end.
     """
     connection = embedded()
     guessed = connection.read_csv(names, **options).schema()
-    integers = [column for column, dtype in guessed.items() if dtype.is_integer()]
-    if not integers:
+    doubtful = [
+        column for column, dtype in guessed.items() if dtype.is_integer() or dtype.is_boolean()
+    ]
+    if not doubtful:
         return []
     text = connection.read_csv(names, **options, all_varchar=True)
     found = text.aggregate(
         **{
-            str(i): (text[column].like("0_%") | text[column].like("-0_%")).any()
-            for i, column in enumerate(integers)
+            str(i): _spelt_otherwise(text[column], guessed[column]).any()
+            for i, column in enumerate(doubtful)
         }
     )
     row = connection.to_pyarrow(found).to_pylist()[0]
-    return [column for i, column in enumerate(integers) if row[str(i)]]
+    return [column for i, column in enumerate(doubtful) if row[str(i)]]
+
+
+def _spelt_otherwise(text: Any, dtype: Any) -> Any:
+    """Return where a text is no usual spelling of a whole number or of a Boolean."""
+    if dtype.is_boolean():
+        # An empty text in quotes may still be null.
+        return text.strip().lower().notin(("true", "false", ""))
+    return text.like("0_%") | text.like("-0_%")
 
 
 def _opened(file: Path) -> Any:
