@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,7 @@ from cli_support import plain
 
 import aegis.release
 from aegis.errors import EngineError, InternalError
+from aegis.sources import source
 
 
 def error_of(result) -> str:
@@ -384,6 +388,57 @@ def test_interrupt_ends_cleanly(shell, monkeypatch):
     monkeypatch.setattr(aegis.release, "audit", interrupted)
     result = shell(*AUDIT)
     assert (result.code, result.out, result.err) == (130, "", "Interrupted.\n")
+
+
+def test_an_interrupt_that_a_library_renames_is_no_bug(shell, monkeypatch):
+    def interrupted(*args, **kwargs):
+        raise RuntimeError("Query interrupted")
+
+    monkeypatch.setattr(aegis.release, "audit", interrupted)
+    result = shell(*AUDIT)
+    assert (result.code, result.out, result.err) == (130, "", "Interrupted.\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", "-o", "m.parquet"),
+        ("summarize", "table.csv", "-p", "policy.yaml", "-o", "m.aegis"),
+        ("init", "table.csv", "--label", "income", "-o", "m.yaml"),
+    ],
+)
+def test_an_interrupt_that_a_library_swallows_ends_the_command(shell, folder, monkeypatch, words):
+    before = sorted(folder.rglob("*"))
+    fetch, sent = source.fetch, []
+
+    def swallowing(*args):
+        if not sent:
+            sent.append(args)
+            with contextlib.suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+        return fetch(*args)
+
+    monkeypatch.setattr(source, "fetch", swallowing)
+    result = shell(*words)
+    assert sent
+    assert (result.code, result.out, result.err) == (130, "", "Interrupted.\n")
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize("label", ["one", "none"])
+def test_a_label_with_one_class_is_noted(shell, folder, label):
+    lines = (folder / "table.csv").read_text()
+    word = {"one": "low", "none": ""}[label]
+    (folder / "odd.csv").write_text(re.sub(r"\b(high|low)\b", word, lines))
+    words = ("odd.csv", "-p", "policy.yaml", "-c", "best.yaml", "-o", "m.csv")
+    result = shell("apply", *words, "--certificate", "c.json")
+    assert result.code == 0, result.err
+    assert json.loads((folder / "c.json").read_text())["utility"] is None
+    assert "Note: the label income shows fewer than two classes" in plain(result.err)
+    (folder / "m.csv").unlink()
+    (folder / "c.json").unlink()
+    usual = shell("apply", "table.csv", *words[1:], "--certificate", "c.json")
+    assert (usual.code, usual.err) == (0, "")
 
 
 @pytest.mark.parametrize(

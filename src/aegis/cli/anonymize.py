@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from aegis.cli.apply import nothing_to_predict
 from aegis.cli.files import (
     HTML,
     JSON,
@@ -255,6 +256,8 @@ def _print(
     page.suggest(*_next(release, policy))
 
 
+    if release.certificate is not None and release.utility is None:
+        page.warn([nothing_to_predict(rules)])
 def _next(release: AnonymizedRelease, policy: Path) -> list[RenderableType]:
     if release.path is None:
         return next_step(

@@ -158,6 +158,8 @@ def command(
         page.suggest(
             *next_step(
                 "see every privacy figure of the output",
+    if certificate is not None and release.utility is None:
+        page.warn([nothing_to_predict(rules)])
                 *("aegis", "audit", release.path, *repeated(engine=engine, master=master)),
                 *("--policy", str(policy)),
                 # The account of noise needs the masks that drew it.
@@ -187,6 +189,14 @@ def _print(page: Output, release: Release, rules: Policy, paths: list[str | Path
     if not page.tabular:
         data = {"schema": SCHEMA} | release.to_dict() | {"files": written_dict(paths)}
         page.json(data) if page.format is Format.JSON else page.figures(data)
+def nothing_to_predict(rules: Policy) -> str:
+    """Return what is to be known of a release whose label tells no classes apart."""
+    return (
+        f"the label {rules.label.column} shows fewer than two classes in the released rows: there "
+        "is nothing to predict, and the certificate states no utility"
+    )
+
+
         return
     if page.quiet:
         return
