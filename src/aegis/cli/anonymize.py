@@ -252,12 +252,12 @@ def _print(
     if release.front:
         print_front(page, release)
     page.warn(release.notes)
+    if release.certificate is not None and release.utility is None:
+        page.warn([nothing_to_predict(rules)])
     page.say(*written(paths))
     page.suggest(*_next(release, policy))
 
 
-    if release.certificate is not None and release.utility is None:
-        page.warn([nothing_to_predict(rules)])
 def _next(release: AnonymizedRelease, policy: Path) -> list[RenderableType]:
     if release.path is None:
         return next_step(

@@ -154,12 +154,12 @@ def command(
         )
     page = Output(format, quiet)
     _print(page, release, rules, [output, certificate])
+    if certificate is not None and release.utility is None:
+        page.warn([nothing_to_predict(rules)])
     if release.path is not None:
         page.suggest(
             *next_step(
                 "see every privacy figure of the output",
-    if certificate is not None and release.utility is None:
-        page.warn([nothing_to_predict(rules)])
                 *("aegis", "audit", release.path, *repeated(engine=engine, master=master)),
                 *("--policy", str(policy)),
                 # The account of noise needs the masks that drew it.
@@ -185,10 +185,6 @@ def choose(found: Mapping[str, Configuration], name: str | None, file: Path) -> 
     return next(iter(found.values()))
 
 
-def _print(page: Output, release: Release, rules: Policy, paths: list[str | Path | None]) -> None:
-    if not page.tabular:
-        data = {"schema": SCHEMA} | release.to_dict() | {"files": written_dict(paths)}
-        page.json(data) if page.format is Format.JSON else page.figures(data)
 def nothing_to_predict(rules: Policy) -> str:
     """Return what is to be known of a release whose label tells no classes apart."""
     return (
@@ -197,6 +193,10 @@ def nothing_to_predict(rules: Policy) -> str:
     )
 
 
+def _print(page: Output, release: Release, rules: Policy, paths: list[str | Path | None]) -> None:
+    if not page.tabular:
+        data = {"schema": SCHEMA} | release.to_dict() | {"files": written_dict(paths)}
+        page.json(data) if page.format is Format.JSON else page.figures(data)
         return
     if page.quiet:
         return
