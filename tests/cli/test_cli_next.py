@@ -105,3 +105,37 @@ def test_the_audit_of_noise_names_the_masks(shell, folder):
     found = shell(*audit)
     assert found.code == 0
     assert "Differential privacy" in found.out
+
+
+UNNAMED = SEVERAL.replace("measure: pillai\n", "")
+
+
+@pytest.mark.parametrize(
+    ("rules", "options", "measure"),
+    [
+        (UNNAMED, ("--search",), "pillai"),
+        (UNNAMED, ("--generate", "3", "--measure", "mi"), "mi"),
+        (UNNAMED, ("--generate", "3"), "pillai-held-out"),
+        (SEVERAL, ("--generate", "3", "--measure", "cmim"), "cmim"),
+        (UNNAMED, ("--generate", "2", "--with", "mondrian", "--measure", "pillai"), "pillai"),
+    ],
+)
+def test_the_certificate_goes_by_the_measure_that_chose(rules, options, measure, shell, folder):
+    folder.joinpath("rules.yaml").write_text(rules)
+    words = ("advise", "table.csv", "-p", "rules.yaml", *options, "-o", "chosen.yaml")
+    again = suggested(shell(*words).out)
+    assert again[0] in ("apply", "anonymize")
+    page = shell(*again)
+    assert page.code == 0, page.err
+    document = json.loads(folder.joinpath("certificate.json").read_text())
+    assert document["utility"]["measure"] == measure
+    assert f"({measure} " in page.out
+
+
+def test_a_named_measure_comes_before_the_policy_and_the_file(shell, folder):
+    words = ("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", "--measure", "mi")
+    shell(*words, "-o", "m.csv", "--certificate", "c.json")
+    assert json.loads(folder.joinpath("c.json").read_text())["utility"]["measure"] == "mi"
+    refused = shell(*words[:-1], "mee", "-o", "n.csv", "--certificate", "d.json")
+    assert refused.code == 2
+    assert not folder.joinpath("n.csv").exists()

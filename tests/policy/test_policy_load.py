@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from policy_support import FULL, HEAD, SMALL, A, write
 
-from aegis.errors import AegisError
+from aegis.errors import AegisError, PolicyError
 from aegis.masks import Bucketize, Hierarchy, Identity, KeepFrequent, Level, Suppress, parse_mask
 from aegis.policy import (
     Configuration,
@@ -22,7 +24,9 @@ from aegis.policy import (
     dump_policy,
     load_configurations,
     load_policy,
+    measure_of_choice,
     policy_digest,
+    policy_mapping,
 )
 from aegis.privacy import PrivacyRule
 
@@ -67,6 +71,29 @@ def test_the_way_back(tmp_path: Path) -> None:
     assert policy_digest(again) == policy_digest(policy)
     text = dump_configurations(policy.configurations)
     assert load_configurations(write(tmp_path, text, "best.yaml"), policy) == policy.configurations
+
+
+def test_a_file_names_the_measure_that_chose(tmp_path: Path) -> None:
+    policy = load_policy(write(tmp_path, FULL))
+    text = dump_configurations(policy.configurations, measure="cmim")
+    file = write(tmp_path, text, "best.yaml")
+    assert measure_of_choice(file) == "cmim"
+    assert load_configurations(file, policy) == policy.configurations
+    silent = write(tmp_path, dump_configurations(policy.configurations), "silent.yaml")
+    assert measure_of_choice(silent) is None
+    # Of a bare mapping `measure` is an attribute like any other.
+    assert measure_of_choice(write(tmp_path, "measure: suppress\n", "bare.yaml")) is None
+    with pytest.raises(PolicyError, match="cmimm"):
+        measure_of_choice(write(tmp_path, text.replace("cmim", "cmimm"), "typo.yaml"))
+
+
+def test_the_digest_is_the_documented_one(tmp_path: Path) -> None:
+    """docs/reference/json.md says what is hashed."""
+    policy = load_policy(
+        {"version": 1, "label": "y", "attributes": {"town": {"role": "quasi-identifier"}}}
+    )
+    text = json.dumps(policy_mapping(policy), sort_keys=True)
+    assert policy_digest(policy) == hashlib.sha256(text.encode()).hexdigest()
 
 
 def test_the_digest_sees_the_content_of_hierarchies(tmp_path: Path) -> None:

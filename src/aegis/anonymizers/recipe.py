@@ -15,7 +15,7 @@ from aegis.anonymizers.records import Records
 from aegis.errors import DataError, PolicyError
 from aegis.policy import MethodChoice, Policy, read_mapping, write_mapping
 
-KEYS = ("method", "options", "seed", "style")
+KEYS = ("measure", "method", "options", "seed", "style")
 """Keys of a file that holds a recipe."""
 
 
@@ -98,6 +98,8 @@ def options_dict(options: Options) -> dict[str, Any]:
 def load_recipe(path: str | Path) -> Recipe:
     """Read a recipe: `method:`, `options:`, `seed:` and `style:`, as `aegis advise -o` writes it.
 
+    The `measure:` by which it was chosen is no part of it: `aegis.policy.measure_of_choice`.
+
     Raises
     ------
     PolicyError
@@ -125,9 +127,13 @@ def load_recipe(path: str | Path) -> Recipe:
     return Recipe(method, options, seed, data.get("style"))
 
 
-def dump_recipe(recipe: Recipe) -> str:
-    """Return the recipe as YAML that `load_recipe` reads back."""
-    return write_mapping(recipe.to_dict())
+def dump_recipe(recipe: Recipe, *, measure: str | None = None) -> str:
+    """Return the recipe as YAML that `load_recipe` reads back.
+
+    `measure` is the one by which it was chosen, which `aegis.policy.measure_of_choice` reads back.
+    """
+    chosen = {} if measure is None else {"measure": measure}
+    return write_mapping(chosen | recipe.to_dict())
 
 
 def demanded_options(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -192,7 +192,7 @@ def command(
             write_text(report, page)
     best = advice.best
     if output is not None and best is not None:
-        write_text(output, _written(best))
+        write_text(output, _written(best, advice.measure))
     shell = Output(format, quiet)
     print_advice(shell, advice, table, rules, top or None)
     made = output if best is not None else None
@@ -216,18 +216,27 @@ def command(
         "exact": exact,
         "seed": seed or None,
     }
-    shell.suggest(*_next(table, policy, made, best, reading, deciding))
+    # The policy's measure would come before the one in the file.
+    other = advice.measure if rules.measure not in (None, advice.measure) else None
+    shell.suggest(*_next(table, policy, made, best, reading, deciding, repeated(measure=other)))
 
 
-def _written(best: Ranked) -> str:
-    """Return the best as a file holds it: a configuration, or the recipe of a record-level release."""
+def _written(best: Ranked, measure: str) -> str:
+    """Return the best as a file holds it: a configuration, or the recipe of a record-level release.
+
+    With it goes the measure that ranked it, by which its certificate then states what it keeps.
+    Not the default: its scores go by the candidates of numbers, which a release does not have.
+    """
+    from aegis.measures import DEFAULT_MEASURE
+
+    named = None if measure == DEFAULT_MEASURE else measure
     if best.method is None:
         from aegis.policy import dump_configurations
 
-        return dump_configurations({best.name: best.configuration})
+        return dump_configurations({best.name: best.configuration}, measure=named)
     from aegis.anonymizers import dump_recipe
 
-    return dump_recipe(best.method.recipe)
+    return dump_recipe(best.method.recipe, measure=named)
 
 
 def _next(
@@ -237,8 +246,12 @@ def _next(
     best: Ranked | None,
     reading: Mapping[str, object],
     deciding: Mapping[str, object],
+    stated: Sequence[str],
 ) -> list[RenderableType]:
-    """Return what to do next, with the options that read the same table and decide the same best."""
+    """Return what to do next, with the options that read the same table and decide the same best.
+
+    `stated` names the measure of the certificate, where neither policy nor file would.
+    """
     rules = ("--policy", str(policy))
     read = repeated(**reading)
     if made is None:
@@ -255,7 +268,7 @@ def _next(
                 unused("best.yaml"),
             ),
         )
-    certificate = ("--certificate", unused(made.with_name("certificate.json")))
+    certificate = ("--certificate", unused(made.with_name("certificate.json")), *stated)
     if best is not None and best.method is not None:
         released = unused(made.with_name("released.parquet"))
         return next_step(

@@ -29,6 +29,7 @@ from aegis.cli.options import (
     Seed,
     Table,
     TableName,
+    UtilityMeasure,
 )
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
@@ -123,6 +124,7 @@ def command(
             show_default=False,
         ),
     ] = None,
+    measure: UtilityMeasure = None,
     front: Annotated[
         bool,
         typer.Option(
@@ -154,7 +156,7 @@ def command(
     code is 1.
     """
     from aegis.files import write_text
-    from aegis.policy import load_policy
+    from aegis.policy import load_policy, measure_of_choice
     from aegis.release import anonymize
 
     check_outputs(
@@ -171,6 +173,7 @@ def command(
     rules = load_policy(policy)
     subject = open_subject(table, name=table_name, memory_limit=memory_limit)
     chosen = _recipe(method, recipe, option, k, style, seed)
+    stated = None if recipe is None else measure_of_choice(recipe)
     with reporting(quiet=quiet) as progress:
         release = anonymize(
             subject,
@@ -178,6 +181,7 @@ def command(
             chosen,
             output=output,
             certificate=certificate,
+            measure=measure or rules.measure or stated,
             force=force,
             front=front,
             progress=progress,

@@ -30,6 +30,7 @@ from aegis.cli.options import (
     Seed,
     Table,
     TableName,
+    UtilityMeasure,
 )
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
@@ -99,10 +100,12 @@ def command(
         typer.Option(
             "--certificate",
             metavar="FILE",
-            help="Write a certificate (JSON): digests, masks, every privacy figure.",
+            help="Write a certificate (JSON): digests, masks, every privacy figure. It goes with a "
+            "file, so with --output, not with --into.",
             show_default=False,
         ),
     ] = None,
+    measure: UtilityMeasure = None,
     table_name: TableName = None,
     memory_limit: MemoryLimit = None,
     engine: EngineOption = None,
@@ -120,7 +123,7 @@ def command(
     met, nothing is written and the exit code is 1. The same configuration masks
     tomorrow's rows alike.
     """
-    from aegis.policy import load_configurations, load_policy
+    from aegis.policy import load_configurations, load_policy, measure_of_choice
     from aegis.release import apply
 
     if (output is None) == (into is None) or (view and into is None):
@@ -148,6 +151,7 @@ def command(
             into=into,
             form="view" if view else "table",
             certificate=certificate,
+            measure=measure or rules.measure or measure_of_choice(configuration),
             force=force,
             seed=seed,
             progress=progress,

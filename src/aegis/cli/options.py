@@ -113,6 +113,16 @@ Measure = Annotated[
         show_default=False,
     ),
 ]
+UtilityMeasure = Annotated[
+    str | None,
+    typer.Option(
+        "--measure",
+        metavar="NAME",
+        help="Measure of the utility that the certificate states: by default the policy's, else "
+        "that of the search or --measure by which the best was chosen.",
+        show_default=False,
+    ),
+]
 Configurations = Annotated[
     Path | None,
     typer.Option(

@@ -135,10 +135,32 @@ def dump_policy(policy: Policy) -> str:
     return write_yaml(policy_mapping(policy))
 
 
-def dump_configurations(configurations: Mapping[str, Configuration]) -> str:
-    """Return configurations as YAML that `load_configurations` reads back."""
-    data = {"configurations": {name: c.spec() for name, c in configurations.items()}}
-    return write_yaml(data)
+def dump_configurations(
+    configurations: Mapping[str, Configuration], *, measure: str | None = None
+) -> str:
+    """Return configurations as YAML that `load_configurations` reads back.
+
+    `measure` is the one by which they were chosen, which `measure_of_choice` reads back.
+    """
+    chosen = {} if measure is None else {"measure": measure}
+    return write_yaml(
+        chosen | {"configurations": {name: c.spec() for name, c in configurations.items()}}
+    )
+
+
+def measure_of_choice(path: str | Path) -> str | None:
+    """Return the measure by which a file's configurations or recipe were chosen; None if it is unsaid.
+
+    Raises
+    ------
+    PolicyError
+        The file is missing, not YAML or no mapping, or the measure is unknown.
+    """
+    data = read_mapping(path, "configuration")
+    # A bare {attribute: mask} mapping may well have an attribute of that name.
+    if "measure" not in data or not {"configurations", "method"} & data.keys():
+        return None
+    return MEASURES.get(str(data["measure"])).name
 
 
 def policy_mapping(policy: Policy) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from aegis.anonymizers import (
 from aegis.anonymizers import front as search_front
 from aegis.errors import InternalError, NoAdmissibleConfiguration, PolicyError
 from aegis.files import check_output, replacing, spare_input
+from aegis.measures import MEASURES
 from aegis.policy import Policy, as_policy
 from aegis.progress import SILENT, Progress
 from aegis.release.auditing import audit
@@ -97,6 +98,7 @@ def anonymize(
     style: str | None = None,
     output: str | Path | None = None,
     certificate: str | Path | None = None,
+    measure: str | None = None,
     force: bool = False,
     front: bool = False,
     kinds: Mapping[str, str] | None = None,
@@ -130,6 +132,10 @@ def anonymize(
         Path of the release: .parquet, .csv, .tsv, .arrow or .feather.
     certificate
         Path of the certificate (JSON).
+    measure
+        Measure of the utility that the certificate states; by default the policy's, else
+        the default of releases. Give the one by which the recipe was chosen, to compare like
+        with like.
     force
         Overwrite existing files.
     front
@@ -171,9 +177,13 @@ def anonymize(
         )
     source = open_table(table)
     spare_input(source.files, target, paper)
+    if measure is not None:
+        MEASURES.get(measure)
     job = _Job(source, policy, recipe, kinds, orders, progress)
     points = job.front() if front else ()
-    release = job.in_memory() if target is None else job.written(target, paper=paper)
+    release = (
+        job.in_memory() if target is None else job.written(target, paper=paper, measure=measure)
+    )
     return replace(release, front=points)
 
 
@@ -238,7 +248,9 @@ class _Job:
         data = self.released.collect(self.kept.table)
         return self._release(open_table(data), data=data)
 
-    def written(self, target: Path, *, paper: Path | None) -> AnonymizedRelease:
+    def written(
+        self, target: Path, *, paper: Path | None, measure: str | None = None
+    ) -> AnonymizedRelease:
         """Write the rows, audit the written file, and only then give it its name."""
         with ExitStack() as stack:
             # Left last, and its page is whole before: no certificate of a table that is not there.
@@ -254,7 +266,9 @@ class _Job:
             if page is not None:
                 with self.progress.step("Measuring the utility that is kept"):
                     seed = self.made.recipe.seed
-                    utility = Utility.between(self.source, output, self.policy, seed=seed)
+                    utility = Utility.between(
+                        self.source, output, self.policy, seed=seed, measure=measure
+                    )
                 release = replace(release, utility=utility)
                 document = certify(release, self.source, output, self.policy, release.how())
                 release = replace(release, certificate=document)

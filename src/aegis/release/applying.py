@@ -12,6 +12,7 @@ from typing import Any
 from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError
 from aegis.files import check_output, replacing, spare_input
 from aegis.masks import Mask
+from aegis.measures import MEASURES
 from aegis.policy import Configuration, Policy, Unseen, as_policy
 from aegis.privacy import PrivacyAccount, PrivacyRule, Verdict
 from aegis.progress import SILENT, Progress
@@ -73,6 +74,7 @@ def apply(
     into: str | None = None,
     form: Form | str = Form.TABLE,
     certificate: str | Path | None = None,
+    measure: str | None = None,
     force: bool = False,
     seed: int = 0,
     progress: Progress = SILENT,
@@ -102,6 +104,10 @@ def apply(
         and shows none when they do not meet the rule.
     certificate
         Path of the certificate (JSON).
+    measure
+        Measure of the utility that the certificate states; by default the policy's, else
+        the default of releases. Give the one by which the configuration was chosen, to compare like
+        with like.
     force
         Overwrite existing files.
     seed
@@ -137,10 +143,14 @@ def apply(
             "The masked rows would all come to this process, the driver.",
             hint="Name an output, which the executors write.",
         )
+    if measure is not None:
+        MEASURES.get(measure)
     job = _Job(source, policy, configuration, seed, progress)
     if into is not None:
         return job.in_database(into, form, force=force)
-    return job.in_memory() if output is None else job.written(output, paper=paper)
+    if output is None:
+        return job.in_memory()
+    return job.written(output, paper=paper, measure=measure)
 
 
 def _check_certificate(paper: Path, output: str | Path | None, *, force: bool) -> None:
@@ -235,7 +245,9 @@ class _Job:
             with self.progress.step(f"Verifying {into}"):
                 return self._release(open_named(self.source.backend, into, into), into=into)
 
-    def written(self, output: str | Path, *, paper: Path | None) -> Release:
+    def written(
+        self, output: str | Path, *, paper: Path | None, measure: str | None = None
+    ) -> Release:
         """Write the masked rows, audit what was written, and only then give it its name."""
         path = str(output) if self.made.is_spark else Path(output)
         name = Path(output).name
@@ -251,7 +263,9 @@ class _Job:
                 release = self._release(made, path=path)
             if page is not None:
                 with self.progress.step("Measuring the utility that is kept"):
-                    utility = Utility.between(self.source, made, self.policy, seed=self.seed)
+                    utility = Utility.between(
+                        self.source, made, self.policy, seed=self.seed, measure=measure
+                    )
                 release = replace(release, utility=utility)
                 document = certify(release, self.source, made, self.policy, self._how())
                 release = replace(release, certificate=document)

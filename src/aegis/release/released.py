@@ -58,7 +58,8 @@ class Utility:
     ) -> Utility | None:
         """Measure the predictive value of the input and of the output, both as they stand.
 
-        By `measure`, else by the policy's, else by the default of releases. None where the output shows one class only, so that there is nothing to predict.
+        By `measure`, else by the policy's, else by the default of releases. None where the output
+        shows one class only, so that there is nothing to predict.
         """
         if not tells_classes_apart(output, policy):
             return None
