@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from advisor_support import (
     LABEL_MASKS,
@@ -20,12 +22,12 @@ from advisor_support import (
 )
 from hypothesis import Phase, given, settings
 
-from aegis.advisor import PrivacyPlan
+from aegis.advisor import PrivacyPlan, Scorer
 from aegis.errors import DataError, PolicyError
-from aegis.policy import Policy
+from aegis.policy import Policy, load_policy
 from aegis.privacy import MODELS, Need, PrivacyRule
 from aegis.sources import open_table
-from aegis.summary import FrequencyTable, count_in_engine, summarize
+from aegis.summary import FrequencyTable, Information, count_in_engine, summarize, withhold
 from aegis.summary.count_cells import count_cells
 
 MASKED_ILL = ("identity", {"keep_frequent": {"count": 1}}, "suppress")
@@ -132,3 +134,34 @@ def test_ids_survive_a_radix_beyond_64_bits() -> None:
     )
     rolled = frequency.roll_up({name: everything[name] for name in frequency.quasi})
     assert sorted(rolled.sizes.tolist()) == [2] * 25
+
+
+@pytest.mark.parametrize(
+    ("masks", "known"),
+    [
+        (["identity", {"bucketize": {"width": 10}}], True),
+        ([{"bucketize": {"width": 10}}, "suppress"], False),
+        # Neither refines the other, so that the values themselves are counted.
+        ([{"bucketize": {"width": 10}}, {"bucketize": {"width": 4}}], True),
+    ],
+)
+def test_unmasked_classes_are_those_of_the_table_where_the_plan_says_so(
+    masks: list[object], known: bool
+) -> None:
+    table = pa.table({"age": [20 + i % 17 for i in range(90)], "y": ["n", "p", "p"] * 30})
+    policy = load_policy(
+        {
+            "version": 1,
+            "label": "y",
+            "privacy": {"k": 2},
+            "attributes": {"age": {"role": "quasi-identifier", "masks": masks}},
+        }
+    )
+    summary = summarize(open_table(table), policy)
+    plan = PrivacyPlan(summary, policy.privacy)
+    assert plan.as_it_is is known
+    sizes = sorted(plan.classes(Scorer(summary).unmasked).sizes.tolist())
+    raw = sorted(Counter(table["age"].to_pylist()).values())
+    assert (sizes == raw) is known
+    without = withhold(summary, Information.NOTHING)
+    assert PrivacyPlan(without, policy.privacy).as_it_is is (masks[0] == "identity")

@@ -192,6 +192,24 @@ def test_the_risk_table_holds_the_figures_of_both_reports() -> None:
     assert [group["title"] for group in told["groups"]] == ["Finding a person", "Learning job"]
 
 
+def test_the_table_under_the_finest_masks_is_not_called_unmasked() -> None:
+    parts = {"before": privacy([1, 1, 8]), "after": privacy([5, 5])}
+    told = context(advice(), **parts, finest=True)
+    assert told["privacy"]["columns"] == ["With the finest masks", "After masking"]
+    assert "at least as many classes and unique rows" in told["privacy"]["finest"]
+    notes = [figure["note"] for figure in told["key_figures"]]
+    assert notes[-2:] == ["1 with the finest masks", "2 with the finest masks"]
+    plain = context(advice(), **parts)
+    assert plain["privacy"]["finest"] == ""
+    assert [figure["note"] for figure in plain["key_figures"]][-1] == "2 before masking"
+
+
+@pytest.mark.parametrize(("kept", "said"), [(90.0, False), (100.2, False), (115.2, True)])
+def test_more_than_everything_is_explained_beside_the_figure(kept: float, said: bool) -> None:
+    note = context(advice([ranked(kept=kept)]))["key_figures"][0]["note"]
+    assert ("more than 100" in note) is said
+
+
 @given(st.sampled_from([0.05, 0.075, 0.1, 0.2, 0.33, 0.5, 1.0]))
 def test_at_risk_means_smaller_than(threshold: float) -> None:
     size = _smaller(threshold)
@@ -229,8 +247,11 @@ def test_policy_and_configuration_are_yaml_that_reads_back() -> None:
     told = context(given)["yaml"]
     assert yaml.safe_load(told["policy"]["text"]) == given.policy
     assert yaml.safe_load(told["configuration"]["text"]) == {
-        "configurations": {"c1": given.ranking[0].masks}
+        "measure": "pillai",
+        "configurations": {"c1": given.ranking[0].masks},
     }
+    default = context(advice(measure="pillai-codings"))["yaml"]["configuration"]["text"]
+    assert yaml.safe_load(default).keys() == {"configurations"}
 
 
 def test_a_very_long_policy_is_cut_and_says_so() -> None:

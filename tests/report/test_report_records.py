@@ -13,6 +13,7 @@ from aegis.advisor.methods import RecordLevel
 from aegis.anonymizers import InformationLoss, Recipe
 from aegis.policy import Configuration, load_policy
 from aegis.report import render, render_anonymized
+from aegis.report.context_records import options_text
 
 HOSTILE = "</style><script>alert(1)</script> {{ 7*7 }} \u202e"
 
@@ -99,6 +100,17 @@ def test_page_of_a_release(made):
     assert "k-anonymity (k = 3)" in page
     assert all(f"{point.information_loss:.4f}" in page for point in made.front)
     assert page == render_anonymized(made, before=privacy([1, 2, 3]), title=HOSTILE)
+
+
+def test_an_l_that_the_method_does_not_use_is_not_stated(made):
+    told = options_text(Recipe("mdav", {"k": 5, "l": 1}))
+    assert told == "k 5 (the method does not use l)"
+    assert options_text(Recipe("kl-member", {"k": 5, "l": 2})) == "k 5, l 2"
+
+
+def test_rows_left_out_are_stated_of_all_rows(made):
+    page = render_anonymized(made, before=None)
+    assert f"{made.suppressed_rows} of 60 rows" in page
 
 
 def test_page_of_a_release_without_front_and_without_claim(made):

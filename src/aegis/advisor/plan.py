@@ -13,6 +13,7 @@ from aegis.masks import Hierarchy, Mask
 from aegis.privacy import ClassTable, PrivacyRule, Verdict
 from aegis.summary import Summary
 from aegis.summary.codes import natural_order
+from aegis.summary.count_cells import finest_key
 
 Counter = Callable[[Mapping[str, Mask]], ClassTable]
 """Counts the classes of a configuration in the engine."""
@@ -70,6 +71,23 @@ class PrivacyPlan:
         for name in self.rule.sensitive:
             if known is not None and name not in known:
                 raise PolicyError.unknown("sensitive attribute of the summary", name, known)
+
+    @property
+    def as_it_is(self) -> bool:
+        """Whether the classes of unmasked attributes are counted as the table has them.
+
+        The frequency table knows an attribute by its finest candidate where that shows less than
+        all values: then the classes of unmasked attributes are those under the finest candidates.
+        """
+        frequency = self.summary.frequency
+        if frequency is None:
+            return True
+        counted = {*frequency.quasi, *frequency.sensitive}
+        return all(
+            finest_key(one) is None and len(one.values) == len(one.all_values)
+            for one in self.summary.all_attributes
+            if one.name in counted
+        )
 
     def under(self, rule: PrivacyRule) -> PrivacyPlan:
         """Return the same plan for another rule."""

@@ -39,7 +39,8 @@ def advise_with_report(
     advice = advisor(prepared)
     with progress.step("Drawing the report"):
         before, after = _privacy(prepared.summary, prepared.plan, policy, advice)
-        return advice, render(advice, before=before, after=after)
+        finest = not prepared.plan.as_it_is
+        return advice, render(advice, before=before, after=after, finest=finest)
 
 
 def evaluation_report(
@@ -57,7 +58,8 @@ def evaluation_report(
     with progress.step("Drawing the report"):
         advice = evaluation.advice
         before, after = _privacy(prepared.summary, prepared.plan, policy, advice)
-        return render(advice, before=before, after=after, evaluation=evaluation)
+        finest = not prepared.plan.as_it_is
+        return render(advice, before=before, after=after, finest=finest, evaluation=evaluation)
 
 
 def _subject(advice: Advice) -> Ranked | None:
@@ -70,7 +72,10 @@ def _subject(advice: Advice) -> Ranked | None:
 def _privacy(
     summary: Summary, plan: PrivacyPlan, policy: Policy, advice: Advice
 ) -> tuple[PrivacyReport, PrivacyReport | None]:
-    """Return the privacy of the table as it is, and of the release that the report is about."""
+    """Return the privacy before masking, and of the release that the report is about.
+
+    Before masking means the table as it is, or under the finest masks: see `PrivacyPlan.as_it_is`.
+    """
     scorer = Scorer(summary)
     raw = privacy_report(plan.classes(scorer.unmasked, policy.sensitive))
     ranked = _subject(advice)

@@ -63,7 +63,11 @@ def _context(
     figures = [
         ("Smallest class", count(audit.report.k), f"{count(before.k)} before" if before else ""),
         ("Groups", count(len(grouped.groups)), f"k = {grouped.options.k} asked for"),
-        ("Rows left out", share(release.suppressed_rows, release.rows), rows(release.rows)),
+        (
+            "Rows left out",
+            share(release.suppressed_rows, release.rows),
+            f"{count(release.suppressed_rows)} of {rows(release.rows)}",
+        ),
         ("IL, scaled", measured(grouped.loss.scaled), "0: nothing lost; 1: one group"),
     ]
     if utility is not None:
@@ -76,7 +80,7 @@ def _context(
         "method": clean(release.recipe.method),
         "summary": clean(release.recipe.anonymizer.summary),
         "reference": clean(release.recipe.anonymizer.reference),
-        "options": options_text(release.recipe.options),
+        "options": options_text(release.recipe),
         "criteria": [clean(str(one)) for one in criteria],
         "claims": release.claims,
         "figures": figures,

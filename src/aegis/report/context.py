@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 import aegis
-from aegis.measures import MEASURES, Direction, Measure
+from aegis.measures import DEFAULT_MEASURE, MEASURES, Direction, Measure
 from aegis.privacy import PrivacyReport, PrivacyRule
 from aegis.report.context_confidence import (
     against_best,
@@ -21,7 +21,7 @@ from aegis.report.context_confidence import (
     score_text,
 )
 from aegis.report.context_optional import binding_section, evaluation_section, front_section
-from aegis.report.context_privacy import privacy_section
+from aegis.report.context_privacy import FINEST, privacy_section
 from aegis.report.context_records import method_yaml, ranked_words, records_section
 from aegis.report.optional import EvaluationResult
 from aegis.report.palette import HEAT_BOUNDS
@@ -45,6 +45,9 @@ NAME_LIMIT = 120
 HEADLINE_LIMIT = 60
 """Characters of a name in the recommendation and the masthead."""
 
+ABOVE = 100.5
+"""Percent kept from which a reader is told what more than all means."""
+
 YAML_LIMIT = 60_000
 """Characters of YAML that are shown; inline hierarchies can be long."""
 
@@ -58,6 +61,7 @@ def build_context(
     after: PrivacyReport | None,
     title: str,
     evaluation: EvaluationResult | None,
+    finest: bool = False,
 ) -> dict[str, Any]:
     """Return everything that the templates show, charts aside.
 
@@ -67,6 +71,8 @@ def build_context(
         The ranking, with front and binding where it carries them.
     before, after
         Privacy of the table as it is and of the recommended release.
+    finest
+        Whether `before` is of the table under the finest candidate masks instead.
     title
         The report's heading.
     evaluation
@@ -89,7 +95,7 @@ def build_context(
         "verdict": _verdict(advice, subject),
         "confidence": confidence_section(advice),
         "noise": noise_section(subject),
-        "key_figures": _key_figures(advice, subject, before, after),
+        "key_figures": _key_figures(advice, subject, before, after, finest=finest),
         "warnings": [_sentence(text) for text in advice.warnings],
         "attributes": _attributes(subject, advice, measure.direction) if subject else [],
         "withheld": _withheld(advice),
@@ -97,7 +103,7 @@ def build_context(
         "records": records_section(advice),
         "shortfalls": _shortfalls(advice),
         "rule": _rule_section(rule, advice.policy, advice.summary["rows"]),
-        "privacy": privacy_section(before, after, admissible=best is not None),
+        "privacy": privacy_section(before, after, admissible=best is not None, finest=finest),
         "front": None
         if front is None
         else front_section(front, advice.summary["rows"], _objective(advice)),
@@ -213,14 +219,20 @@ def _key_figures(
     subject: Ranked | None,
     before: PrivacyReport | None,
     after: PrivacyReport | None,
+    *,
+    finest: bool,
 ) -> list[dict[str, str]]:
     """Return the few figures that stand large under the recommendation."""
     if subject is None:
         return []
     total = advice.summary["rows"]
     kept = percent(subject.kept) if subject.kept is not None else measured(subject.score)
+    unmasked = FINEST.lower() if finest else "before masking"
+    note = "of what the unmasked table says"
+    if subject.kept is not None and subject.kept > ABOVE:
+        note += " (more than 100\u00a0%: see “How to read this”)"
     figures = [
-        {"label": "Utility kept", "value": kept, "note": "of what the unmasked table says"},
+        {"label": "Utility kept", "value": kept, "note": note},
         {
             "label": "Rows left out" if advice.best else "Rows to leave out",
             "value": share(subject.suppressed_rows, total),
@@ -229,11 +241,11 @@ def _key_figures(
         {
             "label": "Smallest class",
             "value": count(after.k if after else subject.smallest_class),
-            "note": f"{count(before.k)} before masking" if before else "rows that look alike",
+            "note": f"{count(before.k)} {unmasked}" if before else "rows that look alike",
         },
     ]
     if before is not None and after is not None:
-        unique = f"{count(before.uniques)} before masking"
+        unique = f"{count(before.uniques)} {unmasked}"
         figures.append({"label": "Unique rows", "value": count(after.uniques), "note": unique})
     return figures
 
@@ -393,6 +405,8 @@ def _documents(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
     chosen: Mapping[str, Any] | None = None
     if subject is not None:
         chosen = method_yaml(subject) or {"configurations": {subject.name: subject.masks}}
+        if advice.measure != DEFAULT_MEASURE:  # as `aegis advise -o` writes it
+            chosen = {"measure": advice.measure, **chosen}
     return {
         "policy": _yaml(advice.policy),
         "configuration": _yaml(chosen) if chosen else None,

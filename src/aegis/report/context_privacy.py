@@ -11,6 +11,15 @@ from aegis.report.words import NONE, clean, count, figure, part, percent, share
 
 Column = tuple[str, PrivacyReport]
 
+FINEST = "With the finest masks"
+"""What stands for "before masking" where the table is not known as it is."""
+
+_WHY_FINEST = (
+    "“With the finest masks” is the table under the finest candidate mask of each attribute: the "
+    "advice counts no finer where no candidate shows all values. The table as it is has at least "
+    "as many classes and unique rows."
+)
+
 _IDENTITY: tuple[tuple[str, str, Callable[[PrivacyReport], str]], ...] = (
     ("Rows", "in the table", lambda r: count(r.rows)),
     (
@@ -81,7 +90,11 @@ _SENSITIVE: tuple[tuple[str, str, Callable[[Attribute, int], str]], ...] = (
 
 
 def privacy_section(
-    before: PrivacyReport | None, after: PrivacyReport | None, *, admissible: bool
+    before: PrivacyReport | None,
+    after: PrivacyReport | None,
+    *,
+    admissible: bool,
+    finest: bool = False,
 ) -> dict[str, Any] | None:
     """Return the risk table and the histogram of one or two reports; None without any.
 
@@ -91,8 +104,10 @@ def privacy_section(
         Privacy of the table as it is, and of the release that the report is about.
     admissible
         Whether that release is recommended, or only the one that came closest.
+    finest
+        Whether `before` is of the table under the finest candidate masks instead.
     """
-    titles = ("Before masking", "After masking")
+    titles = (FINEST if finest else "Before masking", "After masking")
     columns = [
         (title, report)
         for title, report in zip(titles, (before, after), strict=True)
@@ -103,6 +118,7 @@ def privacy_section(
     notes = [clean(note) for _, report in columns for note in report.notes]
     return {
         "columns": [title for title, _ in columns],
+        "finest": _WHY_FINEST if finest and before is not None else "",
         "release": "the recommended release" if admissible else "the closest configuration",
         "groups": [_identity(columns), *_sensitive(columns)],
         "undefined": NONE,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from aegis.report.words import clean, count, figure, measured, percent, plural
 
 if TYPE_CHECKING:
     from aegis.advisor.advice import Advice, Ranked
-    from aegis.anonymizers import FrontPoint, InformationLoss
+    from aegis.anonymizers import FrontPoint, InformationLoss, Recipe
 
 LOSSES: tuple[tuple[str, str], ...] = (
     ("IL, scaled", "information loss of the centroids on z-scores, 0 to 1"),
@@ -43,7 +43,7 @@ def records_section(advice: Advice) -> dict[str, Any] | None:
             "losses": losses(r.method.loss),
             "left_out": count(r.suppressed_rows),
             "seconds": f"{r.method.seconds:.2f}",
-            "options": options_text(r.method.recipe.options),
+            "options": options_text(r.method.recipe),
             "notes": [clean(note, limit=600) for note in r.method.notes],
         }
         for r in advice.ranking
@@ -59,12 +59,12 @@ def ranked_words(advice: Advice) -> str:
     return f"{masks} and {plural(releases, 'record-level release')}" if releases else masks
 
 
-def options_text(options: Mapping[str, Any]) -> str:
-    """Return options as one line."""
-    return clean(
-        ", ".join(f"{name} {value}" for name, value in options.items() if value is not None),
-        limit=600,
-    )
+def options_text(recipe: Recipe) -> str:
+    """Return the options of a recipe as one line, without an l that its method does not use."""
+    options = {name: value for name, value in recipe.options.items() if value is not None}
+    unused = not recipe.anonymizer.diverse and options.pop("l", None) is not None
+    told = ", ".join(f"{name} {value}" for name, value in options.items())
+    return clean(told + (" (the method does not use l)" if unused else ""), limit=600)
 
 
 def method_yaml(subject: Ranked) -> dict[str, Any] | None:

@@ -28,6 +28,7 @@ def render(
     *,
     before: PrivacyReport | None,
     after: PrivacyReport | None,
+    finest: bool = False,
     title: str = DEFAULT_TITLE,
     evaluation: EvaluationResult | None = None,
 ) -> str:
@@ -47,6 +48,9 @@ def render(
     after
         Privacy of the recommended release (of the closest configuration when none is admissible);
         None leaves the figures after masking out.
+    finest
+        Whether `before` holds the table under the finest candidate masks, not as it is: where no
+        candidate shows all values, the advice counts no finer, and the report then says so.
     title
         The report's heading; plain text.
     evaluation
@@ -61,6 +65,7 @@ def render(
         advice,
         before=before,
         after=after,
+        finest=finest,
         title=title,
         evaluation=evaluation,
     )
