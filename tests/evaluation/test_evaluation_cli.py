@@ -27,6 +27,9 @@ def test_the_table_shows_configurations_and_agreement(files, capsys):
     shown = capsys.readouterr().out
     for words in ("accuracy by configuration", "(unmasked)", "pillai", "(two halves)", "points"):
         assert words in shown
+    assert "two halves` is" in shown
+    assert run(["evaluate", *files, "--splits", "1", "--generate", "4"]) == 0
+    assert "two halves" not in capsys.readouterr().out
 
 
 def test_json_is_the_whole_result(files, capsys, tmp_path):

@@ -45,7 +45,8 @@ def print_advice(
     if page.format is Format.CSV:
         names = list(advice.ranking[0].attributes) if advice.ranking else []
         header = [*FIXED, *(f"mask:{n}" for n in names), *(f"change:{n}" for n in names)]
-        page.csv(header, (_flat(i + 1, r, names) for i, r in enumerate(advice.ranking[:top])))
+        places = _places(advice, top)
+        page.csv(header, (_flat(i + 1, advice.ranking[i], names) for i in places))
         return
     page.show(*_overview(advice, origin, policy), *_ranking(advice, top))
     if advice.best is not None:
@@ -55,10 +56,27 @@ def print_advice(
 
 
 def advice_dict(advice: Advice, top: int | None) -> dict[str, Any]:
-    """Return the JSON of `advice` with the best `top` configurations in its ranking."""
+    """Return the JSON of `advice` with the best `top` and all record-level releases in its ranking."""
     data = advice.to_dict()
-    data["ranking"] = data["ranking"][:top]
+    data["ranking"] = [data["ranking"][place] for place in _places(advice, top)]
     return data
+
+
+def _places(advice: Advice, top: int | None) -> list[int]:
+    """Return the places of the ranking that are shown: the first `top`, and every release below.
+
+    Whoever asks for record-level releases wants to see where they stand.
+    """
+    first = len(advice.ranking) if top is None else top
+    return [i for i, r in enumerate(advice.ranking) if i < first or r.method is not None]
+
+
+def _rank(advice: Advice, place: int) -> str:
+    """Return a rank as text: a search lists the best alone, so what stands below has no known rank."""
+    last = max((i for i, r in enumerate(advice.ranking) if r.method is None), default=None)
+    if advice.search is None or last is None or place <= last:
+        return str(place + 1)
+    return f">{last + 1}"
 
 
 def _flat(rank: int, ranked: Ranked, names: list[str]) -> list[object]:
@@ -84,9 +102,6 @@ def _overview(advice: Advice, origin: str, policy: Policy) -> Iterator[Renderabl
     from aegis.measures import MEASURES
 
     summary = advice.summary
-    admissible = sum(r.admissible for r in advice.ranking)
-    methods = sum(r.method is not None for r in advice.ranking)
-    beside = f", {methods:,} record-level release{'s' * (methods > 1)}" if methods else ""
     quasi = len(policy.quasi_identifiers)
     yield pairs(
         (
@@ -98,24 +113,50 @@ def _overview(advice: Advice, origin: str, policy: Policy) -> Iterator[Renderabl
             ),
             ("Rule", str(policy.privacy)),
             ("Measure", f"{advice.measure} ({MEASURES.get(advice.measure).title})"),
-            (
-                "Ranked",
-                f"{len(advice.ranking) - methods:,} of {advice.combinations:,} combinations of "
-                f"masks{beside}; "
-                f"{admissible:,} meet the rule",
-            ),
+            _extent(advice),
         )
     )
+
+
+def _extent(advice: Advice) -> tuple[str, str]:
+    """Return what was ranked or searched, and how much of it is listed."""
+    releases = [r for r in advice.ranking if r.method is not None]
+    listed = [r for r in advice.ranking if r.method is None]
+    beside = f"{len(releases):,} record-level release{'s' * (len(releases) > 1)}"
+    if advice.search is None:
+        admissible = sum(r.admissible for r in advice.ranking)
+        return (
+            "Ranked",
+            f"{len(listed):,} of {advice.combinations:,} combinations of masks"
+            f"{f', {beside}' if releases else ''}; {admissible:,} meet the rule",
+        )
+    admissible = sum(r.admissible for r in listed)
+    best = f"the best {admissible:,}" if admissible > 1 else "the best one"
+    what = f"{best} that meet{'s' * (admissible == 1)} the rule"
+    if not admissible:
+        what = "none that meets the rule was found"
+    elif not advice.optimal:
+        what += " of those tried"
+    return (
+        "Searched" if advice.optimal else "Searched among",
+        f"{advice.combinations:,} combinations of masks; {what}"
+        f"{'' if not admissible else f' {_are(admissible)} listed'}"
+        f"{f', beside {beside}' if releases else ''}",
+    )
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
     from aegis.cli.tables import Column, fixed, heading, line, number, pairs, percent, share, table
 
-    shown = advice.ranking[:top]
+    places = _places(advice, top)
+    shown = [advice.ranking[i] for i in places]
+    ranks = [_rank(advice, i) for i in places]
     rows = advice.summary["rows"]
-    yield heading(
-        "Ranking" + (f" (the first {len(shown)})" if len(shown) < len(advice.ranking) else "")
-    )
+    yield heading("Ranking" + _cut(advice, places, top))
     above = [r for r in shown if _above(r.kept)]
     by_objective = any(r.objective is not None for r in shown)
     columns = (
@@ -128,12 +169,12 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
         columns,
         (
             (
-                *(str(i + 1), r.name),
+                *(rank, r.name),
                 *((fixed(r.objective),) if by_objective else ()),
-                *(_score(r, first=i == 0), percent(r.kept), fixed(r.pud)),
+                *(_score(r, first=rank == "1"), percent(r.kept), fixed(r.pud)),
                 *(f"{r.smallest_class:,}", share(r.suppressed_rows, rows), _verdict(r)),
             )
-            for i, r in enumerate(shown)
+            for rank, r in zip(ranks, shown, strict=True)
         ),
     )
     failing = [r for r in shown if not r.admissible]
@@ -142,12 +183,30 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
         yield pairs((r.name, "; ".join(r.violations)) for r in failing)
     yield line(
         f"\n{objective_legend(advice)}"
-        f"score: {advice.measure} (unmasked {fixed(advice.unmasked)}). kept: percent of the unmasked utility.\n"
+        f"score: {advice.measure} (unmasked {fixed(advice.unmasked)}).\n"
+        "kept: percent of the unmasked utility.\n"
         "PUD: mean change per attribute. k: smallest class once rows are suppressed."
         + (_why_more(records=any(r.method is not None for r in above)) if above else "")
-        + _certainty(advice),
+        + _certainty(advice)
+        + _below(ranks),
         style="dim",
     )
+
+
+def _cut(advice: Advice, places: list[int], top: int | None) -> str:
+    """Say how much of the ranking is shown, where that is not all of it."""
+    if len(places) == len(advice.ranking):
+        return ""
+    below = any(place >= (top or 0) for place in places)
+    return f" (the first {top or 0}{', and record-level releases' if below else ''})"
+
+
+def _below(ranks: list[str]) -> str:
+    """Say what a rank means that is known from one side only."""
+    unknown = next((rank for rank in ranks if rank.startswith(">")), None)
+    if unknown is None:
+        return ""
+    return f"\n#: {unknown} stands below what the search lists; others may stand between."
 
 
 def _above(percent: float | None) -> bool:

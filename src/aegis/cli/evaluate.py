@@ -236,8 +236,8 @@ def _against_original(found: Evaluation) -> Iterator[RenderableType]:
         (Column("name", wraps=True), *map(number, found.models), number("importance shift")), rows
     )
     yield line(
-        "\nimportance shift: half the sum of absolute differences of the attributes' importances\n"
-        "in a random forest, 0 to 1.",
+        "\nimportance shift: half the sum of absolute differences of the attributes' importances in "
+        "a random forest, 0 to 1.",
         style="dim",
     )
 
@@ -260,8 +260,9 @@ def _agreement(found: Evaluation) -> Iterator[RenderableType]:
     yield heading("What choosing by it loses against the best (points)")
     yield table(columns, [(n, *(_two(cells[n, m].points) for m in models)) for n in names])
     spearman = (
-        "Spearman: 1 ranks as the models do, 0 at random, - undefined: all scores are the same; "
-        "`two halves` is what the splits allow.\n"
+        "Spearman: 1 ranks as the models do, 0 at random, - undefined: all scores are the same"
+        + ("; `two halves` is what the splits allow" if found.splits > 1 else "")
+        + ".\n"
     )
     yield line(
         f"\n{spearman if enough else ''}"

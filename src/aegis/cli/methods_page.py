@@ -35,9 +35,10 @@ def method_sections(advice: Advice) -> Iterator[RenderableType]:
         ),
     )
     yield line(
-        "\nIL: information loss of the centroids on z-scores; unscaled: on the numbers as they are.\n"
-        "NCP: normalised certainty penalty. mean size: records in a group. left out: rows that the\n"
-        "method itself dropped; rows of classes that fail the rule come on top. s: seconds.",
+        "\nIL: information loss of the centroids on z-scores.\n"
+        "unscaled: the same on the numbers as they are.\n"
+        "NCP: normalised certainty penalty. mean size: records in a group. s: seconds.\n"
+        "left out: rows that the method itself dropped; rows of classes that fail the rule come on top.",
         style="dim",
     )
     for name, one in found:

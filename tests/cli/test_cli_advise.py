@@ -1,0 +1,53 @@
+"""What advice says about how much of the ranking it shows, and about the table before masking."""
+
+from __future__ import annotations
+
+import json
+
+from cli_support import plain
+
+
+def test_a_search_says_how_many_combinations_it_went_through(shell):
+    words = ("advise", "table.csv", "-p", "policy.yaml", "--search", "--top", "2")
+    shown = plain(shell(*words).out)
+    assert "Searched 16 combinations of masks; the best 2 that meet the rule are listed" in shown
+
+
+def test_record_level_releases_are_shown_however_low_they_rank(shell):
+    words = ("advise", "table.csv", "-p", "policy.yaml", "--with", "mdav,mondrian", "--top", "1")
+    whole = json.loads(shell(*words, "--format", "json", "--top", "0").out)["ranking"]
+    ranks = {one["name"]: place + 1 for place, one in enumerate(whole)}
+    for name in ("mdav", "mondrian"):
+        assert f" {ranks[name]} {name} " in plain(shell(*words).out)
+    cut = json.loads(shell(*words, "--format", "json").out)["ranking"]
+    assert {one["name"] for one in cut} == {whole[0]["name"], "mdav", "mondrian"}
+
+
+def test_a_search_does_not_know_the_rank_of_what_stands_below(shell):
+    words = ("advise", "table.csv", "-p", "policy.yaml", "--search", "--with", "mdav", "--top", "1")
+    listed = json.loads(shell(*words, "--format", "json").out)["ranking"]
+    shown = plain(shell(*words).out)
+    if listed[0]["name"] == "mdav":
+        assert " 1 mdav " in shown
+        assert " 2 best-1 " in shown
+    else:
+        assert " >1 mdav " in shown
+        assert "#: >1 stands below what the search lists" in shown
+
+
+def test_a_report_names_the_finest_masks_where_the_table_is_not_counted_as_it_is(shell, folder):
+    """The policy's postcodes have no `identity`: unmasked classes are not counted."""
+    assert shell("report", "table.csv", "-p", "policy.yaml", "-o", "r.html").code == 0
+    page = folder.joinpath("r.html").read_text()
+    assert "with the finest masks" in page
+    assert "efore masking" not in page
+    rules = folder.joinpath("policy.yaml").read_text()
+    folder.joinpath("whole.yaml").write_text(
+        rules.replace("masks: [{blur: {keep: 3}}, suppress]", "masks: [identity, suppress]")
+    )
+    assert shell("report", "table.csv", "-p", "whole.yaml", "-o", "w.html").code == 0
+    page = folder.joinpath("w.html").read_text()
+    assert "before masking" in page
+    assert "finest masks" not in page
+    raw = json.loads(shell("audit", "table.csv", "-p", "whole.yaml", "--format", "json").out)
+    assert f"{raw['uniques']} before masking" in page
