@@ -461,3 +461,18 @@ def test_real_tables(
     assert load_text(proposed.yaml) == proposed.policy
     assert quasi <= {a.name for a in proposed.policy.quasi_identifiers}
     assert {a.name for a in proposed.policy.with_role(Role.IDENTIFIER)} == identifiers
+
+
+def test_comments_say_what_the_masks_are() -> None:
+    pay = [28476.43 - i / 7 for i in range(99)] + [28476.43]
+    three = ["a", "b", "c"] * 33 + ["a"]
+    proposed = init_policy(
+        pa.table({"pay": pay, "stage": three, "y": ["n", "p"] * 50}),
+        label="y",
+        path="my rules.yaml",
+    )
+    assert "to 28476.43," in proposed.yaml
+    assert "--policy 'my rules.yaml'\n" in proposed.yaml
+    stage = proposed.profiles["stage"]
+    assert [str(mask) for mask in stage.masks] == ["identity", "suppress"]
+    assert stage.masks_reason == "too few values to group"

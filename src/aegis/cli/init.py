@@ -57,7 +57,7 @@ def command(
 
     check_outputs([(output, YAML)], force=force, inputs=(table,))
     with reporting(quiet=quiet) as progress:
-        proposed = init_policy(table, label=label, progress=progress)
+        proposed = init_policy(table, label=label, path=output or "policy.yaml", progress=progress)
     if output is None:
         write(sys.stdout, proposed.yaml)
         return

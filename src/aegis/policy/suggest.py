@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from aegis.errors import DataError, PolicyError
@@ -122,7 +123,13 @@ class ProposedPolicy:
         return "\n".join(lines)
 
 
-def init_policy(table: Any, *, label: str, progress: Progress = SILENT) -> ProposedPolicy:
+def init_policy(
+    table: Any,
+    *,
+    label: str,
+    path: str | Path = "policy.yaml",
+    progress: Progress = SILENT,
+) -> ProposedPolicy:
     """Propose roles, candidate masks and a privacy rule for a table.
 
     The proposal is a guess from names, types and distributions, made to be edited: each entry of
@@ -137,6 +144,8 @@ def init_policy(table: Any, *, label: str, progress: Progress = SILENT) -> Propo
     label
         Name of the column to predict. A numeric one with more than 20 values is cut into 5
         quantile bins.
+    path
+        Where the YAML will be kept: the command in its head names this file. Nothing is written.
     progress
         Receives one step.
 
@@ -172,6 +181,7 @@ def init_policy(table: Any, *, label: str, progress: Progress = SILENT) -> Propo
         tuple(profiles.values()),
         origin=source.origin,
         file=bool(source.files),
+        path=str(path),
     )
     ordered = {name: label_profile if name == label else profiles[name] for name in facts}
     return ProposedPolicy(policy, text, ordered)

@@ -167,6 +167,8 @@ def _categories(one: ColumnFacts) -> tuple[list[Spec], str]:
     if one.distinct <= FEW:
         counts = [] if dominated else counts[:1]
     counts = counts[-3:]
+    if not counts and not dominated:
+        return [], "too few values to group"
     if dominated:
         counts.insert(0, 1)
     specs: list[Spec] = [{"keep_frequent": {"count": count}} for count in reversed(counts)]

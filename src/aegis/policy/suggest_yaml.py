@@ -74,7 +74,8 @@ def frequent_values(facts: ColumnFacts) -> str:
 
 
 def _number(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else show(value)
+    # So many digits show a decimal number whole and drop what binary fractions add to it.
+    return f"{value:.12g}" if isinstance(value, float) else show(value)
 
 
 def _percent(share: float) -> str:
@@ -88,6 +89,7 @@ def render(
     *,
     origin: str,
     file: bool = True,
+    path: str = "policy.yaml",
 ) -> str:
     """Return the YAML of a proposed policy.
 
@@ -103,9 +105,11 @@ def render(
         What the user called the table; of an absolute path only the last part is shown.
     file
         Whether `origin` is a path, which a command can be given.
+    path
+        Where the policy goes, for the command in its head.
     """
     lines = [
-        *_header(policy, label, columns, origin, file=file),
+        *_header(policy, label, columns, origin, file=file, target=path),
         "",
         f"version: {VERSION}",
         "",
@@ -139,6 +143,7 @@ def _header(
     origin: str,
     *,
     file: bool,
+    target: str,
 ) -> Iterator[str]:
     path = PurePath(origin)
     name = show(path.name or origin)
@@ -148,7 +153,7 @@ def _header(
     yield "# It is a guess from names and values. Read every entry: correct the roles, delete masks that make"
     yield "# no sense, add others (`aegis masks` lists all), then run"
     yield "#"
-    yield f"#   aegis advise {given} --policy policy.yaml"
+    yield f"#   aegis advise {given} --policy {shlex.quote(show(target, most=200))}"
     yield "#"
     yield "# Roles: identifier        names a person; dropped, or released as a keyed token"
     yield "#        quasi-identifier  known to others, identifying in combination; forms the classes of the rule"
