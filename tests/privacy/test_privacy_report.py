@@ -169,3 +169,12 @@ def test_html_is_escaped() -> None:
     assert "<b>" not in html
     assert "&lt;b&gt;: alpha" in html
     assert html.startswith("<table>")
+
+
+def test_nulls_that_count_as_a_value_are_named() -> None:
+    cells = ([0, 0, 1, 1], [2, 3, 1, 4])
+    held = report(ClassTable.from_cells(*cells, {"job": ([0, 1, 0, 1], ("cook", "null"))}))
+    assert held.attributes["job"].distinct == 2
+    assert any("Null counts as a value of job (7 rows)" in note for note in held.notes)
+    none = report(ClassTable.from_cells(*cells, {"job": ([0, 1, 0, 1], ("cook", "maid", "null"))}))
+    assert not any("Null" in note for note in none.notes)

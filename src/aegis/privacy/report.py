@@ -34,6 +34,9 @@ AT_RISK = (0.05, 0.075, 0.1, 0.2)
 BINS = ((1, 1), (2, 2), (3, 4), (5, 9), (10, 19), (20, 49), (50, 99), (100, None))
 """Class sizes, from and to, of the class-size histogram."""
 
+NULL = "null"
+"""How a class-frequency table labels null."""
+
 RECURSIVE_L = (2, 3, 4, 5)
 """The l for which the audit states the c of recursive (c,l)-diversity."""
 
@@ -381,6 +384,17 @@ def _notes(table: ClassTable) -> tuple[str, ...]:
         )
     if not table.sensitive:
         notes.append("No sensitive attribute is given, so only identity disclosure is measured.")
+    for name, counts in table.sensitive.items():
+        held = sum(
+            int(total)
+            for label, total in zip(counts.labels, counts.totals, strict=True)
+            if label == NULL
+        )
+        if held:
+            notes.append(
+                f"Null counts as a value of {name} ({held:,} rows): a class of nulls and one known "
+                "value has two distinct values."
+            )
     return tuple(notes)
 
 
