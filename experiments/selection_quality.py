@@ -80,11 +80,11 @@ SETS = {
         lambda: str(data("hotel", "hotel_interactions.csv")),
         "is_booking",
         "roc_auc",
-        ((WITHOUT_FOREST, 4, ALL), (RANKS, 2, 2)),
+        ((WITHOUT_FOREST, 8, ALL), (RANKS, 8, ALL)),
         ("serial", "user_id"),
     ),
     "IN": DataSet(
-        lambda: str(ADULT), "income", "accuracy", ((WITHOUT_FOREST, 1, ALL), (RANKS, 1, 2))
+        lambda: str(ADULT), "income", "accuracy", ((WITHOUT_FOREST, 3, ALL), (RANKS, 3, ALL))
     ),
 }
 
