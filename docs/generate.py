@@ -108,7 +108,8 @@ def models() -> str:
     lines.append(
         "Keys of a policy's `privacy:`. Several models may be asked for at once; rows of classes "
         "that fail any of them are left out of the release, up to the share `suppression`. A null "
-        "is a value. `preset: ema`, `health-canada` or `cms` asks for classes of at least 11.\n"
+        "is a value like any other: a class of nulls and one known value has two distinct values, so "
+        "that nulls can make it pass an l-diversity. `preset: ema`, `health-canada` or `cms` asks for classes of at least 11.\n"
     )
     for m in MODELS:
         variant = f" (`{m.variant[0]}: {m.variant[1]}`)" if m.variant else ""

@@ -177,6 +177,7 @@ def test_columns_that_are_no_quasi_identifier_follow_the_policy():
     assert set(release.data["illness"].to_pylist()) == {"x"}
     assert release.data["note"].to_pylist() == fixed()["note"].to_pylist()
     assert any("illness" in note for note in release.notes)
+    assert any("rows stay in the order of the table" in note for note in release.notes)
     assert release.dropped == ("name",)
 
 

@@ -37,6 +37,7 @@ from aegis.release.released import (
 )
 from aegis.release.write import write_table
 from aegis.sources import Source, open_table
+from aegis.summary.masked import ORDERED_ROWS
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -292,7 +293,7 @@ class _Job:
         return AnonymizedRelease(
             recipe=self.made.recipe,
             grouped=grouped,
-            notes=(*grouped.notes, *self.read.notes),
+            notes=(*grouped.notes, *self.read.notes, *_order(self.source.rows)),
             rows=self.source.rows,
             released_rows=checked.report.rows,
             audit=checked,
@@ -301,6 +302,16 @@ class _Job:
             timings=self.timings,
             **where,
         )
+
+
+def _order(rows: int) -> tuple[str, ...]:
+    """Return what the order of the released rows may tell; nothing where they come in none."""
+    if rows > ORDERED_ROWS:
+        return ()
+    return (
+        "rows stay in the order of the table: where another table of the same people may have that "
+        "order, sort the release by all its columns",
+    )
 
 
 def _refused(made: Anonymized, violations: Sequence[str]) -> NoAdmissibleConfiguration:
