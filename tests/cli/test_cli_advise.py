@@ -51,3 +51,15 @@ def test_a_report_names_the_finest_masks_where_the_table_is_not_counted_as_it_is
     assert "finest masks" not in page
     raw = json.loads(shell("audit", "table.csv", "-p", "whole.yaml", "--format", "json").out)
     assert f"{raw['uniques']} before masking" in page
+
+
+def test_legends_leave_it_to_the_page_where_to_break(shell):
+    shown = shell("advise", "table.csv", "-p", "policy.yaml", "--with", "mdav").out.splitlines()
+    said = "left out: rows that the method itself dropped; rows of classes that fail the rule come"
+    assert any(line.startswith(said) and line.endswith("on top.") for line in shown)
+
+
+def test_help_says_that_a_certificate_goes_with_a_file(shell):
+    assert "with --output, not with --into" in plain(
+        "".join(c for c in shell("apply", "--help").out if c not in "│╭╮╰╯─")
+    )
