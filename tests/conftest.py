@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,3 +28,14 @@ def shared_data() -> Path:
     if not DATA.is_dir():
         pytest.skip(f"real data not found at {DATA}; set AEGIS_DATA to its folder")
     return DATA
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Have Python raise interrupts, whatever the process was told of them.
+
+    One that was started in the background may ignore them, and Spark has a handler of its own.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

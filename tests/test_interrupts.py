@@ -15,6 +15,8 @@ from aegis.interrupts import acknowledge, check, is_interrupt, watching
 from aegis.sources import embedded, open_table
 from aegis.sources.embedded import stop_queries
 
+pytestmark = pytest.mark.usefixtures("interruptible")
+
 
 def swallowed() -> None:
     """Interrupt this process where nobody passes it on."""
@@ -106,6 +108,7 @@ def test_an_interrupted_query_is_an_interrupt_and_stops() -> None:
         "import os, signal, sys, threading, time\n"
         "from aegis.sources import embedded\n"
         "from aegis.sources.failures import engine_errors\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "connection = embedded().con\n"
         "connection.execute('CREATE TABLE t AS SELECT range AS i FROM range(1000000)')\n"
         "def interrupt():\n"

@@ -99,6 +99,7 @@ def test_advice_after_an_interrupt_is_the_best_so_far(monkeypatch: pytest.Monkey
     json.dumps(advice.to_dict(), allow_nan=False)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_a_search_notices_an_interrupt_that_a_library_swallowed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -399,6 +399,7 @@ def test_an_interrupt_that_a_library_renames_is_no_bug(shell, monkeypatch):
     assert (result.code, result.out, result.err) == (130, "", "Interrupted.\n")
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(
     "words",
     [
