@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 COMMAND = [sys.executable, "-c", "from aegis.cli.main import main; main()"]
 HEAVY = (
     "ibis",
@@ -57,6 +59,7 @@ def test_a_closed_pipe_is_silent(folder):
     assert done.returncode == 141
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_leaves_no_traceback(folder):
     code = (
         "import time\n"
