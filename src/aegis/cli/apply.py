@@ -18,6 +18,7 @@ from aegis.cli.files import (
     written_dict,
 )
 from aegis.cli.options import (
+    ConfigurationName,
     Engine,
     EngineOption,
     Force,
@@ -86,15 +87,7 @@ def command(
     view: Annotated[
         bool, typer.Option("--view", help="Make a view, which follows the table, with --into.")
     ] = False,
-    name: Annotated[
-        str | None,
-        typer.Option(
-            "--name",
-            metavar="NAME",
-            help="Which configuration, where the file holds several.",
-            show_default=False,
-        ),
-    ] = None,
+    name: ConfigurationName = None,
     certificate: Annotated[
         Path | None,
         typer.Option(

@@ -12,6 +12,7 @@ from aegis.cli.apply import choose
 from aegis.cli.audit_page import print_audit
 from aegis.cli.files import open_subject, shown
 from aegis.cli.options import (
+    ConfigurationName,
     EngineOption,
     Format,
     FormatOption,
@@ -74,15 +75,7 @@ def command(
             show_default=False,
         ),
     ] = None,
-    name: Annotated[
-        str | None,
-        typer.Option(
-            "--name",
-            metavar="NAME",
-            help="Which configuration, where the file holds several.",
-            show_default=False,
-        ),
-    ] = None,
+    name: ConfigurationName = None,
     k: Annotated[
         int | None,
         typer.Option(

@@ -113,6 +113,15 @@ Measure = Annotated[
         show_default=False,
     ),
 ]
+ConfigurationName = Annotated[
+    str | None,
+    typer.Option(
+        "--name",
+        metavar="NAME",
+        help="Which configuration, where the file holds several.",
+        show_default=False,
+    ),
+]
 UtilityMeasure = Annotated[
     str | None,
     typer.Option(

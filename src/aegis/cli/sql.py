@@ -10,7 +10,7 @@ import typer
 
 from aegis.cli.apply import choose
 from aegis.cli.files import check_outputs, written
-from aegis.cli.options import Force, Format, PolicyFile, Quiet
+from aegis.cli.options import ConfigurationName, Force, Format, PolicyFile, Quiet
 from aegis.cli.output import Output
 
 SQL = (".sql",)
@@ -90,15 +90,7 @@ def command(
             show_default=False,
         ),
     ] = None,
-    name: Annotated[
-        str | None,
-        typer.Option(
-            "--name",
-            metavar="NAME",
-            help="Which configuration, where the file holds several.",
-            show_default=False,
-        ),
-    ] = None,
+    name: ConfigurationName = None,
     output: Annotated[
         Path | None,
         typer.Option(

@@ -83,7 +83,8 @@ def _coarse(
     if int(cells.max(initial=-1)) + 1 == len(attribute.values):
         return attribute, np.arange(attribute.n_atoms, dtype=np.int32)  # a candidate shows it all
     first = np.unique(cells, return_index=True)[1]
-    counts = _added(attribute.counts, cells)
+    size = len(first)
+    counts = _summed(attribute.counts, cells, size)
     atoms = common_refinement([c.levels for c in attribute.candidates])
     of_cell = atoms[attribute.atoms][first]
     one = np.unique(atoms, return_index=True)[1]
@@ -95,25 +96,21 @@ def _coarse(
     baseline = Candidate(
         own.mask,
         own.declared,
-        np.arange(len(first), dtype=np.int32),
+        np.arange(size, dtype=np.int32),
         attribute.values.take(first),
-        pool(np.arange(len(one), dtype=np.int32), _added(counts, of_cell), max_levels),
+        pool(np.arange(len(one), dtype=np.int32), _summed(counts, of_cell, len(one)), max_levels),
     )
     coarse = replace(
         attribute,
         values=attribute.values.take(first),
         counts=counts,
-        joint=np.stack([_added(column, cells) for column in attribute.joint.T], axis=1),
+        joint=_rows_added(attribute.joint, cells, size),
         atoms=of_cell,
         candidates=candidates,
         unmasked=baseline,
         domain=Domain(attribute.values, cells, known),
     )
     return coarse, atoms
-
-
-def _added(counts: npt.NDArray[Any], groups: npt.NDArray[np.integer]) -> Counts:
-    return np.rint(np.bincount(groups, weights=counts)).astype(np.int64)
 
 
 def _regrouped(pairs: PairCounts, moved: Sequence[Ints]) -> PairCounts:

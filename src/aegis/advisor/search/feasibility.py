@@ -82,7 +82,10 @@ class InMemory:
         self._cells = _Cells(frequency, self.rule)
 
     def narrow(self, box: Box) -> Box | None:
-        """Return the box without candidates that fail with all others at their coarsest."""
+        """Return the box without candidates that fail with all others at their coarsest.
+
+        Very large domains stay whole, but where nothing in the box passes.
+        """
         if self.rule is None:
             return box
         ids, space = self._corner(box)

@@ -43,7 +43,8 @@ class Pillai:
     and L are smallest at the coarsest grouping of a box, so that V at the finest one less
     max(0, L - V) d / (N - d - 1) at the coarsest L and d bounds it. A noise mask counts as its
     atoms in the first and as one level in the second: given the atoms what it shows is independent
-    of all else, so V cannot grow by it either.
+    of all else, so V cannot grow by it either. No trace exceeds the number of classes less one: that
+    bounds a box that is about to be divided, where its finest grouping has very many levels.
     """
 
     sign = 1
