@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from aegis.advisor import Choice
 from aegis.masks import evaluate
-from aegis.measures import MEASURES, PENALTIES, Contingency, Direction, Scope
+from aegis.measures import MEASURES, PENALTIES, UNPOOLED, Contingency, Direction, Scope
 from aegis.policy import Policy, load_policy
 from aegis.privacy import ClassTable, PrivacyRule
 from aegis.summary import Summary
@@ -221,7 +221,7 @@ def held_out(columns: Sequence[Sequence[Any]], label: Sequence[Any]) -> float:
 def codings(
     columns: Sequence[Sequence[Any]], raw: Sequence[Sequence[Any]], label: Sequence[Any]
 ) -> float:
-    """Return the mean of `held_out` and of the same on thresholds of the numbers in `raw`."""
+    """Return the mean over values and thresholds of the numbers in `raw`; no level is shared."""
     features = []
     for shown, values in zip(columns, raw, strict=True):
         if any(isinstance(value, str) for value in values):
@@ -233,8 +233,9 @@ def codings(
         place = np.array([order.index(one) for one in shown])
         matrix = np.array([place >= t for t in range(len(order))], dtype=float).T
         features.append(matrix - matrix.mean(axis=0))
-    strong = [10 * penalty for penalty in PENALTIES]
-    return (held_out(columns, label) + reached(np.hstack(features), label, strong)) / 2
+    strong = [100 * penalty for penalty in PENALTIES]
+    by_value = reached(np.hstack([one_hot(c) for c in columns]), label, UNPOOLED)
+    return (2 * by_value + reached(np.hstack(features), label, strong)) / 3
 
 
 def reached(features: Floats, label: Sequence[Any], penalties: Sequence[float]) -> float:
@@ -256,11 +257,13 @@ def reached(features: Floats, label: Sequence[Any], penalties: Sequence[float]) 
     return float(np.mean(found[1:]))
 
 
-def counts_of(values: Sequence[Any], label: Sequence[Any]) -> npt.NDArray[np.int64]:
-    """Return the contingency table of two columns."""
+def counts_of(
+    values: Sequence[Any], label: Sequence[Any], classes: Sequence[Any] | None = None
+) -> npt.NDArray[np.int64]:
+    """Return the contingency table of two columns; `classes` holds all where `label` does not."""
     found = Counter(zip(values, label, strict=True))
     # In the order of the summary's classes: some measures break ties by it.
-    classes = sorted(set(label), key=lambda y: (y is None, y))
+    classes = sorted(set(label if classes is None else classes), key=lambda y: (y is None, y))
     return np.array([[found[v, y] for y in classes] for v in dict.fromkeys(values)])
 
 

@@ -28,7 +28,7 @@ from hypothesis import Phase, given, settings
 from aegis.advisor import AttributeScore, Choice, Scorer
 from aegis.advisor import kept as kept_percent
 from aegis.errors import PolicyError
-from aegis.measures import MEASURES, Direction, Scope
+from aegis.measures import MEASURES, UNPOOLED, Direction, Scope, pooled_losses
 from aegis.policy import Configuration
 from aegis.summary import Summary, summarize
 
@@ -132,6 +132,8 @@ def test_levels_beyond_the_limit_are_pooled() -> None:
     raw_label = table["y"].to_pylist()
     for choice in some(summary, 6):
         masked = masked_columns(table, choice)
+        shown = labelled(masked_columns(table, choice), raw_label)
+        losses = np.zeros(len(UNPOOLED))
         for name in FEATURES:
             values = table[name].to_pylist()
             order = sorted(set(values), key=lambda v: (v is None, v))
@@ -142,6 +144,16 @@ def test_levels_beyond_the_limit_are_pooled() -> None:
             if len(first) > 3:
                 largest = sorted(first, key=lambda g: (-counts[g], first[g]))[:2]
                 masked[name] = [v if v in largest else "the rest" for v in masked[name]]
+                shared = [v not in largest for v in shown[name]]
+                losses += pooled_losses(
+                    counts_of(
+                        [v for v, own in zip(shown[name], shared, strict=True) if own],
+                        [y for y, own in zip(shown["y"], shared, strict=True) if own],
+                        shown["y"],
+                    ),
+                    np.array([shown["y"].count(y) for y in sorted(set(shown["y"]))]),
+                )
+        assert scorer.cooccurrence(choice).losses == pytest.approx(losses, abs=1e-12)
         own = labelled(masked, raw_label)
         columns = [own[n] for n in FEATURES]
         for name in ("pillai", "pillai-plain", "pillai-held-out", "cmim"):

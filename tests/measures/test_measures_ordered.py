@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from measures_brute import cooccurrence, data, smoothed, steps
+from measures_brute import cooccurrence, data, onehot, smoothed, steps
 
 from aegis.errors import InternalError
-from aegis.measures import PENALTIES, OrderedCounts, get, ordered_traces, thresholds
+from aegis.measures import PENALTIES, UNPOOLED, OrderedCounts, get, ordered_traces, thresholds
 
 measure = get("pillai-codings")
-by_value = get("pillai-held-out")
-STRONG = [10 * penalty for penalty in PENALTIES]
+STRONG = [100 * penalty for penalty in PENALTIES]
 
 
 def in_order(codes, label, ordered):
@@ -50,14 +49,21 @@ def test_traces_equal_those_of_smoothers_of_thresholds(rows):
     assert found == pytest.approx(smoothed(steps(codes, ordered), label, STRONG), abs=1e-8)
 
 
-@given(rows=ordered_data())
-def test_the_measure_is_the_mean_over_codings(rows):
+@given(rows=ordered_data(), loss=st.sampled_from([0.0, -0.1]))
+def test_the_measure_is_the_mean_over_codings(rows, loss):
     codes, label, ordered = rows
-    traces = smoothed(steps(codes, ordered), label, STRONG)
-    reached = np.mean([max(0.0, *traces[: k + 1]) for k in range(len(traces))])
-    counts = in_order(codes, label, ordered)
-    assert measure(counts) == pytest.approx((by_value(counts) + reached) / 2, abs=1e-8)
+    values = np.hstack([onehot(column) for column in codes.T])
+    by_value = reached(smoothed(values, label, UNPOOLED), loss)
+    by_order = reached(smoothed(steps(codes, ordered), label, STRONG))
+    counts = replace(
+        in_order(codes, label, ordered), find_losses=lambda: np.full(len(UNPOOLED), loss)
+    )
+    assert measure(counts) == pytest.approx((2 * by_value + by_order) / 3, abs=1e-8)
     assert 0 <= measure(counts) <= get("pillai-plain")(counts) + 1e-8
+
+
+def reached(traces, loss=0.0):
+    return np.mean([max(0.0, *(t + loss for t in traces[: k + 1])) for k in range(len(traces))])
 
 
 @given(rows=data())
@@ -82,7 +88,7 @@ def test_a_trend_over_nearly_unique_values_is_seen():
     value = np.repeat(np.arange(300), 2)
     label = (rng.random(600) < value / 300).astype(int)
     codes = value[:, None]
-    assert by_value(cooccurrence(codes, label)) < 0.15
+    assert get("pillai-held-out")(cooccurrence(codes, label)) < 0.15
     ordered = in_order(codes, label, [True]).in_order
     assert ordered_traces(ordered, np.bincount(label), 600.0).max() > 0.25
     shuffled = rng.permutation(300)[value][:, None]

@@ -63,6 +63,9 @@ def assert_same_attribute(one: AttributeSummary, two: AttributeSummary) -> None:
         assert_same_values(left.shown, right.shown)
         assert_arrays(left.groups, right.groups)
         assert_arrays(left.levels, right.levels)
+        assert (left.ranges is None) == (right.ranges is None)
+        if left.ranges is not None:
+            assert_arrays(left.ranges, right.ranges)
 
 
 def assert_same_values(one: pa.Array, two: pa.Array) -> None:

@@ -82,7 +82,8 @@ def test_levels_and_atoms(case: Case, most: int) -> None:
     for attribute in summary.all_attributes:
         every = [*attribute.candidates, attribute.unmasked]
         by_value = [c.levels[attribute.atoms] for c in every]
-        kinds = set(zip(*(levels.tolist() for levels in by_value), strict=True))
+        ranges = [c.ranges[attribute.atoms] for c in every if c.ranges is not None]
+        kinds = set(zip(*(told.tolist() for told in [*by_value, *ranges]), strict=True))
         assert len(kinds) == attribute.n_atoms
         for candidate, levels in zip(every, by_value, strict=True):
             assert candidate.n_levels == len(set(levels.tolist())) == min(most, candidate.size)

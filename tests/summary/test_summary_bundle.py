@@ -38,7 +38,7 @@ COMPARED = {
     Summary: "rows label attributes label_attribute pairs frequency max_levels seed unnamed digests timings",
     LabelSummary: "column classes counts unlabelled mask",
     AttributeSummary: "name role kind weight values counts joint atoms candidates unmasked nulls domain",
-    Candidate: "mask declared groups shown levels",
+    Candidate: "mask declared groups shown levels ranges",
     PairCounts: "names sizes classes rows joints index count folds",
     FoldCounts: "size rows joints cell fold count",
     FrequencyTable: "quasi sensitive label codes counts representatives",

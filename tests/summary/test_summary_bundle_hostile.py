@@ -29,11 +29,11 @@ def test_versions(folder: Path, bundle: bytes) -> None:
     def version(number: object) -> Callable[[dict[str, Any]], None]:
         return lambda manifest: manifest.update(version=number)
 
-    said = refused(folder, rewritten(bundle, change=version(2)))
-    assert "format version 2" in said
+    said = refused(folder, rewritten(bundle, change=version(3)))
+    assert "format version 3" in said
     assert "Update Aegis" in said
-    said = refused(folder, rewritten(bundle, change=version(0)))
-    assert "format version 0" in said
+    said = refused(folder, rewritten(bundle, change=version(1)))
+    assert "format version 1" in said
     assert "aegis summarize" in said
     assert "format version None" in refused(folder, rewritten(bundle, change=version(None)))
     # Whatever else is in it: another version is another format.

@@ -1,7 +1,8 @@
-"""Levels in the order of their values, against the rows themselves."""
+"""Ranges: what a mask shows in the order of its values, against the values themselves."""
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.policy import load_policy
-from aegis.summary import AttributeSummary, Candidate, ordered_levels, summarize
+from aegis.summary import RANGES, AttributeSummary, Candidate, merge, summarize
+from aegis.summary.levels import neighbours
 
 MASKS = [
     "identity",
@@ -24,67 +26,122 @@ MASKS = [
 values = st.lists(st.none() | st.integers(0, 40), min_size=12, max_size=80)
 
 
-def attribute_of(given_values: list[int | None], max_levels: int, masks: Any = MASKS) -> Any:
-    label = ["p" if i % 3 else "q" for i in range(len(given_values))]
-    table = pa.table({"a": pa.array(given_values, pa.int64()), "y": label})
-    policy = load_policy(
-        {"version": 1, "label": "y", "attributes": {"a": {"role": "feature", "masks": masks}}}
+def table_of(column: list[Any]) -> pa.Table:
+    numeric = column[0] is None or isinstance(column[0], int)
+    return pa.table(
+        {
+            "a": pa.array(column, pa.int64() if numeric else None),
+            "y": ["p" if i % 3 else "q" for i in range(len(column))],
+        }
     )
-    return summarize(table, policy, max_levels=max_levels).attributes["a"]
 
 
-def by_value(attribute: AttributeSummary, candidate: Candidate, most: int) -> dict[Any, int]:
-    """Return the level that each value ends up on."""
-    level = ordered_levels(attribute, candidate, most)[attribute.atoms]
-    return dict(zip(attribute.values.to_pylist(), level.tolist(), strict=True))
+def policy_of(masks: Any) -> Any:
+    attributes = {"a": {"role": "feature", "masks": masks}}
+    return load_policy({"version": 1, "label": "y", "attributes": attributes})
 
 
-@given(given_values=values)
-def test_groups_that_have_levels_of_their_own_keep_them_in_order(given_values):
-    attribute = attribute_of(given_values, 128)
-    for candidate in (*attribute.candidates, attribute.unmasked):
-        level = by_value(attribute, candidate, 128)
+def attribute_of(column: list[Any], max_levels: int, masks: Any = MASKS) -> AttributeSummary:
+    return summarize(table_of(column), policy_of(masks), max_levels=max_levels).attributes["a"]
+
+
+def by_value(attribute: AttributeSummary, candidate: Candidate) -> dict[Any, int]:
+    """Return the range that each value ends up in."""
+    assert candidate.ranges is not None
+    ranges = candidate.ranges[attribute.atoms]
+    return dict(zip(attribute.values.to_pylist(), ranges.tolist(), strict=True))
+
+
+@given(column=values)
+def test_few_groups_keep_ranges_of_their_own_in_order(column):
+    # Of 42 values a mask of width 3 shows 15 groups at most, which is below 32.
+    attribute = attribute_of(column, 128, MASKS[1:])
+    for candidate in attribute.candidates:
+        told = by_value(attribute, candidate)
         shown = dict(zip(attribute.values.to_pylist(), candidate.groups.tolist(), strict=True))
         rank = {value: i for i, value in enumerate(attribute.values.to_pylist())}
         place = {
             group: np.mean([rank[v] for v in rank if shown[v] == group])
             for group in set(shown.values())
         }
-        assert len(set(level.values())) == candidate.size
-        for one in level:
-            for two in level:
+        assert len(set(told.values())) == candidate.size
+        for one in told:
+            for two in told:
                 if place[shown[one]] < place[shown[two]] - 1e-12:
-                    assert level[one] < level[two]
-                assert (level[one] == level[two]) == (shown[one] == shown[two])
+                    assert told[one] < told[two]
+                assert (told[one] == told[two]) == (shown[one] == shown[two])
 
 
-@given(given_values=values, most=st.integers(2, 6))
-def test_no_more_is_told_than_the_mask_shows(given_values, most):
-    attribute = attribute_of(given_values, most)
+@given(column=values, most=st.integers(2, 6))
+def test_no_more_is_told_than_the_mask_shows(column, most):
+    attribute = attribute_of(column, most)
     for candidate in (*attribute.candidates, attribute.unmasked):
-        level = by_value(attribute, candidate, most)
+        told = by_value(attribute, candidate)
         shown = dict(zip(attribute.values.to_pylist(), candidate.groups.tolist(), strict=True))
-        told: dict[int, int] = {}
+        known: dict[int, int] = {}
         for value, group in shown.items():
-            assert told.setdefault(group, level[value]) == level[value]
-        assert len(set(level.values())) <= most
-        assert set(level.values()) == set(range(len(set(level.values()))))
+            assert known.setdefault(group, told[value]) == told[value]
+        assert set(told.values()) == set(range(min(most, len(set(told.values())))))
 
 
-def test_rare_values_are_told_apart_by_coarser_masks_only():
-    # 0 and 30 are frequent; identity pools the rest, which a width of 20 cuts in two.
-    given_values = [0] * 20 + [30] * 20 + list(range(1, 30)) + list(range(31, 40))
-    masks = ["identity", {"bucketize": {"width": 20}}]
-    attribute = attribute_of(given_values, 3, masks)
-    level = by_value(attribute, attribute.candidates[0], 128)
-    assert (level[0], level[30]) == (0, 3)
-    assert {level[v] for v in range(1, 20)} == {1}
-    assert {level[v] for v in (*range(20, 30), *range(31, 40))} == {2}
-    alone = attribute_of(given_values, 3, ["identity"])
-    assert len(set(by_value(alone, alone.candidates[0], 128).values())) == 3
+@given(column=values, most=st.integers(2, 40), others=st.lists(st.sampled_from(MASKS), max_size=3))
+def test_ranges_do_not_depend_on_other_candidates(column, most, others):
+    alone = attribute_of(column, most, ["identity"])
+    among = attribute_of(column, most, ["identity", *(m for m in others if m != "identity")])
+    wanted = by_value(alone, alone.candidates[0])
+    assert by_value(among, among.candidates[0]) == wanted
+    assert by_value(among, among.unmasked) == wanted
 
 
-def test_more_levels_than_allowed_share_with_their_neighbours():
-    attribute = attribute_of(list(range(40)) * 2, 128, ["identity"])
-    level = by_value(attribute, attribute.candidates[0], 8)
-    assert [level[v] for v in range(40)] == pytest.approx(np.repeat(np.arange(8), 5))
+def test_text_has_no_ranges():
+    attribute = attribute_of(["x", "y", "x", "z"], 128, ["identity"])
+    assert attribute.candidates[0].ranges is None
+
+
+def test_dates_are_cut_as_numbers_are():
+    days = [date(2026, 1, 1) + timedelta(days=i) for i in range(100)]
+    attribute = attribute_of(days, 128, ["identity"])
+    told = list(by_value(attribute, attribute.candidates[0]).values())
+    assert sorted(told) == told
+    assert max(told) == RANGES - 1
+
+
+counts = st.lists(st.integers(0, 6).map(lambda n: n**4), min_size=1, max_size=60)
+
+
+@given(rows=counts, most=st.integers(1, 40))
+def test_neighbours_share_levels_in_their_order(rows, most):
+    level = neighbours(np.array(rows), most)
+    assert level[0] == 0
+    assert set(np.diff(level).tolist()) <= {0, 1}
+    assert level[-1] < most
+    if len(rows) <= most:
+        assert level.tolist() == list(range(len(rows)))
+
+
+def test_a_frequent_value_has_a_level_of_its_own_and_costs_the_others_none():
+    rows = np.array([9, 2, 9_000, 3, 1, 4, 1, 5, 2, 6])
+    assert neighbours(rows, 5).tolist() == [0, 0, 1, 2, 2, 2, 2, 3, 3, 3]
+
+
+def test_equal_values_are_cut_into_equal_parts():
+    assert neighbours(np.full(40, 2), 8).tolist() == np.repeat(np.arange(8), 5).tolist()
+
+
+def test_a_part_follows_the_ranges_of_another():
+    whole = [v % 97 for v in range(0, 400, 3)]
+    policy = policy_of(["identity", {"bucketize": {"width": 2}}])
+    first = summarize(table_of(whole), policy, max_levels=8)
+    # 100 to 104 follow the last range, and -5 the first; all others are where they were.
+    second = summarize(table_of([-5, *range(0, 105)]), policy, max_levels=8, like=first)
+    own, other = first.attributes["a"], second.attributes["a"]
+    for one, two in zip(own.candidates, other.candidates, strict=True):
+        wanted, told = by_value(own, one), by_value(other, two)
+        assert all(told[value] == wanted[value] for value in wanted)
+        assert told[-5] == wanted[0] == 0
+        assert told[104] == max(wanted.values())
+    both = merge(first, second)
+    assert both.rows == first.rows + second.rows
+    joined = both.attributes["a"]
+    for one, two in zip(other.candidates, joined.candidates, strict=True):
+        assert by_value(joined, two) == pytest.approx(by_value(other, one))

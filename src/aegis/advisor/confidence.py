@@ -43,6 +43,7 @@ class FoldScorer(Scorer):
         super().__init__(replace(whole.summary, pairs=rest))
         self._channels = whole._channels
         self._orders = whole._orders
+        self._lost = whole._lost
 
     def contingency(
         self,

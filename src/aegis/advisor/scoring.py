@@ -27,16 +27,18 @@ from aegis.measures import (
     OrderedCounts,
     Scope,
     pair_information,
+    pooled_losses,
 )
 from aegis.policy import Configuration
 from aegis.summary import (
+    RANGES,
     AttributeSummary,
     Candidate,
     Matrix,
     Summary,
     expected_reports,
     level_channel,
-    ordered_levels,
+    pooled_groups,
 )
 
 _REMEMBERED = 64
@@ -113,6 +115,7 @@ class Scorer:
         self._expected: dict[Any, npt.NDArray[np.float64]] = {}
         self._channels: dict[Any, npt.NDArray[np.float64]] = {}
         self._orders: dict[Any, tuple[Levels, bool]] = {}
+        self._lost: dict[Any, npt.NDArray[np.float64]] = {}
 
     @cached_property
     def unmasked(self) -> Choice:
@@ -246,6 +249,7 @@ class Scorer:
             blocks=self._blocks(levels, label),
             pair_information=self._remembered(candidates, label),
             find_order=lambda: self._in_order(candidates, label),
+            find_losses=lambda: self._losses(candidates, label),
         )
 
     def _in_order(self, candidates: Sequence[Candidate], label: Candidate | None) -> OrderedCounts:
@@ -257,17 +261,43 @@ class Scorer:
         return OrderedCounts(total, masked_classes(joint, label), offsets, ordered)
 
     def order(self, attribute: AttributeSummary, candidate: Candidate) -> tuple[Levels, bool]:
-        """Return the levels of `levels` in the order of their values, and whether they have one."""
+        """Return a candidate's ranges, or the levels of `levels` where its values have no order.
+
+        And whether they have one.
+        """
         key = (attribute.name, candidate)
         if key not in self._orders:
-            levels = self.levels(attribute, candidate)
-            known = attribute.kind.ordered
-            if candidate.noise is not None:
-                known = known and candidate.noise.ordered
-            elif known:
-                levels = ordered_levels(attribute, candidate, self.summary.max_levels)
-            self._orders[key] = levels, known
+            self._orders[key] = self._order(attribute, candidate)
         return self._orders[key]
+
+    def _order(self, attribute: AttributeSummary, candidate: Candidate) -> tuple[Levels, bool]:
+        if candidate.ranges is not None:
+            return candidate.ranges, True
+        if candidate.noise is not None and candidate.noise.ordered and attribute.kind.ordered:
+            most = min(RANGES, self.summary.max_levels)
+            return level_channel(attribute, candidate, most), True
+        return self.levels(attribute, candidate), False
+
+    def _losses(
+        self, candidates: Sequence[Candidate], label: Candidate | None
+    ) -> npt.NDArray[np.float64]:
+        """Return what values that share a level take from a held-out trace, of all attributes."""
+        attributes = self.summary.attributes.values()
+        found = [self.losses(a, c, label) for a, c in zip(attributes, candidates, strict=True)]
+        total: npt.NDArray[np.float64] = np.sum(found, axis=0)
+        return total
+
+    def losses(
+        self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
+    ) -> npt.NDArray[np.float64]:
+        """Return `pooled_losses` of the groups that share the last level of a candidate."""
+        key = (attribute.name, candidate, label)
+        if key not in self._lost:
+            counts = masked_classes(attribute.joint, label)
+            groups = pooled_groups(attribute, candidate)
+            shared = group_rows(counts, candidate.groups, candidate.size)[groups]
+            self._lost[key] = pooled_losses(shared, counts.sum(axis=0))
+        return self._lost[key]
 
     def _alone(
         self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
@@ -296,6 +326,7 @@ class Scorer:
             offsets=np.array([0, len(joint)]),
             blocks=self._blocks([level], label),
             find_order=in_order,
+            find_losses=lambda: self.losses(attribute, candidate, label),
         )
 
     def _own_joint(

@@ -19,6 +19,7 @@ from aegis.measures.information import (
 )
 from aegis.measures.ordered import ordered_traces, thresholds
 from aegis.measures.pillai import PillaiFit, fit_pillai, pillai_trace
+from aegis.measures.pooled import UNPOOLED, pooled_losses
 from aegis.measures.record import MEASURES, Direction, Measure, Scope, get
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "PENALTIES",
     "RELEASED_MEASURE",
     "SEARCHED_MEASURE",
+    "UNPOOLED",
     "CmimPath",
     "Contingency",
     "Cooccurrence",
@@ -56,6 +58,7 @@ __all__ = [
     "pair_information",
     "phi_square",
     "pillai_trace",
+    "pooled_losses",
     "reliable_information",
     "thresholds",
 ]

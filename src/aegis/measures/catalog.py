@@ -10,7 +10,7 @@ DEFAULT_MEASURE = "pillai-codings"
 RELEASED_MEASURE = "pillai-held-out"
 """What a release is measured by where nobody names a measure: it goes by the two tables alone.
 
-Under two codings a number of very many values is placed by what its other candidates show.
+What a mask shows, such as [30, 40[, is text in one of them, without an order.
 """
 SEARCHED_MEASURE = "pillai"
 """What a search maximises where nobody names a measure: its bound is sharp."""
@@ -90,18 +90,19 @@ _CONFIGURATION = (
         name="pillai-codings",
         title="Pillai's trace, held out, under two codings",
         description=(
-            "The mean of pillai-held-out, which sees values one by one, and of the same on"
-            " thresholds, which see the order of numbers and dates as trees do. What ranks"
-            " configurations by default."
+            "Two thirds of the held-out trace of values, seen one by one and charged for rare ones"
+            " that share a level, and one third of that of thresholds, which see the order of"
+            " numbers and dates as trees do. What ranks configurations by default."
         ),
         formula=(
-            "(H(Z, p) + H(L, 10 p)) / 2, H as pillai-held-out, p its penalties; Z indicators of"
-            " values, L the same with [a >= t] for each level t of a number or a date"
+            "(2 H(Z, p) + H(L, 100 p)) / 3, H as pillai-held-out; Z indicators of values, with a"
+            " penalty of one row, too, L the same with [a >= t] for each of at most 32 ranges t of"
+            " a number or a date"
         ),
         reference=(
             "As pillai-held-out; ridge on thresholds penalises steps between neighbours as in"
             " Whittaker, On a new method of graduation, Proceedings of the Edinburgh Mathematical"
-            " Society 41, 1923; the mean over codings our own"
+            " Society 41, 1923; charge and mean over codings our own"
         ),
         range="0 .. C - 1",
         unit="1",

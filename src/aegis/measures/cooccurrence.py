@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from aegis.errors import InternalError
 from aegis.measures.pillai import Numbers, PillaiFit, pillai_trace
+from aegis.measures.pooled import UNPOOLED
 
 Blocks = Callable[[int, int], npt.NDArray[Any]]
 PairInformation = Callable[[int, int], float]
@@ -71,6 +72,9 @@ class Cooccurrence:
     find_order
         Gives the same rows with levels in the order of their values, for measures that look at
         it. Without it no attribute is taken for ordered.
+    find_losses
+        Gives the sum over attributes of `pooled_losses`, for values that share a level. Without it
+        no level is taken for shared.
     """
 
     n: float
@@ -80,6 +84,7 @@ class Cooccurrence:
     blocks: Blocks
     pair_information: PairInformation | None = None
     find_order: Callable[[], OrderedCounts] | None = None
+    find_losses: Callable[[], npt.NDArray[np.float64]] | None = None
 
     def __post_init__(self) -> None:
         levels = len(self.joint)
@@ -121,6 +126,13 @@ class Cooccurrence:
             return self.find_order()
         unordered = [False] * self.attributes
         return OrderedCounts(self.total, self.joint, self.offsets, unordered)
+
+    @cached_property
+    def losses(self) -> npt.NDArray[np.float64]:
+        """What values that share a level take from a held-out trace; see `pooled_losses`."""
+        if self.find_losses is not None:
+            return self.find_losses()
+        return np.zeros(len(UNPOOLED))
 
     @cached_property
     def class_totals(self) -> Numbers:

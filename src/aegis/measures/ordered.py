@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from aegis.measures.held_out import PENALTIES, held_out, held_out_traces, mean_reached
+from aegis.measures.held_out import PENALTIES, held_out_traces, mean_reached
+from aegis.measures.pooled import UNPOOLED
 
 if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence, OrderedCounts
 
 Floats = npt.NDArray[np.float64]
 
-STRONGER = 10.0
+STRONGER = 100.0
 """Penalties of thresholds in those of values: each threshold speaks for the rows on one side."""
+VALUES, THRESHOLDS = 2 / 3, 1 / 3
+"""Weights of the two codings."""
 
 
 def thresholds(counts: OrderedCounts) -> tuple[Floats, Floats]:
@@ -46,9 +49,10 @@ def ordered_traces(
 ) -> Floats:
     """Return the held-out trace of regressions on thresholds, one per penalty, shape (5,).
 
-    `held_out_traces` of the `thresholds`, at ten times its penalties. It is what learners come to
-    that cut ordered values in two, as trees do: values that no model can learn one by one still
-    tell by where they lie. What the levels of unordered attributes tell, they tell one by one.
+    `held_out_traces` of the `thresholds`, at a hundred times its penalties. It is what learners
+    come to that cut ordered values in two, as trees do: values that no model can learn one by one
+    still tell by where they lie. What the levels of unordered attributes tell, they tell one by
+    one.
 
     Parameters
     ----------
@@ -65,11 +69,13 @@ def ordered_traces(
 
 
 def held_out_codings(counts: Cooccurrence) -> float:
-    """Return the mean of `held_out` and of the same under `ordered_traces`.
+    """Return the mean held-out trace over two codings, values counting twice as thresholds do.
 
     Which of the two a release meets is not known: linear models and networks on one-hot columns
-    see values, trees on numbers see an order. From 0 to C - 1; 0 for one class, for constant
-    attributes and without rows.
+    see values, trees on numbers see an order. Values are held out as by `held_out`, at one more
+    penalty, and charged for those that share a level (`pooled_losses`); thresholds as by
+    `ordered_traces`. From 0 to C - 1; 0 for one class, for constant attributes and without rows.
     """
-    traces = ordered_traces(counts.in_order, counts.class_totals, counts.n)
-    return (held_out(counts) + mean_reached(traces)) / 2
+    values = held_out_traces(counts.total, counts.joint, counts.class_totals, counts.n, UNPOOLED)
+    ordered = ordered_traces(counts.in_order, counts.class_totals, counts.n)
+    return VALUES * mean_reached(values + counts.losses) + THRESHOLDS * mean_reached(ordered)

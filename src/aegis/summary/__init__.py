@@ -1,5 +1,6 @@
 """Aggregation near the data: the sufficient statistic, and the bundle that holds it on disk."""
 
+from aegis.summary.attributes import pooled_groups
 from aegis.summary.build import summarize
 from aegis.summary.bundle import load_bundle, save_bundle
 from aegis.summary.classes import CountedClasses, count_classes
@@ -17,10 +18,11 @@ from aegis.summary.model import (
     Summary,
 )
 from aegis.summary.noise import check_noise, expected_reports, level_channel
-from aegis.summary.ordered import ordered_levels
+from aegis.summary.ordered import RANGES
 from aegis.summary.withhold import withhold
 
 __all__ = [
+    "RANGES",
     "AttributeSummary",
     "Candidate",
     "CountedClasses",
@@ -40,7 +42,7 @@ __all__ = [
     "load_bundle",
     "masked_table",
     "merge",
-    "ordered_levels",
+    "pooled_groups",
     "save_bundle",
     "summarize",
     "suppress",

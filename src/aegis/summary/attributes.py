@@ -14,10 +14,13 @@ from aegis.policy import Role
 from aegis.summary.codes import settle
 from aegis.summary.levels import Ints, atomise, neighbours, pool
 from aegis.summary.model import AttributeSummary, Candidate
+from aegis.summary.ordered import ranges_like, ranges_of
 
 Counts = npt.NDArray[np.int64]
 Masks = Sequence[tuple[Mask, Mask]]
 """Masks as fitted and as declared."""
+Model = tuple[AttributeSummary, Candidate]
+"""The same attribute of another table, and its candidate of the same mask."""
 
 
 def describe(
@@ -47,19 +50,36 @@ def describe(
         Most levels of a candidate in multi-attribute measures.
     like
         The same attribute of another table: where that one pools the groups of a candidate, the
-        same groups keep a level of their own here, and all others are pooled.
+        same groups keep a level of their own here, and all others are pooled; ranges likewise.
     """
     masks = with_identity(masks)
     groupings = evaluate([fitted for fitted, _ in masks], data.values)
-    pooled = [
-        neighbours(data.counts, max_levels)
-        if isinstance(mask, NoiseMask) and mask.ordered
-        else levels_of(grouping, data.counts, max_levels, model)
-        for (mask, _), grouping, model in zip(
-            masks, groupings, _models(like, len(masks)), strict=True
-        )
-    ]
-    return assemble(name, role, weight, data, joint, masks, groupings, pooled)
+    models: Sequence[Model | None] = [None] * len(masks)
+    if like is not None:
+        models = [(like, candidate) for candidate in (*like.candidates, like.unmasked)]
+    pooled, ranges = [], []
+    for (mask, _), grouping, model in zip(masks, groupings, models, strict=True):
+        pooled.append(_pooled(mask, grouping, data, max_levels, model))
+        ranges.append(_ranges(mask, grouping, data, max_levels, model))
+    return assemble(name, role, weight, data, joint, masks, groupings, pooled, ranges)
+
+
+def _pooled(
+    mask: Mask, grouping: Grouping, data: ValueCounts, max_levels: int, model: Model | None
+) -> Ints:
+    if isinstance(mask, NoiseMask) and mask.ordered:
+        return neighbours(data.counts, max_levels)
+    return levels_of(grouping, data.counts, max_levels, model and kept_groups(*model))
+
+
+def _ranges(
+    mask: Mask, grouping: Grouping, data: ValueCounts, max_levels: int, model: Model | None
+) -> Ints | None:
+    if not (data.kind.ordered and mask.deterministic):
+        return None
+    if model is None:
+        return ranges_of(grouping.codes, data.counts, max_levels)
+    return ranges_like(grouping, data.values, *model)
 
 
 def with_identity(masks: Masks) -> Masks:
@@ -76,19 +96,25 @@ def assemble(
     masks: Masks,
     groupings: Sequence[Grouping],
     pooled: Sequence[Ints],
+    ranges: Sequence[Ints | None],
 ) -> AttributeSummary:
-    """Return the summary of an attribute whose groupings and levels per value are known.
+    """Return the summary of an attribute whose groupings, levels and ranges per value are known.
 
-    `masks`, `groupings` and `pooled` end with those of the identity.
+    `masks`, `groupings`, `pooled` and `ranges` end with those of the identity.
     """
-    atoms, levels = atomise(pooled, len(data.values))
+    known = [own for own in ranges if own is not None]
+    atoms, told = atomise([*pooled, *known], len(data.values))
+    levels, cut = told[: len(pooled)], iter(told[len(pooled) :])
     made = [
         Candidate(
             *(fitted, declared, grouping.codes, grouping.shown),
             # What noise shows depends on no less than the atom.
             level if fitted.deterministic else np.arange(len(level), dtype=np.int32),
+            None if own is None else next(cut),
         )
-        for (fitted, declared), grouping, level in zip(masks, groupings, levels, strict=True)
+        for (fitted, declared), grouping, level, own in zip(
+            masks, groupings, levels, ranges, strict=True
+        )
     ]
     null_last = len(data.values) > 0 and not data.values[-1].is_valid
     return AttributeSummary(
@@ -124,13 +150,15 @@ def kept_groups(attribute: AttributeSummary, candidate: Candidate) -> pa.Array |
     """Return what the groups show that keep a level of their own; None where none is pooled."""
     if candidate.size <= candidate.n_levels:
         return None
-    _, first = np.unique(candidate.groups, return_index=True)
-    level = candidate.levels[attribute.atoms[first]]
-    alone = np.bincount(level, minlength=candidate.n_levels)[level] == 1
+    alone = ~pooled_groups(attribute, candidate)
     return settle(candidate.shown.filter(pa.array(alone.tolist(), pa.bool_())))
 
 
-def _models(like: AttributeSummary | None, size: int) -> Sequence[pa.Array | None]:
-    if like is None:
-        return [None] * size
-    return [kept_groups(like, candidate) for candidate in (*like.candidates, like.unmasked)]
+def pooled_groups(attribute: AttributeSummary, candidate: Candidate) -> npt.NDArray[np.bool_]:
+    """Return which groups of a candidate share a level with another one, shape (size,)."""
+    if candidate.noise is not None or candidate.size <= candidate.n_levels:
+        return np.zeros(candidate.size, dtype=np.bool_)
+    first = np.unique(candidate.groups, return_index=True)[1]
+    level = candidate.levels[attribute.atoms[first]]
+    shared: npt.NDArray[np.bool_] = np.bincount(level, minlength=candidate.n_levels)[level] > 1
+    return shared

@@ -126,6 +126,8 @@ def _attribute_to(
         columns[f"groups{i}"] = candidate.groups
         columns[f"shown{i}"] = candidate.shown
         columns[f"levels{i}"] = candidate.levels
+        if candidate.ranges is not None:
+            columns[f"ranges{i}"] = candidate.ranges
     if attribute.domain is not None:
         columns |= {"domain": attribute.domain.values, "cells": attribute.domain.cells}
         if attribute.domain.counts is not None:
@@ -403,6 +405,9 @@ def _candidate(
     groups = numbers(columns[f"groups{index}"], np.int32)
     shown = columns[f"shown{index}"]
     levels = numbers(columns[f"levels{index}"], np.int32)
+    key = f"ranges{index}"
+    ranges = numbers(columns[key], np.int32) if key in columns else None
+    _require(ranges is None or len(ranges) == len(levels), "ranges do not fit the levels")
     _require(len(groups) == len(atoms), "groups do not fit the values")
     _require(_below(groups, len(shown)), "a value belongs to an unknown group")
     _require(_below(atoms, len(levels)), "a value belongs to an unknown atom")
@@ -412,6 +417,7 @@ def _candidate(
         groups=groups,
         shown=shown,
         levels=levels,
+        ranges=ranges,
     )
 
 

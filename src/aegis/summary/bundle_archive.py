@@ -20,7 +20,7 @@ from aegis.errors import DataError
 from aegis.files import replacing
 
 FORMAT = "aegis-summary"
-VERSION = 1
+VERSION = 2
 """Version of the format; it changes whenever an older reader would misread a bundle."""
 MANIFEST = "manifest.json"
 MAX_MANIFEST = 64 << 20

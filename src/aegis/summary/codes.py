@@ -62,6 +62,15 @@ def code_values(column: pa.Array, values: pa.Array) -> npt.NDArray[np.int64]:
     return codes
 
 
+def numbers_of(values: pa.Array) -> npt.NDArray[np.float64]:
+    """Return numbers, dates or times as floats in the same order, null as NaN."""
+    if pa.types.is_temporal(values.type):
+        values = values.cast(pa.timestamp("us")).cast(pa.int64())
+    found: npt.NDArray[np.float64]
+    found = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return found
+
+
 def show(value: Any) -> str:
     """Return a value as text for people: null as "null", the rest as Python writes it."""
     return "null" if value is None else str(value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,8 @@ from aegis.summary.cooccurrence import PairCounts, with_folds
 from aegis.summary.count_cells import MAX_CELLS, finest_key
 from aegis.summary.frequency import FrequencyTable, combine
 from aegis.summary.labels import merge_classes
-from aegis.summary.model import AttributeSummary, Information, LabelSummary, Summary
+from aegis.summary.model import AttributeSummary, Candidate, Information, LabelSummary, Summary
+from aegis.summary.ordered import ranges_like, ranges_of
 
 Counts = npt.NDArray[np.int64]
 Ints = npt.NDArray[np.int32]
@@ -170,23 +172,28 @@ class _Merger:
             np.fill_diagonal(joint, label.counts)
         masks = with_identity([(c.mask, c.declared) for c in first.candidates])
         groupings = evaluate([fitted for fitted, _ in masks], values)
-        pooled = [
-            self._levels(i, grouping, counts, translated) for i, grouping in enumerate(groupings)
-        ]
         data = ValueCounts(first.kind, values, counts)
+        pooled, ranges = [], []
+        for i, grouping in enumerate(groupings):
+            own = [(*p.summary.candidates, p.summary.unmasked)[i] for p in translated]
+            pooled.append(self._levels(own, grouping, counts, translated))
+            ranges.append(self._ranges(own, grouping, data, translated))
         return assemble(
-            *(first.name, first.role, first.weight, data, joint, masks, groupings, pooled)
+            *(first.name, first.role, first.weight, data, joint, masks, groupings, pooled, ranges)
         )
 
     def _levels(
-        self, index: int, grouping: Grouping, counts: Counts, parts: Sequence[_Part]
+        self,
+        own: Sequence[Candidate],
+        grouping: Grouping,
+        counts: Counts,
+        parts: Sequence[_Part],
     ) -> Ints:
         """Return the level of each value for one candidate.
 
         They are those of the whole by its counts where the parts know them, else those of the
         part that tells most groups apart among those that all the others follow.
         """
-        own = [(*part.summary.candidates, part.summary.unmasked)[index] for part in parts]
 
         def known(levels: Ints) -> bool:
             return all(
@@ -209,6 +216,30 @@ class _Merger:
         raise DataError(
             f"Attribute {name!r} under {own[0].declared}: the parts pool different groups of its "
             f"{grouping.size:,}, of which {self.first.max_levels} levels are kept.",
+            hint=LIKE,
+        )
+
+    def _ranges(
+        self,
+        own: Sequence[Candidate],
+        grouping: Grouping,
+        data: ValueCounts,
+        parts: Sequence[_Part],
+    ) -> Ints | None:
+        """Return the range of each value for one candidate: the whole's, else that of a part."""
+        if own[0].ranges is None:
+            return None
+        by_counts = ranges_of(grouping.codes, data.counts, self.first.max_levels)
+        followed = (
+            ranges_like(grouping, data.values, part.summary, candidate)
+            for part, candidate in zip(parts, own, strict=True)
+        )
+        for ranges in chain([by_counts], followed):
+            if all(refines(part.summary.atoms, ranges[part.values]) for part in parts):
+                return ranges
+        raise DataError(
+            f"Attribute {parts[0].summary.name!r} under {own[0].declared}: the parts cut its "
+            f"{grouping.size:,} groups into ranges at different places.",
             hint=LIKE,
         )
 

@@ -22,7 +22,7 @@ from aegis.errors import InternalError, PolicyError
 from aegis.masks import Kind, Mask, NoiseMask, ValueCounts
 from aegis.masks.mapping import text_of
 from aegis.policy import Role
-from aegis.summary.codes import natural_order
+from aegis.summary.codes import natural_order, numbers_of
 from aegis.summary.cooccurrence import PairCounts
 from aegis.summary.frequency import FrequencyTable
 
@@ -77,6 +77,9 @@ class Candidate:
     levels
         Level of each atom, shape (A,): the groups as multi-attribute measures see them, the
         rarest pooled where there are more than the summary's `max_levels`.
+    ranges
+        Range of each atom, shape (A,): neighbouring groups together, numbered in the order of the
+        values (`aegis.summary.ordered`). None where the values have no order, and for noise.
     """
 
     mask: Mask
@@ -84,6 +87,7 @@ class Candidate:
     groups: Ints
     shown: pa.Array
     levels: Ints
+    ranges: Ints | None = None
 
     @property
     def size(self) -> int:
@@ -186,12 +190,7 @@ class AttributeSummary:
         """All values as numbers, shape (V,), null as NaN; None for an attribute without order."""
         if not self.kind.ordered:
             return None
-        values = self.all_values
-        if self.kind is Kind.DATE:
-            values = values.cast(pa.timestamp("us")).cast(pa.int64())
-        found: npt.NDArray[np.float64]
-        found = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        return found
+        return numbers_of(self.all_values)
 
     def candidate(self, mask: Mask) -> Candidate:
         """Return the candidate for `mask`, given as declared or as fitted.

@@ -1,47 +1,82 @@
-"""Levels in the order of their values: what learners see that cut numbers and dates in two."""
+"""Ranges: what learners see of a mask that cut numbers and dates in two.
+
+Levels of their own serve the most frequent groups and leave the others in one heap, which has no
+place in an order. So candidates of ordered attributes have ranges beside their levels: neighbouring
+groups with about as many rows each. They are made from what the mask shows and nothing else, so
+that a score does not depend on which other candidates there are.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from aegis.masks import common_refinement, refines
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from aegis.errors import InternalError
+from aegis.masks import Grouping
+from aegis.summary.codes import numbers_of, settle
 from aegis.summary.levels import Ints, neighbours
 from aegis.summary.model import AttributeSummary, Candidate
 
+RANGES = 32
+"""Most ranges of a candidate: more of them serve linear models, which have the levels already."""
 
-def ordered_levels(attribute: AttributeSummary, candidate: Candidate, max_levels: int) -> Ints:
-    """Return the level of each atom, shape (A,), numbered in the order of the values.
 
-    A level stands at the mean rank of its values. Rare groups that share one level
-    are told apart again as far as the coarser candidates of the attribute do: a learner that
-    finds a threshold between two of them needs no level for each. So what this tells is what the
-    mask shows, never more. Beyond `max_levels`, neighbours with about as many rows each share one.
+def ranges_of(groups: Ints, counts: npt.NDArray[Any], max_levels: int) -> Ints:
+    """Return the range of each value, shape (V,), numbered in the order of the values.
+
+    A group stands at the mean rank of its values, however many rows each of them has.
 
     Parameters
     ----------
-    attribute
-        One whose values have an order.
-    candidate
-        One of its masks, not a noise mask.
+    groups
+        Group of each value, shape (V,).
+    counts
+        Rows per value, shape (V,).
     max_levels
-        Most levels.
+        Most levels of an attribute; of ranges there are at most `RANGES` either way.
     """
-    level = candidate.levels[attribute.atoms]
-    if candidate.size > candidate.n_levels:
-        coarser = [
-            other.levels[attribute.atoms]
-            for other in attribute.candidates
-            if other.noise is None and refines(candidate.groups, other.groups)
-        ]
-        level = common_refinement([level, *coarser])
-    # Each value once, however many rows have it: what a summary without raw joints knows, too.
-    domain = attribute.domain
-    of_value = level if domain is None else level[domain.cells]
-    place = np.bincount(of_value, weights=np.arange(len(of_value))) / np.bincount(of_value)
-    in_order = np.empty(len(place), dtype=np.int64)
-    in_order[np.argsort(place, kind="stable")] = np.arange(len(place))
-    rows = np.bincount(in_order[level], weights=attribute.counts).astype(np.float64)
-    merged = neighbours(rows, max_levels)[in_order[level]]
-    found = np.empty(attribute.n_atoms, dtype=np.int32)
-    found[attribute.atoms] = merged  # the values of one atom share every level
+    if not len(groups):
+        return groups
+    place = np.bincount(groups, weights=np.arange(len(groups))) / np.bincount(groups)
+    order = np.argsort(place, kind="stable")
+    rows = np.bincount(groups, weights=counts)[order]
+    ranges = np.empty(len(order), dtype=np.int32)
+    ranges[order] = neighbours(rows, min(RANGES, max_levels))
+    found: Ints = ranges[groups]
     return found
+
+
+def ranges_like(
+    grouping: Grouping, values: pa.Array, model: AttributeSummary, candidate: Candidate
+) -> Ints:
+    """Return the range of each value, shape (V,), where another summary has put it.
+
+    Groups that the model shows, too, are where they are there. Others join the range of the value
+    that precedes their first one in the model.
+
+    Parameters
+    ----------
+    grouping
+        Groups of the values under the candidate's mask.
+    values
+        Distinct values, shape (V,), in order.
+    model, candidate
+        The same attribute of another table, and its candidate of the same mask.
+    """
+    if candidate.ranges is None:
+        raise InternalError(f"{str(candidate.mask)!r} of {model.name!r} has no ranges to follow.")
+    of_value = candidate.ranges[model.atoms]
+    known = np.empty(candidate.size, dtype=np.int32)
+    known[candidate.groups] = of_value
+    place = pc.index_in(settle(grouping.shown), value_set=settle(candidate.shown))
+    first = np.unique(grouping.codes, return_index=True)[1]
+    before = np.searchsorted(numbers_of(model.values), numbers_of(values.take(pa.array(first))))
+    ranges = of_value[np.maximum(before - 1, 0)]
+    found = pc.is_valid(place).to_numpy(zero_copy_only=False)
+    ranges[found] = known[place.drop_null().to_numpy()]
+    of_group: Ints = ranges.astype(np.int32)[grouping.codes]
+    return of_group

@@ -15,6 +15,7 @@ from aegis.summary.cooccurrence import FoldCounts, PairCounts
 from aegis.summary.frequency import FrequencyTable, combine
 from aegis.summary.levels import pool
 from aegis.summary.model import AttributeSummary, Candidate, Domain, Information, Summary
+from aegis.summary.ordered import ranges_of
 
 Ints = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.int64]
@@ -85,11 +86,19 @@ def _coarse(
     first = np.unique(cells, return_index=True)[1]
     size = len(first)
     counts = _summed(attribute.counts, cells, size)
-    atoms = common_refinement([c.levels for c in attribute.candidates])
+    told = [c.levels for c in attribute.candidates]
+    told += [c.ranges for c in attribute.candidates if c.ranges is not None]
+    atoms = common_refinement(told)
     of_cell = atoms[attribute.atoms][first]
     one = np.unique(atoms, return_index=True)[1]
     candidates = tuple(
-        replace(c, groups=c.groups[first], levels=c.levels[one]) for c in attribute.candidates
+        replace(
+            c,
+            groups=c.groups[first],
+            levels=c.levels[one],
+            ranges=None if c.ranges is None else c.ranges[one],
+        )
+        for c in attribute.candidates
     )
     known = attribute.joint.sum(axis=1) if information is Information.HISTOGRAM else None
     own = attribute.unmasked
@@ -99,6 +108,7 @@ def _coarse(
         np.arange(size, dtype=np.int32),
         attribute.values.take(first),
         pool(np.arange(len(one), dtype=np.int32), _summed(counts, of_cell, len(one)), max_levels),
+        _baseline_ranges(attribute, atoms, max_levels),
     )
     coarse = replace(
         attribute,
@@ -111,6 +121,15 @@ def _coarse(
         domain=Domain(attribute.values, cells, known),
     )
     return coarse, atoms
+
+
+def _baseline_ranges(attribute: AttributeSummary, atoms: Ints, max_levels: int) -> Ints | None:
+    """Return the range of each new atom where nothing is masked, given that of each old one."""
+    if not attribute.kind.ordered:
+        return None
+    of_value = atoms[attribute.atoms]
+    ranges = ranges_of(of_value, attribute.counts, max_levels)
+    return ranges[np.unique(of_value, return_index=True)[1]]
 
 
 def _regrouped(pairs: PairCounts, moved: Sequence[Ints]) -> PairCounts:

@@ -1,0 +1,57 @@
+"""What values cost that share a level: the part of a held-out trace that levels do not show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.measures.held_out import PENALTIES
+
+Numbers = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+
+UNPOOLED = (1.0, *PENALTIES)
+"""Ridge penalties in rows, from that of a learner which believes a value after one row."""
+
+
+def pooled_losses(pooled: Numbers, class_counts: Numbers) -> Floats:
+    """Return what telling apart the values of one level adds to the trace, shape (6,), at most 0.
+
+    Multi-attribute measures see the rare values of a near-key attribute as one level; a model that
+    has a coefficient for each of them fits noise. Each row is predicted from the other rows of its
+    value, pulled towards the level by a ridge penalty p: with n rows of the value, a_c of them of
+    class c, and s the shares of the classes within the level, the fit of a row of class k moves
+    from s_c by (a_c - [c = k] - (n - 1) s_c) / (n - 1 + p). What this adds to the squared error of
+    class c is held against n_c as in `held_out_traces`. Gains are not counted: what rare values
+    tell together, their level tells; what they tell one by one is left to `thresholds`.
+
+    Parameters
+    ----------
+    pooled
+        Rows per value and class, shape (R, C).
+    class_counts
+        Rows per class of the whole table, shape (C,).
+
+    Returns
+    -------
+    One figure per penalty of `UNPOOLED`.
+    """
+    counts = np.asarray(pooled, dtype=np.float64)
+    rows = counts.sum(axis=1, keepdims=True)
+    seen = np.flatnonzero(class_counts)
+    counts, rows = counts[rows[:, 0] > 0][:, seen], rows[rows[:, 0] > 0]
+    if len(counts) < 2:
+        return np.zeros(len(UNPOOLED))
+    share = counts.sum(axis=0) / counts.sum()
+    others = counts - (rows - 1) * share  # of a row of another class
+    found = []
+    for penalty in UNPOOLED:
+        scale = rows - 1 + penalty
+        own, other = (others - 1) / scale, others / scale
+        gain = counts * own * (2 * (1 - share) - own) - (rows - counts) * other * (
+            2 * share + other
+        )
+        found.append((gain.sum(axis=0) / class_counts[seen]).sum())
+    return np.minimum(found, 0.0)
