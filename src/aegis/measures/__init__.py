@@ -9,7 +9,7 @@ from aegis.measures.cmim import CmimPath, attribute_information, cmim_path, pair
 from aegis.measures.contingency import Contingency
 from aegis.measures.cooccurrence import Cooccurrence, OrderedCounts
 from aegis.measures.dependency import g1, g2, g3, held_out_error
-from aegis.measures.held_out import PENALTIES, held_out_traces
+from aegis.measures.held_out import PENALTIES, UNPOOLED, held_out_traces
 from aegis.measures.information import (
     corrected_mutual_information,
     label_entropy,
@@ -19,7 +19,7 @@ from aegis.measures.information import (
 )
 from aegis.measures.ordered import ordered_traces, thresholds
 from aegis.measures.pillai import PillaiFit, fit_pillai, pillai_trace
-from aegis.measures.pooled import UNPOOLED, pooled_losses
+from aegis.measures.pooled import pooled_losses
 from aegis.measures.record import MEASURES, Direction, Measure, Scope, get
 
 __all__ = [

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import InternalError
+from aegis.measures.held_out import UNPOOLED, held_out_traces
 from aegis.measures.pillai import Numbers, PillaiFit, pillai_trace
-from aegis.measures.pooled import UNPOOLED
 
 Blocks = Callable[[int, int], npt.NDArray[Any]]
 PairInformation = Callable[[int, int], float]
@@ -118,6 +118,11 @@ class Cooccurrence:
     def fit(self) -> PillaiFit:
         """Pillai's trace, its adjusted form and the rank, from one factorisation."""
         return pillai_trace(self.total, self.joint, self.n, self.offsets)
+
+    @cached_property
+    def traces(self) -> npt.NDArray[np.float64]:
+        """Held-out traces of the values at each penalty of `UNPOOLED`, for all that use them."""
+        return held_out_traces(self.total, self.joint, self.class_totals, self.n, UNPOOLED)
 
     @cached_property
     def in_order(self) -> OrderedCounts:

@@ -18,6 +18,8 @@ Floats = npt.NDArray[np.float64]
 
 PENALTIES = (3.0, 10.0, 30.0, 100.0, 300.0)
 """Rows that a masked value needs before half of what they say of it is believed."""
+UNPOOLED = (1.0, *PENALTIES)
+"""And one for a learner that believes a value after one row."""
 
 
 def held_out_traces(
@@ -96,7 +98,7 @@ def held_out(counts: Cooccurrence) -> float:
     penalty is worth less than one that serves all. From 0 to C - 1, never above the plug-in
     trace; 0 for one class, for constant attributes and without rows.
     """
-    return mean_reached(held_out_traces(counts.total, counts.joint, counts.class_totals, counts.n))
+    return mean_reached(counts.traces[1:])
 
 
 def mean_reached(traces: Floats) -> float:

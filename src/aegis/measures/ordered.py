@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.measures.held_out import PENALTIES, held_out_traces, mean_reached
-from aegis.measures.pooled import UNPOOLED
 
 if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence, OrderedCounts
@@ -76,6 +75,5 @@ def held_out_codings(counts: Cooccurrence) -> float:
     penalty, and charged for those that share a level (`pooled_losses`); thresholds as by
     `ordered_traces`. From 0 to C - 1; 0 for one class, for constant attributes and without rows.
     """
-    values = held_out_traces(counts.total, counts.joint, counts.class_totals, counts.n, UNPOOLED)
     ordered = ordered_traces(counts.in_order, counts.class_totals, counts.n)
-    return VALUES * mean_reached(values + counts.losses) + THRESHOLDS * mean_reached(ordered)
+    return VALUES * mean_reached(counts.traces + counts.losses) + THRESHOLDS * mean_reached(ordered)

@@ -7,13 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aegis.measures.held_out import PENALTIES
+from aegis.measures.held_out import UNPOOLED
 
 Numbers = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
-
-UNPOOLED = (1.0, *PENALTIES)
-"""Ridge penalties in rows, from that of a learner which believes a value after one row."""
 
 
 def pooled_losses(pooled: Numbers, class_counts: Numbers) -> Floats:
