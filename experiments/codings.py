@@ -4,13 +4,13 @@ Reads what `selection_quality.py` wrote of every configuration. For each data se
 of the score: the rank correlation with what the model reached, mean over the sets of 50
 configurations (`confirmed`: over the sets that had no part in the choice). The variants:
 
-- `values`, `codings`: `pillai-held-out` and the default, `pillai-codings`.
-- `thresholds Q`: thresholds alone, a number with more than Q masked values cut into Q ranges of
-  about as many rows each, wherever these fall; `codings Q`: its mean with `values`.
-- `codings, equal penalties`: thresholds at the penalties of values.
-- `charged`: values at a penalty of one row, too, and charged for those that share the last level
-  (see `penalties.py`), in the mean with thresholds; `charged Q`: with Q ranges.
-- `synergy W`: `charged 128` and W times the largest corrected I(A,B;Y) - I(A;Y) - I(B;Y).
+- `values`, `default`: `pillai-held-out` and `pillai-codings`.
+- `uncharged`: the default without what values cost that share a level.
+- `thresholds`: its second part alone; `half each`: the two parts in equal shares.
+- `weaker`, `weakest`: thresholds at ten times and at once the penalties of values.
+- `ranges Q`: at most Q ranges of a number in place of 32.
+- `equal mass`: ranges that are quantiles of the rows, frequent values or not.
+- `synergy W`: W times the largest corrected I(A,B;Y) - I(A;Y) - I(B;Y) on top.
 
     python experiments/codings.py [--data AQ,IN,HCI,German]
 """
@@ -20,7 +20,7 @@ from __future__ import annotations
 import argparse
 import csv
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -39,16 +39,15 @@ from aegis.measures import (
     held_out_traces,
     thresholds,
 )
+from aegis.measures.held_out import mean_reached
 from aegis.summary import AttributeSummary, Candidate, summarize
 from aegis.summary.levels import neighbours, pool
 from common import RESULTS, write_csv
-from penalties import charge
 from selection_quality import NAME, SETS, prepared
 
-STRONG = tuple(10 * penalty for penalty in PENALTIES)
-WIDE = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10_000.0, 30_000.0)
 RANGES = (16, 32, 64, 128)
 WEIGHTS = (0.3, 1.0)
+Cut = Callable[[Any, int], Any]
 
 
 class Scores:
@@ -66,48 +65,46 @@ class Scores:
     def of(self, choice: Choice) -> dict[str, float]:
         """Return the score of a configuration under every variant."""
         counts = self.scorer.cooccurrence(choice)
-        values, codings = (
-            self.scorer.value(choice, MEASURES.get(name))
-            for name in ("pillai-held-out", "pillai-codings")
+        charged, uncharged = (
+            mean_reached(counts.traces + lost) for lost in (counts.losses, 0 * counts.losses)
         )
-        penalties = (1.0, *PENALTIES)
-        plain = held_out_traces(
-            counts.total, counts.joint, counts.class_totals, counts.n, penalties
-        )
-        charges = [
-            sum(charge(a, choice[a.name], penalty) for a in self.attributes)
-            for penalty in penalties
-        ]
-        charged = reached(plain + np.array(charges))
-        ordered = 2 * codings - values
+        ordered = self._stepped(counts.in_order, counts)
+
+        def codings(values: float, steps: float) -> float:
+            return (2 * values + steps) / 3
+
         found = {
-            "values": values,
-            "codings": codings,
-            "codings, equal penalties": (values + self._stepped(counts.in_order, counts)) / 2,
-            "charged": (charged + ordered) / 2,
+            "values": self.scorer.value(choice, MEASURES.get("pillai-held-out")),
+            "default": self.scorer.value(choice, MEASURES.get("pillai-codings")),
+            "uncharged": codings(uncharged, ordered),
+            "thresholds": ordered,
+            "half each": (charged + ordered) / 2,
+            "weaker": codings(charged, self._stepped(counts.in_order, counts, 10)),
+            "weakest": codings(charged, self._stepped(counts.in_order, counts, 1)),
         }
         for size in RANGES:
-            ranges = self._ranges(choice, size)
-            found[f"thresholds {size}"] = self._stepped(ranges, counts, WIDE)
-            found[f"codings {size}"] = (values + self._stepped(ranges, counts, STRONG)) / 2
-        found["charged 128"] = found["codings 128"] + (charged - values) / 2
+            found[f"ranges {size}"] = codings(
+                charged, self._stepped(self._ranges(choice, size, neighbours), counts)
+            )
+        found["equal mass"] = codings(
+            charged, self._stepped(self._ranges(choice, 32, quantiles), counts)
+        )
         synergy = self._synergy(counts)
         for weight in WEIGHTS:
-            found[f"synergy {weight:g}"] = found["charged 128"] + weight * synergy
+            found[f"synergy {weight:g}"] = found["default"] + weight * synergy
         return found
 
-    def _stepped(
-        self, ordered: OrderedCounts, counts: Cooccurrence, penalties: tuple[float, ...] = PENALTIES
-    ) -> float:
+    def _stepped(self, ordered: OrderedCounts, counts: Cooccurrence, times: float = 100) -> float:
         total, joint = thresholds(ordered)
-        return reached(held_out_traces(total, joint, counts.class_totals, counts.n, penalties))
+        penalties = [times * penalty for penalty in PENALTIES]
+        return mean_reached(held_out_traces(total, joint, counts.class_totals, counts.n, penalties))
 
-    def _ranges(self, choice: Choice, size: int) -> OrderedCounts:
-        """Return counts where numbers with more values are cut into ranges of as many rows."""
+    def _ranges(self, choice: Choice, size: int, cut: Cut) -> OrderedCounts:
+        """Return counts where numbers with more values are cut into ranges."""
         shown = [(a, choice[a.name]) for a in self.attributes]
-        blocks = [[self._block(one, two, size) for two in shown] for one in shown]
+        blocks = [[self._block(one, two, size, cut) for two in shown] for one in shown]
         joint = np.concatenate(
-            [(self._levels(*one, size).T @ self.classes).toarray() for one in shown]
+            [(self._levels(*one, size, cut).T @ self.classes).toarray() for one in shown]
         )
         offsets = np.cumsum([0, *(len(row[0]) for row in blocks)])
         return OrderedCounts(np.block(blocks), joint, offsets, [a.kind.ordered for a, _ in shown])
@@ -117,19 +114,22 @@ class Scores:
         one: tuple[AttributeSummary, Candidate],
         two: tuple[AttributeSummary, Candidate],
         size: int,
+        cut: Cut,
     ) -> Any:
-        key = (one[0].name, one[1], two[0].name, two[1], size)
+        key = (one[0].name, one[1], two[0].name, two[1], size, cut)
         if key not in self._seen:
-            product = (self._levels(*one, size).T @ self._levels(*two, size)).toarray()
+            product = (self._levels(*one, size, cut).T @ self._levels(*two, size, cut)).toarray()
             self._seen[key] = product
         return self._seen[key]
 
-    def _levels(self, attribute: AttributeSummary, candidate: Candidate, size: int) -> Any:
-        key = (attribute.name, candidate, size)
+    def _levels(
+        self, attribute: AttributeSummary, candidate: Candidate, size: int, cut: Cut
+    ) -> Any:
+        key = (attribute.name, candidate, size, cut)
         if key not in self._seen:
             if attribute.kind.ordered:
                 rows = np.bincount(candidate.groups, weights=attribute.counts)
-                level = neighbours(rows, size)[candidate.groups]
+                level = cut(rows, size)[candidate.groups]
             else:
                 level = pool(candidate.groups, attribute.counts, self.summary.max_levels)
             self._seen[key] = self._indicators(level[self.rows.codes[attribute.name]])
@@ -150,9 +150,12 @@ class Scores:
         return float(max(told(i, j) - alone[i] - alone[j] for i, j in pairs))
 
 
-def reached(traces: Any) -> float:
-    """Return the mean over learners that may penalise up to each penalty, as `held_out` does."""
-    return float(np.maximum(np.maximum.accumulate(traces), 0).mean())
+def quantiles(rows: Any, size: int) -> Any:
+    """Return which of `size` equal parts of the rows holds the middle of each value."""
+    middle = np.cumsum(rows) - rows / 2
+    level = np.clip(np.floor(size * middle / rows.sum()), 0, size - 1)
+    own = np.arange(len(rows)) if len(rows) <= size else level
+    return np.unique(own, return_inverse=True)[1]
 
 
 def trained(name: str, suffix: str) -> dict[int, dict[str, dict[str, float]]]:
@@ -201,7 +204,7 @@ def main() -> None:
                 for seed in found
             }
             rows += compared(name, sets, found, scored)
-            print(*rows[-12:], sep="\n", flush=True)
+            print(*rows[-14:], sep="\n", flush=True)
     models = list(dict.fromkeys(key for row in rows for key in row))
     write_csv("codings", [{model: row.get(model) for model in models} for row in rows])
 

@@ -3,8 +3,7 @@
 Reads what `selection_quality.py` wrote of every configuration, so that nothing is trained: for each
 data set, model and ridge penalty the rank correlation of the held-out trace at that penalty with
 what the model reached, mean over the sets of 50 configurations. `pooled` is the trace at a penalty
-of one row, charged for the values that share the last level, too: what each of them says of its
-other rows, one row left out at a time, where that is a loss.
+of one row, charged for the values that share the last level, too (`pooled_losses`).
 
     python experiments/penalties.py [--data AQ,IN,HCI,German] [--suffix _confirmed]
 """
@@ -22,29 +21,11 @@ from aegis.advisor import Scorer
 from aegis.evaluation import paper_configurations
 from aegis.evaluation.agreement import spearman
 from aegis.measures import held_out_traces
-from aegis.summary import AttributeSummary, Candidate, Summary, summarize
+from aegis.summary import Summary, summarize
 from common import RESULTS, write_csv
 from selection_quality import NAME, SETS, prepared
 
 PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-
-
-def charge(attribute: AttributeSummary, candidate: Candidate, penalty: float = 1.0) -> float:
-    """Return what unpooling the last level adds to the trace, one row left out; at most 0."""
-    if candidate.size <= candidate.n_levels:
-        return 0.0
-    level = np.zeros(candidate.size, dtype=np.int64)
-    level[candidate.groups] = candidate.levels[attribute.atoms]
-    counts = np.zeros((candidate.size, attribute.joint.shape[1]))
-    np.add.at(counts, candidate.groups, attribute.joint)
-    pooled = counts[(level == candidate.n_levels - 1) & counts.any(axis=1)]
-    share, rows = pooled.sum(axis=0) / pooled.sum(), pooled.sum(axis=1, keepdims=True)
-    gain = np.zeros(len(share))
-    for own in range(len(share)):
-        unit = np.arange(len(share)) == own
-        shift = (pooled - unit - (rows - 1) * share) / (rows - 1 + penalty)
-        gain += (pooled[:, [own]] * shift * (2 * (unit - share) - shift)).sum(axis=0)
-    return min(0.0, float((gain / attribute.joint.sum(axis=0)).sum()))
 
 
 def scores(summary: Summary, seed: int) -> dict[str, Any]:
@@ -57,8 +38,7 @@ def scores(summary: Summary, seed: int) -> dict[str, Any]:
         traces = held_out_traces(
             counts.total, counts.joint, counts.class_totals, counts.n, PENALTIES
         )
-        charges = sum(charge(a, choice[a.name]) for a in summary.attributes.values())
-        found[configuration.name] = [*traces, traces[0] + charges]
+        found[configuration.name] = [*traces, traces[0] + counts.losses[0]]
     return found
 
 

@@ -80,7 +80,7 @@ SETS = {
         lambda: str(data("hotel", "hotel_interactions.csv")),
         "is_booking",
         "roc_auc",
-        ((WITHOUT_FOREST, 8, ALL), (RANKS, 8, ALL)),
+        ((WITHOUT_FOREST, 16, ALL), (RANKS, 16, ALL)),
         ("serial", "user_id"),
     ),
     "IN": DataSet(
