@@ -118,6 +118,13 @@ class Scorer:
         self._lost: dict[Any, npt.NDArray[np.float64]] = {}
 
     @cached_property
+    def _weights(self) -> npt.NDArray[np.float64]:
+        """Weight of each attribute in the mean of attribute measures, shape (m,)."""
+        weights = np.array([a.weight for a in self.summary.attributes.values()], dtype=np.float64)
+        shares: npt.NDArray[np.float64] = weights / weights.sum()
+        return shares
+
+    @cached_property
     def unmasked(self) -> Choice:
         """Every attribute, and the label, as it is."""
         return {a.name: a.unmasked for a in self.summary.all_attributes}
@@ -161,9 +168,8 @@ class Scorer:
         label = self._label(choice)
         if measure.scope is Scope.ATTRIBUTE:
             attributes = self.summary.attributes.values()
-            weights = [a.weight for a in attributes]
             values = [self.attribute(a, choice[a.name], measure, label) for a in attributes]
-            return float(np.average(values, weights=weights))
+            return float(self._weights @ values)
         key = (measure.name, label, *(choice[name] for name in self._names))
         if key not in self._values:
             self._values[key] = measure(self.cooccurrence(choice))

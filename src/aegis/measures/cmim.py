@@ -98,7 +98,7 @@ def cmim_path(counts: Cooccurrence) -> CmimPath:
     lazy = _LazyMinimum(counts, alone)
     gains: list[float] = []
     while (best := lazy.best()) is not None:
-        gains.append(float(lazy.score[best]))
+        gains.append(lazy.score[best])
         lazy.choose(best)
     return CmimPath(tuple(lazy.chosen), tuple(gains), lazy.pairs)
 
@@ -108,9 +108,10 @@ class _LazyMinimum:
 
     def __init__(self, counts: Cooccurrence, alone: Floats) -> None:
         self.counts = counts
-        self.alone = alone
-        self.score = alone.copy()
-        self.seen = np.zeros(len(alone), dtype=np.int64)
+        # Lists: single entries are read and written, which arrays are slow at.
+        self.alone: list[float] = alone.tolist()
+        self.score = self.alone.copy()
+        self.seen = [0] * len(self.alone)
         self.chosen: list[int] = []
         self.left = set(range(len(alone)))
         self.pairs = 0
@@ -131,8 +132,8 @@ class _LazyMinimum:
 
     def _leads(self, index: int, best: int | None) -> bool:
         if best is None:
-            return bool(self.score[index] > _NO_GAIN)
-        return bool((self.score[index], -index) > (self.score[best], -best))
+            return self.score[index] > _NO_GAIN
+        return (self.score[index], -index) > (self.score[best], -best)
 
     def _look(self, index: int, other: int) -> None:
         self.score[index] = min(self.score[index], self._pair(index, other) - self.alone[other])

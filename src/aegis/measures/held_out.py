@@ -71,19 +71,21 @@ def held_out_traces(
     if not kept.size or seen.size < 2:
         return np.zeros(len(penalties))
     count, rows = count[kept], class_counts[seen].astype(np.float64)
-    covariance: Floats = total[np.ix_(kept, kept)] - np.outer(count / n, count)
+    covariance: Floats = total[np.ix_(kept, kept)].astype(np.float64, copy=False)
+    covariance -= np.outer(count / n, count)
     label: Floats = joint[np.ix_(kept, seen)] - np.outer(count, rows / n)
     diagonal, beside, turned = _tridiagonal(covariance, label)
     spread = np.maximum(_eigenvalues(diagonal, beside), 0.0)
-    found = np.zeros(len(penalties))
-    for place, penalty in enumerate(penalties):
-        freedom = n - 1 - float((spread / (spread + penalty)).sum())
-        if freedom <= 0:
-            continue  # as many coefficients as rows: nothing is known of other rows
+    strength = np.asarray(penalties, dtype=np.float64)
+    freedom = n - 1 - (spread / (spread + strength[:, None])).sum(axis=1)
+    left = rows * (1 - rows / n)
+    found = np.zeros(len(strength))
+    for place in np.flatnonzero(~(freedom <= 0)):  # else nothing is known of other rows
+        penalty = strength[place]
         fitted = _solve(diagonal + penalty, beside, turned)
         explained = ((turned + penalty * fitted) * fitted).sum(axis=0)
-        left = rows * (1 - rows / n)
-        found[place] = ((left - (left - explained) * ((n - 1) / freedom) ** 2) / rows).sum()
+        charge = ((n - 1) / freedom[place]) ** 2
+        found[place] = ((left - (left - explained) * charge) / rows).sum()
     if not np.isfinite(found).all():
         raise InternalError(f"Held-out traces {found.tolist()}: the counts are no numbers.")
     return found
