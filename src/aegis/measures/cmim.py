@@ -110,7 +110,7 @@ class _LazyMinimum:
         self.counts = counts
         # Lists: single entries are read and written, which arrays are slow at.
         self.alone: list[float] = alone.tolist()
-        self.score = self.alone.copy()
+        self.score: list[float] = self.alone.copy()
         self.seen = [0] * len(self.alone)
         self.chosen: list[int] = []
         self.left = set(range(len(alone)))
