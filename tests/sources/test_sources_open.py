@@ -348,3 +348,15 @@ def test_rows_that_are_too_long(tmp_path: Path) -> None:
 def test_an_unknown_column_suggests_the_nearest() -> None:
     with pytest.raises(DataError, match="Did you mean 'age'"):
         open_table(arrow()).require("aeg")
+
+
+@pytest.mark.parametrize("extension", ["parquet", "arrow"])
+def test_of_many_files_the_unreadable_one_is_named(tmp_path: Path, extension: str) -> None:
+    write = pa.parquet.write_table if extension == "parquet" else pa.feather.write_feather
+    for name in ("a", "b", "c"):
+        write(pa.table({"a": list(range(1000))}), tmp_path / f"{name}.{extension}")
+    whole = (tmp_path / f"b.{extension}").read_bytes()
+    (tmp_path / f"b.{extension}").write_bytes(whole[: len(whole) // 2])
+    given = tmp_path if extension == "parquet" else tmp_path / "*.arrow"
+    with pytest.raises(DataError, match=rf"Cannot read \S*b\.{extension}: "):
+        open_table(given)

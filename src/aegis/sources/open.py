@@ -7,6 +7,7 @@ import glob
 import gzip
 import io
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +169,7 @@ def _open_path(given: str) -> Source:
         if suffix in _PARQUET:
             return _open_parquet(given, files)
         if suffix in _ARROW:
-            arrow = pa.concat_tables(pa.feather.read_table(n, memory_map=True) for n in names)
+            arrow = pa.concat_tables(_of_file(_read_arrow, file) for file in files)
             refuse_duplicates(arrow.column_names, given)
             return Source(_register(arrow), given, files)
         with engine_errors(given):
@@ -177,11 +178,27 @@ def _open_path(given: str) -> Source:
             return Source(_read_csv(given, files), given, files)
     except (EngineError, pa.ArrowException, OSError, EOFError, zlib.error, csv.Error) as error:
         cause = error.__cause__ if isinstance(error, EngineError) else error
-        reason = (str(cause).strip() or type(cause).__name__).splitlines()[0].rstrip(".")
-        raise DataError(
-            f"Cannot read {given}: {reason}.",
-            hint="Check that the file is complete, is of the format that its name says, and is encoded in UTF-8.",
-        ) from error
+        raise _unreadable(given, cause or error) from error
+
+
+def _unreadable(given: str, cause: BaseException) -> DataError:
+    reason = (str(cause).strip() or type(cause).__name__).splitlines()[0].rstrip(".")
+    return DataError(
+        f"Cannot read {given}: {reason}.",
+        hint="Check that the file is complete, is of the format that its name says, and is encoded in UTF-8.",
+    )
+
+
+def _of_file(read: Callable[[Path], Any], file: Path) -> Any:
+    """Return what `read` makes of a file; of many, the one that cannot be read is named."""
+    try:
+        return read(file)
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(str(file), error) from error
+
+
+def _read_arrow(file: Path) -> pa.Table:
+    return pa.feather.read_table(str(file), memory_map=True)
 
 
 def _files(given: str) -> tuple[Path, ...]:
@@ -228,7 +245,7 @@ def _suffix(path: Path) -> str:
 
 
 def _open_parquet(given: str, files: tuple[Path, ...]) -> Source:
-    schemas = {file: pa.parquet.read_schema(file) for file in files}
+    schemas = {file: _of_file(pa.parquet.read_schema, file) for file in files}
     first = schemas[files[0]]
     refuse_duplicates(first.names, given)
     for file, schema in schemas.items():
