@@ -120,9 +120,7 @@ class Scorer:
     @cached_property
     def _weights(self) -> npt.NDArray[np.float64]:
         """Weight of each attribute in the mean of attribute measures, shape (m,)."""
-        weights = np.array([a.weight for a in self.summary.attributes.values()], dtype=np.float64)
-        shares: npt.NDArray[np.float64] = weights / weights.sum()
-        return shares
+        return np.array([a.weight for a in self.summary.attributes.values()], dtype=np.float64)
 
     @cached_property
     def unmasked(self) -> Choice:
@@ -169,7 +167,7 @@ class Scorer:
         if measure.scope is Scope.ATTRIBUTE:
             attributes = self.summary.attributes.values()
             values = [self.attribute(a, choice[a.name], measure, label) for a in attributes]
-            return float(self._weights @ values)
+            return float((self._weights * values).sum() / self._weights.sum())
         key = (measure.name, label, *(choice[name] for name in self._names))
         if key not in self._values:
             self._values[key] = measure(self.cooccurrence(choice))
