@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from aegis.advisor import expected
 from aegis.advisor.advice import Ranked
-from aegis.advisor.scoring import Choice, Scorer, group_rows, masked_classes
+from aegis.advisor.grouping import group_rows, masked_classes
+from aegis.advisor.scoring import Choice, Scorer
 from aegis.measures import Contingency, Measure, Scope
 from aegis.summary import AttributeSummary, Candidate, Summary
 from aegis.summary.folds import without_fold

@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor import expected
-from aegis.advisor.scoring import Choice, Scorer, group_rows
+from aegis.advisor.grouping import group_rows
+from aegis.advisor.scoring import Choice, Scorer
 from aegis.errors import DataError, PolicyError
 from aegis.measures import MEASURES, Direction, Measure, Scope
 from aegis.policy import Configuration

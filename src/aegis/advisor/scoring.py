@@ -11,13 +11,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from aegis.advisor import expected
+from aegis.advisor.grouping import Levels, RowGroups, group_rows, masked_classes
 from aegis.errors import PolicyError
 from aegis.measures import (
     Contingency,
@@ -34,7 +34,6 @@ from aegis.summary import (
     RANGES,
     AttributeSummary,
     Candidate,
-    Matrix,
     Summary,
     expected_reports,
     level_channel,
@@ -43,8 +42,6 @@ from aegis.summary import (
 
 _REMEMBERED = 64
 """Configurations whose second-order counts are kept, for measures that share them."""
-Levels = npt.NDArray[Any]
-"""Level of each atom, shape (A,), or P(level | atom) of a noise mask, shape (A, L)."""
 Choice = Mapping[str, Candidate]
 """One candidate per scored attribute, and one for the label where it has candidates."""
 
@@ -116,6 +113,7 @@ class Scorer:
         self._channels: dict[Any, npt.NDArray[np.float64]] = {}
         self._orders: dict[Any, tuple[Levels, bool]] = {}
         self._lost: dict[Any, npt.NDArray[np.float64]] = {}
+        self._groups = RowGroups(summary.pairs, summary.pairs.offsets)
 
     @cached_property
     def _weights(self) -> npt.NDArray[np.float64]:
@@ -244,7 +242,7 @@ class Scorer:
 
     def _cooccurrence(self, candidates: list[Candidate], label: Candidate | None) -> Cooccurrence:
         levels = self._levels(candidates)
-        total, joint, offsets = group_counts(self.summary.pairs, levels)
+        total, joint, offsets = self._groups.counts(levels, [(c, False) for c in candidates])
         return Cooccurrence(
             n=float(self.summary.pairs.rows),
             joint=masked_classes(joint, label),
@@ -260,7 +258,9 @@ class Scorer:
         """Return the second-order counts with levels in the order of their values."""
         attributes = self.summary.attributes.values()
         found = [self.order(a, c) for a, c in zip(attributes, candidates, strict=True)]
-        total, joint, offsets = group_counts(self.summary.pairs, [level for level, _ in found])
+        total, joint, offsets = self._groups.counts(
+            [level for level, _ in found], [(c, True) for c in candidates]
+        )
         ordered = [known for _, known in found]
         return OrderedCounts(total, masked_classes(joint, label), offsets, ordered)
 
@@ -399,112 +399,6 @@ def _placed(level: Levels, atoms: npt.NDArray[np.int64]) -> tuple[npt.NDArray[An
     if level.ndim == 2:
         return atoms, len(level)
     return level[atoms], int(level.max(initial=0)) + 1
-
-
-class StackedCounts(Protocol):
-    """Counts with all attributes stacked, between atoms or levels."""
-
-    @property
-    def total(self) -> Matrix:
-        """Co-occurrence, shape (D, D), dense or sparse."""
-
-    @property
-    def stacked_joint(self) -> npt.NDArray[np.float64]:
-        """Rows per level and class, shape (D, C)."""
-
-
-def group_counts(
-    pairs: StackedCounts, levels: Sequence[Levels]
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any], npt.NDArray[np.int64]]:
-    """Return S' G S of theory.md for one grouping of each attribute's atoms.
-
-    Parameters
-    ----------
-    pairs
-        Co-occurrence counts between atoms.
-    levels
-        Per attribute the level of each atom, shape (A_i,), or P(level | atom) of a noise mask,
-        shape (A_i, L_i).
-
-    Returns
-    -------
-    tuple
-        Co-occurrence between levels (d, d), level by class counts (d, C), offsets (m + 1,). They
-        are expected counts where a noise mask is among them.
-    """
-    if any(level.ndim == 2 for level in levels):
-        return _expected_counts(pairs, levels)
-    grouping, offsets = stacked_grouping(levels)
-    total = _summed(pairs.total, grouping)
-    joint = np.rint(grouping.T @ pairs.stacked_joint).astype(np.int64)
-    return total, joint, offsets
-
-
-def stacked_grouping(
-    levels: Sequence[npt.NDArray[np.integer]],
-) -> tuple[sparse.csr_array, npt.NDArray[np.int64]]:
-    """Return S of theory.md, shape (D, d), and where each attribute's levels start, (m + 1,)."""
-    sizes = [int(level.max(initial=0)) + 1 for level in levels]
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    stacked = np.concatenate([own + start for own, start in zip(levels, offsets, strict=False)])
-    grouping = sparse.csr_array(
-        (np.ones(len(stacked)), stacked, np.arange(len(stacked) + 1)),
-        shape=(len(stacked), int(offsets[-1])),
-    )
-    return grouping, offsets
-
-
-def _summed(total: Matrix, grouping: sparse.csr_array) -> npt.NDArray[np.float64]:
-    """Return S' G S, shape (d, d), for a dense or sparse G of shape (D, D) and S of (D, d)."""
-    found = (grouping.T @ total) @ grouping
-    dense: npt.NDArray[np.float64] = found.toarray() if sparse.issparse(found) else found
-    return dense
-
-
-def _expected_counts(
-    pairs: StackedCounts, levels: Sequence[Levels]
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any], npt.NDArray[np.int64]]:
-    """Return `group_counts` with channels: K_i' G K_j, and expected counts on the diagonal."""
-    parts = [
-        sparse.csr_array(level)
-        if level.ndim == 2
-        else sparse.csr_array((np.ones(len(level)), level, np.arange(len(level) + 1)))
-        for level in levels
-    ]
-    offsets = np.concatenate([[0], np.cumsum([part.shape[1] for part in parts])]).astype(np.int64)
-    grouping = sparse.block_diag(parts, format="csr")
-    total = _summed(pairs.total, grouping)
-    joint = grouping.T @ pairs.stacked_joint
-    for level, start, stop in zip(levels, offsets, offsets[1:], strict=False):
-        if level.ndim == 2:
-            # One report per row: between reports of one attribute nothing co-occurs.
-            total[start:stop, start:stop] = np.diag(joint[start:stop].sum(axis=1))
-    return total, joint, offsets
-
-
-def group_rows(
-    counts: npt.NDArray[np.integer], groups: npt.NDArray[np.integer], size: int
-) -> npt.NDArray[np.int64]:
-    """Add up the rows of `counts`, shape (V, C), by group; float sums are exact below 2**53."""
-    return _added(counts, groups, size).astype(np.int64)
-
-
-def _added(
-    counts: npt.NDArray[Any], groups: npt.NDArray[np.integer], size: int
-) -> npt.NDArray[np.float64]:
-    columns = [np.bincount(groups, weights=column, minlength=size) for column in counts.T]
-    return np.stack(columns, axis=1)
-
-
-def masked_classes(joint: npt.NDArray[Any], label: Candidate | None) -> npt.NDArray[Any]:
-    """Return `joint`, shape (d, C), with its classes as the label's mask shows them."""
-    return joint if label is None else group_classes(joint, label.groups)
-
-
-def group_classes(joint: npt.NDArray[Any], groups: npt.NDArray[np.integer]) -> npt.NDArray[Any]:
-    """Add up the columns of `joint`, shape (d, C), whole or expected, by the group of each class."""
-    used = groups[: joint.shape[1]]  # a group for null may follow: no joint counts such rows
-    return _added(joint.T, used, int(used.max(initial=0)) + 1).T.astype(joint.dtype)
 
 
 def kept(score: float, unmasked: float, direction: Direction) -> float | None:

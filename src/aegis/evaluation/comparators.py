@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor import Choice, Scorer
-from aegis.advisor.scoring import group_rows
+from aegis.advisor.grouping import group_rows
 from aegis.errors import PolicyError
 from aegis.evaluation.agreement import Judged
 from aegis.measures import MEASURES, Contingency, Measure, Scope

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from aegis.advisor.scoring import group_classes, group_counts, stacked_grouping
+from aegis.advisor.grouping import group_classes, group_counts, stacked_grouping
 from aegis.advisor.search.problem import (
     Box,
     Ints,

@@ -1,0 +1,172 @@
+"""Counts between atoms added up to counts between what masks show: S' G S of theory.md, section 2."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from aegis.summary import Candidate, Matrix
+
+Levels = npt.NDArray[Any]
+"""Level of each atom, shape (A,), or P(level | atom) of a noise mask, shape (A, L)."""
+_REMEMBERED_BYTES = 1 << 28
+"""Most memory for rows that are grouped already."""
+
+
+class StackedCounts(Protocol):
+    """Counts with all attributes stacked, between atoms or levels."""
+
+    @property
+    def total(self) -> Matrix:
+        """Co-occurrence, shape (D, D), dense or sparse."""
+
+    @property
+    def stacked_joint(self) -> npt.NDArray[np.float64]:
+        """Rows per level and class, shape (D, C)."""
+
+
+def group_counts(
+    pairs: StackedCounts, levels: Sequence[Levels]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any], npt.NDArray[np.int64]]:
+    """Return S' G S of theory.md for one grouping of each attribute's atoms.
+
+    Parameters
+    ----------
+    pairs
+        Co-occurrence counts between atoms.
+    levels
+        Per attribute the level of each atom, shape (A_i,), or P(level | atom) of a noise mask,
+        shape (A_i, L_i).
+
+    Returns
+    -------
+    tuple
+        Co-occurrence between levels (d, d), level by class counts (d, C), offsets (m + 1,). They
+        are expected counts where a noise mask is among them.
+    """
+    if any(level.ndim == 2 for level in levels):
+        return _expected_counts(pairs, levels)
+    grouping, offsets = stacked_grouping(levels)
+    total = _summed(pairs.total, grouping)
+    joint = np.rint(grouping.T @ pairs.stacked_joint).astype(np.int64)
+    return total, joint, offsets
+
+
+class RowGroups:
+    """`group_counts` for many groupings of the same counts, which share those of single attributes.
+
+    Half of the work is remembered: the rows of one attribute added up under one mask, with columns
+    still by atom. So a configuration reads as many rows of G as it has levels, not all of them.
+
+    Parameters
+    ----------
+    pairs
+        Co-occurrence counts between atoms; where they are sparse nothing is remembered.
+    offsets
+        Where each attribute's atoms start, shape (m + 1,).
+    """
+
+    def __init__(self, pairs: StackedCounts, offsets: npt.NDArray[np.int64]) -> None:
+        self._pairs = pairs
+        self._offsets = offsets
+        self._rows: OrderedDict[tuple[int, Hashable], npt.NDArray[np.float64]] = OrderedDict()
+        self._bytes = 0
+
+    def counts(
+        self, levels: Sequence[Levels], keys: Sequence[Hashable]
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any], npt.NDArray[np.int64]]:
+        """Return `group_counts`; equal keys of an attribute stand for equal levels."""
+        if sparse.issparse(self._pairs.total) or any(level.ndim == 2 for level in levels):
+            return group_counts(self._pairs, levels)
+        grouping, offsets = stacked_grouping(levels)
+        if not len(levels):
+            return group_counts(self._pairs, levels)
+        rows = np.concatenate(
+            [self._grouped(i, *one) for i, one in enumerate(zip(levels, keys, strict=True))]
+        )
+        joint = np.rint(grouping.T @ self._pairs.stacked_joint).astype(np.int64)
+        return rows @ grouping, joint, offsets
+
+    def _grouped(self, index: int, level: Levels, key: Hashable) -> npt.NDArray[np.float64]:
+        """Return the rows of an attribute by level, columns by atom, shape (L, D)."""
+        found = self._rows.get((index, key))
+        if found is None:
+            start, stop = self._offsets[index : index + 2]
+            found = stacked_grouping([level])[0].T @ self._pairs.total[start:stop]
+            self._rows[index, key] = found
+            self._bytes += found.nbytes
+            while self._bytes > _REMEMBERED_BYTES and len(self._rows) > 1:
+                self._bytes -= self._rows.popitem(last=False)[1].nbytes
+        return found
+
+
+def stacked_grouping(
+    levels: Sequence[npt.NDArray[np.integer]],
+) -> tuple[sparse.csr_array, npt.NDArray[np.int64]]:
+    """Return S of theory.md, shape (D, d), and where each attribute's levels start, (m + 1,)."""
+    sizes = [int(level.max(initial=0)) + 1 for level in levels]
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    stacked = np.concatenate([own + start for own, start in zip(levels, offsets, strict=False)])
+    grouping = sparse.csr_array(
+        (np.ones(len(stacked)), stacked, np.arange(len(stacked) + 1)),
+        shape=(len(stacked), int(offsets[-1])),
+    )
+    return grouping, offsets
+
+
+def _summed(total: Matrix, grouping: sparse.csr_array) -> npt.NDArray[np.float64]:
+    """Return S' G S, shape (d, d), for a dense or sparse G of shape (D, D) and S of (D, d)."""
+    found = (grouping.T @ total) @ grouping
+    dense: npt.NDArray[np.float64] = found.toarray() if sparse.issparse(found) else found
+    return dense
+
+
+def _expected_counts(
+    pairs: StackedCounts, levels: Sequence[Levels]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any], npt.NDArray[np.int64]]:
+    """Return `group_counts` with channels: K_i' G K_j, and expected counts on the diagonal."""
+    parts = [
+        sparse.csr_array(level)
+        if level.ndim == 2
+        else sparse.csr_array((np.ones(len(level)), level, np.arange(len(level) + 1)))
+        for level in levels
+    ]
+    offsets = np.concatenate([[0], np.cumsum([part.shape[1] for part in parts])]).astype(np.int64)
+    grouping = sparse.block_diag(parts, format="csr")
+    total = _summed(pairs.total, grouping)
+    joint = grouping.T @ pairs.stacked_joint
+    for level, start, stop in zip(levels, offsets, offsets[1:], strict=False):
+        if level.ndim == 2:
+            # One report per row: between reports of one attribute nothing co-occurs.
+            total[start:stop, start:stop] = np.diag(joint[start:stop].sum(axis=1))
+    return total, joint, offsets
+
+
+def group_rows(
+    counts: npt.NDArray[np.integer], groups: npt.NDArray[np.integer], size: int
+) -> npt.NDArray[np.int64]:
+    """Add up the rows of `counts`, shape (V, C), by group; float sums are exact below 2**53."""
+    return _added(counts, groups, size).astype(np.int64)
+
+
+def _added(
+    counts: npt.NDArray[Any], groups: npt.NDArray[np.integer], size: int
+) -> npt.NDArray[np.float64]:
+    columns = [np.bincount(groups, weights=column, minlength=size) for column in counts.T]
+    return np.stack(columns, axis=1)
+
+
+def masked_classes(joint: npt.NDArray[Any], label: Candidate | None) -> npt.NDArray[Any]:
+    """Return `joint`, shape (d, C), with its classes as the label's mask shows them."""
+    return joint if label is None else group_classes(joint, label.groups)
+
+
+def group_classes(joint: npt.NDArray[Any], groups: npt.NDArray[np.integer]) -> npt.NDArray[Any]:
+    """Add up the columns of `joint`, shape (d, C), whole or expected, by the group of each class."""
+    used = groups[: joint.shape[1]]  # a group for null may follow: no joint counts such rows
+    return _added(joint.T, used, int(used.max(initial=0)) + 1).T.astype(joint.dtype)

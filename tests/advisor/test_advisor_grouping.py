@@ -1,0 +1,71 @@
+"""Grouped counts that are remembered, against those that are added up anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from aegis.advisor import grouping
+from aegis.advisor.grouping import RowGroups, group_counts
+
+SIZES = (3, 1, 5)
+OFFSETS = np.array([0, 3, 4, 9])
+LEVELS = (
+    [np.array(a) for a in ([0, 1, 2], [0, 1, 1], [1, 0, 1], [0, 0, 0])],
+    [np.array([0])],
+    [np.array(a) for a in ([0, 1, 2, 3, 4], [0, 0, 1, 1, 0], [2, 1, 1, 0, 0])],
+)
+
+
+@dataclass
+class Counts:
+    total: Any
+    stacked_joint: Any
+
+
+def counts(seed: int) -> Counts:
+    rng = np.random.default_rng(seed)
+    half = rng.integers(0, 50, (9, 9))
+    return Counts((half + half.T).astype(float), rng.integers(0, 9, (9, 2)).astype(float))
+
+
+choices = st.tuples(*(st.integers(0, len(levels) - 1) for levels in LEVELS))
+
+
+@given(seed=st.integers(0, 99), listed=st.lists(choices, max_size=8), room=st.integers(1, 900))
+def test_remembered_rows_change_nothing(seed, listed, room):
+    pairs = counts(seed)
+    for given_pairs in (pairs, Counts(sparse.csr_array(pairs.total), pairs.stacked_joint)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(grouping, "_REMEMBERED_BYTES", room)
+            remembering = RowGroups(given_pairs, OFFSETS)
+            for choice in listed:
+                levels = [LEVELS[i][one] for i, one in enumerate(choice)]
+                found = remembering.counts(levels, choice)
+                for mine, theirs in zip(found, group_counts(pairs, levels), strict=True):
+                    assert np.asarray(mine).tolist() == np.asarray(theirs).tolist()
+
+
+def test_channels_of_noise_are_not_remembered():
+    pairs = counts(1)
+    channel = np.array([[0.5, 0.5], [1, 0], [0, 1]])
+    levels = [channel, LEVELS[1][0], LEVELS[2][1]]
+    found = RowGroups(pairs, OFFSETS).counts(levels, "abc")
+    for mine, theirs in zip(found, group_counts(pairs, levels), strict=True):
+        assert np.asarray(mine) == pytest.approx(np.asarray(theirs))
+
+
+def test_no_more_is_remembered_than_there_is_room_for(monkeypatch):
+    monkeypatch.setattr(grouping, "_REMEMBERED_BYTES", 400)
+    remembering = RowGroups(counts(2), OFFSETS)
+    for one in range(4):
+        remembering.counts([LEVELS[0][one], LEVELS[1][0], LEVELS[2][0]], [one, 0, 0])
+        held = sum(rows.nbytes for rows in remembering._rows.values())
+        assert held == remembering._bytes
+        assert held <= 400 or len(remembering._rows) == 1
