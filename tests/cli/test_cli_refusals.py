@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from cli_support import plain
 
 LARGE = """\
 version: 1
@@ -105,3 +106,14 @@ def test_few_configurations_have_no_rank_correlation(count, shell):
     assert ("rank correlation takes at least 4" in page.out) == (count < 4)
     assert ("0 at random" in page.out) == (count == 4)
     assert "What choosing by it loses" in page.out
+
+
+@pytest.mark.parametrize("table", ["table.csv", "march.parquet", "parts", "parts/*.parquet"])
+@pytest.mark.parametrize("form", [(), ("--view",)])
+def test_a_table_made_beside_a_file_is_refused(table, form, shell):
+    words = ("apply", table, "-p", "policy.yaml", "-c", "best.yaml", "--into", "foo")
+    result = shell(*words, *form)
+    assert (result.code, result.out) == (2, "")
+    assert f"{table} is no table of a database, so foo cannot be made" in plain(result.err)
+    assert "-o FILE" in result.err
+    assert "duckdb://" in result.err

@@ -26,7 +26,7 @@ from aegis.release.released import (
     refuse_unplanned,
     write_certificate,
 )
-from aegis.release.sql import Form, create_statements
+from aegis.release.sql import Form, create_statements, require_database
 from aegis.release.write import target_of
 from aegis.sources import Source, open_named, open_table, transaction
 from aegis.summary import check_noise, masked_table, suppress
@@ -121,6 +121,8 @@ def apply(
         More rows than the rule allows would have to be suppressed; nothing is written.
     DataError
         The table holds values that a mask does not know and the policy says `unseen: error`.
+    EngineError
+        `into` is given, and the table is in no database: a file, or rows in memory.
     PolicyError
         An output exists and `force` is not set, its extension names no format, or a certificate
         is asked for without an output or under its name; or the rule or a mask cannot be written
@@ -133,6 +135,8 @@ def apply(
             f"The release is asked for in {output} and in {into}.", hint="Give one of them."
         )
     source = open_table(table)
+    if into is not None:
+        require_database(source, into)
     if output is not None:
         target_of(source, output).check(force=force)
     if paper is not None:

@@ -165,6 +165,24 @@ def release_sql(
     return ReleaseQuery("\n".join(lines) + "\n", chosen, columns, found)
 
 
+def require_database(source: Source, into: str) -> tuple[DatabaseTable, Dialect]:
+    """Return the table that a source is in its database, and the SQL that is spoken there.
+
+    Raises
+    ------
+    EngineError
+        The table is in no database in which `into` could be made.
+    """
+    node, name = source.table.op(), str(source.backend.name)
+    if not isinstance(node, DatabaseTable) or not source.is_stored or name not in list(Dialect):
+        raise EngineError(
+            f"{source.origin} is no table of a database, so {into} cannot be made beside it.",
+            hint="Release into a file (-o FILE), or give a table of a database: its URL, such as "
+            "duckdb:///path/to/file.db or postgres://..., and --table.",
+        )
+    return node, Dialect(name)
+
+
 def create_statements(
     source: Source,
     policy: Policy,
@@ -185,16 +203,9 @@ def create_statements(
         The table is in no database.
     """
     shape = _member(Form, "form of the release", form)
-    node = source.table.op()
-    name = str(source.backend.name)
-    if not isinstance(node, DatabaseTable) or name not in list(Dialect):
-        raise EngineError(
-            f"{source.origin} is no table of a database.",
-            hint="Give a URL and a table, or release into a file.",
-        )
     if shape is Form.SELECT:
         raise PolicyError("A query makes nothing.", hint="Allowed: table, view.")
-    dialect = Dialect(name)
+    node, dialect = require_database(source, into)
     parts = (node.namespace.catalog, node.namespace.database, node.name)
     place = ".".join(_quoted(part, dialect) for part in parts if part)
     target = _parse_name(into, dialect)

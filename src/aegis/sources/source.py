@@ -89,6 +89,14 @@ class Source:
         """Whether queries run within this process on DuckDB, so that rows need not travel."""
         return bool(self.backend.name == "duckdb")
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether the table is one of a database, which is still there when this process has ended.
+
+        The embedded engine reads files as views of its own memory.
+        """
+        return isinstance(self.table.op(), DatabaseTable) and self.backend is not embedded()
+
     @cached_property
     def is_parquet(self) -> bool:
         """Whether the rows are read from Parquet files, which store few values as dictionaries."""
