@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from cli_support import plain
@@ -117,3 +120,52 @@ def test_a_table_made_beside_a_file_is_refused(table, form, shell):
     assert f"{table} is no table of a database, so foo cannot be made" in plain(result.err)
     assert "-o FILE" in result.err
     assert "duckdb://" in result.err
+
+
+@pytest.fixture
+def piped() -> Iterator[Callable[[Path], str]]:
+    """Return a file as a pipe that can be read once, as the shell's `<(cat FILE)` does."""
+    ends = []
+
+    def pipe(file: Path) -> str:
+        reader, writer = os.pipe()
+        ends.append(reader)
+        os.write(writer, file.read_bytes())
+        os.close(writer)
+        return f"/dev/fd/{reader}"
+
+    yield pipe
+    for reader in ends:
+        os.close(reader)
+
+
+@pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="no pipe has a name here")
+def test_what_comes_through_a_pipe_is_read_once(shell, folder, piped):
+    # Without a measure in the policy, that of the configuration is asked for.
+    silent = folder / "policy.yaml"
+    silent.write_text(silent.read_text().replace("measure: pillai\n", ""))
+    best = folder / "best.yaml"
+    best.write_text("measure: cmim\n" + best.read_text())
+    words = ("apply", "table.csv", "--certificate", "c.json", "-o", "o.csv")
+    assert shell(*words, "-p", piped(silent), "-c", piped(best)).code == 0
+    assert json.loads(folder.joinpath("c.json").read_text())["utility"]["measure"] == "cmim"
+    recipe = folder / "recipe.yaml"
+    words = ("anonymize", "table.csv", "-o", "r.csv")
+    assert shell(*words, "-p", piped(silent), "--recipe", piped(recipe)).code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        (("apply", "table.csv", "-p", "policy.yaml", "-o", "o.csv", "-c"), "aegis advise"),
+        (("anonymize", "table.csv", "-p", "policy.yaml", "-o", "o.csv", "--recipe"), "--with"),
+        (("advise", "table.csv", "-p"), "aegis init"),
+    ],
+)
+def test_an_empty_file_is_told_what_writes_it(words, remedy, shell, folder):
+    folder.joinpath("empty.yaml").write_text("")
+    result = shell(*words, "empty.yaml")
+    assert result.code == 2
+    assert "empty.yaml is empty" in result.err
+    assert remedy in result.err
+    assert ("aegis init" in result.err) == (remedy == "aegis init")

@@ -13,7 +13,7 @@ import numpy as np
 from aegis.anonymizers.base import ANONYMIZERS, MINIMUM_K, Anonymizer, Options, Style
 from aegis.anonymizers.records import Records
 from aegis.errors import DataError, PolicyError
-from aegis.policy import MethodChoice, Policy, read_mapping, write_mapping
+from aegis.policy import Located, MethodChoice, Policy, read_mapping, write_mapping
 
 KEYS = ("measure", "method", "options", "seed", "style")
 """Keys of a file that holds a recipe."""
@@ -95,17 +95,19 @@ def options_dict(options: Options) -> dict[str, Any]:
     return {name: _plain(value) for name, value in asdict(options).items()}
 
 
-def load_recipe(path: str | Path) -> Recipe:
+def load_recipe(source: str | Path | Located) -> Recipe:
     """Read a recipe: `method:`, `options:`, `seed:` and `style:`, as `aegis advise -o` writes it.
 
     The `measure:` by which it was chosen is no part of it: `aegis.policy.measure_of_choice`.
+    `source` is the file's path, or what `aegis.policy.read_document` made of it.
 
     Raises
     ------
     PolicyError
         The file is missing or not YAML, a key is unknown, or as `Recipe`.
     """
-    data = read_mapping(path, "recipe")
+    data = read_mapping(source, "recipe")
+    path = source.origin if isinstance(source, Located) else source
     if "configurations" in data:
         raise PolicyError(
             f"{path} holds masking configurations, not the recipe of a record-level release.",

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from aegis.anonymizers import Recipe
-    from aegis.policy import Policy
+    from aegis.policy import Located, Policy
     from aegis.release import AnonymizedRelease
     from aegis.sources import Source
     from aegis.summary import Summary
@@ -156,7 +156,7 @@ def command(
     code is 1.
     """
     from aegis.files import write_text
-    from aegis.policy import load_policy, measure_of_choice
+    from aegis.policy import load_policy, measure_of_choice, read_document
     from aegis.release import anonymize
 
     check_outputs(
@@ -172,8 +172,9 @@ def command(
         raise DataError(f"{table} is a summary: it holds no records.", hint="Give the table.")
     rules = load_policy(policy)
     subject = open_subject(table, name=table_name, memory_limit=memory_limit)
-    chosen = _recipe(method, recipe, option, k, style, seed)
-    stated = None if recipe is None else measure_of_choice(recipe)
+    document = None if recipe is None else read_document(recipe, "recipe")
+    chosen = _recipe(method, document, option, k, style, seed)
+    stated = None if document is None else measure_of_choice(document)
     with reporting(quiet=quiet) as progress:
         release = anonymize(
             subject,
@@ -193,7 +194,7 @@ def command(
 
 def _recipe(
     method: str | None,
-    file: Path | None,
+    file: Located | None,
     given: list[str] | None,
     k: int | None,
     style: str | None,

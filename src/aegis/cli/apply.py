@@ -116,7 +116,7 @@ def command(
     met, nothing is written and the exit code is 1. The same configuration masks
     tomorrow's rows alike.
     """
-    from aegis.policy import load_configurations, load_policy, measure_of_choice
+    from aegis.policy import load_configurations, load_policy, measure_of_choice, read_document
     from aegis.release import apply
 
     if (output is None) == (into is None) or (view and into is None):
@@ -132,7 +132,8 @@ def command(
         inputs=(table, policy, configuration),
     )
     rules = load_policy(policy)
-    chosen = choose(load_configurations(configuration, rules), name, configuration)
+    document = read_document(configuration, "configuration")
+    chosen = choose(load_configurations(document, rules), name, configuration)
     with reporting(quiet=quiet) as progress:
         release = apply(
             open_subject(
@@ -144,7 +145,7 @@ def command(
             into=into,
             form="view" if view else "table",
             certificate=certificate,
-            measure=measure or rules.measure or measure_of_choice(configuration),
+            measure=measure or rules.measure or measure_of_choice(document),
             force=force,
             seed=seed,
             progress=progress,

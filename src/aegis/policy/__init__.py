@@ -1,5 +1,6 @@
 """What the user declares: roles, candidate masks, the privacy rule, the measure."""
 
+from aegis.policy.lines import Located
 from aegis.policy.load import (
     as_policy,
     dump_configurations,
@@ -10,6 +11,7 @@ from aegis.policy.load import (
     parse_value,
     policy_digest,
     policy_mapping,
+    read_document,
     read_mapping,
     write_mapping,
 )
@@ -29,6 +31,7 @@ __all__ = [
     "AttributeKind",
     "Configuration",
     "Label",
+    "Located",
     "MethodChoice",
     "Policy",
     "Role",
@@ -42,6 +45,7 @@ __all__ = [
     "parse_value",
     "policy_digest",
     "policy_mapping",
+    "read_document",
     "read_mapping",
     "write_mapping",
 ]

@@ -87,17 +87,17 @@ class Located:
         return self.origin
 
 
-def read_yaml(text: str, origin: str) -> Located:
-    """Parse `text`; raise `PolicyError` with the line on bad syntax or a repeated key."""
+def read_yaml(text: str, origin: str, *, remedy: str = "Write a value.") -> Located:
+    """Parse `text`; raise `PolicyError` with the line on bad syntax or a repeated key.
+
+    `remedy` is what to do where it holds nothing.
+    """
     try:
         loader = _Loader(text)
         try:
             node = loader.get_single_node()
             if node is None:
-                raise PolicyError(
-                    f"{origin} is empty.",
-                    hint="`aegis init TABLE --label COLUMN` writes a first policy.",
-                )
+                raise PolicyError(f"{origin} is empty.", hint=remedy)
             lines: dict[Path, int] = {}
             _walk(node, (), lines, origin)
             return Located(loader.construct_document(node), lines, origin)

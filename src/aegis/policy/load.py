@@ -30,6 +30,17 @@ from aegis.privacy import PrivacyRule
 
 VERSION = 1
 
+_BY_HAND = (
+    "`aegis advise TABLE --policy POLICY -o best.yaml` writes one. By hand: "
+    "`configurations: {NAME: {ATTRIBUTE: MASK}}`."
+)
+_WRITERS = {
+    "policy": "`aegis init TABLE --label COLUMN -o policy.yaml` writes a first policy.",
+    "configuration": _BY_HAND,
+    "recipe": "`aegis advise TABLE --policy POLICY --with METHOD -o recipe.yaml` writes one where a "
+    "record-level release is best. By hand: `method: NAME`.",
+}
+"""What to do about an empty file, by what it is called."""
 _HINTS = {
     "model_type": "Write a mapping: {key: value, ...}.",
     "dict_type": "Write a mapping: {key: value, ...}.",
@@ -57,8 +68,7 @@ def load_policy(source: str | Path | Mapping[str, Any]) -> Policy:
     """
     if isinstance(source, Mapping):
         return _Loader(read_yaml(write_yaml(_plain(source)), "policy"), Path()).load()
-    path = Path(source)
-    return _Loader(read_yaml(_read(path, "policy"), str(path)), path.parent).load()
+    return _Loader(read_document(source, "policy"), Path(source).parent).load()
 
 
 def as_policy(policy: Policy | str | Path | Mapping[str, Any]) -> Policy:
@@ -66,14 +76,38 @@ def as_policy(policy: Policy | str | Path | Mapping[str, Any]) -> Policy:
     return policy if isinstance(policy, Policy) else load_policy(policy)
 
 
-def load_configurations(path: str | Path, policy: Policy) -> dict[str, Configuration]:
+def read_document(path: str | Path, what: str) -> Located:
+    """Read a YAML file, called `what` in messages, for several functions that take a path.
+
+    A path may be a pipe, which can be read but once: `<(command)` of a shell.
+
+    Raises
+    ------
+    PolicyError
+        The file is missing, empty or not YAML.
+    """
+    file = Path(path)
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise PolicyError(
+            f"Cannot read {what} file {file}: {error.strerror}.", hint="Check the path."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise PolicyError(
+            f"{what.capitalize()} file {file} is not UTF-8 text.", hint="Save it as UTF-8."
+        ) from error
+    return read_yaml(text, str(file), remedy=_WRITERS[what])
+
+
+def load_configurations(source: str | Path | Located, policy: Policy) -> dict[str, Configuration]:
     """Read explicit configurations for `policy`: `configurations: {name: {attribute: mask}}`.
 
     A file that holds one bare `{attribute: mask}` mapping is one configuration named after it.
+    `source` is its path, or what `read_document` made of it.
     """
-    file = Path(path)
-    located = read_yaml(_read(file, "configuration"), str(file))
-    data = located.data
+    located = _document(source, "configuration")
+    file, data = Path(located.origin), located.data
     if not isinstance(data, dict):
         raise PolicyError(
             f"{file} is not a mapping.", hint="Write `configurations: {NAME: {ATTRIBUTE: MASK}}`."
@@ -89,8 +123,7 @@ def load_configurations(path: str | Path, policy: Policy) -> dict[str, Configura
         raise PolicyError(
             f"{file} is a policy without configurations; a configuration names one mask for each "
             "attribute.",
-            hint="`aegis advise TABLE --policy POLICY -o best.yaml` writes one. By hand: "
-            "`configurations: {NAME: {ATTRIBUTE: MASK}}`.",
+            hint=_BY_HAND,
         )
     if "configurations" not in data:
         return {file.stem: _configuration(file.stem, data, policy.attributes, located, ())}
@@ -105,19 +138,24 @@ def load_configurations(path: str | Path, policy: Policy) -> dict[str, Configura
     }
 
 
-def read_mapping(path: str | Path, what: str) -> dict[str, Any]:
+def read_mapping(source: str | Path | Located, what: str) -> dict[str, Any]:
     """Read a YAML file that holds one mapping; `what` it is called in messages.
+
+    `source` is its path, or what `read_document` made of it.
 
     Raises
     ------
     PolicyError
         The file is missing, not YAML or no mapping.
     """
-    file = Path(path)
-    data = read_yaml(_read(file, what), str(file)).data
-    if not isinstance(data, dict):
-        raise PolicyError(f"{file} is not a mapping.", hint="Write {KEY: VALUE}.")
-    return data
+    located = _document(source, what)
+    if not isinstance(located.data, dict):
+        raise PolicyError(f"{located.origin} is not a mapping.", hint="Write {KEY: VALUE}.")
+    return located.data
+
+
+def _document(source: str | Path | Located, what: str) -> Located:
+    return source if isinstance(source, Located) else read_document(source, what)
 
 
 def parse_value(text: str, origin: str) -> Any:
@@ -148,15 +186,17 @@ def dump_configurations(
     )
 
 
-def measure_of_choice(path: str | Path) -> str | None:
+def measure_of_choice(source: str | Path | Located) -> str | None:
     """Return the measure by which a file's configurations or recipe were chosen; None if it is unsaid.
+
+    `source` is its path, or what `read_document` made of it.
 
     Raises
     ------
     PolicyError
         The file is missing, not YAML or no mapping, or the measure is unknown.
     """
-    data = read_mapping(path, "configuration")
+    data = read_mapping(source, "configuration")
     # A bare {attribute: mask} mapping may well have an attribute of that name.
     if "measure" not in data or not {"configurations", "method"} & data.keys():
         return None
@@ -204,19 +244,6 @@ def policy_digest(policy: Policy) -> str:
         if attribute.hierarchy is not None:
             data["attributes"][attribute.name]["hierarchy"] = attribute.hierarchy.digest
     return hashlib.sha256(json.dumps(data, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def _read(path: Path, what: str) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise PolicyError(
-            f"Cannot read {what} file {path}: {error.strerror}.", hint="Check the path."
-        ) from error
-    except UnicodeDecodeError as error:
-        raise PolicyError(
-            f"{what.capitalize()} file {path} is not UTF-8 text.", hint="Save it as UTF-8."
-        ) from error
 
 
 def _plain(value: Any) -> Any:
