@@ -58,11 +58,12 @@ def command(
     check_outputs([(output, YAML)], force=force, inputs=(table,))
     with reporting(quiet=quiet) as progress:
         proposed = init_policy(table, label=label, path=output or "policy.yaml", progress=progress)
+    page = Output(quiet=quiet)
+    page.warn(proposed.warnings)
     if output is None:
         write(sys.stdout, proposed.yaml)
         return
     write_text(output, proposed.yaml)
-    page = Output(quiet=quiet)
     page.say(*_roles(proposed.policy))
     page.say(*written([output]))
     page.suggest(

@@ -12,7 +12,7 @@ from aegis.masks import Mask
 from aegis.policy.model import Attribute, Label, Policy, Role
 from aegis.policy.suggest_masks import propose_masks
 from aegis.policy.suggest_profile import ColumnFacts, measure_columns
-from aegis.policy.suggest_roles import propose_role
+from aegis.policy.suggest_roles import propose_role, warn_of, warn_of_label
 from aegis.policy.suggest_yaml import render, show
 from aegis.privacy import PrivacyRule
 from aegis.progress import SILENT, Progress
@@ -50,6 +50,8 @@ class ColumnProfile:
         Why these masks.
     unused
         Masks that fit too but are not proposed, each with the reason.
+    warning
+        What a person must decide before the policy is used; empty where nothing calls for it.
     """
 
     facts: ColumnFacts
@@ -58,16 +60,23 @@ class ColumnProfile:
     masks: tuple[Mask, ...] = ()
     masks_reason: str = ""
     unused: tuple[tuple[Mask, str], ...] = ()
+    warning: str = ""
 
     @property
     def name(self) -> str:
         """The column's name."""
         return self.facts.name
 
+    @property
+    def quoted(self) -> bool:
+        """Whether values may be quoted: not those of an identifier, nor of what may be one."""
+        doubtful = self.role is Role.QUASI_IDENTIFIER and bool(self.warning)
+        return self.role is not Role.IDENTIFIER and not doubtful
+
     def to_dict(self) -> dict[str, Any]:
-        """Return the profile as plain data; values of an identifier are left out."""
+        """Return the profile as plain data; values that may name persons are left out."""
         facts = self.facts
-        hidden = self.role is Role.IDENTIFIER
+        hidden = not self.quoted
         return {
             "name": facts.name,
             "type": facts.dtype,
@@ -81,6 +90,7 @@ class ColumnProfile:
             "frequent": [] if hidden else [{"value": v, "share": s} for v, s in facts.frequent],
             "role": None if self.role is None else str(self.role),
             "reason": self.reason,
+            "warning": self.warning or None,
             "masks": [mask.spec() for mask in self.masks],
             "masks_reason": self.masks_reason,
             "unused": [{"mask": mask.spec(), "reason": why} for mask, why in self.unused],
@@ -104,6 +114,15 @@ class ProposedPolicy:
     policy: Policy
     yaml: str
     profiles: Mapping[str, ColumnProfile]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person must decide, one entry per column, in the table's order."""
+        return tuple(
+            f"{'label ' if one.role is None else ''}{show(one.name)!r}: {one.warning}"
+            for one in self.profiles.values()
+            if one.warning
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return label, rule and profiles as plain data."""
@@ -190,7 +209,10 @@ def init_policy(
 def _propose(one: ColumnFacts) -> ColumnProfile:
     role, reason = propose_role(one)
     candidates = propose_masks(one, role)
-    return ColumnProfile(one, role, reason, candidates.masks, candidates.reason, candidates.unused)
+    return ColumnProfile(
+        *(one, role, reason, candidates.masks, candidates.reason, candidates.unused),
+        warning=warn_of(one, role),
+    )
 
 
 def _propose_label(one: ColumnFacts) -> tuple[Label, ColumnProfile]:
@@ -212,13 +234,14 @@ def _propose_label(one: ColumnFacts) -> tuple[Label, ColumnProfile]:
     most = MOST_CLASSES if one.coded else MOST_NUMERIC_CLASSES
     if one.kind.numeric and one.distinct > most:
         reason = f"many numbers, so cut into {BINS} bins of about equally many rows"
-        return Label(one.name, BINS), ColumnProfile(one, None, reason)
+        warning = warn_of_label(one, bins=BINS)
+        return Label(one.name, BINS), ColumnProfile(one, None, reason, warning=warning)
     if one.distinct > MOST_CLASSES:
         raise DataError(
             f"The label {one.name!r} has {one.distinct:,} different values; at most {MOST_CLASSES} classes are allowed.",
             hint="Choose another label, or group its values before.",
         )
-    return Label(one.name), ColumnProfile(one, None, "the label")
+    return Label(one.name), ColumnProfile(one, None, "the label", warning=warn_of_label(one))
 
 
 def _propose_rule(profiles: Any) -> PrivacyRule:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from aegis.policy.model import Role
+from aegis.policy.suggest_persons import Named, whose_name
 
 
 @dataclass(frozen=True)
@@ -56,60 +57,75 @@ def _concept(
 
 AGE, POSTCODE = "age", "a postcode"
 """Concepts that candidate masks depend on."""
+PERSON_NAME = "a person's name"
+"""Also what `name` says, alone or beside words for persons; see `aegis.policy.suggest_persons`."""
 _ID, _QUASI, _SENSITIVE = Role.IDENTIFIER, Role.QUASI_IDENTIFIER, Role.SENSITIVE
 
 CONCEPTS: tuple[Concept, ...] = (
     # Direct identifiers.
     _concept(
-        "a person's name",
+        PERSON_NAME,
         _ID,
         "first name, last name, full name, given name, family name, middle name, maiden name, surname, "
-        "forename, patient name, customer name, client name, person name, employee name, student name, "
-        "user name, nickname, vorname, nachname, familienname, nom, nom de famille, prenom, prénom, "
-        "nombre, apellido, apellidos, cognome, nome, sobrenome, achternaam, voornaam, имя, фамилия, "
-        "姓名, 氏名",
+        "surnames, forename, christian name, fname, lname, patient name, customer name, client name, "
+        "person name, employee name, student name, user name, nickname, initials, vorname, nachname, zuname, "
+        "rufname, geburtsname, familienname, benutzername, nom de famille, prenom, prénom, prenoms, prénoms, "
+        "patronyme, apellido, apellidos, cognome, cognomi, nominativo, sobrenome, achternaam, voornaam, "
+        "имя, фамилия, 姓名, 氏名",
     ),
     _concept(
-        "an e-mail address", _ID, "email, e mail, mail address, correo, courriel, emailadresse"
+        "an e-mail address",
+        _ID,
+        "email, e mail, mail address, mailadresse, emailadresse, correo, correo electronico, "
+        "correo electrónico, courriel, adresse mail, posta elettronica",
     ),
     _concept(
         "a telephone number",
         _ID,
-        "phone, telephone, phone number, mobile number, cell phone, fax, telefon, telefonnummer, "
-        "telefono, téléphone, telefone",
+        "phone, telephone, phone number, phone no, contact number, mobile number, mobile phone, cell phone, "
+        "msisdn, fax, telefon, telefonnummer, rufnummer, mobilnummer, mobiltelefon, handynummer, "
+        "telefono, teléfono, téléphone, numero de telephone, telefone, movil, móvil, cellulare",
     ),
     _concept(
         "a postal address",
         _ID,
-        "address, street, street address, address line, house number, adresse, anschrift, strasse, straße, "
-        "hausnummer, direccion, domicilio, calle, indirizzo, endereco, adres",
+        "address, addr, street, street address, address line, house number, adresse, anschrift, strasse, "
+        "straße, hausnummer, direccion, dirección, domicilio, domicile, calle, rue, indirizzo, endereco, "
+        "endereço, adres",
     ),
     _concept(
         "an official number of a person",
         _ID,
-        "ssn, social security number, social security, national id, nin, nino, passport, passport number, "
-        "tax id, tin, driver license, drivers license, driving licence, licence number, license number, "
-        "mrn, medical record number, health plan number, insurance number, policy number, "
-        "sozialversicherungsnummer, steuernummer, ausweisnummer, dni, curp, rfc, cpf, codice fiscale, nif, bsn",
+        "ssn, social security number, social security, social insurance number, national id, "
+        "national insurance number, national number, nin, nino, nhs number, medicare number, npi, passport, "
+        "passport number, tax id, tin, driver license, drivers license, driving licence, licence number, "
+        "license number, mrn, medical record number, medical record, health record number, "
+        "health plan number, insurance number, policy number, sozialversicherungsnummer, "
+        "versichertennummer, versicherungsnummer, steuernummer, steuer id, ausweisnummer, passnummer, "
+        "patientennummer, krankenkassennummer, numero de securite sociale, securite sociale, nir, dni, nie, "
+        "nss, pasaporte, passeport, passaporto, curp, rfc, cpf, codice fiscale, tessera sanitaria, nif, bsn",
     ),
     _concept(
         "an account or device of a person",
         _ID,
-        "account number, account no, iban, credit card, card number, kontonummer, license plate, "
-        "number plate, vin, imei, mac address, ip address, ip, device id, cookie, login, url",
+        "account number, account no, iban, credit card, card number, kontonummer, kreditkarte, "
+        "numero de compte, numero de cuenta, tarjeta de credito, license plate, number plate, kennzeichen, "
+        "matricula, targa, vin, imei, imsi, mac address, ip address, ip, device id, cookie, login, url",
     ),
     _concept(
         "a number that names one person or record",
         _ID,
         "user id, customer id, client id, patient id, person id, member id, employee id, student id, "
         "account id, subject id, participant id, record id, row id, case id, session id, transaction id, "
-        "kundennummer, personalnummer, matrikelnummer, aktenzeichen",
+        "patient number, customer number, client number, employee number, member number, case number, "
+        "kundennummer, personalnummer, matrikelnummer, aktenzeichen, fallnummer, numero de dossier, "
+        "numero client, numero de cliente, numero de paciente, historia clinica",
     ),
     _concept(
         "a key of the record",
         _ID,
         "id, ids, uuid, guid, identifier, serial, serial number, rowid, record number, key, kennung, "
-        "identifiant, identificador, name",
+        "identifiant, identificador, identificativo",
         weak=True,
     ),
     # Quasi-identifiers.
@@ -319,21 +335,36 @@ def _concepts_by_phrase() -> dict[str, list[Concept]]:
     return found
 
 
+@cache
+def _person_name() -> Concept:
+    return next(concept for concept in CONCEPTS if concept.name == PERSON_NAME)
+
+
+def names_thing(name: str) -> bool:
+    """Return whether the column holds names of things, such as `product_name`."""
+    return whose_name(read_words(name).bare) is Named.THING
+
+
 @lru_cache(maxsize=4096)
 def find_concept(name: str) -> Concept | None:
     """Return what the name speaks of, by its longest matching phrase; None where it says nothing.
 
     A flag (`is_mobile`, `has_email`) tells of a yes or no, not of the thing itself, and never
-    names an identifier.
+    names an identifier. The name of a thing is no person's, although `name` stands in it.
     """
     words = read_words(name)
     flag = bool(words.bare) and words.bare[0] in _FLAG_WORDS
+    whose = whose_name(words.bare)
+    if whose is Named.PERSON and not flag:
+        return _person_name()
     by_phrase = _concepts_by_phrase()
     best: Concept | None = None
     longest = 0
     for phrase, ends in words.phrases():
         for concept in by_phrase.get(phrase, ()):
             allowed = (ends or not concept.weak) and not (flag and concept.role is Role.IDENTIFIER)
+            if concept.name == PERSON_NAME and whose is Named.THING:
+                continue
             if allowed and len(phrase) > longest:
                 best, longest = concept, len(phrase)
     return best

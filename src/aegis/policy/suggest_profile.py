@@ -43,6 +43,16 @@ SHAPES: Mapping[str, str] = {
     "uuid": r"^[0-9A-Fa-f]{8}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{12}$",
     "ip": r"^[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}$",
     "ssn": r"^[0-9]{3}-[0-9]{2}-[0-9]{4}$",
+    # International; North American; with an area code of three digits or more; French.
+    "phone": r"^(\+[0-9][0-9 ()./-]{6,18}"
+    r"|(1[-. ])?\(?[2-9][0-9]{2}\)?[-. ]{1,2}[0-9]{3}[-. ][0-9]{4}"
+    r"|\(?0[0-9]{2,5}\)?[ /.-]{1,2}[0-9][0-9 /.-]{3,14}"
+    r"|0[0-9]([ .-][0-9]{2}){4})$",
+    # Two to four words, the first and the last with a capital (or from a script without them), or
+    # two to four Chinese characters.
+    "person": r"^([^a-z0-9\s!-/:-@\[-`{-~][^\s!-&(),/:-@\[-`{-~]*,?( [^\s!-&(),/:-@\[-`{-~]+){0,2}"
+    r" [^a-z0-9\s!-/:-@\[-`{-~][^\s!-&(),/:-@\[-`{-~]*|[一-鿿]{2,4})$",
+    "record": r"^[A-Za-z]{1,6}[-_ /]?[0-9]{4,}$",
 }
 """Forms of text that are recognised, as regular expressions that every engine understands."""
 

@@ -6,6 +6,7 @@ import math
 import re
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +57,9 @@ def describe(facts: ColumnFacts) -> str:
     if facts.kind is not None:
         about = "" if facts.exact else "about "
         values = "value" if facts.distinct == 1 else "values"
-        parts.append(f"{about}{facts.distinct:,} {values}")
+        # Summaries count null as a value: who compares the two finds the same.
+        null = " and null" if facts.nulls else ""
+        parts.append(f"{about}{facts.distinct:,} {values}{null}")
     if facts.low is not None:
         parts.append(f"{_number(facts.low)} to {_number(facts.high)}")
     if facts.special:
@@ -175,6 +178,8 @@ def _label(policy: Policy, label: ColumnProfile) -> Iterator[str]:
     yield f"# The class to predict: {describe(facts)}"
     if shown := frequent_values(facts):
         yield f"# most frequent: {shown}"
+    if label.warning:
+        yield f"# WARNING: {label.warning}"
     if policy.label.bins is None:
         yield f"label: {column}"
         if facts.kind is not None and facts.kind.numeric and facts.distinct > 2:
@@ -215,12 +220,14 @@ def _diversity(attribute: str) -> str:
 
 def _attribute(column: ColumnProfile) -> Iterator[str]:
     facts = column.facts
-    shown = column.role is not Role.IDENTIFIER
+    shown = column.quoted
     about = describe(facts) if shown else _without_range(facts)
     yield f"  # {about}"
     if shown and (values := frequent_values(facts)):
         yield f"  # most frequent: {values}"
     yield f"  # {column.role}: {column.reason}"
+    if column.warning:
+        yield f"  # WARNING: {column.warning}"
     if column.masks_reason:
         yield f"  # masks: {column.masks_reason}"
     yield from _entry(column)
@@ -232,9 +239,7 @@ def _attribute(column: ColumnProfile) -> Iterator[str]:
 
 def _without_range(facts: ColumnFacts) -> str:
     """Describe an identifier without quoting any value of it."""
-    nulls = f"{facts.nulls:,} null" if facts.nulls else "no nulls"
-    about = "" if facts.exact else "about "
-    return f"{show(facts.dtype)}, {about}{facts.distinct:,} values, {nulls}"
+    return describe(replace(facts, low=None, high=None, special=0))
 
 
 def _entry(column: ColumnProfile) -> Iterator[str]:
