@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from rich.cells import cell_len
 
+from aegis.cli.estimates import shorten, shorten_all
 from aegis.cli.heat_map import SHADES, HeatMap
 
 
@@ -118,3 +121,75 @@ def test_ranking_marks_ties(shell):
     rows = list(csv.DictReader(io.StringIO(told)))
     assert rows[0]["tied_with_best"] == "true"
     assert float(rows[0]["stderr"]) > 0
+
+
+NARROW = 80
+
+
+def shown_at(shell, folder, monkeypatch, *, classes: int, value: str, name: str, width=NARROW):
+    """Run `reconstruct` on 96 values at a narrow page, and return its lines."""
+    rows = [
+        f"{value.format(i % 96)},{name.format((i * 7 + i // 96) % classes)}" for i in range(960)
+    ]
+    (folder / "wide.csv").write_text("\n".join(["v,y", *rows]) + "\n", encoding="utf-8")
+    (folder / "wide.yaml").write_text(
+        "version: 1\nlabel: y\nprivacy: {k: 2}\n"
+        "attributes: {v: {role: feature, masks: [{keep_frequent: {count: 9}}, suppress]}}\n"
+    )
+    monkeypatch.setenv("COLUMNS", str(width))
+    result = shell("reconstruct", "wide.csv", "-p", "wide.yaml", "-a", "v")
+    assert result.code == 0, result.err
+    return result.out.splitlines()
+
+
+@pytest.mark.parametrize("classes", [2, 3, 4, 5])
+@pytest.mark.parametrize(
+    "name", ["c{}", "quite a long class name {}", "ein sehr langer 名前です {}"]
+)
+@pytest.mark.parametrize("value", ["v{}", "the long name of number {} in a list of many names"])
+def test_a_narrow_page_keeps_values_and_bars(shell, folder, monkeypatch, classes, name, value):
+    lines = shown_at(shell, folder, monkeypatch, classes=classes, value=value, name=name)
+    assert all(cell_len(line) <= NARROW for line in lines)
+    table = lines[lines.index("Estimate and truth, rows") + 1 : lines.index(heat_title(lines))]
+    blocks = [i for i, line in enumerate(table) if line.startswith("──")]
+    for block in blocks:  # each has every value, shown as no other is
+        rows = [re.split(r" {2,}", line) for line in table[block + 1 : block + 25]]
+        assert len({row[0] for row in rows}) == 24
+        assert {len(row) for row in rows} == {1 + 2 * table[block - 1].count("truth")}
+    assert sum(line.count("truth") for line in table) == classes
+    assert len(blocks) <= classes
+    bars = lines[lines.index(heat_title(lines)) + 1 :]
+    assert len(bars) == 2 * classes + 1
+    starts = {
+        cell_len(bar[: bar.index(word)])
+        for bar in bars
+        for word in ("estimate ", "truth  ")
+        if word in bar
+    }
+    assert len(starts) == 1
+    assert len({bar.split("estimate")[0].strip() for bar in bars[:-1:2]}) == classes
+
+
+def heat_title(lines: list[str]) -> str:
+    return next(line for line in lines if line.startswith("Heat map"))
+
+
+@pytest.mark.parametrize("width", [32, 40, 60, 95, 120, 300])
+def test_other_widths(shell, folder, monkeypatch, width):
+    lines = shown_at(
+        shell, folder, monkeypatch, classes=4, value="value {}", name="class {}", width=width
+    )
+    start = lines.index("Estimate and truth, rows")
+    assert all(cell_len(line) <= width for line in lines[start:])
+    assert sum(line.startswith("value ") for line in lines[start:]) >= 24
+    if width >= 120:
+        assert "class 3: estimate" in "".join(lines)
+
+
+def test_shortened_texts_stay_apart():
+    assert shorten("abc", 3) == "abc"
+    assert shorten("abcd", 3) == "ab…"
+    assert shorten("名前です", 5) == "名前…"
+    assert shorten_all(["number one", "number two"], 8) == ["…one", "…two"]
+    assert shorten_all(["one of them", "two of them"], 5) == ["one…", "two…"]
+    assert shorten_all(["same", "same"], 3) == ["sa…", "sa…"]

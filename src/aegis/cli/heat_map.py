@@ -8,6 +8,10 @@ from html import escape
 
 import numpy as np
 import numpy.typing as npt
+from rich.cells import cell_len
+
+from aegis.cli.estimates import shorten, shorten_all
+from aegis.cli.output import UNLIMITED, clean
 
 SHADES = " ░▒▓█"
 """Shades of the terminal, from no rows to most."""
@@ -15,6 +19,8 @@ WIDE = 64
 """Columns of the map in the terminal."""
 BROAD = 256
 """Columns of the map in a picture."""
+_NAME, _WHAT = 20, 11
+"""Columns of a class's name and of what a band shows, in the terminal."""
 _CELL, _LEFT, _RIGHT, _TOP, _GAP, _BETWEEN = 20, 210, 170, 46, 2, 14
 _READ = "White: no rows. Each class has a scale of its own, the same for estimate and truth."
 _BLUE = (11, 74, 117)
@@ -44,15 +50,25 @@ class HeatMap:
     estimate: Floats
     truth: Floats | None
 
-    def text(self) -> str:
-        """Return the map in shades of characters, neighbouring values together where many."""
-        names = [f"{name[:20]:>20}" for name in self.classes]
+    def text(self, width: int = UNLIMITED) -> str:
+        """Return the map in shades of characters, neighbouring values together where many.
+
+        No line is longer than `width`, from 32 columns on: names and bars are shortened.
+        """
+        bar = min(WIDE, width - _NAME - _WHAT)
+        name = _NAME
+        if bar < WIDE:
+            longest = max((cell_len(clean(one)) for one in self.classes), default=0)
+            name = max(4, min(_NAME, longest, width // 3))
+            bar = max(8, min(WIDE, width - name - _WHAT))
+        names = shorten_all(list(map(clean, self.classes)), name)
         lines = []
-        for of_class, what, shares, _most in self._bands(WIDE):
-            first = what == "estimate"
+        for of_class, what, shares, _most in self._bands(bar):
+            shown = names[of_class] if what == "estimate" else ""
             shades = "".join(SHADES[round(float(s) * (len(SHADES) - 1))] for s in shares)
-            lines.append(f"{names[of_class] if first else ' ' * 20}  {what:<8} {shades}")
-        return "\n".join([*lines, f"{'':>31}{self._ends()}"])
+            lines.append(f"{' ' * (name - cell_len(shown))}{shown}  {what:<8} {shades}")
+        indent = " " * (name + _WHAT)
+        return "\n".join([*lines, f"{indent}{self._ends(width - name - _WHAT)}"])
 
     def svg(self) -> str:
         """Return the map as a picture: two bands for each class, with its scale beside them."""
@@ -118,10 +134,12 @@ class HeatMap:
             for name, rows in shown.items():
                 yield of_class, name, rows[:, of_class] / most, most
 
-    def _ends(self) -> str:
-        """Say what the first and the last column show."""
-        first, last = self.values[0][:16], self.values[-1][:16]
-        return f"{self.across}: {first} ... {last}"
+    def _ends(self, width: int) -> str:
+        """Say in at most `width` columns, from 21 on, what the first and the last column show."""
+        each = max(4, min(16, (width - 13) // 2))
+        first, last = (shorten(clean(self.values[i]), each) for i in (0, -1))
+        ends = f"{first} ... {last}"
+        return f"{shorten(clean(self.across), max(1, width - cell_len(ends) - 2))}: {ends}"
 
 
 def _top(band: int, beside: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from aegis.cli.options import (
     TableName,
     TableOrBundle,
 )
-from aegis.cli.output import Output
+from aegis.cli.output import Output, console
 from aegis.cli.progress import reporting
 from aegis.errors import PolicyError
 from aegis.progress import Progress
@@ -262,7 +263,11 @@ def _print(
     page.warn(found.notes)
     page.show(pairs(_overview(attribute, found, know, compared)))
     title = "Estimate, rows" if truth is None else "Estimate and truth, rows"
-    page.show(heading(title), _values(labels, classes, found, attribute))
+    width = console(sys.stdout).width
+    blocks = list(_values(labels, classes, found, attribute, width))
+    page.show(heading(title), blocks[0])
+    for block in blocks[1:]:
+        page.show(line(""), block)
     if len(labels) > SHOWN:
         page.show(
             line(
@@ -271,7 +276,8 @@ def _print(
             )
         )
     picture = _picture(summary, attribute, found)
-    page.show(heading("Heat map, darker where a class has more rows"), line(picture.text()))
+    shown = line(picture.text(width))
+    page.show(heading("Heat map, darker where a class has more rows"), shown)
     page.say(*written([plot]))
 
 
@@ -301,20 +307,26 @@ def _overview(
 
 
 def _values(
-    labels: Sequence[str], classes: Sequence[str], found: Reconstruction, own: AttributeSummary
-) -> Table:
-    from aegis.cli.tables import Column, fixed, number, table
+    labels: Sequence[str],
+    classes: Sequence[str],
+    found: Reconstruction,
+    own: AttributeSummary,
+    width: int,
+) -> Iterator[Table]:
+    from aegis.cli.estimates import estimate_tables
+    from aegis.cli.tables import fixed
 
     known = own.domain is None
-    titles = [t for c in classes for t in (f"{c}: estimate", "truth")[: 1 + known]]
-    columns = [Column(own.name, wraps=True), *map(number, titles)]
     rows_of = own.counts.tolist() if known else found.table.sum(axis=1).tolist()
     chosen = sorted(sorted(range(len(labels)), key=lambda i: -rows_of[i])[:SHOWN])
-    rows = []
+    cells = []
     for i in chosen:
-        cells = [fixed(float(estimate), 1) for estimate in found.table[i]]
-        if known:
-            true = [f"{count:,}" for count in own.joint[i].tolist()]
-            cells = [cell for both in zip(cells, true, strict=True) for cell in both]
-        rows.append([labels[i], *cells])
-    return table(columns, rows)
+        figures = [[fixed(float(estimate), 1)] for estimate in found.table[i]]
+        for cell, count in zip(figures, own.joint[i].tolist() if known else (), strict=known):
+            cell.append(f"{count:,}")
+        cells.append(figures)
+    return estimate_tables(
+        *(own.name, [labels[i] for i in chosen], classes, cells),
+        titles=("estimate", "truth")[: 1 + known],
+        width=width,
+    )

@@ -1,0 +1,131 @@
+"""Estimates by value and class that stay readable on a narrow page.
+
+The column of values is never given up: long values and headings are shortened, and classes that do
+not fit beside each other follow below, each block with the values again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+from aegis.cli.output import clean
+from aegis.cli.tables import Column, number, table
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+GAP = 3
+"""Blanks between two columns of a table."""
+LONGEST_VALUE = 28
+"""Columns that values may take where they are longer than the page has room for."""
+LONGEST_CLASS = 48
+"""Characters of a class in the headings of a narrow page."""
+
+Cells = Sequence[Sequence[Sequence[str]]]
+
+
+def estimate_tables(
+    name: str,
+    labels: Sequence[str],
+    classes: Sequence[str],
+    cells: Cells,
+    *,
+    titles: Sequence[str],
+    width: int,
+) -> Iterator[Table]:
+    """Yield one table, or several below each other where the page is too narrow for one.
+
+    Parameters
+    ----------
+    name
+        Heading of the values.
+    labels, classes
+        Names of the values shown (V) and of the classes (C).
+    cells
+        Figures as text, shape (V, C, T).
+    titles
+        What the T figures of a class are, such as estimate and truth.
+    width
+        Columns of the page.
+    """
+    from rich.cells import cell_len
+
+    name, labels, classes = clean(name), list(map(clean, labels)), list(map(clean, classes))
+    heads = [[f"{c}: {titles[0]}", *titles[1:]] for c in classes]
+    figures = [
+        [
+            max(map(cell_len, (title, *(row[c][t] for row in cells))))
+            for t, title in enumerate(titles)
+        ]
+        for c in range(len(classes))
+    ]
+    first = max(map(cell_len, (name, *labels)))
+    full = [
+        sum(max(cell_len(head), own) + GAP for head, own in zip(*both, strict=True))
+        for both in zip(heads, figures, strict=True)
+    ]
+    if first + sum(full) <= width:
+        yield _table(name, labels, heads, cells)
+        return
+    first = min(first, max(LONGEST_VALUE, width - sum(full)))
+    least = [sum(own) + GAP * len(own) for own in figures]
+    first = min(first, max(8, width - max(least)))
+    for block in _blocks(least, width - first):
+        spare = (width - first - sum(least[c] for c in block)) // len(block)
+        headings = [
+            [f"{_wrapped(classes[c], figures[c][0] + spare)}\n{titles[0]}", *titles[1:]]
+            for c in block
+        ]
+        shown = [[row[c] for c in block] for row in cells]
+        yield _table(shorten(name, first), shorten_all(labels, first), headings, shown)
+
+
+def shorten_all(texts: Sequence[str], width: int) -> list[str]:
+    """Return texts in at most `width` columns; where that makes some alike, what all begin with goes."""
+    cut = [shorten(text, width) for text in texts]
+    if len(set(cut)) == len(set(texts)):
+        return cut
+    ends = zip(min(texts), max(texts), strict=False)  # between them, all others begin alike
+    common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], ends))
+    if common < 2:
+        return cut
+    return [shorten(f"…{text[common:]}", width) for text in texts]
+
+
+def shorten(text: str, width: int) -> str:
+    """Return text in at most `width` columns of a terminal, cut with an ellipsis."""
+    from rich.cells import cell_len, set_cell_size
+
+    if cell_len(text) <= width:
+        return text
+    return f"{set_cell_size(text, max(width - 1, 0)).rstrip()}…"
+
+
+def _table(name: str, labels: Sequence[str], heads: Sequence[Sequence[str]], cells: Cells) -> Table:
+    columns = [Column(name), *(number(title) for head in heads for title in head)]
+    rows = [
+        [label, *(cell for of_class in row for cell in of_class)]
+        for label, row in zip(labels, cells, strict=True)
+    ]
+    return table(columns, rows)
+
+
+def _blocks(least: Sequence[int], width: int) -> Iterator[list[int]]:
+    """Yield runs of classes that fit into `width`, about equally many in each."""
+    fitting = max(1, width // max(least))
+    blocks = -(-len(least) // fitting)
+    size = -(-len(least) // blocks)
+    for start in range(0, len(least), size):
+        yield list(range(start, min(start + size, len(least))))
+
+
+def _wrapped(text: str, width: int) -> str:
+    """Return a heading in lines of at most `width` columns."""
+    from rich.console import Console
+    from rich.text import Text
+
+    shown = Text(shorten(text, LONGEST_CLASS))
+    lines = shown.wrap(Console(width=width), width, overflow="fold")
+    return "\n".join(line.plain.rstrip() for line in lines)
