@@ -137,7 +137,7 @@ class HeatMap:
     def _ends(self, width: int) -> str:
         """Say in at most `width` columns, from 21 on, what the first and the last column show."""
         each = max(4, min(16, (width - 13) // 2))
-        first, last = (shorten(clean(self.values[i]), each) for i in (0, -1))
+        first, last = shorten_all([clean(self.values[i]) for i in (0, -1)], each)
         ends = f"{first} ... {last}"
         return f"{shorten(clean(self.across), max(1, width - cell_len(ends) - 2))}: {ends}"
 
