@@ -340,3 +340,63 @@ def test_parts_under_noise_masks_add_up_to_the_whole(seed: int, size: int, cut: 
     assert_same(merged, summarize(whole, rules, like=first))
     ours, theirs = (aegis.advise(s, rules, generate_count=8, seed=1) for s in (merged, first))
     assert [r.score for r in ours.ranking] == pytest.approx([r.score for r in theirs.ranking])
+
+
+def test_parts_like_the_first_are_the_whole_like_the_first_where_groups_are_pooled() -> None:
+    """Near-keys, groups between the caps of ranges and levels, and short attributes."""
+    random = np.random.default_rng(5)
+    rows = 1200
+    number = np.round(500 * np.exp(random.normal(size=rows) / 2)).astype(int)
+    whole = pa.table(
+        {
+            "near_key": number,
+            "place": [f"c{v}" for v in random.zipf(1.3, rows) % 400],
+            "age": random.integers(18, 90, rows),
+            "y": np.where(number + random.normal(0, 200, rows) > 500, "a", "b"),
+        }
+    )
+    rules = load_policy(
+        {
+            "version": 1,
+            "label": "y",
+            "privacy": {"k": 2},
+            "attributes": {
+                "age": {"role": "quasi-identifier", "masks": ["identity", "suppress"]},
+                "near_key": {
+                    "role": "feature",
+                    "masks": ["identity", {"bucketize": {"width": 40}}],
+                },
+                "place": {
+                    "role": "feature",
+                    "masks": ["identity", {"keep_frequent": {"count": 9}}],
+                },
+            },
+        }
+    )
+    first = summarize(whole.slice(0, 700), rules)
+    merged = merge(first, summarize(whole.slice(700), rules, like=first))
+    followed = summarize(whole, rules, like=first)
+    by_counts = summarize(whole, rules)
+    assert 32 < by_counts.attributes["age"].unmasked.size <= 128
+    assert 32 < by_counts.attributes["near_key"].candidates[1].size <= 128
+    assert by_counts.attributes["near_key"].unmasked.size > 128
+    assert_same(merged, followed)
+    for name in merged.attributes:
+        mine, other = merged.attributes[name], by_counts.attributes[name]
+        for one, two in zip(_listed(mine), _listed(other), strict=True):
+            same = _shown_at(mine, one) == _shown_at(other, two)
+            assert same if one.size <= 128 and one.mask == two.mask else not same or name == "place"
+    scores = [
+        [(r.name, r.score) for r in aegis.advise(s, rules, generate_count=12).ranking]
+        for s in (merged, followed)
+    ]
+    assert [name for name, _ in scores[0]] == [name for name, _ in scores[1]]
+    assert [s for _, s in scores[0]] == pytest.approx([s for _, s in scores[1]], rel=1e-9)
+
+
+def _shown_at(attribute: AttributeSummary, candidate: Candidate) -> tuple[Any, Any]:
+    ranges = candidate.ranges
+    return (
+        candidate.levels[attribute.atoms].tolist(),
+        None if ranges is None else ranges[attribute.atoms].tolist(),
+    )

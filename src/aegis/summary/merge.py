@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -191,26 +190,20 @@ class _Merger:
     ) -> Ints:
         """Return the level of each value for one candidate.
 
-        They are those of the whole by its counts where the parts know them, else those of the
-        part that tells most groups apart among those that all the others follow.
+        They are those of the whole by its counts where no part pools groups. Else they are those
+        of the part that tells most groups apart among those that all the others follow, so that
+        the whole summarised like that part has the same.
         """
-
-        def known(levels: Ints) -> bool:
-            return all(
-                refines(candidate.levels[part.summary.atoms], levels[part.values])
-                for part, candidate in zip(parts, own, strict=True)
-            )
-
-        by_counts = levels_of(grouping, counts, self.first.max_levels, None)
-        if known(by_counts):
-            return by_counts
         kept = [kept_groups(p.summary, c) for p, c in zip(parts, own, strict=True)]
         models = [model for model in kept if model is not None]
         # A part in which few groups occur keeps few: to follow it would pool what others keep.
         most = max(map(len, models), default=0)
-        for model in models:
+        for model in (*(m for m in models if len(m) == most), None):
             levels = levels_of(grouping, counts, self.first.max_levels, model)
-            if len(model) == most and known(levels):
+            if all(
+                refines(candidate.levels[part.summary.atoms], levels[part.values])
+                for part, candidate in zip(parts, own, strict=True)
+            ):
                 return levels
         name = parts[0].summary.name
         raise DataError(
@@ -226,15 +219,17 @@ class _Merger:
         data: ValueCounts,
         parts: Sequence[_Part],
     ) -> Ints | None:
-        """Return the range of each value for one candidate: the whole's, else that of a part."""
+        """Return the range of each value for one candidate: as `_levels`, the whole's or a part's."""
         if own[0].ranges is None:
             return None
-        by_counts = ranges_of(grouping.codes, data.counts, self.first.max_levels)
-        followed = (
-            ranges_like(grouping, data.values, part.summary, candidate)
-            for part, candidate in zip(parts, own, strict=True)
-        )
-        for ranges in chain([by_counts], followed):
+        kept = [len(kept_groups(p.summary, c) or ()) for p, c in zip(parts, own, strict=True)]
+        order = sorted(range(len(parts)), key=lambda i: -kept[i])
+        pooled = sum(map(bool, kept))
+        for i in (*order[:pooled], None, *order[pooled:]):
+            if i is None:
+                ranges = ranges_of(grouping.codes, data.counts, self.first.max_levels)
+            else:
+                ranges = ranges_like(grouping, data.values, parts[i].summary, own[i])
             if all(refines(part.summary.atoms, ranges[part.values]) for part in parts):
                 return ranges
         raise DataError(
