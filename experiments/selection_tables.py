@@ -80,8 +80,14 @@ def selection_table(name: str) -> list[str]:
     for measure, title in MEASURES.items():
         cells = (_cell(rows, measure, model) for model in models)
         lines.append(_line([title, *cells]))
-    ceilings = (_mean(rows, "ceiling", model=model) for model in models)
-    return [*lines, _line(["*ceiling*", *(f"{one:.2f}" for one in ceilings)])]
+    return [*lines, _line(["*ceiling*", *(_ceiling(rows, model) for model in models)])]
+
+
+def _ceiling(rows: Rows, model: str) -> str:
+    known = [row for row in rows if row["ceiling"]]  # one split has no halves
+    if not any(row["model"] == model for row in known):
+        return "-"
+    return f"{_mean(known, 'ceiling', model=model):.2f}"
 
 
 def _cell(rows: Rows, measure: str, model: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -113,6 +114,20 @@ def brute(summary: Summary, table: pa.Table, choice: Any) -> npt.NDArray[np.floa
     return counts
 
 
+def chance_of(summary: Summary, table: pa.Table, choice: Any, offsets: Any) -> Any:
+    """Return a root of what drawing each row adds to the variance of the counts, (d, d)."""
+    added = np.zeros((offsets[-1], offsets[-1]))
+    for i, name in enumerate(summary.attributes):
+        channel = shown_of(summary, name, choice[name])
+        own = slice(*offsets[i : i + 2])
+        for value, label in zip(table[name].to_pylist(), table["y"].to_pylist(), strict=True):
+            if label is not None:
+                shown = channel[summary.attributes[name].values.to_pylist().index(value)]
+                added[own, own] += np.diag(shown) - np.outer(shown, shown)
+    spread, axes = np.linalg.eigh(added)
+    return axes * np.sqrt(np.maximum(spread, 0))
+
+
 @settings(max_examples=15)
 @given(rows, st.data())
 def test_expected_counts_and_scores_are_those_of_every_row(given_rows, data):
@@ -131,7 +146,8 @@ def test_expected_counts_and_scores_are_those_of_every_row(given_rows, data):
         if i != j:
             rows_, columns = slice(*offsets[i : i + 2]), slice(*offsets[j : j + 2])
             np.testing.assert_allclose(found.blocks(i, j), expected[:, rows_, columns], atol=1e-9)
-    plain = Cooccurrence.of(expected, offsets)
+    chance = chance_of(summary, table, choice, offsets)
+    plain = replace(Cooccurrence.of(expected, offsets), chance=chance)
     for name in ("pillai", "pillai-plain", "pillai-held-out", "cmim"):
         measure = MEASURES.get(name)
         assert scorer.value(choice, measure) == pytest.approx(measure(plain), abs=1e-7)
@@ -189,6 +205,26 @@ def test_the_score_of_the_expectation_is_near_what_many_draws_score():
     bias = (len(counts) - 1) * 2 / (2 * 3000 * np.log(2))
     assert np.mean(drawn) - bias <= expected + 0.01
     assert np.mean(drawn) >= expected - 0.01
+
+
+@pytest.mark.parametrize(("name", "place"), [("age", 2), ("age", 3), ("city", 1), ("city", 2)])
+def test_corrected_scores_are_those_that_draws_get_on_average(name, place):
+    table = random_table(7, 250)
+    summary = summarize(table, policy_of())
+    mask = summary.attributes[name].candidates[place]
+    scorer = Scorer(summary)
+    choice = dict(scorer.unmasked) | {name: mask}
+    names = ("pillai", "pillai-held-out", "pillai-codings")
+    random = np.random.default_rng(0)
+    found = []
+    for _ in range(40):
+        shown = mask.noise.draw(table[name].combine_chunks(), random)
+        released = table.set_column(table.column_names.index(name), name, shown)
+        drawn = Scorer(summarize(released, policy_of()))
+        found.append([drawn.value(drawn.unmasked, MEASURES.get(one)) for one in names])
+    means, errors = np.mean(found, axis=0), np.std(found, axis=0) / np.sqrt(len(found))
+    wanted = [scorer.value(choice, MEASURES.get(one)) for one in names]
+    assert means == pytest.approx(wanted, abs=4 * max(errors) + 0.004)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,12 @@
 """Measures of expected counts: what a noise mask scores without a row being drawn.
 
 The score of the expectation, not the expectation of the score. Plug-in measures of the expected
-table say what the noise lets through; corrected ones take the chance that the released rows add
-off as well, so they are on the safe side for noise. MI, chi-square and g3 cannot
-improve by noise; g1 and g2 can, because they count rows that show the same value and noise spreads
-those over more values: they are no guide among noise masks.
+table say what the noise lets through; corrected ones of single attributes take the chance that the
+released rows add off as well, so they are on the safe side for noise. Pillai's trace and its
+held-out forms know how much less chance is in expected counts (`Cooccurrence.chance`), and agree
+with what drawn rows score on average. MI, chi-square, g3 and the plug-in trace cannot improve by
+noise; g1 and g2 can, because they count rows that show the same value and noise spreads those over
+more values: they are no guide among noise masks.
 """
 
 from __future__ import annotations

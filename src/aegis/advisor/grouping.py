@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,28 @@ Levels = npt.NDArray[Any]
 """Level of each atom, shape (A,), or P(level | atom) of a noise mask, shape (A, L)."""
 _REMEMBERED_BYTES = 1 << 28
 """Most memory for rows that are grouped already."""
+
+
+class GroupedCounts(NamedTuple):
+    """Counts between levels; expected counts where a noise mask is among them.
+
+    Attributes
+    ----------
+    total
+        Co-occurrence, shape (d, d).
+    joint
+        Level by class counts, shape (d, C).
+    offsets
+        Where each attribute's levels start, shape (m + 1,).
+    chance
+        What rows that are drawn add by chance to expected counts, shape (d, k); None without noise.
+        See `Cooccurrence`.
+    """
+
+    total: npt.NDArray[np.float64]
+    joint: npt.NDArray[Any]
+    offsets: npt.NDArray[np.int64]
+    chance: npt.NDArray[np.float64] | None = None
 
 
 class StackedCounts(Protocol):
@@ -30,9 +52,7 @@ class StackedCounts(Protocol):
         """Rows per level and class, shape (D, C)."""
 
 
-def group_counts(
-    pairs: StackedCounts, levels: Sequence[Levels]
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any], npt.NDArray[np.int64]]:
+def group_counts(pairs: StackedCounts, levels: Sequence[Levels]) -> GroupedCounts:
     """Return S' G S of theory.md for one grouping of each attribute's atoms.
 
     Parameters
@@ -42,19 +62,13 @@ def group_counts(
     levels
         Per attribute the level of each atom, shape (A_i,), or P(level | atom) of a noise mask,
         shape (A_i, L_i).
-
-    Returns
-    -------
-    tuple
-        Co-occurrence between levels (d, d), level by class counts (d, C), offsets (m + 1,). They
-        are expected counts where a noise mask is among them.
     """
     if any(level.ndim == 2 for level in levels):
         return _expected_counts(pairs, levels)
     grouping, offsets = stacked_grouping(levels)
     total = _summed(pairs.total, grouping)
     joint = np.rint(grouping.T @ pairs.stacked_joint).astype(np.int64)
-    return total, joint, offsets
+    return GroupedCounts(total, joint, offsets)
 
 
 class RowGroups:
@@ -77,9 +91,7 @@ class RowGroups:
         self._rows: OrderedDict[tuple[int, Hashable], npt.NDArray[np.float64]] = OrderedDict()
         self._bytes = 0
 
-    def counts(
-        self, levels: Sequence[Levels], keys: Sequence[Hashable]
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any], npt.NDArray[np.int64]]:
+    def counts(self, levels: Sequence[Levels], keys: Sequence[Hashable]) -> GroupedCounts:
         """Return `group_counts`; equal keys of an attribute stand for equal levels."""
         if sparse.issparse(self._pairs.total) or any(level.ndim == 2 for level in levels):
             return group_counts(self._pairs, levels)
@@ -90,7 +102,7 @@ class RowGroups:
             [self._grouped(i, *one) for i, one in enumerate(zip(levels, keys, strict=True))]
         )
         joint = np.rint(grouping.T @ self._pairs.stacked_joint).astype(np.int64)
-        return rows @ grouping, joint, offsets
+        return GroupedCounts(rows @ grouping, joint, offsets)
 
     def _grouped(self, index: int, level: Levels, key: Hashable) -> npt.NDArray[np.float64]:
         """Return the rows of an attribute by level, columns by atom, shape (L, D)."""
@@ -126,9 +138,7 @@ def _summed(total: Matrix, grouping: sparse.csr_array) -> npt.NDArray[np.float64
     return dense
 
 
-def _expected_counts(
-    pairs: StackedCounts, levels: Sequence[Levels]
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any], npt.NDArray[np.int64]]:
+def _expected_counts(pairs: StackedCounts, levels: Sequence[Levels]) -> GroupedCounts:
     """Return `group_counts` with channels: K_i' G K_j, and expected counts on the diagonal."""
     parts = [
         sparse.csr_array(level)
@@ -140,11 +150,40 @@ def _expected_counts(
     grouping = sparse.block_diag(parts, format="csr")
     total = _summed(pairs.total, grouping)
     joint = grouping.T @ pairs.stacked_joint
-    for level, start, stop in zip(levels, offsets, offsets[1:], strict=False):
+    atoms = np.split(pairs.stacked_joint.sum(axis=1), np.cumsum([len(level) for level in levels]))
+    chance = []
+    for level, rows, start, stop in zip(levels, atoms, offsets, offsets[1:], strict=False):
         if level.ndim == 2:
             # One report per row: between reports of one attribute nothing co-occurs.
             total[start:stop, start:stop] = np.diag(joint[start:stop].sum(axis=1))
-    return total, joint, offsets
+            own = drawn_chance(level, rows)
+            chance.append(np.zeros((len(joint), own.shape[1])))
+            chance[-1][start:stop] = own
+    return GroupedCounts(total, joint, offsets, np.hstack(chance))
+
+
+def drawn_chance(
+    channel: npt.NDArray[np.float64], rows: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Return B, shape (L, k): B B' is what chance adds to expected counts when rows are drawn.
+
+    Where the label says nothing, the counts of a class among n rows that show report r vary by
+    m_r times the variance of the class, m_r the rows of the report. Their expectation given the
+    atoms varies by sum_a n_a K_ar K_as only, K the channel and n_a the rows of atom a. The
+    difference diag(m) - K' diag(n) K is what expected counts lack.
+
+    Parameters
+    ----------
+    channel
+        P(level | atom), shape (A, L).
+    rows
+        Rows per atom, shape (A,).
+    """
+    lacking = np.diag(rows @ channel) - (channel.T * rows) @ channel
+    spread, axes = np.linalg.eigh(lacking)
+    kept = spread > 1e-12 * max(float(rows.sum()), 1.0)
+    factor: npt.NDArray[np.float64] = axes[:, kept] * np.sqrt(spread[kept])
+    return factor
 
 
 def group_rows(

@@ -17,7 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor import expected
-from aegis.advisor.grouping import Levels, RowGroups, group_rows, masked_classes
+from aegis.advisor.grouping import (
+    Levels,
+    RowGroups,
+    drawn_chance,
+    group_rows,
+    masked_classes,
+)
 from aegis.errors import PolicyError
 from aegis.measures import (
     Contingency,
@@ -242,13 +248,14 @@ class Scorer:
 
     def _cooccurrence(self, candidates: list[Candidate], label: Candidate | None) -> Cooccurrence:
         levels = self._levels(candidates)
-        total, joint, offsets = self._groups.counts(levels, [(c, False) for c in candidates])
+        found = self._groups.counts(levels, [(c, False) for c in candidates])
         return Cooccurrence(
             n=float(self.summary.pairs.rows),
-            joint=masked_classes(joint, label),
-            total=total,
-            offsets=offsets,
+            joint=masked_classes(found.joint, label),
+            total=found.total,
+            offsets=found.offsets,
             blocks=self._blocks(levels, label),
+            chance=found.chance,
             pair_information=self._remembered(candidates, label),
             find_order=lambda: self._in_order(candidates, label),
             find_losses=lambda: self._losses(candidates, label),
@@ -258,11 +265,10 @@ class Scorer:
         """Return the second-order counts with levels in the order of their values."""
         attributes = self.summary.attributes.values()
         found = [self.order(a, c) for a, c in zip(attributes, candidates, strict=True)]
-        total, joint, offsets = self._groups.counts(
-            [level for level, _ in found], [(c, True) for c in candidates]
-        )
+        counts = self._groups.counts([level for level, _ in found], [(c, True) for c in candidates])
         ordered = [known for _, known in found]
-        return OrderedCounts(total, masked_classes(joint, label), offsets, ordered)
+        joint = masked_classes(counts.joint, label)
+        return OrderedCounts(counts.total, joint, counts.offsets, ordered, counts.chance)
 
     def order(self, attribute: AttributeSummary, candidate: Candidate) -> tuple[Levels, bool]:
         """Return a candidate's ranges, or the levels of `levels` where its values have no order.
@@ -321,7 +327,8 @@ class Scorer:
 
         def in_order() -> OrderedCounts:
             own = self._own_joint(attribute, ordered, label)
-            return OrderedCounts(_alone_total(own), own, np.array([0, len(own)]), [known])
+            chance = self._own_chance(attribute, ordered)
+            return OrderedCounts(_alone_total(own), own, np.array([0, len(own)]), [known], chance)
 
         return Cooccurrence(
             n=float(self.summary.pairs.rows),
@@ -329,9 +336,19 @@ class Scorer:
             total=_alone_total(joint),
             offsets=np.array([0, len(joint)]),
             blocks=self._blocks([level], label),
+            chance=self._own_chance(attribute, level),
             find_order=in_order,
             find_losses=lambda: self.losses(attribute, candidate, label),
         )
+
+    def _own_chance(
+        self, attribute: AttributeSummary, level: Levels
+    ) -> npt.NDArray[np.float64] | None:
+        """Return what drawn rows add by chance to the expected counts of one attribute, (L, k)."""
+        if level.ndim == 1:
+            return None
+        counts = self.summary.pairs.joints[self._names.index(attribute.name)]
+        return drawn_chance(level, counts.sum(axis=1).astype(np.float64))
 
     def _own_joint(
         self, attribute: AttributeSummary, level: Levels, label: Candidate | None

@@ -28,12 +28,15 @@ class OrderedCounts:
         As of `Cooccurrence`; the levels need not be the same ones, only the rows.
     ordered
         Per attribute whether its levels have an order, m in all.
+    chance
+        As of `Cooccurrence`.
     """
 
     total: Numbers
     joint: Numbers
     offsets: npt.NDArray[np.int64]
     ordered: Sequence[bool]
+    chance: npt.NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         if len(self.ordered) != len(self.offsets) - 1:
@@ -64,6 +67,11 @@ class Cooccurrence:
         Shape (m + 1,), from 0 to d.
     blocks
         `blocks(i, j)` gives the counts by class of attributes i and j, shape (C, d_i, d_j).
+    chance
+        Where the counts are expected ones of rows yet to be drawn: B, shape (d, k). With a label
+        that says nothing, the level by class counts of drawn rows vary by B B' (times the variance
+        of a class) more than the expected ones do. So drawn rows fit a little better by chance,
+        which is what corrected and held-out measures take off. None where the counts are of rows.
     pair_information
         Optional memory: `pair_information(i, j)` gives the corrected I(A_i, A_j; Y) in bits, as
         `pair_information` of this package computes it from a block. Pairs of masks recur in many
@@ -82,6 +90,7 @@ class Cooccurrence:
     total: Numbers
     offsets: npt.NDArray[np.int64]
     blocks: Blocks
+    chance: npt.NDArray[np.float64] | None = None
     pair_information: PairInformation | None = None
     find_order: Callable[[], OrderedCounts] | None = None
     find_losses: Callable[[], npt.NDArray[np.float64]] | None = None
@@ -117,12 +126,14 @@ class Cooccurrence:
     @cached_property
     def fit(self) -> PillaiFit:
         """Pillai's trace, its adjusted form and the rank, from one factorisation."""
-        return pillai_trace(self.total, self.joint, self.n, self.offsets)
+        return pillai_trace(self.total, self.joint, self.n, self.offsets, self.chance)
 
     @cached_property
     def traces(self) -> npt.NDArray[np.float64]:
         """Held-out traces of the values at each penalty of `UNPOOLED`, for all that use them."""
-        return held_out_traces(self.total, self.joint, self.class_totals, self.n, UNPOOLED)
+        return held_out_traces(
+            self.total, self.joint, self.class_totals, self.n, UNPOOLED, chance=self.chance
+        )
 
     @cached_property
     def in_order(self) -> OrderedCounts:

@@ -28,6 +28,8 @@ def held_out_traces(
     class_counts: Numbers,
     n: float,
     penalties: Sequence[float] = PENALTIES,
+    *,
+    chance: Floats | None = None,
 ) -> Floats:
     """Return an estimate of the held-out trace under each penalty, shape (len(penalties),).
 
@@ -59,6 +61,9 @@ def held_out_traces(
         Rows behind the counts.
     penalties
         Ridge penalties, each above 0, in rows.
+    chance
+        As of `Cooccurrence`, shape (d, k): what drawn rows explain more by chance than expected
+        counts do, which takes its share off the residual sum of squares.
 
     Raises
     ------
@@ -74,6 +79,8 @@ def held_out_traces(
     covariance: Floats = total[np.ix_(kept, kept)].astype(np.float64, copy=False)
     covariance -= np.outer(count / n, count)
     label: Floats = joint[np.ix_(kept, seen)] - np.outer(count, rows / n)
+    if chance is not None:
+        label = np.hstack([label, chance[kept]])
     diagonal, beside, turned = _tridiagonal(covariance, label)
     spread = np.maximum(_eigenvalues(diagonal, beside), 0.0)
     strength = np.asarray(penalties, dtype=np.float64)
@@ -85,7 +92,9 @@ def held_out_traces(
         fitted = _solve(diagonal + penalty, beside, turned)
         explained = ((turned + penalty * fitted) * fitted).sum(axis=0)
         charge = ((n - 1) / freedom[place]) ** 2
-        found[place] = ((left - (left - explained) * charge) / rows).sum()
+        drawn = 1 - explained[seen.size :].sum() / (n - 1)
+        rest = (left - explained[: seen.size]) * max(drawn, 0.0) * charge
+        found[place] = ((left - rest) / rows).sum()
     if not np.isfinite(found).all():
         raise InternalError(f"Held-out traces {found.tolist()}: the counts are no numbers.")
     return found

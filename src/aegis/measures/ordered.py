@@ -21,8 +21,10 @@ VALUES, THRESHOLDS = 2 / 3, 1 / 3
 """Weights of the two codings."""
 
 
-def thresholds(counts: OrderedCounts) -> tuple[Floats, Floats]:
-    """Return co-occurrence (d, d) and joint (d, C) with thresholds for the levels in an order.
+def thresholds(counts: OrderedCounts) -> tuple[Floats, Floats, Floats | None]:
+    """Return co-occurrence, joint and chance with thresholds for the levels in an order.
+
+    Shapes (d, d), (d, C) and (d, k), as of `Cooccurrence`.
 
     The indicator of level t of an ordered attribute becomes that of t or a later level. So the
     coefficient of a threshold is the *step* between neighbours, and a ridge penalty on it pulls
@@ -33,6 +35,7 @@ def thresholds(counts: OrderedCounts) -> tuple[Floats, Floats]:
     kept = np.flatnonzero(np.diagonal(counts.total) > 0)
     total: Floats = counts.total[np.ix_(kept, kept)].astype(np.float64)
     joint: Floats = counts.joint[kept].astype(np.float64)
+    chance = None if counts.chance is None else counts.chance[kept]
     bounds = pairwise(np.searchsorted(kept, counts.offsets).tolist())
     for (start, stop), ordered in zip(bounds, counts.ordered, strict=True):
         if ordered:
@@ -40,7 +43,9 @@ def thresholds(counts: OrderedCounts) -> tuple[Floats, Floats]:
             total[own] = total[own][::-1].cumsum(axis=0)[::-1]
             total[:, own] = total[:, own][:, ::-1].cumsum(axis=1)[:, ::-1]
             joint[own] = joint[own][::-1].cumsum(axis=0)[::-1]
-    return total, joint
+            if chance is not None:
+                chance[own] = chance[own][::-1].cumsum(axis=0)[::-1]
+    return total, joint, chance
 
 
 def ordered_traces(
@@ -62,9 +67,9 @@ def ordered_traces(
     n
         Rows behind the counts.
     """
-    total, joint = thresholds(counts)
+    total, joint, chance = thresholds(counts)
     penalties = [STRONGER * penalty for penalty in PENALTIES]
-    return held_out_traces(total, joint, class_counts, n, penalties)
+    return held_out_traces(total, joint, class_counts, n, penalties, chance=chance)
 
 
 def held_out_codings(counts: Cooccurrence) -> float:

@@ -33,6 +33,7 @@ class PillaiFit:
         V - (1 - V/(C - 1)) d (C - 1)/(N - d - 1), d the rank: at most V, about 0 when features
         and label are independent, so it may be slightly negative. 0 for one class, for constant
         attributes, and where N - d - 1 <= 0, when no degree of freedom is left and V says nothing.
+        Of expected counts, where V holds less chance than that of drawn rows, d is less by that.
     rank
         d, the number of linearly independent indicators of masked values.
     """
@@ -43,7 +44,11 @@ class PillaiFit:
 
 
 def pillai_trace(
-    total: Numbers, joint: Numbers, n: float, offsets: npt.NDArray[np.int64]
+    total: Numbers,
+    joint: Numbers,
+    n: float,
+    offsets: npt.NDArray[np.int64],
+    chance: Floats | None = None,
 ) -> PillaiFit:
     """Return Pillai's trace, its adjusted form and the rank of the indicators.
 
@@ -65,9 +70,9 @@ def pillai_trace(
 
     Parameters
     ----------
-    total, joint, n, offsets
-        As in `Cooccurrence`: shapes (d, d), (d, C), rows, (m + 1,). Levels and classes without
-        rows are skipped. `total` and `joint` must count the same n rows.
+    total, joint, n, offsets, chance
+        As in `Cooccurrence`: shapes (d, d), (d, C), rows, (m + 1,), (d, k). Levels and classes
+        without rows are skipped. `total` and `joint` must count the same n rows.
 
     Raises
     ------
@@ -92,10 +97,13 @@ def pillai_trace(
     free, last = seen[:-1], seen[-1:]
     label = joint[kept][:, free] - count[:, None] * (class_counts[free] / n)
     label *= scale[:, None]
-    rank, solved = _whiten(correlation, label)
+    if chance is not None:
+        label = np.hstack([label, chance[kept] * scale[:, None]])
+    rank, whitened = _whiten(correlation, label)
+    solved, drawn = whitened[:, : len(free)], whitened[:, len(free) :]
     trace = float(((solved**2).sum(axis=0) / class_counts[free]).sum())
     trace += float((solved.sum(axis=1) ** 2).sum() / class_counts[last].sum())
-    return PillaiFit(trace, _adjusted(trace, rank, classes, n), rank)
+    return PillaiFit(trace, _adjusted(trace, rank - float((drawn**2).sum()), classes, n), rank)
 
 
 def _kept_levels(levels: Floats, n: float, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
@@ -126,9 +134,9 @@ def _whiten(correlation: Floats, label: Floats) -> tuple[int, Floats]:
     return int(rank), solved
 
 
-def _adjusted(trace: float, rank: int, classes: int, n: float) -> float:
+def _adjusted(trace: float, rank: float, classes: int, n: float) -> float:
     freedom = n - rank - 1
-    if classes < 2 or freedom <= 0:
+    if classes < 2 or freedom <= 1e-9 * n:  # the rank of drawn rows is no whole number
         return 0.0
     limit = classes - 1
     return trace - (1 - trace / limit) * rank * limit / freedom

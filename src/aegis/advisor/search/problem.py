@@ -196,11 +196,8 @@ class Variable:
     def level_meet(self, domain: int) -> Levels:
         """Return the finest levels (A,) that the levels of every candidate of a domain refine.
 
-        One level for all where noise is among several candidates, since it refines no grouping;
-        alone in a domain it is its own channel, shape (A, L).
+        One level for all where noise is among the candidates, since it refines no grouping.
         """
-        if (alone := self._channel(domain)) is not None:
-            return alone
         if domain not in self._level_meets:
             chosen = [self.candidates[i].levels for i in self._ends(domain, self._level_order)]
             if any(i in self.channels for i in members(domain)):

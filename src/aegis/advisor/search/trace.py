@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from aegis.advisor.grouping import group_classes, group_counts, stacked_grouping
+from aegis.advisor.grouping import (
+    GroupedCounts,
+    group_classes,
+    group_counts,
+    stacked_grouping,
+)
 from aegis.advisor.search.problem import (
     Box,
     Ints,
@@ -43,7 +47,8 @@ class Pillai:
     and L are smallest at the coarsest grouping of a box, so that V at the finest one less
     max(0, L - V) d / (N - d - 1) at the coarsest L and d bounds it. A noise mask counts as its
     atoms in the first and as one level in the second: given the atoms what it shows is independent
-    of all else, so V cannot grow by it either. No trace exceeds the number of classes less one: that
+    of all else, so V cannot grow by it either, and d, less what only drawn rows explain, cannot
+    fall below that of the other attributes. No trace exceeds the number of classes less one: that
     bounds a box that is about to be divided, where its finest grouping has very many levels.
     """
 
@@ -193,10 +198,10 @@ class _Corner:
         """Return the fit and the number of classes."""
         key = tuple([self._number(j, domain) for j, domain in enumerate(box)])
         if key not in self._fits:
-            total, joint, offsets = self._counts(key)
+            total, joint, offsets, chance = self._counts(key)
             if len(key) > self._count:
                 joint = group_classes(joint, self._groupings[key[-1]].levels)
-            fit = pillai_trace(total, joint, self._rows, offsets)
+            fit = pillai_trace(total, joint, self._rows, offsets, chance)
             self._fits[key] = (fit, int(joint.any(axis=0).sum()))
         return self._fits[key]
 
@@ -226,10 +231,8 @@ class _Corner:
         levels = levels[self._reduced.atoms[index]]
         return levels if levels.ndim == 2 else np.unique(levels, return_inverse=True)[1]
 
-    def _counts(
-        self, key: Key
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any], npt.NDArray[np.int64]]:
-        """Return counts between groups (d, d), by class (d, C), and offsets (m + 1,)."""
+    def _counts(self, key: Key) -> GroupedCounts:
+        """Return counts between groups."""
         groupings = [self._groupings[number] for number in key[: self._count]]
         noisy = any(grouping.levels.ndim == 2 for grouping in groupings)
         if noisy or sparse.issparse(self._reduced.total):
@@ -244,7 +247,7 @@ class _Corner:
         columns = np.concatenate([self._summed(number) for number in key[: self._count]], axis=1)
         total = _added(columns, rows, starts)
         joint = _added(self._reduced.stacked_joint, rows, starts)
-        return total, joint, offsets
+        return GroupedCounts(total, joint, offsets)
 
     def _summed(self, number: int) -> npt.NDArray[np.float64]:
         """Return the co-occurrence of all levels with the groups of one grouping, (D, groups)."""

@@ -1,0 +1,45 @@
+"""The tables of the docs that experiments fill are those of the result files."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TABLES = [
+    ("mo_obam_tables", "anonymizers", "risk_table", (), 8),
+    ("mo_obam_tables", "anonymizers", "peer_table", (), 18),
+    ("mo_obam_tables", "anonymizers", "model_table", (), 12),
+    *(
+        ("selection_tables", "experiments", "selection_table", (name,), 14)
+        for name in ("AQ", "IN", "German", "HCI")
+    ),
+    ("selection_tables", "experiments", "mean_table", (), 8),
+    ("selection_tables", "experiments", "penalty_table", (), 17),
+    ("selection_tables", "experiments", "coding_table", (), 13),
+]
+
+
+def made_by(script: str, table: str) -> Callable[..., list[str]]:
+    """Return the function of a script in `experiments/` that makes a table."""
+    spec = importlib.util.spec_from_file_location(script, ROOT / "experiments" / f"{script}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    function: Callable[..., list[str]] = getattr(module, table)
+    return function
+
+
+@pytest.mark.parametrize(("script", "page", "table", "given", "rows"), TABLES)
+def test_table_stands_in_the_docs(
+    script: str, page: str, table: str, given: tuple[str, ...], rows: int
+) -> None:
+    made = made_by(script, table)(*given)
+    assert len(made) == rows
+    written = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8").splitlines()
+    missing = [line for line in made if line not in written]
+    assert not missing, "\n".join(missing)
