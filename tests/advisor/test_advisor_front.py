@@ -59,7 +59,7 @@ def best(summary: Summary, policy: Policy, rule: PrivacyRule, objective: str | N
         ({"k": 4}, "suppression=0..0.3"),
         ({"k": 3, "t_closeness": CLOSE}, "suppression=0,0.1,0.2"),
         ({"k": 2, "suppression": 0.1}, "risk=0.1,0.2,0.5"),
-        ({"l_diversity": DIVERSE, "suppression": 0.05}, "l=1,2,3,4"),
+        ({"l_diversity": DIVERSE, "suppression": 0.05}, "l=1,2,3"),
     ],
 )
 def test_every_point_is_an_independent_search(
@@ -170,14 +170,28 @@ def test_an_interrupted_search_takes_no_time_for_the_front(
 def test_a_front_that_no_table_of_the_size_can_meet(summary: Summary) -> None:
     with pytest.raises(PolicyError, match=r"asks for 61 rows.*60 rows") as caught:
         search(summary, policy_of({"k": 3}), front="k=61..70")
-    assert "start the range" in caught.value.hint
+    assert "values of k that the table can meet" in caught.value.hint
     with pytest.raises(PolicyError, match="suppression asks for") as caught:
-        check_span(FrontRange.parse("suppression=0,0.1"), PrivacyRule.parse({"k": 99}), 60)
+        check_span(FrontRange.parse("suppression=0,0.1"), PrivacyRule.parse({"k": 99}), 60, {})
     assert "smaller k" in caught.value.hint
+    with pytest.raises(
+        PolicyError, match=r"l asks for 4 values of 'ill' in .*, but .* has 3"
+    ) as caught:
+        search(summary, policy_of({"l_diversity": DIVERSE}), front="l=4,5")
+    assert "values of l that" in caught.value.hint
+    # What the range does not set is mended elsewhere.
+    rule = PrivacyRule.parse({"alpha_k": {"attribute": "s", "alpha": 0.3}})
+    with pytest.raises(PolicyError, match="k asks for 4 values of 's'") as caught:
+        check_span(FrontRange.parse("k=2,3"), rule, 60, {"s": 3})
+    assert "alpha of at least 0.334" in caught.value.hint
     # Part of a range may lie beyond the table: those points say so.
     front = search(summary, policy_of({"k": 3}), front="k=3,61", explain_best=False).front
     assert [p.score is None for p in front.points] == [False, True]
     assert all(p.proven for p in front.points)
+    rules = policy_of({"l_diversity": DIVERSE, "suppression": 0.4})
+    for objective in ("pillai", "class-entropy"):
+        front = search(summary, rules, front="l=2,9", objective=objective, explain_best=False).front
+        assert [p.score is None for p in front.points] == [False, True]
 
 
 def point(value: float, score: float | None) -> FrontPoint:

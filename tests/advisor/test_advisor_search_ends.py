@@ -197,7 +197,7 @@ def test_no_admissible_configuration_names_the_smallest_relaxation() -> None:
 
 def test_no_row_could_be_kept() -> None:
     table, _ = prepared("plain")
-    policy = policy_of({"l_diversity": {"attribute": "ill", "kind": "distinct", "l": 4}})
+    policy = policy_of({"l_diversity": {"attribute": "ill", "kind": "recursive", "l": 3, "c": 0.9}})
     with pytest.raises(NoAdmissibleConfiguration, match="keep no row"):
         search(table, policy).require_best()
 

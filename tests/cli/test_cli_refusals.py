@@ -37,6 +37,72 @@ def test_a_class_larger_than_the_table(words, shell, folder):
     assert not list(folder.glob("o.*"))
 
 
+DIVERSE = """\
+version: 1
+label: income
+privacy: {k: 2, l_diversity: {attribute: diagnosis, %s}, suppression: 0.1}
+attributes:
+  age: {role: quasi-identifier}
+  diagnosis: {role: sensitive, masks: [%s]}
+"""
+
+
+@pytest.mark.parametrize(
+    "demand", ["kind: distinct, l: 4", "kind: entropy, l: 3.5", "kind: recursive, l: 4, c: 9"]
+)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("advise", "table.csv"),
+        ("advise", "table.csv", "--search"),
+        ("advise", "table.csv", "--with", "mondrian"),
+        ("apply", "table.csv", "-c", "hidden.yaml", "-o", "o.csv"),
+        ("anonymize", "table.csv", "-m", "mondrian", "-o", "o.csv"),
+        ("report", "table.csv", "-o", "o.html"),
+    ],
+)
+def test_more_sensitive_values_in_a_class_than_the_table_has(demand, words, shell, folder):
+    folder.joinpath("diverse.yaml").write_text(DIVERSE % (demand, "identity"))
+    folder.joinpath("hidden.yaml").write_text("configurations: {hidden: {age: suppress}}\n")
+    result = shell(*words, "-p", "diverse.yaml")
+    assert (result.code, result.out) == (2, "")
+    assert "asks for 4 values of 'diagnosis' in a class, but the table has 3" in plain(result.err)
+    assert "choose an l of at most 3" in plain(result.err)
+    assert not list(folder.glob("o.*"))
+
+
+def test_all_values_there_are_in_each_class(shell, folder):
+    """What the table can just meet is not refused."""
+    folder.joinpath("diverse.yaml").write_text(DIVERSE % ("kind: entropy, l: 2.9", "identity"))
+    assert shell("advise", "table.csv", "-p", "diverse.yaml", "--search").code == 0
+
+
+def test_a_sensitive_attribute_whose_own_masks_show_too_few_values(shell, folder):
+    coarse = "{keep_frequent: {count: 1}}"
+    folder.joinpath("coarse.yaml").write_text(DIVERSE % ("kind: distinct, l: 3", coarse))
+    folder.joinpath("hidden.yaml").write_text("configurations: {hidden: {age: suppress}}\n")
+    said = (
+        "asks for 3 values of 'diagnosis' in a class, but the table has 2 under its finest "
+        "candidate mask"
+    )
+    for more in ((), ("--search",), ("--with", "mondrian")):
+        result = shell("advise", "table.csv", "-p", "coarse.yaml", *more)
+        assert result.code == 2
+        assert said in plain(result.err)
+        assert "Give it a finer mask" in plain(result.err)
+    result = shell("apply", "table.csv", "-p", "coarse.yaml", "-c", "hidden.yaml", "-o", "o.csv")
+    assert result.code == 1
+    assert "the table has 2 under its mask: choose a finer mask" in plain(result.err)
+    # The same with a finer one beside it.
+    both = f"{coarse}, identity"
+    folder.joinpath("finer.yaml").write_text(DIVERSE % ("kind: distinct, l: 3", both))
+    result = shell("advise", "table.csv", "-p", "finer.yaml", "--search")
+    assert result.code == 0
+    result = shell("anonymize", "table.csv", "-p", "coarse.yaml", "-m", "mondrian", "-o", "o.csv")
+    assert result.code == 2
+    assert "the table has 2 as it is released" in plain(result.err)
+
+
 def test_a_front_beyond_the_table(shell):
     words = ("advise", "table.csv", "-p", "policy.yaml", "--search")
     result = shell(*words, "--front", "k=40000,50000")

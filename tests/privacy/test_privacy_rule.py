@@ -329,3 +329,33 @@ def test_dropping_a_class_can_make_another_one_fail() -> None:
     verdict = PrivacyRule.parse({**asked, "suppression": 0.4}).check(table)
     assert verdict.kept.tolist() == [False, True, True, False]
     assert (verdict.admissible, verdict.suppressed_rows) == (True, 3)
+
+
+def asked(key: str, **parameters: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    return st.fixed_dictionaries({key: st.fixed_dictionaries({**attributes, **parameters})})
+
+
+demands = st.one_of(
+    asked("l_diversity", kind=st.just("distinct"), l=st.integers(1, 5)),
+    asked("l_diversity", kind=st.just("entropy"), l=st.integers(1, 5) | st.floats(1, 5)),
+    asked("l_diversity", kind=st.just("recursive"), l=st.integers(1, 5), c=st.floats(0.2, 9)),
+    asked("alpha_k", alpha=st.floats(0.1, 1) | st.sampled_from([1 / v for v in range(1, 6)])),
+    st.fixed_dictionaries({"k": st.integers(1, 20)}),
+)
+
+
+@given(rows, demands)
+def test_what_the_table_lacks_no_class_has(given: Rows, demand: dict[str, object]) -> None:
+    rule = PrivacyRule.parse({**demand, "suppression": 0.99})
+    values = sorted({value for _, value in given})
+    lacks = rule.shortage(len(given), {"s": len(values)})
+    if lacks is not None:
+        assert not rule.check(table_of(given)).kept.any()
+        with pytest.raises(PolicyError, match=r"asks for .* but the table has"):
+            rule.require_possible(len(given), {"s": len(values)})
+    # The bound is tight: one class with every value alike meets what is not refused.
+    if rule.criteria[0].model.name != "l_diversity.recursive":
+        alike = [(0, value) for value in values for _ in range(20)]
+        refused = rule.shortage(len(alike), {"s": len(values)}) is not None
+        assert rule.check(table_of(alike)).admissible == (not refused)
+    assert rule.shortage(len(given)) == rule.shortage(len(given), {"other": 1})

@@ -277,4 +277,6 @@ def _remedy(removed: int, rows: int) -> str:
             f"It would pass with a suppression limit of {limit:g} ({removed:,} of {rows:,} rows). "
             "Or allow coarser masks, or a weaker rule."
         )
-    return "It would keep no row at all: allow coarser masks, or a weaker rule."
+    return (
+        "It would keep no row at all: allow coarser masks of quasi-identifiers, or a weaker rule."
+    )

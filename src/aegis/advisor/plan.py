@@ -41,8 +41,8 @@ class PrivacyPlan:
     DataError
         There is neither a frequency table nor another way to count classes.
     PolicyError
-        The rule asks for more rows in a class than the table has, or protects an attribute that
-        the summary does not hold.
+        The rule asks for more rows in a class than the table has, or for more sensitive values than
+        any candidate mask shows, or protects an attribute that the summary does not hold.
     """
 
     def __init__(
@@ -66,11 +66,32 @@ class PrivacyPlan:
         self._check_rule()
 
     def _check_rule(self) -> None:
-        self.rule.require_possible(self.summary.rows)
+        self.rule.require_possible(self.summary.rows, self._held())
+        lacks = self.rule.shortage(self.summary.rows, self.values)
+        if lacks is not None:
+            raise PolicyError(
+                f"The rule asks for {lacks} under its finest candidate mask.",
+                hint=f"Give it a finer mask in the policy, or {lacks.remedy}.",
+            )
         known = self.summary.frequency.sensitive if self.summary.frequency else None
         for name in self.rule.sensitive:
             if known is not None and name not in known:
                 raise PolicyError.unknown("sensitive attribute of the summary", name, known)
+
+    @property
+    def values(self) -> dict[str, int]:
+        """The most values that each attribute may show, null one of them: under its finest mask.
+
+        Record-level releases show no more: see `aegis.release.anonymize`.
+        """
+        candidates = {a.name: a.candidates for a in self.summary.all_attributes if a.candidates}
+        return self._held() | {n: max(c.size for c in many) for n, many in candidates.items()}
+
+    def _held(self) -> dict[str, int]:
+        """Return how many values each attribute has in the table."""
+        label = self.summary.label
+        held = {label.column: len(label.classes) + (label.unlabelled > 0)}
+        return held | {one.name: one.unmasked.size for one in self.summary.all_attributes}
 
     @property
     def as_it_is(self) -> bool:

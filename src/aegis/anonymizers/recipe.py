@@ -12,7 +12,7 @@ import numpy as np
 
 from aegis.anonymizers.base import ANONYMIZERS, MINIMUM_K, Anonymizer, Options, Style
 from aegis.anonymizers.records import Records
-from aegis.errors import DataError, PolicyError
+from aegis.errors import PolicyError
 from aegis.policy import Located, MethodChoice, Policy, read_mapping, write_mapping
 
 KEYS = ("measure", "method", "options", "seed", "style")
@@ -65,12 +65,17 @@ class Recipe:
 
         Raises
         ------
-        DataError
-            The rule asks for more sensitive values in a class than there are.
         PolicyError
-            The method does not take what the rule and the recipe ask for together.
+            The rule asks for more rows or sensitive values in a class than there are, or the method
+            does not take what the rule and the recipe ask for together.
         """
-        _refuse_impossible(policy, records)
+        held = {one.name: len(np.unique(one.codes)) for one in records.sensitive}
+        lacks = policy.privacy.shortage(len(records), held)
+        if lacks is not None:
+            raise PolicyError(
+                f"The rule asks for {lacks} as it is released.",
+                hint=f"No grouping can mend that: {lacks.remedy}.",
+            )
         demanded = demanded_options(self.anonymizer, policy, records, self.options)
         return self.anonymizer.configure(**(demanded | dict(self.options)))
 
@@ -161,21 +166,6 @@ def demanded_options(
     if all(len(np.unique(a.codes)) >= l for a in others):
         demanded["l"] = max(l, anonymizer.options().l)
     return demanded
-
-
-def _refuse_impossible(policy: Policy, records: Records) -> None:
-    """Raise where no grouping can meet an l-diversity of the rule, whatever the method."""
-    held = {one.name: len(np.unique(one.codes)) for one in records.sensitive}
-    for one in policy.privacy.criteria:
-        name = one.attribute
-        if one.model.key != "l_diversity" or name not in held:
-            continue
-        if one["l"] > held[name] + 1e-9:
-            raise DataError(
-                f"The rule asks for an l-diversity of {one['l']:g} of {name!r}, but the table holds "
-                f"{held[name]} of its values.",
-                hint=f"The most that is possible is l = {held[name]}.",
-            )
 
 
 def _needs_strict(anonymizer: Anonymizer, given: Mapping[str, Any]) -> bool:

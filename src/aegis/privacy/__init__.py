@@ -7,7 +7,7 @@ from aegis.privacy.dp import PrivacyAccount, PrivacyLoss
 from aegis.privacy.model import Criterion, Direction, Need, Parameter, PrivacyModel
 from aegis.privacy.models import MODELS
 from aegis.privacy.report import PrivacyReport, Risk, SizeBin, report
-from aegis.privacy.rule import PrivacyRule, Verdict, suppressed_rows_k
+from aegis.privacy.rule import PrivacyRule, Shortage, Verdict, suppressed_rows_k
 
 __all__ = [
     "MODELS",
@@ -23,6 +23,7 @@ __all__ = [
     "PrivacyRule",
     "Risk",
     "SensitiveCounts",
+    "Shortage",
     "SizeBin",
     "Verdict",
     "report",

@@ -14,12 +14,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from aegis.errors import PolicyError
 from aegis.privacy.classes import BoolArray, ClassTable, IntArray
+from aegis.privacy.closeness import TOLERANCE
 from aegis.privacy.model import MODELS, Criterion, Need, PrivacyModel
 from aegis.privacy.safe_harbor import PRESETS
 
@@ -69,6 +71,29 @@ class Verdict:
             "smallest_before": self.smallest_before,
             "violations": list(self.violations),
         }
+
+
+@dataclass(frozen=True)
+class Shortage:
+    """What a rule asks of a class that the whole table does not have.
+
+    Attributes
+    ----------
+    wanted, held
+        What is asked for, and what there is.
+    remedy
+        How the rule would have to change, as a clause.
+    parameters
+        Names of the numbers of the rule that say how much is asked for.
+    """
+
+    wanted: str
+    held: str
+    remedy: str
+    parameters: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.wanted}, but {self.held}"
 
 
 @dataclass(frozen=True)
@@ -204,19 +229,52 @@ class PrivacyRule:
                 sizes.append(math.ceil(1 / (criterion["threshold"] + 1e-9)))
         return max(sizes)
 
-    def require_possible(self, rows: int) -> None:
-        """Raise where no masks whatever could meet the rule on a table of so many rows.
+    def shortage(
+        self, rows: int, values: Mapping[str, int] = MappingProxyType({})
+    ) -> Shortage | None:
+        """Return what the rule asks of a class that a whole table lacks; None where it lacks nothing.
+
+        Masks show at most as many values as the table holds, so what it lacks no masks can mend.
+
+        Parameters
+        ----------
+        rows
+            Rows of the table.
+        values
+            Distinct values by sensitive attribute, null one of them; of one that is not named
+            nothing is asked.
+        """
+        if self.minimum_size > rows:
+            return Shortage(
+                f"{self.minimum_size:,} rows in a class",
+                f"the table has {rows:,} rows",
+                "choose a smaller k",
+                ("k", "risk"),
+            )
+        for criterion in self.criteria:
+            held = values.get(criterion.attribute or "")
+            if held is not None and _values_needed(criterion) > held:
+                name, allowed = _strictest_of(criterion, held)
+                return Shortage(
+                    f"{_values_needed(criterion):,} values of {criterion.attribute!r} in a class",
+                    f"the table has {held:,}",
+                    f"choose {allowed}",
+                    (name,),
+                )
+        return None
+
+    def require_possible(self, rows: int, values: Mapping[str, int] = MappingProxyType({})) -> None:
+        """Raise where no masks whatever could meet the rule on a table: see `shortage`.
 
         Raises
         ------
         PolicyError
-            A class has to be larger than the table.
+            A class has to be larger than the table, or to hold more sensitive values.
         """
-        if self.minimum_size > rows:
+        lacks = self.shortage(rows, values)
+        if lacks is not None:
             raise PolicyError(
-                f"The rule asks for {self.minimum_size:,} rows in a class, but the table has "
-                f"{rows:,} rows.",
-                hint="No class can be that large: choose a smaller k.",
+                f"The rule asks for {lacks}.", hint=f"No masks can mend that: {lacks.remedy}."
             )
 
     @cached_property
@@ -313,6 +371,26 @@ class PrivacyRule:
 def suppressed_rows_k(sizes: IntArray, k: int) -> int:
     """Return how many rows lie in classes smaller than `k`; sizes (n_classes,)."""
     return int(sizes[sizes < k].sum())
+
+
+def _values_needed(criterion: Criterion) -> int:
+    """Return how many sensitive values a class has at least that meets a criterion.
+
+    Entropy is at most the logarithm of their number, the tail from rank l on is empty below l of
+    them, and the most frequent one has at least its equal share.
+    """
+    if criterion.model.key == "l_diversity":
+        return math.ceil(criterion["l"] - TOLERANCE)
+    if criterion.model.key == "alpha_k":
+        return math.ceil(1 / (criterion["alpha"] + TOLERANCE))
+    return 1
+
+
+def _strictest_of(criterion: Criterion, held: int) -> tuple[str, str]:
+    """Return the parameter by which a criterion asks for values, and what `held` of them can meet."""
+    if criterion.model.key == "alpha_k":
+        return "alpha", f"an alpha of at least {math.ceil(1000 / held) / 1000:g}"
+    return "l", f"an l of at most {held:,}"
 
 
 def _rows(count: int) -> str:

@@ -14,7 +14,8 @@ from aegis.files import check_output, replacing, spare_input
 from aegis.masks import Mask
 from aegis.measures import MEASURES
 from aegis.policy import Configuration, Policy, Unseen, as_policy
-from aegis.privacy import PrivacyAccount, PrivacyRule, Verdict
+from aegis.privacy import PrivacyAccount, PrivacyRule
+from aegis.privacy.diversity import distinct_values
 from aegis.progress import SILENT, Progress
 from aegis.release.auditing import Audit, audit
 from aegis.release.masked import count_unseen, fit_masks, refuse_unseen, release_masks
@@ -29,7 +30,7 @@ from aegis.release.released import (
 from aegis.release.sql import Form, create_statements, require_database
 from aegis.release.write import target_of
 from aegis.sources import Source, open_named, open_table, transaction
-from aegis.summary import check_noise, masked_table, suppress
+from aegis.summary import check_noise, count_classes, masked_table, suppress
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -125,8 +126,8 @@ def apply(
         `into` is given, and the table is in no database: a file, or rows in memory.
     PolicyError
         An output exists and `force` is not set, its extension names no format, or a certificate
-        is asked for without an output or under its name; or the rule or a mask cannot be written
-        in the SQL that makes a table.
+        is asked for without an output or under its name; the rule asks for more than any masks
+        could keep; or the rule or a mask cannot be written in the SQL that makes a table.
     """
     policy = as_policy(policy)
     paper = None if certificate is None else Path(certificate)
@@ -222,8 +223,36 @@ class _Job:
             )
             if self.drawn is not None:
                 self.kept = self.drawn.released(self.kept)
-        _require(self.verdict, configuration, policy.privacy)
+        self._require(configuration)
         self.timings = {"plan": time.perf_counter() - self.started}
+
+    def _require(self, configuration: Configuration) -> None:
+        """Raise unless the rule is met, with what to do about it."""
+        if self.verdict.admissible:
+            return
+        hint = "Choose a coarser configuration, or allow more suppression in the policy."
+        if (
+            not self.verdict.smallest_class
+        ):  # no row is kept: it may be that no masks could keep any
+            rule, rows = self.policy.privacy, self.source.rows
+            rule.require_possible(rows, self._values(masked=False))
+            lacks = rule.shortage(rows, self._values(masked=True))
+            if lacks is not None:
+                hint = f"The rule asks for {lacks} under its mask: choose a finer mask."
+        raise NoAdmissibleConfiguration(
+            f"Configuration {configuration.name!r} does not meet the privacy rule on this table: "
+            f"{'; '.join(self.verdict.violations)}.",
+            hint=hint,
+        )
+
+    def _values(self, *, masked: bool) -> dict[str, int]:
+        """Return how many values each protected attribute has, before or after its masking."""
+        found = {}
+        for name in self.policy.privacy.sensitive:
+            table = masked_table(self.source, {name: self.masks[name]}) if masked else None
+            counted = count_classes(self.source, (), (name,), table=table).table
+            found[name] = int(distinct_values(counted.sensitive[name])[0])
+        return found
 
     def in_memory(self) -> Release:
         """Return the masked rows themselves, audited."""
@@ -338,15 +367,4 @@ def _refuse_drawing(source: Source, masks: Mapping[str, Mask | None]) -> None:
             f"{', '.join(map(repr, noise_of(masks)))} would show noise, which is drawn in this "
             "process, the driver, for all rows.",
             hint="Choose masks without noise on Spark.",
-        )
-
-
-def _require(verdict: Verdict, configuration: Configuration, rule: PrivacyRule) -> None:
-    if not verdict.admissible:
-        if not verdict.smallest_class:  # no row is kept: it may be that no masks could keep any
-            rule.require_possible(verdict.suppressed_rows)
-        raise NoAdmissibleConfiguration(
-            f"Configuration {configuration.name!r} does not meet the privacy rule on this table: "
-            f"{'; '.join(verdict.violations)}.",
-            hint="Choose a coarser configuration, or allow more suppression in the policy.",
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -123,28 +123,25 @@ def rule_at(rule: PrivacyRule, parameter: str, value: float) -> PrivacyRule:
     return replace(rule, criteria=(*PrivacyRule.parse({"k": k}).criteria, *others))
 
 
-def check_span(span: FrontRange, rule: PrivacyRule, rows: int) -> None:
+def check_span(span: FrontRange, rule: PrivacyRule, rows: int, values: Mapping[str, int]) -> None:
     """Raise where a front has nothing to show, so that nobody waits for a search first.
 
     Raises
     ------
     PolicyError
         The parameter does not fit the rule, or no point of the front can be met by any table of
-        so many rows.
+        so many rows and sensitive values.
     """
-    rules = [rule_at(rule, span.parameter, value) for value in span.values]
-    smallest = min(one.minimum_size for one in rules)
-    if smallest > rows:
-        raise PolicyError(
-            f"Every point of the front over {span.parameter} asks for {smallest:,} rows in a class "
-            f"or more, but the table has {rows:,} rows.",
-            hint="No class can be that large: "
-            + (
-                f"start the range at a {span.parameter} that the table can meet."
-                if span.parameter in ("k", "risk")
-                else "choose a smaller k."
-            ),
-        )
+    lacking = [rule_at(rule, span.parameter, value).shortage(rows, values) for value in span.values]
+    weakest = lacking[0]
+    if weakest is None or not all(lacking):
+        return
+    remedy = f"No masks can mend that: {weakest.remedy}."
+    if span.parameter in weakest.parameters:
+        remedy = f"Choose values of {span.parameter} that the table can meet."
+    raise PolicyError(
+        f"Every point of the front over {span.parameter} asks for {weakest}.", hint=remedy
+    )
 
 
 @dataclass
@@ -233,10 +230,10 @@ def trace_front(
 def _level(searcher: Searcher, parameter: str, value: float, weaker: Sequence[_Level]) -> _Level:
     """Return a level that nothing was found for yet, with the bound of the next weaker one."""
     rule = rule_at(searcher.plan.rule, parameter, value)
+    if rule.shortage(searcher.summary.rows, searcher.plan.values):
+        return _Level(value, rule, searcher.objective, bound=-math.inf)
     level = _Level(value, rule, searcher.objective_under(rule))
-    if rule.minimum_size > searcher.summary.rows:
-        level.bound = -math.inf
-    elif weaker and rule.monotone and not searcher.rule_matters:
+    if weaker and rule.monotone and not searcher.rule_matters:
         level.bound = weaker[0].bound
     return level
 

@@ -109,7 +109,7 @@ def search(
     prepared = prepare(table, policy, seed=seed, progress=progress)
     summary, plan = prepared.summary, prepared.plan
     if span is not None:
-        check_span(span, plan.rule, summary.rows)
+        check_span(span, plan.rule, summary.rows, plan.values)
     searcher = Searcher(summary, plan, *_what(policy, objective, measure), progress)
     clock = Clock(time_limit)
     found, figures = searcher.run(plan.rule, top=top, time_limit=clock.left())
