@@ -235,3 +235,38 @@ def test_an_empty_file_is_told_what_writes_it(words, remedy, shell, folder):
     assert "empty.yaml is empty" in result.err
     assert remedy in result.err
     assert ("aegis init" in result.err) == (remedy == "aegis init")
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (("advise", "table.csv", "-p"), "aegis advise"),
+        (("privacy-models", "--format"), "aegis privacy-models"),
+        (("advise", "--nonsense"), "aegis advise"),
+        (("advice",), "aegis"),
+        (("--nonsense",), "aegis"),
+    ],
+)
+def test_a_mistake_in_the_words_names_the_command_that_helps(words, command, shell):
+    result = shell(*words)
+    assert result.code == 2
+    assert f"`{command} --help`" in result.err
+
+
+def test_one_attribute_in_both_roles_is_no_audit(shell, folder):
+    words = ("audit", "table.csv", "--quasi-identifiers", "age,sex", "--sensitive")
+    result = shell(*words, "diagnosis,age")
+    assert (result.code, result.out) == (2, "")
+    assert "'age' is a quasi-identifier and sensitive" in plain(result.err)
+    assert shell(*words, "diagnosis").code == 0
+    # Roles that are named here and in the policy, too.
+    result = shell(*words, "zip", "-p", "policy.yaml")
+    assert result.code == 0
+    words = ("audit", "table.csv", "-p", "policy.yaml", "--sensitive", "sex")
+    assert "'sex' is a quasi-identifier and sensitive" in plain(shell(*words).err)
+    # What the policy's rule protects, taken as known to others.
+    text = folder.joinpath("policy.yaml").read_text()
+    rule = "{l_diversity: {attribute: diagnosis, kind: distinct, l: 2}}"
+    folder.joinpath("policy.yaml").write_text(text.replace("{k: 5, suppression: 0.05}", rule))
+    words = ("audit", "table.csv", "-p", "policy.yaml", "--quasi-identifiers", "diagnosis")
+    assert "'diagnosis' is a quasi-identifier and sensitive" in plain(shell(*words).err)

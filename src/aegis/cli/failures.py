@@ -40,15 +40,15 @@ class Failure:
     exit_code: int
 
     @classmethod
-    def of(cls, error: Exception) -> Failure:
-        """Return how `error` is shown."""
+    def of(cls, error: Exception, arguments: Sequence[str] = ()) -> Failure:
+        """Return how `error` is shown, of a command line with these arguments."""
         if isinstance(error, AegisError):
             hint = error.hint
             if isinstance(error, InternalError):
                 hint = f"{hint} {_REPORT}".strip()
             return cls(_kind(error), error.message, hint, error.exit_code)
         if hasattr(error, "format_message"):  # an error of the command line's own parser
-            return cls("usage", _sentence(error.format_message()), _usage_hint(error), 2)
+            return cls("usage", _sentence(error.format_message()), _usage_hint(error, arguments), 2)
         if isinstance(error, OSError) and error.strerror:
             where = f" {error.filename}" if error.filename else ""
             message = f"Cannot use{where or ' a file'}: {error.strerror}."
@@ -75,7 +75,7 @@ def fail(error: Exception, arguments: Sequence[str]) -> int:
     """Show `error` and return the exit code; with AEGIS_DEBUG=1 its traceback comes first."""
     if os.environ.get("AEGIS_DEBUG") == "1":
         traceback.print_exception(error)
-    failure = Failure.of(error)
+    failure = Failure.of(error, arguments)
     failure.show(as_json=wants_json(arguments))
     return failure.exit_code
 
@@ -100,7 +100,10 @@ def _sentence(text: str) -> str:
     return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
-def _usage_hint(error: Exception) -> str:
+def _usage_hint(error: Exception, arguments: Sequence[str]) -> str:
     context = getattr(error, "ctx", None)
-    command = context.command_path if context is not None else "aegis"
+    # Of an option without its value the parser does not say whose it is. No option before the
+    # command's name takes one.
+    words = [word for word in arguments if not word.startswith("-")]
+    command = " ".join(["aegis", *words[:1]]) if context is None else context.command_path
     return f"`{command} --help` shows what the command takes, with examples."

@@ -107,7 +107,8 @@ def audit(
     Raises
     ------
     PolicyError
-        Neither quasi-identifiers nor a policy are given.
+        Neither quasi-identifiers nor a policy are given, or an attribute is taken as both
+        quasi-identifier and sensitive.
     DataError
         A column is missing, or the table has no rows.
     """
@@ -128,6 +129,7 @@ def audit(
         )
     protected = rule.sensitive if rule is not None else ()
     sensitive = tuple(dict.fromkeys((*(sensitive or ()), *protected)))
+    _refuse_both(quasi_identifiers, sensitive)
     with progress.step("Counting equivalence classes"):
         hierarchies = policy.protected_hierarchies if policy is not None else {}
         counted = count_classes(source, quasi_identifiers, sensitive, hierarchies=hierarchies)
@@ -140,6 +142,16 @@ def audit(
         masks = {name: configuration.masks.get(name) for name in source.columns}
         account = privacy_account(masks, _nulls(source, masks))
     return Audit(report(classes), tuple(quasi_identifiers), sensitive, rule, violations, account)
+
+
+def _refuse_both(quasi_identifiers: Sequence[str], sensitive: Sequence[str]) -> None:
+    """Raise where an attribute has both roles: what others know already cannot be kept from them."""
+    for name in sensitive:
+        if name in quasi_identifiers:
+            raise PolicyError(
+                f"{name!r} is a quasi-identifier and sensitive: within a class it has one value.",
+                hint="Name it in one of the two roles.",
+            )
 
 
 def _nulls(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, int]:
