@@ -24,6 +24,8 @@ def check_output(
     PolicyError
         The extension names no format, the folder does not exist, or the file exists and `force`
         is not set.
+    DataError
+        No file can be made in the folder.
     """
     if formats is not None and path.suffix.lower() not in formats:
         raise PolicyError(
@@ -40,6 +42,7 @@ def check_output(
         raise PolicyError(
             f"{path} exists.", hint="Choose another name, or overwrite it with --force."
         )
+    _try_beside(path)
 
 
 def spare_input(inputs: Iterable[Path], *outputs: Path | None) -> None:
@@ -59,7 +62,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
     A kill in mid-write leaves the old file as it was.
     """
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}.partial{path.suffix}")
+    temporary = _try_beside(path)
     try:
         yield temporary
         with temporary.open("rb+") as file:
@@ -67,11 +70,30 @@ def replacing(path: Path) -> Iterator[Path]:
         check()
         temporary.replace(path)
     except OSError as error:
-        raise DataError(
-            f"Cannot write {path}: {error.strerror or error}.", hint="Check space and permissions."
-        ) from error
+        raise _unwritable(path, error) from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _try_beside(path: Path) -> Path:
+    """Return a temporary name beside `path` under which a file can be made: one was, and is gone.
+
+    Permissions do not tell: even who may do all cannot write everywhere. An engine that is the
+    first to find out would name the temporary file, which nobody asked for.
+    """
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}.partial{path.suffix}")
+    try:
+        temporary.touch()
+        temporary.unlink()
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    return temporary
+
+
+def _unwritable(path: Path, error: OSError) -> DataError:
+    return DataError(
+        f"Cannot write {path}: {error.strerror or error}.", hint="Check space and permissions."
+    )
 
 
 def write_text(path: Path, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -270,3 +271,36 @@ def test_one_attribute_in_both_roles_is_no_audit(shell, folder):
     folder.joinpath("policy.yaml").write_text(text.replace("{k: 5, suppression: 0.05}", rule))
     words = ("audit", "table.csv", "-p", "policy.yaml", "--quasi-identifiers", "diagnosis")
     assert "'diagnosis' is a quasi-identifier and sensitive" in plain(shell(*words).err)
+
+
+@pytest.mark.parametrize("name", ["o.parquet", "o.csv", "o.arrow"])
+@pytest.mark.parametrize("late", [False, True])
+def test_a_folder_in_which_no_file_can_be_made(name, late, shell, folder, monkeypatch):
+    """The name that was given is told, and not a temporary one beside it, nor the input."""
+    if late:  # what can be written when the command starts may not be so when it ends
+        monkeypatch.setattr("aegis.release.write.check_output", lambda *_, **__: None)
+        monkeypatch.setattr("aegis.cli.apply.check_outputs", lambda *_, **__: None)
+    monkeypatch.setattr(Path, "touch", _refused)
+    words = ("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", "-o", name)
+    result = shell(*words, "-f", "json")
+    assert (result.code, result.out) == (2, "")
+    error = json.loads(result.err)["error"]
+    assert error["message"] == f"Cannot write {name}: Read-only file system."
+    assert error["hint"] == "Check space and permissions."
+    result = shell("advise", "table.csv", "-p", "policy.yaml", "--search", "-o", "o.yaml")
+    assert (result.code, result.out) == (2, "")
+    assert "Cannot write o.yaml" in result.err
+
+
+def _refused(path: Path, *_: object, **__: object) -> None:
+    raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="no folder refuses files to everybody")
+@pytest.mark.parametrize("name", ["o.parquet", "o.csv", "o.arrow"])
+def test_no_file_is_made_among_processes(name, shell):
+    words = ("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml")
+    result = shell(*words, "-o", f"/proc/{name}")
+    assert result.code == 2
+    assert f"Cannot write /proc/{name}: " in result.err
+    assert "partial" not in result.err
