@@ -155,10 +155,14 @@ def test_documents_and_reference_agree(section, shell, folder):
     )
     noise = "{geometric: {epsilon: 2, lower: 18, upper: 65}}"
     (folder / "noise.yaml").write_text(
-        text.replace("[identity, {bucketize", f"[{noise}, {{bucketize")
+        text.replace("[identity, {bucketize", f"[{noise}, {{bucketize").replace(
+            "sex: {role: quasi-identifier, masks: [identity,",
+            "sex: {role: quasi-identifier, masks: [{randomised_response: {epsilon: 2}},",
+        )
     )
+    learnt = "{randomised_response: {epsilon: 2, values: [f, m], learnt: true}}"
     (folder / "noise_best.yaml").write_text(
-        f"configurations: {{n: {{age: {noise}, sex: suppress, zip: suppress}}}}\n"
+        f"configurations: {{n: {{age: {noise}, sex: {learnt}, zip: suppress}}}}\n"
     )
     (folder / "free.yaml").write_text(text.replace("k: 5, suppression: 0.05", ""))
     (folder / "unseen_best.yaml").write_text(

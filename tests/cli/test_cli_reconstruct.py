@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from cli_support import plain
 from rich.cells import cell_len
 
 from aegis.cli.estimates import shorten, shorten_all
@@ -112,6 +114,35 @@ def test_audit_accounts_for_the_noise_of_a_configuration(shell, folder):
     audited = shell("audit", "n.csv", "-p", "policy.yaml", "-c", "noise.yaml")
     assert "epsilon 2" in audited.out
     assert shell("audit", "n.csv", "--quasi-identifiers", "age", "-c", "noise.yaml").code == 2
+
+
+def test_values_learnt_from_the_data_are_named_wherever_epsilon_is(shell, folder):
+    text = (folder / "policy.yaml").read_text()
+    noise = "{randomised_response: {epsilon: 2}}"
+    zips = "zip: {role: quasi-identifier, masks: [{blur: {keep: 3}}, suppress]}"
+    assert zips in text
+    (folder / "learnt.yaml").write_text(
+        text.replace(
+            zips,
+            f"zip: {{role: quasi-identifier, masks: [suppress]}}\n  extra: {{role: feature, masks: [{noise}]}}",
+        )
+    )
+    note = "epsilon 2 of 'extra' does not cover which values occur"
+    advised = shell("advise", "table.csv", "-p", "learnt.yaml", "-o", "learnt-best.yaml")
+    assert advised.code == 0, advised.err
+    assert note in plain(advised.err)
+    assert "values: [...]}}" in plain(advised.err)
+    release = ("-p", "learnt.yaml", "-c", "learnt-best.yaml")
+    applied = shell("apply", "table.csv", *release, "-o", "l.csv", "--certificate", "l.json")
+    assert applied.code == 0, applied.err
+    assert note in plain(applied.err)
+    assert "extra (which values occur)" in plain(applied.out)
+    audited = shell("audit", "l.csv", *release)
+    assert note in plain(audited.err)
+    assert "extra (which values occur)" in plain(audited.out)
+    account = json.loads((folder / "l.json").read_text())["privacy"]["differential_privacy"]
+    assert account["notes"][0].startswith(note)
+    assert not account["covers_release"]
 
 
 def test_ranking_marks_ties(shell):

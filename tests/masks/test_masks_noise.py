@@ -244,7 +244,7 @@ def test_date_noise_moves_whole_days_within_reach_and_bounds():
 def test_account_adds_up_and_names_what_is_not_covered():
     masks = {
         "a": parse_mask({"geometric": {"epsilon": 1, "lower": 0, "upper": 5}}),
-        "b": parse_mask({"randomised_response": {"epsilon": 2}}),
+        "b": parse_mask({"randomised_response": {"epsilon": 2, "values": ["x", "y"]}}),
         "c": parse_mask({"add_uniform": {"amount": 1}}),
         "label": None,
     }
@@ -257,6 +257,56 @@ def test_account_adds_up_and_names_what_is_not_covered():
     full = privacy_account({"a": masks["a"]})
     assert full is not None
     assert full.covers_release
+
+
+def test_values_learnt_from_the_data_are_not_covered():
+    declared = parse_mask({"randomised_response": {"epsilon": 2}})
+    fitted = declared.fit(ValueCounts(Kind.TEXT, pa.array(["x", "y"]), np.array([3, 4])))
+    again = parse_mask(fitted.spec())
+    assert again == fitted
+    assert fitted.spec() == {
+        "randomised_response": {"epsilon": 2, "values": ["x", "y"], "learnt": True}
+    }
+    for mask in (declared, fitted, again):
+        account = privacy_account({"job": mask})
+        assert account is not None
+        assert account.exact == ("job (which values occur)",)
+        assert not account.covers_release
+        (note,) = account.notes
+        assert note.startswith(
+            "epsilon 2 of 'job' does not cover which values occur: the values of"
+        )
+        assert note.endswith("{randomised_response: {epsilon: 2, values: [...]}}")
+        assert account.to_dict()["notes"] == [note]
+    chosen = parse_mask({"randomised_response": {"epsilon": 2, "values": ["x", "y"]}})
+    account = privacy_account({"job": chosen})
+    assert account is not None
+    assert account.covers_release
+    assert account.notes == ()
+    # Without an epsilon nothing is promised, so nothing is taken back.
+    kept = parse_mask({"randomised_response": {"keep": 0.7}})
+    assert (
+        "learnt"
+        not in kept.fit(ValueCounts(Kind.TEXT, pa.array(["x", "y"]), np.array([3, 4]))).spec()[
+            "randomised_response"
+        ]
+    )
+    with pytest.raises(PolicyError, match="true or false"):
+        parse_mask({"randomised_response": {"epsilon": 2, "values": ["x"], "learnt": "no"}})
+
+
+@pytest.mark.parametrize("spec", [
+    {"laplace": {"epsilon": 1, "lower": 0, "upper": 5}},
+    {"geometric": {"epsilon": 1, "lower": 0, "upper": 5}},
+])  # fmt: skip
+def test_bounds_of_stated_epsilons_are_never_learnt(spec):
+    mask = parse_mask(spec)
+    wide = mask.fit(ValueCounts(Kind.INTEGER, pa.array([-900, 900]), np.array([1, 1])))
+    narrow = mask.fit(ValueCounts(Kind.INTEGER, pa.array([2, 3]), np.array([1, 1])))
+    assert wide == narrow
+    account = privacy_account({"a": wide})
+    assert account is not None
+    assert account.covers_release
 
 
 def test_noise_groups_values_as_identity_does_and_has_no_expression():

@@ -17,6 +17,7 @@ from aegis.advisor.rank import rank_choice
 from aegis.advisor.scoring import Scorer
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
+from aegis.masks import privacy_account
 from aegis.measures import DEFAULT_MEASURE, MEASURES
 from aegis.policy import Configuration, Policy, Role, as_policy, policy_mapping
 from aegis.progress import SILENT, Progress
@@ -244,4 +245,8 @@ def warnings_of(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
         )
     if not plan.rule.criteria:
         found.append("the policy has no privacy criterion: every configuration is admissible")
-    return tuple(found)
+    for attribute in summary.all_attributes:
+        for candidate in attribute.candidates:
+            account = privacy_account({attribute.name: candidate.mask})
+            found += [] if account is None else account.notes
+    return tuple(dict.fromkeys(found))

@@ -152,6 +152,8 @@ def command(
         )
     page = Output(format, quiet)
     _print(page, release, rules, [output, certificate])
+    if release.differential_privacy is not None:
+        page.warn(release.differential_privacy.notes)
     if certificate is not None and release.utility is None:
         page.warn([nothing_to_predict(rules)])
     if release.path is not None:

@@ -30,6 +30,8 @@ def print_audit(page: Output, found: Audit, origin: str) -> None:
         page.show(*_head(found, origin), *_identity(found.report), *_sizes(found.report))
         page.show(*_sensitive(found.report))
         page.warn(found.report.notes)
+        if found.differential_privacy is not None:
+            page.warn(found.differential_privacy.notes)
         page.show(*_verdict(found))
 
 

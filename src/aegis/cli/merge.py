@@ -44,12 +44,14 @@ def command(
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Add up the summaries of parts of a table, as if the whole had been summarised.
+    """Add up the summaries of parts of a table, as if the whole had followed one of them.
 
     In: summaries made under one policy, with `--exact` where a part is large. Out:
-    the summary of all rows. New partitions are summarised alone, and several
-    providers can combine theirs without showing a row. Masks that learn cuts from
-    the data must share them: make the later parts with `--like FIRST.aegis`.
+    the summary of all rows, as `summarize --like` that part gives it: counts,
+    classes and attributes of at most 128 groups are those of the whole, longer ones
+    keep the groups and ranges of the part. New partitions are summarised alone, and
+    several providers can combine theirs without showing a row. Masks that learn cuts
+    from the data must share them: make the later parts with `--like FIRST.aegis`.
     """
     from aegis.summary import load_bundle, merge, save_bundle
 
@@ -79,7 +81,7 @@ def command(
     page.suggest(
         *next_step(
             "rank configurations from the merged summary",
-            *("aegis", "advise", output, "--policy", "policy.yaml", "-o", unused("best.yaml")),
+            *("aegis", "advise", output, "--policy", "POLICY", "-o", unused("best.yaml")),
         )
     )
 

@@ -74,8 +74,9 @@ def command(
         typer.Option(
             "--like",
             metavar="SUMMARY",
-            help="Take fitted masks and classes from the summary of another part (.aegis), so "
-            "that aegis merge can add the two up.",
+            help="Take fitted masks, classes, and of attributes of more than 128 groups those that "
+            "stay apart, from the summary of another part (.aegis), so that aegis merge can add "
+            "the two up.",
             show_default=False,
         ),
     ] = None,

@@ -131,6 +131,8 @@ def privacy_account(
             exact.append(name)
             continue
         losses.append(loss)
+        if loss.learnt is not None:
+            exact.append(f"{name} (which values occur)")
         if (with_nulls or {}).get(name):
             exact.append(f"{name} (whether it is null)")
     return PrivacyAccount(tuple(losses), tuple(exact)) if losses else None

@@ -147,6 +147,12 @@ class RandomisedResponse(CategoryNoise):
     values: tuple[Value, ...] | None = field(
         default=None, metadata={"doc": "all values; by default those of the data"}
     )
+    learnt: bool = field(
+        default=False,
+        metadata={
+            "doc": "whether values came from the data, which epsilon does not cover; set by fitting"
+        },
+    )
 
     def __post_init__(self) -> None:
         if (self.epsilon is None) == (self.keep is None):
@@ -161,6 +167,8 @@ class RandomisedResponse(CategoryNoise):
             _probability(self.name, "keep", self.keep)
         if self.values is not None:
             object.__setattr__(self, "values", _listed(self.name, self.values))
+        if not isinstance(self.learnt, bool):
+            raise parameters.wrong(self.name, "learnt", self.learnt, "true or false")
 
     @property
     def fitted(self) -> bool:
@@ -173,8 +181,11 @@ class RandomisedResponse(CategoryNoise):
         return self.epsilon is not None
 
     def fit(self, data: ValueCounts) -> Mask:
-        """Return the mask with the distinct values of the data."""
-        return self if self.fitted else replace(self, values=_distinct(self.name, data)[0])
+        """Return the mask with the distinct values of the data, and a mark where that matters."""
+        if self.fitted:
+            return self
+        values, _ = _distinct(self.name, data)
+        return replace(self, values=values, learnt=self.epsilon is not None)
 
     def categories(self) -> tuple[Value, ...]:
         """Return the values."""
@@ -202,10 +213,14 @@ class RandomisedResponse(CategoryNoise):
         return randomised_response(codes, size, 1 / (1 + (size - 1) * math.exp(-self.epsilon)))
 
     def loss(self, attribute: str) -> PrivacyLoss | None:
-        """Return epsilon, where it is given."""
+        """Return epsilon, where it is given, and whether the list of values is not covered by it."""
         if self.epsilon is None:
             return None
-        return PrivacyLoss(attribute, float(self.epsilon), mechanism=self.name)
+        instead = f"{{randomised_response: {{epsilon: {self.epsilon}, values: [...]}}}}"
+        learnt = "values" if self.learnt or not self.fitted else None
+        return PrivacyLoss(
+            *(attribute, float(self.epsilon)), mechanism=self.name, learnt=learnt, instead=instead
+        )
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,11 @@ class PrivacyLoss:
     sensitivity
         How much one person can change the attribute; above 0. None where the mechanism has none,
         as randomised response.
+    learnt
+        The parameter that was taken from the data, which epsilon does not cover; None where all
+        were chosen without looking at the data, as far as the mask tells.
+    instead
+        The mask to write then, as a policy has it.
     """
 
     attribute: str
@@ -37,6 +42,8 @@ class PrivacyLoss:
     delta: float = 0.0
     mechanism: str = ""
     sensitivity: float | None = None
+    learnt: str | None = None
+    instead: str = ""
 
     def __post_init__(self) -> None:
         _check(
@@ -61,8 +68,9 @@ class PrivacyAccount:
     losses
         One per noised attribute; an attribute that is noised twice appears twice.
     exact
-        Released attributes without noise, whatever their masks: no differential privacy holds
-        for them, nor for the rows as a whole.
+        What is released without noise, whatever the masks: attributes, which values are missing,
+        parameters that were learnt from the data. No differential privacy holds for them, nor for
+        the rows as a whole.
     """
 
     losses: tuple[PrivacyLoss, ...]
@@ -83,6 +91,17 @@ class PrivacyAccount:
         """Whether the guarantee holds for the whole release: everything released is noised."""
         return bool(self.losses) and not self.exact
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What keeps an epsilon from holding as it stands, and what to write instead."""
+        return tuple(
+            f"epsilon {loss.epsilon:g} of {loss.attribute!r} does not cover which values occur: the "
+            f"{loss.learnt} of {loss.mechanism} were taken from the data. Write them in the "
+            f"policy, chosen without looking at the data: {loss.instead}"
+            for loss in self.losses
+            if loss.learnt is not None
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return the account as JSON-able values."""
         return {
@@ -100,6 +119,7 @@ class PrivacyAccount:
                 for loss in self.losses
             ],
             "exact": list(self.exact),
+            "notes": list(self.notes),
         }
 
 

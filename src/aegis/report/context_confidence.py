@@ -66,4 +66,5 @@ def noise_section(subject: Ranked | None) -> dict[str, Any] | None:
             for loss in account.losses
         ],
         "exact": [clean(name, limit=120) for name in account.exact],
+        "notes": [clean(note, limit=400) for note in account.notes],
     }

@@ -50,7 +50,8 @@ def describe(
         Most levels of a candidate in multi-attribute measures.
     like
         The same attribute of another table: where that one pools the groups of a candidate, the
-        same groups keep a level of their own here, and all others are pooled; ranges likewise.
+        same groups keep a level of their own here, all others are pooled, and ranges are cut where
+        they are there.
     """
     masks = with_identity(masks)
     groupings = evaluate([fitted for fitted, _ in masks], data.values)

@@ -1,8 +1,9 @@
 """Add up the summaries of disjoint parts of a table.
 
-Counts add; everything that depends on counts, such as which groups are pooled, is computed anew.
-The result equals the summary of the whole table: where the parts do not hold enough to say what
-that would be, they are refused, never approximated.
+Counts add; everything that depends on counts is computed anew. The result equals the summary of
+the whole table, or, where a part pools groups, that of the whole summarised like that part: which
+groups keep a level of their own, and where ranges are cut, is then as there. Where the parts do not
+hold enough to say what that would be, they are refused, never approximated.
 """
 
 from __future__ import annotations
