@@ -304,3 +304,39 @@ def test_no_file_is_made_among_processes(name, shell):
     assert result.code == 2
     assert f"Cannot write /proc/{name}: " in result.err
     assert "partial" not in result.err
+
+
+def test_one_thing_is_spoken_of_as_one(shell, folder):
+    small = folder / "small.yaml"
+    text = folder.joinpath("policy.yaml").read_text()
+    small.write_text(text.replace("attributes:", "attributes:\n  price: {role: feature}"))
+    page = shell("advise", "table.csv", "-p", "small.yaml", "--configurations", "best.yaml")
+    assert page.code == 0
+    assert "1 column is not in the policy, so neither scored nor released: extra" in plain(page.err)
+    assert "1 of 16 combinations of masks; 1 meets the rule" in plain(page.out)
+    lines = folder.joinpath("table.csv").read_text().splitlines(keepends=True)
+    folder.joinpath("unlabelled.csv").write_text("".join([*lines, "p,20,f,01200,flu,,10,1\n"]))
+    page = shell("advise", "unlabelled.csv", "-p", "policy.yaml", "--configurations", "best.yaml")
+    assert "1 row without a label counts for privacy" in plain(page.err)
+
+
+def test_several_criteria_that_fail_fit_into_eighty_columns(shell, folder, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    rule = (
+        "{k: 200, suppression: 0.05, l_diversity: {attribute: diagnosis, kind: entropy, l: 2.99}, "
+        "t_closeness: {attribute: diagnosis, t: 0.0001}}"
+    )
+    text = folder.joinpath("policy.yaml").read_text()
+    folder.joinpath("policy.yaml").write_text(text.replace("{k: 5, suppression: 0.05}", rule))
+    page = shell("advise", "table.csv", "-p", "policy.yaml", "--search")
+    table, _, below = page.out.partition("Ranking")[2].partition("What falls short")
+    rows = [line for line in table.splitlines() if line.endswith("fails")]
+    assert len(rows) == 1
+    assert len(table.strip().splitlines()) == 3  # headings, a line, one line for one configuration
+    assert "entropy l-diversity of diagnosis: " in plain(below)
+    assert max(map(len, page.out.splitlines())) <= 80
+
+
+def test_a_merger_suggests_no_policy_that_it_does_not_know(shell):
+    page = shell("merge", "march.aegis", "january.aegis", "-o", "both.aegis")
+    assert "aegis advise both.aegis --policy POLICY -o" in page.out

@@ -23,6 +23,7 @@ from aegis.policy import Configuration, Policy, Role, as_policy, policy_mapping
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source, open_table
 from aegis.summary import Information, Summary, count_in_engine, summarize
+from aegis.words import counted
 
 if TYPE_CHECKING:
     from aegis.anonymizers import Recipe
@@ -217,16 +218,18 @@ def warnings_of(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
     found = []
     if summary.unnamed:
         found.append(
-            f"{len(summary.unnamed)} columns are not in the policy, so neither scored nor released: "
-            + ", ".join(summary.unnamed)
+            f"{counted(len(summary.unnamed), 'column is', 'columns are')} not in the policy, so neither "
+            f"scored nor released: {', '.join(summary.unnamed)}"
         )
     if summary.label.unlabelled:
         found.append(
-            f"{summary.label.unlabelled:,} rows without a label count for privacy but not for scores"
+            f"{counted(summary.label.unlabelled, 'row without a label counts', 'rows without a label count')}"
+            " for privacy but not for scores"
         )
     if summary.sampled:
         found.append(
-            f"multi-attribute scores come from a seeded sample of {summary.pairs.rows:,} rows"
+            "multi-attribute scores come from a seeded sample of "
+            f"{counted(summary.pairs.rows, 'row')}"
         )
     if summary.information is not Information.RAW:
         found.append(

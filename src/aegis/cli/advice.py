@@ -9,6 +9,7 @@ from aegis.cli.methods_page import method_sections
 from aegis.cli.options import Format
 from aegis.cli.output import Output
 from aegis.cli.search_page import objective_legend, search_sections, signed
+from aegis.words import counted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -105,8 +106,11 @@ def _overview(advice: Advice, origin: str, policy: Policy) -> Iterator[Renderabl
     quasi = len(policy.quasi_identifiers)
     yield pairs(
         (
-            ("Table", f"{origin}: {summary['rows']:,} rows"),
-            ("Label", f"{summary['label']} ({len(summary['classes'])} classes)"),
+            ("Table", f"{origin}: {counted(summary['rows'], 'row')}"),
+            (
+                "Label",
+                f"{summary['label']} ({counted(len(summary['classes']), 'class', 'classes')})",
+            ),
             (
                 "Attributes",
                 f"{len(summary['attributes'])} scored, {quasi} of them quasi-identifiers",
@@ -122,13 +126,14 @@ def _extent(advice: Advice) -> tuple[str, str]:
     """Return what was ranked or searched, and how much of it is listed."""
     releases = [r for r in advice.ranking if r.method is not None]
     listed = [r for r in advice.ranking if r.method is None]
-    beside = f"{len(releases):,} record-level release{'s' * (len(releases) > 1)}"
+    beside = counted(len(releases), "record-level release")
     if advice.search is None:
         admissible = sum(r.admissible for r in advice.ranking)
         return (
             "Ranked",
-            f"{len(listed):,} of {advice.combinations:,} combinations of masks"
-            f"{f', {beside}' if releases else ''}; {admissible:,} meet the rule",
+            f"{len(listed):,} of {counted(advice.combinations, 'combination')} of masks"
+            f"{f', {beside}' if releases else ''}; "
+            f"{admissible:,} meet{'s' * (admissible == 1)} the rule",
         )
     admissible = sum(r.admissible for r in listed)
     best = f"the best {admissible:,}" if admissible > 1 else "the best one"
@@ -139,7 +144,7 @@ def _extent(advice: Advice) -> tuple[str, str]:
         what += " of those tried"
     return (
         "Searched" if advice.optimal else "Searched among",
-        f"{advice.combinations:,} combinations of masks; {what}"
+        f"{counted(advice.combinations, 'combination')} of masks; {what}"
         f"{'' if not admissible else f' {_are(admissible)} listed'}"
         f"{f', beside {beside}' if releases else ''}",
     )
@@ -163,7 +168,7 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
         *(number("#"), Column("name", wraps=True)),
         *((number("objective"),) if by_objective else ()),
         *(number("score"), number("kept")),
-        *(number("PUD"), number("k"), number("suppressed"), Column("rule", wraps=True)),
+        *(number("PUD"), number("k"), number("suppressed"), Column("rule")),
     )
     yield table(
         columns,
@@ -251,10 +256,8 @@ def _certainty(advice: Advice) -> str:
 def _verdict(ranked: Ranked) -> Text:
     from rich.text import Text
 
-    if ranked.admissible:
-        return Text("met", style="green")
-    broken = [v.partition(":")[0] if ":" in v else "nothing is left" for v in ranked.violations]
-    return Text(f"fails {', '.join(broken)}", style="red")
+    # Which criteria, and by how much, is said below the table: their names would not fit into it.
+    return Text("met", style="green") if ranked.admissible else Text("fails", style="red")
 
 
 def _proven(advice: Advice) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aegis.cli.output import Output
+from aegis.words import counted
 
 if TYPE_CHECKING:
     from aegis.policy import Policy
@@ -16,7 +17,7 @@ def print_release(page: Output, release: AnonymizedRelease, rules: Policy) -> No
     from aegis.cli.tables import heading, line, pairs
 
     how = "verified on the written file" if release.path else "verified in memory, not written"
-    page.show(line(f"Released {release.released_rows:,} of {release.rows:,} rows, {how}."))
+    page.show(line(f"Released {release.released_rows:,} of {counted(release.rows, 'row')}, {how}."))
     page.show(heading("Release"), pairs(_facts(release)))
     page.show(heading("Information loss, lower is better"), pairs(_losses(release)))
     page.show(heading("Privacy, measured on the output"), pairs(_privacy(release, rules)))
@@ -28,12 +29,15 @@ def _facts(release: AnonymizedRelease) -> list[tuple[str, str]]:
     grouped = release.grouped
     found = [
         ("method", f"{release.recipe.method} ({release.recipe.anonymizer.reference})"),
-        ("groups", f"{len(grouped.groups):,}, the smallest of {grouped.smallest:,} records"),
+        (
+            "groups",
+            f"{len(grouped.groups):,}, the smallest of {counted(grouped.smallest, 'record')}",
+        ),
         ("rows suppressed", share(release.suppressed_rows, release.rows)),
         ("time to group", f"{grouped.seconds:.2f} s"),
     ]
     found += [
-        (f"unseen values, shown as *: {name}", f"{rows:,} rows")
+        (f"unseen values, shown as *: {name}", counted(rows, "row"))
         for name, rows in release.unseen.items()
     ]
     if release.dropped:

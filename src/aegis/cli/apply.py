@@ -37,6 +37,7 @@ from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.errors import PolicyError
 from aegis.files import TABLE_FORMATS
+from aegis.words import counted
 
 if TYPE_CHECKING:
     from aegis.policy import Configuration, Policy
@@ -204,7 +205,7 @@ def _print(page: Output, release: Release, rules: Policy, paths: list[str | Path
 
     page.show(
         line(
-            f"Released {release.released_rows:,} of {release.rows:,} rows, verified on "
+            f"Released {release.released_rows:,} of {counted(release.rows, 'row')}, verified on "
             f"{'the written file' if release.into is None else release.into}."
         )
     )
@@ -221,7 +222,7 @@ def _facts(release: Release) -> list[tuple[str, str]]:
         ("rows suppressed", share(release.suppressed_rows, release.rows)),
     ]
     found += [
-        (f"unseen values, shown as *: {name}", f"{rows:,} rows")
+        (f"unseen values, shown as *: {name}", counted(rows, "row"))
         for name, rows in release.unseen.items()
     ]
     if release.dropped:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from aegis.cli.options import Format
 from aegis.cli.output import Output
+from aegis.words import counted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -40,7 +41,7 @@ def _head(found: Audit, origin: str) -> Iterator[RenderableType]:
 
     yield pairs(
         (
-            ("Table", f"{origin}: {found.report.rows:,} rows"),
+            ("Table", f"{origin}: {counted(found.report.rows, 'row')}"),
             ("Quasi-identifiers", ", ".join(found.quasi_identifiers) or "none"),
             ("Sensitive", ", ".join(found.sensitive) or "none"),
             *_promised(found),

@@ -25,6 +25,7 @@ from aegis.cli.options import (
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.errors import DataError
+from aegis.words import counted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -169,7 +170,7 @@ def _overview(found: Evaluation, origin: str) -> Iterator[RenderableType]:
     reused = f", {found.reused:,} of them known from equal ones" if found.reused else ""
     yield pairs(
         (
-            ("Table", f"{origin}: {found.advice.summary['rows']:,} rows"),
+            ("Table", f"{origin}: {counted(found.advice.summary['rows'], 'row')}"),
             (
                 "Splits",
                 f"{found.splits} of {found.train_rows:,} training and {found.test_rows:,} test rows",

@@ -12,6 +12,7 @@ from aegis.cli.files import BUNDLE, check_outputs, next_step, unused, written, w
 from aegis.cli.options import Force, Format, FormatOption, Quiet
 from aegis.cli.output import Output
 from aegis.errors import PolicyError
+from aegis.words import counted
 
 SCHEMA = 1
 """Version of the JSON form; it changes when a field changes its meaning."""
@@ -76,7 +77,7 @@ def command(
         return
     from aegis.cli.tables import line
 
-    page.show(line(f"Merged {len(summaries)}: {merged.rows:,} rows in all"))
+    page.show(line(f"Merged {len(summaries)}: {counted(merged.rows, 'row')} in all"))
     page.say(*written([output]))
     page.suggest(
         *next_step(

@@ -32,6 +32,7 @@ from aegis.cli.options import (
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.errors import PolicyError
+from aegis.words import counted
 
 if TYPE_CHECKING:
     from aegis.summary import Summary
@@ -162,11 +163,11 @@ def _overview(figures: dict[str, Any]) -> str:
     classes = ", ".join(f"{name} {rows:,}" for name, rows in list(figures["classes"].items())[:5])
     more = ", ..." if len(figures["classes"]) > 5 else ""
     cells = figures["quasi_identifier_classes"]
-    counted = "none kept" if cells is None else f"{cells:,}"
+    kept = "none kept" if cells is None else f"{cells:,}"
     basis = "a sample of " if figures["sampled"] else "all "
     return (
-        f"{figures['rows']:,} rows; label {figures['label']}: {classes}{more}\n"
+        f"{counted(figures['rows'], 'row')}; label {figures['label']}: {classes}{more}\n"
         f"Known of each attribute: {KNOWN[figures['information']]}\n"
-        f"Cells of the frequency table: {counted}; co-occurrences from "
-        f"{basis}{figures['cooccurrence_rows']:,} labelled rows"
+        f"Cells of the frequency table: {kept}; co-occurrences from "
+        f"{basis}{counted(figures['cooccurrence_rows'], 'labelled row')}"
     )

@@ -24,6 +24,7 @@ from aegis.privacy.classes import BoolArray, ClassTable, IntArray
 from aegis.privacy.closeness import TOLERANCE
 from aegis.privacy.model import MODELS, Criterion, Need, PrivacyModel
 from aegis.privacy.safe_harbor import PRESETS
+from aegis.words import counted
 
 _BARE = frozenset({"k", "k_map"})
 """Models whose one parameter may stand for the whole mapping: `k: 5`."""
@@ -246,8 +247,8 @@ class PrivacyRule:
         """
         if self.minimum_size > rows:
             return Shortage(
-                f"{self.minimum_size:,} rows in a class",
-                f"the table has {rows:,} rows",
+                f"{counted(self.minimum_size, 'row')} in a class",
+                f"the table has {counted(rows, 'row')}",
                 "choose a smaller k",
                 ("k", "risk"),
             )
@@ -362,7 +363,7 @@ class PrivacyRule:
         ]
         if removed > max([allowed, *rows]):
             worst.append(
-                f"together: {_rows(removed)} in classes that fail a criterion; "
+                f"together: {counted(removed, 'row')} in classes that fail a criterion; "
                 f"{allowed:,} may be suppressed"
             )
         return tuple(worst) or ("no class meets all criteria, so nothing would be released",)
@@ -393,16 +394,12 @@ def _strictest_of(criterion: Criterion, held: int) -> tuple[str, str]:
     return "l", f"an l of at most {held:,}"
 
 
-def _rows(count: int) -> str:
-    return f"{count:,} row" + ("" if count == 1 else "s")
-
-
 def _sentence(criterion: Criterion, rows: int, allowed: int) -> str:
     of = f" of {criterion.attribute}" if criterion.attribute else ""
     chosen = {name: f"{value:g}" for name, value in criterion.parameters}
     where = criterion.model.shortfall.format(**chosen)
     return (
-        f"{criterion.model.title}{of}: {_rows(rows)} in classes {where}; "
+        f"{criterion.model.title}{of}: {counted(rows, 'row')} in classes {where}; "
         f"{allowed:,} may be suppressed"
     )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import unicodedata
 
+from aegis.words import counted
+
 NONE = "–"
 """Stands where a figure is undefined."""
 
@@ -106,4 +108,4 @@ def rows(value: int) -> str:
 
 def plural(value: int, noun: str, many: str | None = None) -> str:
     """Return a count and its noun, for example "3 classes"; `many` unless the noun just adds s."""
-    return f"{value:,} {noun if value == 1 else many or noun + 's'}"
+    return counted(value, noun, many)
