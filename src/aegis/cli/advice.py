@@ -185,7 +185,11 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
     failing = [r for r in shown if not r.admissible]
     if failing:
         yield heading("What falls short")
-        yield pairs((r.name, "; ".join(r.violations)) for r in failing)
+        yield pairs(
+            ("" if i else r.name, violation)
+            for r in failing
+            for i, violation in enumerate(r.violations)
+        )
     yield line(
         f"\n{objective_legend(advice)}"
         f"score: {advice.measure} (unmasked {fixed(advice.unmasked)}).\n"
