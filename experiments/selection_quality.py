@@ -80,7 +80,7 @@ SETS = {
         lambda: str(data("hotel", "hotel_interactions.csv")),
         "is_booking",
         "roc_auc",
-        ((WITHOUT_FOREST, 16), (FOREST, 4), (RANKS, 16)),
+        ((WITHOUT_FOREST, 16), (FOREST, 2), (RANKS, 16)),
         ("serial", "user_id"),
     ),
     "IN": DataSet(

@@ -106,8 +106,12 @@ def mean_table() -> list[str]:
             sets = len({row["seed"] for row in rows})
             forest = "rf" in _models(rows)
             title = f"{name}{'' if forest else ' without forest'}, {sets} set{'s' * (sets > 1)}"
-            lines.append(_line([f"{title}, {rows[0]['splits']} splits", *_means(rows)]))
+            lines.append(_line([f"{title}, {_splits(rows[0]['splits'])}", *_means(rows)]))
     return lines
+
+
+def _splits(count: str) -> str:
+    return f"{count} split{'s' * (count != '1')}"
 
 
 def _means(rows: Rows) -> Iterable[str]:
