@@ -97,13 +97,13 @@ CONCEPTS: tuple[Concept, ...] = (
         "an official number of a person",
         _ID,
         "ssn, social security number, social security, social insurance number, national id, "
-        "national insurance number, national number, nin, nino, nhs number, medicare number, npi, passport, "
+        "national insurance number, national number, nin, nino, nhs number, medicare number, passport, "
         "passport number, tax id, tin, driver license, drivers license, driving licence, licence number, "
         "license number, mrn, medical record number, medical record, health record number, "
         "health plan number, insurance number, policy number, sozialversicherungsnummer, "
         "versichertennummer, versicherungsnummer, steuernummer, steuer id, ausweisnummer, passnummer, "
-        "patientennummer, krankenkassennummer, numero de securite sociale, securite sociale, nir, dni, nie, "
-        "nss, pasaporte, passeport, passaporto, curp, rfc, cpf, codice fiscale, tessera sanitaria, nif, bsn",
+        "patientennummer, krankenkassennummer, numero de securite sociale, securite sociale, dni, "
+        "pasaporte, passeport, passaporto, curp, rfc, cpf, codice fiscale, tessera sanitaria, nif, bsn",
     ),
     _concept(
         "an account or device of a person",
