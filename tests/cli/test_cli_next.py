@@ -115,7 +115,7 @@ UNNAMED = SEVERAL.replace("measure: pillai\n", "")
     [
         (UNNAMED, ("--search",), "pillai"),
         (UNNAMED, ("--generate", "3", "--measure", "mi"), "mi"),
-        (UNNAMED, ("--generate", "3"), "pillai-held-out"),
+        (UNNAMED, ("--generate", "3"), "pillai-codings"),
         (SEVERAL, ("--generate", "3", "--measure", "cmim"), "cmim"),
         (UNNAMED, ("--generate", "2", "--with", "mondrian", "--measure", "pillai"), "pillai"),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aegis.measures.association import chi_square, corrected_cramers_v, cramers_v, phi_square
-from aegis.measures.catalog import DEFAULT_MEASURE, RELEASED_MEASURE, SEARCHED_MEASURE
+from aegis.measures.catalog import DEFAULT_MEASURE, SEARCHED_MEASURE
 from aegis.measures.chance import expected_mutual_information
 from aegis.measures.cmim import CmimPath, attribute_information, cmim_path, pair_information
 from aegis.measures.contingency import Contingency
@@ -26,7 +26,6 @@ __all__ = [
     "DEFAULT_MEASURE",
     "MEASURES",
     "PENALTIES",
-    "RELEASED_MEASURE",
     "SEARCHED_MEASURE",
     "UNPOOLED",
     "CmimPath",

@@ -6,11 +6,9 @@ from aegis.measures import association, cmim, dependency, held_out, information,
 from aegis.measures.record import MEASURES, Direction, Measure, Scope
 
 DEFAULT_MEASURE = "pillai-codings"
-"""What ranks configurations where nobody names a measure."""
-RELEASED_MEASURE = "pillai-held-out"
-"""What a release is measured by where nobody names a measure: it goes by the two tables alone.
+"""What ranks configurations and measures releases where nobody names a measure.
 
-What a mask shows, such as [30, 40[, is text in one of them, without an order.
+A release is measured by the two tables alone: [30, 40[ is text in one of them, without an order.
 """
 SEARCHED_MEASURE = "pillai"
 """What a search maximises where nobody names a measure: its bound is sharp."""

@@ -59,7 +59,7 @@ class PolicyShape(Shape):
     label: Annotated[LabelShape, BeforeValidator(_label)]
     """The class label."""
     measure: str | None = None
-    """The measure that ranks configurations and that a search maximises. Without it `pillai-codings` ranks, `pillai` is searched, and `pillai-held-out` tells what a release keeps."""
+    """The measure that ranks configurations and that a search maximises. Without it `pillai-codings` ranks and tells what a release keeps, and `pillai` is searched."""
     privacy: dict[str, Any] = Field(default_factory=dict)
     """The privacy rule."""
     unseen: Literal["error", "suppress"] = "error"

@@ -14,7 +14,7 @@ import pyarrow as pa
 import aegis
 from aegis.advisor import Scorer, as_it_is, kept, tells_classes_apart
 from aegis.errors import InternalError
-from aegis.measures import MEASURES, RELEASED_MEASURE
+from aegis.measures import DEFAULT_MEASURE, MEASURES
 from aegis.policy import Policy, policy_digest, policy_mapping
 from aegis.release.auditing import Audit
 from aegis.sources import Source, open_table
@@ -58,12 +58,12 @@ class Utility:
     ) -> Utility | None:
         """Measure the predictive value of the input and of the output, both as they stand.
 
-        By `measure`, else by the policy's, else by the default of releases. None where the output
+        By `measure`, else by the policy's, else by the default of rankings. None where the output
         shows one class only, so that there is nothing to predict.
         """
         if not tells_classes_apart(output, policy):
             return None
-        chosen = MEASURES.get(measure or policy.measure or RELEASED_MEASURE)
+        chosen = MEASURES.get(measure or policy.measure or DEFAULT_MEASURE)
         before = Scorer(summarize(source, as_it_is(policy, chosen.name), seed=seed))
         after = Scorer(summarize(output, as_it_is(policy, chosen.name), seed=seed))
         unmasked = before.value(before.unmasked, chosen)
