@@ -212,7 +212,7 @@ BAD_POLICIES = {
     "k above N": (
         {"privacy": "{k: 241}"},
         "mondrian",
-        "k = 241 is above the number of records, 240",
+        "asks for 241 rows in a class, but the table has 240",
     ),
     "clusters": ({"privacy": "{k: 30}"}, "mo-obam", "need 300 records; the table has 240"),
     "uncovered": (
@@ -225,12 +225,12 @@ BAD_POLICIES = {
     "too diverse": (
         {"privacy": "{k: 2, l_diversity: {attribute: diagnosis, l: 4}}"},
         "kl-member",
-        "The most that is possible is l = 3",
+        "choose an l of at most 3",
     ),
     "too diverse for a method without l": (
         {"privacy": "{k: 2, l_diversity: {attribute: diagnosis, kind: entropy, l: 3.5}}"},
         "mdav",
-        "The most that is possible is l = 3",
+        "choose an l of at most 3",
     ),
     "text in a number": (
         {"sex": "{role: quasi-identifier, kind: numeric}"},

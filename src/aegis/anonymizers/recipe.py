@@ -72,8 +72,10 @@ class Recipe:
         held = {one.name: len(np.unique(one.codes)) for one in records.sensitive}
         lacks = policy.privacy.shortage(len(records), held)
         if lacks is not None:
+            # A sensitive attribute is released under its first mask.
+            shown = "" if "k" in lacks.parameters else " as it is released"
             raise PolicyError(
-                f"The rule asks for {lacks} as it is released.",
+                f"The rule asks for {lacks}{shown}.",
                 hint=f"No grouping can mend that: {lacks.remedy}.",
             )
         demanded = demanded_options(self.anonymizer, policy, records, self.options)
