@@ -69,7 +69,9 @@ def test_the_account_of_noise_stands_in_a_section_of_its_own() -> None:
     account = PrivacyAccount(
         (
             PrivacyLoss("age", 4.0, 0.0, "geometric", 73.0),
-            PrivacyLoss("<b>sex", 2.0, 1e-6, "randomised_response"),
+            PrivacyLoss(
+                "<b>sex", 2.0, 1e-6, "randomised_response", learnt="values", instead="{x: []}"
+            ),
         ),
         exact=("income",),
     )
@@ -80,6 +82,8 @@ def test_the_account_of_noise_stands_in_a_section_of_its_own() -> None:
     page = render(given, before=None, after=None)
     assert 'id="noise"' in page
     assert 'href="#noise"' in page
+    assert "does not cover which values occur" in page
+    assert "without looking at the data: {x: []}" in page
     assert "&lt;b&gt;sex" in page
     assert "Not covered" in page
     whole = replace(ranked(), differential_privacy=PrivacyAccount(account.losses))
