@@ -179,10 +179,13 @@ def drawn_chance(
     rows
         Rows per atom, shape (A,).
     """
-    lacking = np.diag(rows @ channel) - (channel.T * rows) @ channel
-    spread, axes = np.linalg.eigh(lacking)
-    kept = spread > 1e-12 * max(float(rows.sum()), 1.0)
-    factor: npt.NDArray[np.float64] = axes[:, kept] * np.sqrt(spread[kept])
+    reports = np.sqrt(rows @ channel)
+    scale = np.divide(1.0, reports, out=np.zeros_like(reports), where=reports > 0)
+    # On the scale of correlations, so that a report that hardly ever occurs is as exact as others.
+    told = np.sqrt(rows)[:, None] * channel * scale
+    spread, axes = np.linalg.eigh(told.T @ told)
+    lacking = np.sqrt(np.clip(1 - spread, 0.0, 1.0))
+    factor: npt.NDArray[np.float64] = reports[:, None] * axes * lacking
     return factor
 
 

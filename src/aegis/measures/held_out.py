@@ -93,7 +93,8 @@ def held_out_traces(
         explained = ((turned + penalty * fitted) * fitted).sum(axis=0)
         charge = ((n - 1) / freedom[place]) ** 2
         drawn = 1 - explained[seen.size :].sum() / (n - 1)
-        rest = (left - explained[: seen.size]) * max(drawn, 0.0) * charge
+        # No learner does better on rows it did not see than the counts themselves say.
+        rest = (left - explained[: seen.size]) * max(drawn * charge, 1.0)
         found[place] = ((left - rest) / rows).sum()
     if not np.isfinite(found).all():
         raise InternalError(f"Held-out traces {found.tolist()}: the counts are no numbers.")

@@ -103,7 +103,8 @@ def pillai_trace(
     solved, drawn = whitened[:, : len(free)], whitened[:, len(free) :]
     trace = float(((solved**2).sum(axis=0) / class_counts[free]).sum())
     trace += float((solved.sum(axis=1) ** 2).sum() / class_counts[last].sum())
-    return PillaiFit(trace, _adjusted(trace, rank - float((drawn**2).sum()), classes, n), rank)
+    seen_rank = max(rank - float((drawn**2).sum()), 0.0)
+    return PillaiFit(trace, _adjusted(trace, seen_rank, classes, n), rank)
 
 
 def _kept_levels(levels: Floats, n: float, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
