@@ -13,7 +13,7 @@ from aegis.advisor.confidence import COMPARED, jackknife, standard_errors
 from aegis.advisor.search import search
 from aegis.measures import MEASURES
 from aegis.policy import Policy, load_policy
-from aegis.summary import load_bundle, merge, save_bundle, summarize
+from aegis.summary import folds, load_bundle, merge, save_bundle, summarize
 from aegis.summary.cooccurrence import count_pairs, fold_of
 from aegis.summary.folds import without_fold
 
@@ -90,20 +90,31 @@ def test_scores_without_a_fold_are_those_of_the_table_without_its_rows(seed, cou
 
 def test_counts_by_fold_add_up():
     summary = summarize(table_of(1, 200), policy_of())
-    pairs, folds = summary.pairs, summary.pairs.folds
-    assert folds is not None
-    assert folds.rows.sum() == pairs.rows
+    pairs, by_fold = summary.pairs, summary.pairs.folds
+    assert by_fold is not None
+    assert by_fold.rows.sum() == pairs.rows
     for i, joint in enumerate(pairs.joints):
-        np.testing.assert_array_equal(folds.joints[i].sum(axis=0), joint)
-        np.testing.assert_array_equal(folds.joints[i].sum(axis=(1, 2)), folds.rows)
+        np.testing.assert_array_equal(by_fold.joints[i].sum(axis=0), joint)
+        np.testing.assert_array_equal(by_fold.joints[i].sum(axis=(1, 2)), by_fold.rows)
     for pair, count in pairs.count.items():
-        np.testing.assert_array_equal(np.bincount(folds.cell[pair], folds.count[pair]), count)
+        np.testing.assert_array_equal(np.bincount(by_fold.cell[pair], by_fold.count[pair]), count)
     rest = without_fold(pairs, 3)
-    assert rest.rows == pairs.rows - folds.rows[3]
+    assert rest.rows == pairs.rows - by_fold.rows[3]
     assert len(rest.count) == len(pairs.count)
     assert list(rest.count) == list(pairs.count)
     assert rest.count[0, 1].sum() == rest.rows
     np.testing.assert_array_equal(rest.total, rest.total.T)
+
+
+@pytest.mark.parametrize("fold", [0, 3])
+def test_a_fold_is_left_out_alike_one_by_one_and_at_once(monkeypatch, fold):
+    pairs = summarize(table_of(2, 150), policy_of()).pairs
+    found = []
+    for cells in (0, 10**9):
+        monkeypatch.setattr(folds, "_FEW", cells)
+        found.append(without_fold(pairs, fold).total)
+    np.testing.assert_array_equal(*found)
+    assert found[0].sum() < pairs.total.sum()
 
 
 @settings(max_examples=10)

@@ -17,6 +17,8 @@ from scipy import sparse
 from aegis.summary.cooccurrence import FoldCounts, Matrix, PairCounts, symmetric
 
 Counts = npt.NDArray[np.int64]
+_FEW = 16
+"""Entries of a fold are taken off one by one where there are this many cells for each."""
 
 
 class _Rest(Mapping[tuple[int, int], Counts]):
@@ -64,9 +66,16 @@ class WithoutFold(PairCounts):
         if sparse.issparse(whole):
             diagonal = (self.whole.stacked_joint - self.stacked_joint).sum(axis=1)
             return whole - symmetric(size, place[out], count[out], diagonal)
-        upper = np.bincount(place[out], weights=count[out], minlength=size * size)
-        upper = upper.reshape(size, size)
-        matrix: npt.NDArray[np.float64] = whole - upper - upper.T
+        matrix: npt.NDArray[np.float64]
+        if _FEW * int(out.sum()) < size * size:
+            matrix = whole.copy()
+            row, column = np.divmod(place[out], size)
+            np.subtract.at(matrix, (row, column), count[out])  # classes share cells
+            np.subtract.at(matrix, (column, row), count[out])
+        else:
+            upper = np.bincount(place[out], weights=count[out], minlength=size * size)
+            upper = upper.reshape(size, size)
+            matrix = whole - upper - upper.T
         np.fill_diagonal(matrix, self.stacked_joint.sum(axis=1))
         return matrix
 
