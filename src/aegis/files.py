@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from aegis.errors import DataError, PolicyError
+from aegis.errors import AegisError, DataError, PolicyError
 from aegis.interrupts import check
 
 TABLE_FORMATS = (".parquet", ".csv", ".tsv", ".arrow", ".feather")
@@ -88,6 +88,26 @@ def _try_beside(path: Path) -> Path:
     except OSError as error:
         raise _unwritable(path, error) from error
     return temporary
+
+
+def read_text(path: Path, what: str, error: type[AegisError]) -> str:
+    """Return what a text file holds that people write, called `what` in messages.
+
+    Raises
+    ------
+    AegisError
+        Of the type given: the file cannot be read, or is not UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as cause:
+        raise error(
+            f"Cannot read {what} file {path}: {cause.strerror}.", hint="Check the path."
+        ) from cause
+    except UnicodeDecodeError as cause:
+        raise error(
+            f"{what.capitalize()} file {path} is not UTF-8 text.", hint="Save it as UTF-8."
+        ) from cause
 
 
 def _unwritable(path: Path, error: OSError) -> DataError:

@@ -67,5 +67,5 @@ def test_no_more_is_remembered_than_there_is_room_for(monkeypatch):
     for one in range(4):
         remembering.counts([LEVELS[0][one], LEVELS[1][0], LEVELS[2][0]], [one, 0, 0])
         held = sum(rows.nbytes for rows in remembering._rows.values())
-        assert held == remembering._bytes
-        assert held <= 400 or len(remembering._rows) == 1
+        assert held == remembering._rows.nbytes
+        assert held <= 400 or len(remembering._rows.values()) == 1

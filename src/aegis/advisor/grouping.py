@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -15,7 +15,33 @@ from aegis.summary import Candidate, Matrix
 Levels = npt.NDArray[Any]
 """Level of each atom, shape (A,), or P(level | atom) of a noise mask, shape (A, L)."""
 _REMEMBERED_BYTES = 1 << 28
-"""Most memory for rows that are grouped already."""
+"""Most memory for sums that are remembered, in one place."""
+
+
+class RememberedArrays:
+    """Arrays by key, the least recently used of which are forgotten where they take much memory."""
+
+    def __init__(self) -> None:
+        self._arrays: OrderedDict[Hashable, npt.NDArray[np.float64]] = OrderedDict()
+        self.nbytes = 0
+
+    def get(
+        self, key: Hashable, make: Callable[[], npt.NDArray[np.float64]]
+    ) -> npt.NDArray[np.float64]:
+        """Return the array of a key; it is made where it is not remembered."""
+        found = self._arrays.get(key)
+        if found is not None:
+            self._arrays.move_to_end(key)
+            return found
+        made = self._arrays[key] = make()
+        self.nbytes += made.nbytes
+        while self.nbytes > _REMEMBERED_BYTES and len(self._arrays) > 1:
+            self.nbytes -= self._arrays.popitem(last=False)[1].nbytes
+        return made
+
+    def values(self) -> Collection[npt.NDArray[np.float64]]:
+        """Return what is remembered."""
+        return self._arrays.values()
 
 
 class GroupedCounts(NamedTuple):
@@ -88,8 +114,7 @@ class RowGroups:
     def __init__(self, pairs: StackedCounts, offsets: npt.NDArray[np.int64]) -> None:
         self._pairs = pairs
         self._offsets = offsets
-        self._rows: OrderedDict[tuple[int, Hashable], npt.NDArray[np.float64]] = OrderedDict()
-        self._bytes = 0
+        self._rows = RememberedArrays()
 
     def counts(self, levels: Sequence[Levels], keys: Sequence[Hashable]) -> GroupedCounts:
         """Return `group_counts`; equal keys of an attribute stand for equal levels."""
@@ -106,15 +131,10 @@ class RowGroups:
 
     def _grouped(self, index: int, level: Levels, key: Hashable) -> npt.NDArray[np.float64]:
         """Return the rows of an attribute by level, columns by atom, shape (L, D)."""
-        found = self._rows.get((index, key))
-        if found is None:
-            start, stop = self._offsets[index : index + 2]
-            found = stacked_grouping([level])[0].T @ self._pairs.total[start:stop]
-            self._rows[index, key] = found
-            self._bytes += found.nbytes
-            while self._bytes > _REMEMBERED_BYTES and len(self._rows) > 1:
-                self._bytes -= self._rows.popitem(last=False)[1].nbytes
-        return found
+        start, stop = self._offsets[index : index + 2]
+        return self._rows.get(
+            (index, key), lambda: stacked_grouping([level])[0].T @ self._pairs.total[start:stop]
+        )
 
 
 def stacked_grouping(

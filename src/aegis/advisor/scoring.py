@@ -271,10 +271,7 @@ class Scorer:
         return OrderedCounts(counts.total, joint, counts.offsets, ordered, counts.chance)
 
     def order(self, attribute: AttributeSummary, candidate: Candidate) -> tuple[Levels, bool]:
-        """Return a candidate's ranges, or the levels of `levels` where its values have no order.
-
-        And whether they have one.
-        """
+        """Return a candidate's ranges and True, or its levels and False where values have no order."""
         key = (attribute.name, candidate)
         if key not in self._orders:
             self._orders[key] = self._order(attribute, candidate)

@@ -224,8 +224,8 @@ def command(
 def _written(best: Ranked, measure: str) -> str:
     """Return the best as a file holds it: a configuration, or the recipe of a record-level release.
 
-    With it goes the measure that ranked it, by which its certificate then states what it keeps.
-    Not the default: its scores go by the candidates of numbers, which a release does not have.
+    With it goes the measure that ranked it, by which its certificate then states what it keeps;
+    the default needs no name.
     """
     from aegis.measures import DEFAULT_MEASURE
 

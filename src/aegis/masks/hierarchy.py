@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from aegis.errors import DataError, PolicyError
+from aegis.files import read_text
 from aegis.masks.mapping import key_of, text_of
 
 SEPARATORS = (";", ",", "\t", "|")
@@ -69,7 +70,7 @@ class Hierarchy:
             The file cannot be read, or is not a hierarchy (see `Hierarchy`).
         """
         file = Path(path)
-        rows = _split(_read(file), file.name)
+        rows = _split(read_text(file, "hierarchy", DataError), file.name)
         return cls(
             tuple((None if value == null else value, *groups) for value, *groups in rows), file.name
         )
@@ -230,19 +231,6 @@ def _type_of(values: Any, listed: list[Any]) -> Any:
 def _comparable(value: object) -> object:
     """Return a value as `key_of` returns it: decimals are compared as floats."""
     return float(value) if isinstance(value, Decimal) else value
-
-
-def _read(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise DataError(
-            f"Cannot read hierarchy file {file}: {error.strerror}.", hint="Check the path."
-        ) from error
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"Hierarchy file {file} is not UTF-8 text.", hint="Save it as UTF-8."
-        ) from error
 
 
 def _split(text: str, name: str) -> list[list[str]]:

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from aegis.errors import DataError, PolicyError, choices
+from aegis.files import read_text
 from aegis.masks import Hierarchy, Identity, Mask, Suppress, parse_mask
 from aegis.measures import MEASURES
 from aegis.policy.lines import Located, read_yaml, write_yaml
@@ -87,16 +88,7 @@ def read_document(path: str | Path, what: str) -> Located:
         The file is missing, empty or not YAML.
     """
     file = Path(path)
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise PolicyError(
-            f"Cannot read {what} file {file}: {error.strerror}.", hint="Check the path."
-        ) from error
-    except UnicodeDecodeError as error:
-        raise PolicyError(
-            f"{what.capitalize()} file {file} is not UTF-8 text.", hint="Save it as UTF-8."
-        ) from error
+    text = read_text(file, what, PolicyError)
     return read_yaml(text, str(file), remedy=_WRITERS[what])
 
 

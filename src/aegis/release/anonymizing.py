@@ -135,7 +135,7 @@ def anonymize(
         Path of the certificate (JSON).
     measure
         Measure of the utility that the certificate states; by default the policy's, else
-        the default of releases. Give the one by which the recipe was chosen, to compare like
+        the default of rankings. Give the one by which the recipe was chosen, to compare like
         with like.
     force
         Overwrite existing files.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +10,7 @@ from scipy import sparse
 
 from aegis.advisor.grouping import (
     GroupedCounts,
+    RememberedArrays,
     group_classes,
     group_counts,
     stacked_grouping,
@@ -34,8 +34,6 @@ _LEVELS = 1024
 """Levels of all attributes together up to which a box is fitted before it is divided."""
 _DENSE = 1 << 11
 """Levels up to which counts between them are held in a dense array."""
-_CACHED = 256 << 20
-"""Bytes of sums that are remembered."""
 
 
 class Pillai:
@@ -190,8 +188,7 @@ class _Corner:
         self._numbers: dict[tuple[int, int], int] = {}
         self._known: dict[tuple[int, bytes], int] = {}
         self._groupings: list[_Grouping] = []
-        self._sums: OrderedDict[int, npt.NDArray[np.float64]] = OrderedDict()
-        self._bytes = 0
+        self._sums = RememberedArrays()
         self._fits: dict[Key, tuple[PillaiFit, int]] = {}
 
     def fit(self, box: Box) -> tuple[PillaiFit, int]:
@@ -251,16 +248,13 @@ class _Corner:
 
     def _summed(self, number: int) -> npt.NDArray[np.float64]:
         """Return the co-occurrence of all levels with the groups of one grouping, (D, groups)."""
-        if number in self._sums:
-            self._sums.move_to_end(number)
-            return self._sums[number]
-        grouping = self._groupings[number]
-        sums = _added(self._reduced.total, grouping.rows, grouping.starts)
-        self._sums[number] = np.ascontiguousarray(sums.T)
-        self._bytes += sums.nbytes
-        while self._bytes > _CACHED and len(self._sums) > 1:
-            self._bytes -= self._sums.popitem(last=False)[1].nbytes
-        return self._sums[number]
+
+        def summed() -> npt.NDArray[np.float64]:
+            grouping = self._groupings[number]
+            sums = _added(self._reduced.total, grouping.rows, grouping.starts)
+            return np.ascontiguousarray(sums.T)
+
+        return self._sums.get(number, summed)
 
 
 def _added(matrix: npt.NDArray[np.float64], rows: Ints, starts: Ints) -> npt.NDArray[np.float64]:
