@@ -115,7 +115,7 @@ def test_one_row_of_a_billion_is_not_lost():
 
 
 @pytest.mark.parametrize(
-    "name", ["pillai", "pillai-plain", "pillai-held-out", "pillai-codings", "cmim"]
+    "name", ["pillai", "pillai-plain", "pillai-held-out", "pillai-codings", "target-coded", "cmim"]
 )
 @pytest.mark.parametrize(
     ("codes", "label"),
@@ -130,7 +130,7 @@ def test_nothing_to_tell_scores_zero(name, codes, label):
 
 
 @pytest.mark.parametrize(
-    "name", ["pillai", "pillai-plain", "pillai-held-out", "pillai-codings", "cmim"]
+    "name", ["pillai", "pillai-plain", "pillai-held-out", "pillai-codings", "target-coded", "cmim"]
 )
 def test_empty_configurations_score_zero(name):
     no_attribute = Cooccurrence.of(np.zeros((2, 0, 0), dtype=int), [0])

@@ -21,6 +21,7 @@ from aegis.measures.ordered import ordered_traces, thresholds
 from aegis.measures.pillai import PillaiFit, fit_pillai, pillai_trace
 from aegis.measures.pooled import pooled_losses
 from aegis.measures.record import MEASURES, Direction, Measure, Scope, get
+from aegis.measures.target_coded import adjusted_for, class_codes, trace_of_codes
 
 __all__ = [
     "DEFAULT_MEASURE",
@@ -36,8 +37,10 @@ __all__ = [
     "OrderedCounts",
     "PillaiFit",
     "Scope",
+    "adjusted_for",
     "attribute_information",
     "chi_square",
+    "class_codes",
     "cmim_path",
     "corrected_cramers_v",
     "corrected_mutual_information",
@@ -60,4 +63,5 @@ __all__ = [
     "pooled_losses",
     "reliable_information",
     "thresholds",
+    "trace_of_codes",
 ]

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from aegis.measures import association, cmim, dependency, held_out, information, ordered, pillai
+from aegis.measures import (
+    association,
+    cmim,
+    dependency,
+    held_out,
+    information,
+    ordered,
+    pillai,
+    target_coded,
+)
 from aegis.measures.record import MEASURES, Direction, Measure, Scope
 
 DEFAULT_MEASURE = "pillai-codings"
@@ -109,6 +118,31 @@ _CONFIGURATION = (
         scope=Scope.CONFIGURATION,
         cost="O(d^3) in the number of masked levels d, about twice pillai-held-out",
         compute=ordered.held_out_codings,
+    ),
+    Measure(
+        name="target-coded",
+        title="Target-coded trace, adjusted",
+        description=(
+            "Pillai's trace of one numeric code per attribute and class: what each masked value"
+            " says of the class. Needs label tables and one small matrix, which is little enough"
+            " to be protected. What protected summaries rank by."
+        ),
+        formula=(
+            "V - (1 - V/(C-1)) f (C-1)/(N-f-1), V = trace(S_xx^+ S_xu S_uu^+ S_ux), x the codes"
+            " n_xc/n_x - n_c/N of each attribute's masked value for all classes but one, f the"
+            " masked values less one per attribute"
+        ),
+        reference=(
+            "Micci-Barreca, A preprocessing scheme for high-cardinality categorical attributes,"
+            " SIGKDD Explorations 3, 2001, for the codes; the trace is Pillai's"
+        ),
+        range="at most C - 1; about 0 under independence",
+        unit="1",
+        direction=Direction.HIGHER,
+        monotone=False,
+        scope=Scope.CONFIGURATION,
+        cost="O(d^2 m (C-1)) in the number of masked levels d and of attributes m",
+        compute=target_coded.target_coded,
     ),
     Measure(
         name="cmim",

@@ -1,0 +1,153 @@
+"""The target-coded trace: Pillai's trace of one numeric code per attribute and class.
+
+Each value of an attribute is replaced by what it says of each class: the share of the class among
+its rows less the share in the whole table (target encoding: Micci-Barreca, A preprocessing scheme
+for high-cardinality categorical attributes, SIGKDD Explorations 3, 2001). What remains of m
+attributes and C classes is one covariance matrix of m (C - 1) codes, which the label tables give
+but for its blocks between two attributes. That is little enough to protect before it is passed on
+(`aegis.protect`).
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from aegis.measures.cooccurrence import Cooccurrence
+
+Numbers = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+
+_RANK = 1e-9
+"""Eigenvalues of a correlation matrix of codes up to this times its size count as 0."""
+
+
+def class_codes(joint: Numbers, classes: Numbers) -> Floats:
+    """Return what each level says of each class but the last, shape (d, C - 1).
+
+    The share of the class among the rows of the level less its share in the table; 0 for a level
+    without rows.
+
+    Parameters
+    ----------
+    joint
+        Rows per level and class, shape (d, C); may be expected or noisy counts.
+    classes
+        Rows per class, shape (C,).
+    """
+    table = np.asarray(joint, dtype=np.float64)
+    count = table.sum(axis=1, keepdims=True)
+    share = np.divide(table, count, out=np.zeros_like(table), where=count > 0)
+    overall = np.asarray(classes, dtype=np.float64)
+    overall = overall / max(float(overall.sum()), 1e-300)
+    codes = np.where(count > 0, share - overall, 0.0)
+    return np.ascontiguousarray(codes[:, :-1])
+
+
+def trace_of_codes(covariance: Floats, explained: Floats, classes: Floats) -> float:
+    """Return trace(S_xx^+ S_xu S_uu^+ S_ux), the trace of codes x against the label u.
+
+    Parameters
+    ----------
+    covariance
+        S_xx of the codes, shape (p, p), symmetric.
+    explained
+        S_xu, the covariance of the codes with the indicators of all classes but the last,
+        shape (p, C - 1).
+    classes
+        Share of each class, all above 0, shape (C,).
+
+    Codes without variance add nothing, and directions that other codes determine are left out.
+    """
+    variance = np.diagonal(covariance)
+    varies = np.flatnonzero(variance > 0)
+    if not varies.size or len(classes) < 2:
+        return 0.0
+    scale = 1 / np.sqrt(variance[varies])
+    correlation = covariance[np.ix_(varies, varies)] * np.outer(scale, scale)
+    values, vectors = np.linalg.eigh(correlation)
+    kept = values > _RANK * len(values)
+    solved = vectors[:, kept].T @ (explained[varies] * scale[:, None])
+    solved /= np.sqrt(values[kept])[:, None]
+    # S_uu^-1 of C - 1 indicators is diag(1 / p) + 1 / p_C.
+    total = (solved**2 / classes[:-1]).sum() + (solved.sum(axis=1) ** 2).sum() / classes[-1]
+    return float(total)
+
+
+def adjusted_for(trace: float, freedom: float, classes: int, n: float) -> float:
+    """Return a trace less what `freedom` fitted codes explain by chance among n rows.
+
+    V - (1 - V/(C - 1)) f (C - 1)/(N - f - 1), as Ezekiel adjusts R^2; 0 where no degree of freedom
+    is left or there is one class only.
+    """
+    rest = n - freedom - 1
+    if classes < 2 or rest <= 1e-9 * n:
+        return 0.0
+    limit = classes - 1
+    return trace - (1 - trace / limit) * freedom * limit / rest
+
+
+def target_coded(counts: Cooccurrence) -> float:
+    """Return the target-coded trace of a configuration, adjusted for chance.
+
+    With x the codes of all masked attributes (`class_codes` of their levels) and u the label,
+    V = trace(S_xx^+ S_xu S_uu^+ S_ux), and f the levels with rows less one per attribute: each
+    level's code is fitted. Codes are functions of the levels, so that V is at most the plug-in
+    Pillai's trace of the same configuration; for one attribute the two are equal, and their
+    adjusted forms, too. At most C - 1; 0 for one class, for constant attributes, without rows and
+    where f leaves no degree of freedom. `counts.chance` lowers f as in `pillai`.
+    """
+    n = float(counts.n)
+    offsets = np.asarray(counts.offsets)
+    if len(offsets) < 2 or n <= 0:
+        return 0.0
+    joint = np.asarray(counts.joint, dtype=np.float64)
+    totals = joint[: offsets[1]].sum(axis=0)
+    seen = np.flatnonzero(totals > 0)
+    if seen.size < 2:
+        return 0.0
+    joint, totals = joint[:, seen], totals[seen]
+    codes = class_codes(joint, totals)
+    spread = _spread(codes, offsets)
+    covariance = spread.T @ (np.asarray(counts.total, dtype=np.float64) @ spread) / n
+    # Codes have mean 0: rows of a level weigh its code, and their sum is that of the class.
+    explained = spread.T @ joint[:, :-1] / n
+    shares = totals / n
+    trace = trace_of_codes(covariance, explained, shares)
+    freedom = degrees_of_freedom(joint.sum(axis=1), offsets, counts.chance)
+    return adjusted_for(trace, freedom, seen.size, n)
+
+
+def degrees_of_freedom(
+    levels: Floats, offsets: npt.NDArray[np.int64], chance: Floats | None = None
+) -> float:
+    """Return the fitted codes: levels with rows less one per attribute, less what is expected.
+
+    Parameters
+    ----------
+    levels
+        Rows per level, shape (d,).
+    offsets
+        Where each attribute's levels start, shape (m + 1,).
+    chance
+        As of `Cooccurrence`, shape (d, k): expected counts hold less chance than drawn rows.
+    """
+    full = levels > 0
+    freedom = float(sum(max(int(full[a:b].sum()) - 1, 0) for a, b in pairwise(offsets.tolist())))
+    if chance is not None:
+        drawn = float((chance[full] ** 2 / levels[full, None]).sum())
+        freedom = max(freedom - drawn, 0.0)
+    return freedom
+
+
+def _spread(codes: Floats, offsets: npt.NDArray[np.int64]) -> Floats:
+    """Return the codes with columns of their own for each attribute, shape (d, m (C - 1))."""
+    width = codes.shape[1]
+    spread = np.zeros((len(codes), (len(offsets) - 1) * width))
+    for i, (start, stop) in enumerate(pairwise(offsets.tolist())):
+        spread[start:stop, i * width : (i + 1) * width] = codes[start:stop]
+    return spread
