@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import ibis
 import pyarrow as pa
 
-from aegis.policy.suggest_profile import SHAPES
+from aegis.policy.suggest.profile import SHAPES
 
 if TYPE_CHECKING:
     from ibis.backends import BaseBackend

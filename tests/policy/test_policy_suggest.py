@@ -16,11 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aegis.masks import Identity, Kind, Suppress, ValueCounts, evaluate
-from aegis.policy import Policy, Role, load_policy, suggest_profile
+from aegis.policy import Policy, Role, load_policy
 from aegis.policy.lines import read_yaml
 from aegis.policy.suggest import ProposedPolicy, init_policy
-from aegis.policy.suggest_masks import MOST_MASKS
-from aegis.policy.suggest_yaml import scalar, show
+from aegis.policy.suggest import profile as suggest_profile
+from aegis.policy.suggest.masks import MOST_MASKS
+from aegis.policy.suggest.yaml_text import scalar, show
 from aegis.sources import open_table
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.policy.model import Role
-from aegis.policy.suggest_names import (
+from aegis.policy.suggest.names import (
     CONCEPTS,
     find_concept,
     names_codes,

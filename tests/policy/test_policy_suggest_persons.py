@@ -12,9 +12,9 @@ import pytest
 from aegis.masks import Identity
 from aegis.policy.model import Role
 from aegis.policy.suggest import ProposedPolicy, init_policy
-from aegis.policy.suggest_names import find_concept, names_thing, read_words
-from aegis.policy.suggest_persons import Named, whose_name
-from aegis.policy.suggest_profile import SHAPES, measure_columns
+from aegis.policy.suggest.names import find_concept, names_thing, read_words
+from aegis.policy.suggest.persons import Named, whose_name
+from aegis.policy.suggest.profile import SHAPES, measure_columns
 from aegis.sources import open_table
 
 ROWS = 600

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from aegis.errors import DataError
 from aegis.masks import Kind
-from aegis.policy import suggest_profile
-from aegis.policy.suggest_profile import (
+from aegis.policy.suggest import profile as suggest_profile
+from aegis.policy.suggest.profile import (
     FEWEST_ROWS,
     SHARES,
     SHOWN_VALUES,

@@ -18,8 +18,8 @@ from aegis.policy.load import VERSION
 from aegis.policy.model import Policy, Role
 
 if TYPE_CHECKING:
-    from aegis.policy.suggest import ColumnProfile
-    from aegis.policy.suggest_profile import ColumnFacts
+    from aegis.policy.suggest.profile import ColumnFacts
+    from aegis.policy.suggest.propose import ColumnProfile
 
 MOST_SHOWN = 40
 """Characters of a name or value that a comment shows."""

@@ -12,9 +12,9 @@ from typing import Any
 from aegis.errors import PolicyError
 from aegis.masks import Kind, Mask, parse_mask
 from aegis.policy.model import Role
-from aegis.policy.suggest_names import AGE, POSTCODE
-from aegis.policy.suggest_profile import ColumnFacts
-from aegis.policy.suggest_roles import is_code
+from aegis.policy.suggest.names import AGE, POSTCODE
+from aegis.policy.suggest.profile import ColumnFacts
+from aegis.policy.suggest.roles import is_code
 
 MOST_MASKS = 7
 """Most candidates of one attribute."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from aegis.masks import Kind
 from aegis.policy.model import Role
-from aegis.policy.suggest_names import POSTCODE, Concept, names_measure, names_thing
-from aegis.policy.suggest_profile import NEARLY_ALL, ColumnFacts
+from aegis.policy.suggest.names import POSTCODE, Concept, names_measure, names_thing
+from aegis.policy.suggest.profile import NEARLY_ALL, ColumnFacts
 
 FEWEST_FOR_UNIQUE = 20
 """Below this many values, that all differ says nothing."""

@@ -10,10 +10,10 @@ from typing import Any
 from aegis.errors import DataError, PolicyError
 from aegis.masks import Mask
 from aegis.policy.model import Attribute, Label, Policy, Role
-from aegis.policy.suggest_masks import propose_masks
-from aegis.policy.suggest_profile import ColumnFacts, measure_columns
-from aegis.policy.suggest_roles import propose_role, warn_of, warn_of_label
-from aegis.policy.suggest_yaml import render, show
+from aegis.policy.suggest.masks import propose_masks
+from aegis.policy.suggest.profile import ColumnFacts, measure_columns
+from aegis.policy.suggest.roles import propose_role, warn_of, warn_of_label
+from aegis.policy.suggest.yaml_text import render, show
 from aegis.privacy import PrivacyRule
 from aegis.progress import SILENT, Progress
 from aegis.sources import open_table

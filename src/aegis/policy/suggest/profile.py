@@ -19,7 +19,7 @@ import ibis.expr.types as ir
 
 from aegis.errors import DataError
 from aegis.masks import Kind
-from aegis.policy.suggest_names import Concept, find_concept, names_codes
+from aegis.policy.suggest.names import Concept, find_concept, names_codes
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source
 
