@@ -102,11 +102,15 @@ def measured(running: subprocess.Popen[str], what: str) -> Step:
     return Step(found["seconds"], found["cpu"], whole, usage.ru_maxrss / 1024, found["result"])
 
 
-def command(*words: object) -> tuple[float, float, float]:
+def command(
+    *words: object, environment: Mapping[str, str] | None = None
+) -> tuple[float, float, float]:
     """Run `aegis` with these words; return wall and processor time and peak memory (MB)."""
     started = time.perf_counter()
     program = Path(sys.executable).with_name("aegis")
-    with subprocess.Popen([program, *map(str, words)], stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        [program, *map(str, words)], stdout=subprocess.DEVNULL, env=environment
+    ) as process:
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:

@@ -10,6 +10,7 @@ from typing import Any
 from benchmarks.grouping import anonymizers
 from benchmarks.measure import ADULT, POLICY, SHARED, Figure, command, step, timed
 from benchmarks.reconstruction import reconstruction
+from benchmarks.score import blas
 from benchmarks.tables import make_table
 
 
@@ -304,6 +305,6 @@ def _ratio(
 
 TASKS: dict[str, Task] = {
     one.__name__: one
-    for one in (scores, process, audit, scale, release, search, growth, reconstruction, anonymizers)
+    for one in (scores, process, audit, scale, release, search, growth, reconstruction, anonymizers, blas)
 }
 """Every task by the name that `--only` takes."""
