@@ -305,6 +305,17 @@ def _ratio(
 
 TASKS: dict[str, Task] = {
     one.__name__: one
-    for one in (scores, process, audit, scale, release, search, growth, reconstruction, anonymizers, blas)
+    for one in (
+        scores,
+        process,
+        audit,
+        scale,
+        release,
+        search,
+        growth,
+        reconstruction,
+        anonymizers,
+        blas,
+    )
 }
 """Every task by the name that `--only` takes."""
