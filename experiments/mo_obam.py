@@ -230,7 +230,7 @@ def models(
         "published_f1_of_the_original": PUBLISHED_F1[name],
         "importance_shift": dict(found.importance_shift),
         "label_measure": {
-            ranked.name: {"score": ranked.score, "kept": ranked.kept}
+            ranked.name: {"score": ranked.score, "kept": ranked.utility_kept}
             for ranked in found.advice.ranking
         },
     }

@@ -103,7 +103,7 @@ def compare(name: str, store: str | None) -> dict[str, Any]:
             {
                 "name": one.name,
                 "score": one.score,
-                "kept": one.kept,
+                "kept": one.utility_kept,
                 "after_suppression": one.after_suppression,
                 "admissible": one.admissible,
                 "smallest_class": one.smallest_class,

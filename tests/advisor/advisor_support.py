@@ -359,7 +359,7 @@ def class_loss(
     if not verdict.admissible:
         return None
     keys = list(zip(*(masked[q] for q in quasi), strict=True))
-    kept = dict(zip(dict.fromkeys(keys), verdict.kept.tolist(), strict=True))
+    kept = dict(zip(dict.fromkeys(keys), verdict.kept_classes.tolist(), strict=True))
     members = Counter(keys)
     if name == "discernibility":
         return float(sum(members[key] if kept[key] else len(keys) for key in keys))

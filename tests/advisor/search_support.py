@@ -93,7 +93,7 @@ def loss(
             total += penalty(values, shown)
         elif isinstance(mask := choice[attribute.name].mask, Level):
             assert mask.hierarchy is not None
-            total += mask.level / (mask.hierarchy.height - 1)
+            total += mask.level / mask.hierarchy.height
         else:
             sizes = {len(set(values)), *(c.size for c in attribute.candidates)}
             finer = [size for size in sizes if size > len(set(shown))]

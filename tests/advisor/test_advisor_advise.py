@@ -155,7 +155,7 @@ def test_score_after_suppression(table: pa.Table, label_masks: Any) -> None:
                     zip(sorted(set(keys), key=keys.index), range(len(keys)), strict=False)
                 )
                 counted = class_table(table, choice, quasi, ("ill",))
-                stays = given.privacy.check(counted).kept
+                stays = given.privacy.check(counted).kept_classes
                 rows = [bool(stays[classes[key]]) for key in keys]
                 kept = {
                     n: [v for v, k in zip(c, rows, strict=True) if k] for n, c in masked.items()

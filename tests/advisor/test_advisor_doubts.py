@@ -61,7 +61,7 @@ def test_a_label_that_nothing_tells_of() -> None:
         "attributes": {"x": {"role": "quasi-identifier", "masks": ["identity", "suppress"]}},
     }
     advice = aegis.advise(pa.Table.from_pylist(rows), load_policy(policy), measure="pillai-plain")
-    assert advice.best.kept is None
+    assert advice.best.utility_kept is None
     assert told(advice, "tell nothing of y even unmasked")
 
 

@@ -79,7 +79,7 @@ def test_every_point_is_an_independent_search(
             continue
         assert point.reached == pytest.approx(alone.search.best, rel=1e-9)
         assert (point.objective is None) == (alone.best.objective is None)
-        assert (point.kept is None) == (alone.best.kept is None)
+        assert (point.utility_kept is None) == (alone.best.utility_kept is None)
         own = PrivacyPlan(summary, rule_at(policy.privacy, parameter, point.value))
         masks = point.configuration.masks
         verdict = own.check({a.name: a.candidate(masks[a.name]) for a in summary.all_attributes})

@@ -71,7 +71,7 @@ def test_score_is_the_measure_of_the_released_table(method, k, measure):
     changes = [abs(one.change) for one in entry.attributes.values()]
     assert entry.pud == pytest.approx(sum(changes) / len(changes))
     if measure != "g3":
-        assert entry.kept == pytest.approx(100 * entry.score / unmasked)
+        assert entry.utility_kept == pytest.approx(100 * entry.score / unmasked)
 
 
 def scorer_of_original(rules: aegis.Policy, measure: str) -> float:

@@ -26,7 +26,7 @@ from advisor_support import (
 from hypothesis import Phase, given, settings
 
 from aegis.advisor import AttributeScore, Choice, Scorer
-from aegis.advisor import kept as kept_percent
+from aegis.advisor import utility_kept as kept_percent
 from aegis.errors import PolicyError
 from aegis.measures import MEASURES, UNPOOLED, Direction, Scope, pooled_losses
 from aegis.policy import Configuration
@@ -71,7 +71,7 @@ def compare(table: pa.Table, summary: Summary, choice: Choice) -> None:
         assert score.pud == pytest.approx(np.mean(changes), rel=1e-7, abs=1e-8)
         percent = kept(value, reference, measure.direction)
         if percent is not None and abs(reference) > 1e-6 and abs(1 - reference) > 1e-6:
-            assert score.kept == pytest.approx(percent, rel=1e-6, abs=1e-6)
+            assert score.utility_kept == pytest.approx(percent, rel=1e-6, abs=1e-6)
 
 
 @given(rows)
@@ -176,7 +176,7 @@ def test_unmasked_is_kept_whole(small: Summary) -> None:
     scorer = Scorer(small)
     for measure in MEASURES:
         score = scorer.score(scorer.unmasked, measure)
-        assert score.kept == pytest.approx(100) or score.kept is None
+        assert score.utility_kept == pytest.approx(100) or score.utility_kept is None
         assert score.pud == 0
 
 

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from anonymizers_support import GRADES, HIERARCHY, encoded
 
-from aegis.anonymizers import AttributeKind, Hierarchy, Records, encode, encode_for
+from aegis.anonymizers import AttributeKind, Records, ValueTree, encode, encode_for
 from aegis.errors import DataError, PolicyError
 from aegis.policy import load_policy
 
@@ -197,7 +197,7 @@ def test_an_empty_table_is_refused():
 
 def test_a_hierarchy_must_end_in_one_group():
     with pytest.raises(DataError, match="one group that holds all values"):
-        Hierarchy(np.array([[0, 0], [1, 1]], dtype=np.int32), (("a", "b"), ("a", "b")))
+        ValueTree(np.array([[0, 0], [1, 1]], dtype=np.int32), (("a", "b"), ("a", "b")))
 
 
 def test_an_unknown_quasi_identifier_is_named():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from aegis.anonymizers import (
     ANONYMIZERS,
     AttributeKind,
-    Grouping,
+    RecordGroups,
     Style,
     build_release,
     encode,
@@ -20,10 +20,10 @@ from aegis.anonymizers.groups import centroid
 
 
 @st.composite
-def grouped_tables(draw) -> tuple[pa.Table, Grouping]:
+def grouped_tables(draw) -> tuple[pa.Table, RecordGroups]:
     table = draw(tables())
     labels = draw(st.lists(st.integers(0, 3), min_size=table.num_rows, max_size=table.num_rows))
-    return table, Grouping.number(np.array(labels))
+    return table, RecordGroups.number(np.array(labels))
 
 
 def slow_penalty(values: list[object], attribute, codes: list[int]) -> float:
@@ -84,7 +84,7 @@ def test_centroids_are_means_medians_and_modes(given_, rounded):
 def test_figures_of_a_small_table_by_hand():
     table = pa.table({"age": [20, 30, 40, 50], "place": ["x", "y", "x", "x"]})
     records = encode(table, all_quasi(table))
-    loss = information_loss(records, Grouping(np.array([0, 0, 1, 1])), 2)
+    loss = information_loss(records, RecordGroups(np.array([0, 0, 1, 1])), 2)
     # Ages: total 500, within 100, variance 125; places: total 1 mismatch, within 1.
     assert loss.unscaled == pytest.approx((100 + 1) / (500 + 1))
     assert loss.scaled == pytest.approx((100 / 125 + 1) / (500 / 125 + 1))
@@ -96,7 +96,7 @@ def test_figures_of_a_small_table_by_hand():
 def test_suppressed_records_count_in_full():
     table = pa.table({"age": [20, 30, 40, 50]})
     records = encode(table, all_quasi(table))
-    groups = Grouping.number(np.array([7, 7, -1, -1]))
+    groups = RecordGroups.number(np.array([7, 7, -1, -1]))
     loss = information_loss(records, groups, 2)
     assert groups.suppressed == 2
     assert loss.penalty == pytest.approx((2 * (10 / 30) + 2) / 4)
@@ -106,8 +106,8 @@ def test_suppressed_records_count_in_full():
 def test_one_group_loses_everything_and_single_records_nothing():
     table = pa.table({"age": [20, 30, 40, 60], "place": ["x", "y", "x", "z"]})
     records = encode(table, all_quasi(table))
-    whole = information_loss(records, Grouping(np.zeros(4, dtype=np.int64)), 4)
-    single = information_loss(records, Grouping(np.arange(4)), 1)
+    whole = information_loss(records, RecordGroups(np.zeros(4, dtype=np.int64)), 4)
+    single = information_loss(records, RecordGroups(np.arange(4)), 1)
     assert (whole.scaled, whole.unscaled, whole.penalty) == pytest.approx((1, 1, 1))
     assert (single.scaled, single.unscaled, single.penalty) == (0, 0, 0)
 

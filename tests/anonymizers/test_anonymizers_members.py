@@ -6,11 +6,11 @@ from anonymizers_support import encoded, tables
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.anonymizers import Attribute, AttributeKind, Records
+from aegis.anonymizers import AttributeKind, RecordAttribute, Records
 from aegis.anonymizers.members import k_member
 
 
-def cost(attribute: Attribute, codes: list[int]) -> float:
+def cost(attribute: RecordAttribute, codes: list[int]) -> float:
     """Range over range, or height of the lowest common ancestor over that of the tree."""
     if attribute.kind is AttributeKind.CATEGORICAL:
         levels = attribute.tree.levels[codes]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from privacy_brute import Rows, groups, rows, table_of
 
 from aegis.errors import PolicyError
-from aegis.privacy import MODELS, ClassTable, Criterion, Direction, Need, PrivacyModel, PrivacyRule
+from aegis.privacy import MODELS, ClassTable, Comparison, Criterion, Need, PrivacyModel, PrivacyRule
 
 merges = st.lists(st.integers(0, 5), min_size=6, max_size=6)
 surplus = st.lists(st.integers(0, 6), min_size=6, max_size=6)
@@ -56,12 +56,12 @@ def just_met(model: PrivacyModel, table: ClassTable) -> Criterion | None:
     parameter = next(one for one in model.parameters if one.name == model.limit)
     any_limit = criterion(model, max(parameter.low, 0.5) if not parameter.whole else 1)
     figures = any_limit.figures(table)
-    limit = float(figures.min() if model.direction is Direction.AT_LEAST else figures.max())
+    limit = float(figures.min() if model.direction is Comparison.AT_LEAST else figures.max())
     if model.name == "max_risk.marketer":
         limit = float((figures * table.sizes).sum() / table.rows)
     if math.isinf(limit):
         return None
-    if model.direction is Direction.BELOW:
+    if model.direction is Comparison.BELOW:
         limit = limit * (1 + 1e-6) + 1e-6
     return criterion(model, max(limit, 1e-6) if parameter.above else limit)
 
@@ -113,7 +113,7 @@ def test_a_merged_class_fails_only_when_all_parts_fail(
 ) -> None:
     model = MODELS.get(name)
     fine, coarse, parts = coarser(given, extra, merge)
-    limit = strictness if model.direction is Direction.AT_LEAST else 1 / strictness
+    limit = strictness if model.direction is Comparison.AT_LEAST else 1 / strictness
     asked = criterion(model, limit)
     fails = asked.failing(fine)
     for place, failing in enumerate(asked.failing(coarse)):

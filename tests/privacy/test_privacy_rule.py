@@ -161,7 +161,7 @@ def test_k_with_suppression(given: Rows, k: int, suppression: float) -> None:
     assert verdict.admissible == (bool(large) and small <= suppression * len(given) + 1e-9)
     assert verdict.smallest_class == min(large, default=0)
     assert verdict.smallest_before == min(sizes)
-    assert verdict.kept.tolist() == [size >= k for size in sizes]
+    assert verdict.kept_classes.tolist() == [size >= k for size in sizes]
     assert bool(verdict.violations) is not verdict.admissible
     risk = PrivacyRule.parse({"max_risk": {"threshold": 1 / k}, "suppression": suppression})
     assert risk.check(table).to_dict() == verdict.to_dict() | {
@@ -216,7 +216,7 @@ def test_a_rule_of_several_models_drops_until_nothing_changes(
         kept = left
     verdict = rule.check(table_of(given))
     removed = len(given) - len(rest)
-    assert np.flatnonzero(verdict.kept).tolist() == kept
+    assert np.flatnonzero(verdict.kept_classes).tolist() == kept
     assert verdict.suppressed_rows == removed
     assert verdict.admissible == (bool(kept) and removed <= int(suppression * len(given) + 1e-9))
 
@@ -228,10 +228,10 @@ def test_what_is_kept_passes_on_its_own(given: Rows, mapping: Mapping[str, objec
     table = table_of(given)
     verdict = rule.check(table)
     if verdict.smallest_class:
-        released = PrivacyRule(rule.criteria).check(table.keep(verdict.kept))
+        released = PrivacyRule(rule.criteria).check(table.keep(verdict.kept_classes))
         assert released.admissible
         assert released.suppressed_rows == 0
-    assert (verdict.smallest_class == 0) == (not verdict.kept.any())
+    assert (verdict.smallest_class == 0) == (not verdict.kept_classes.any())
     assert bool(verdict.violations) is not verdict.admissible
 
 
@@ -327,7 +327,7 @@ def test_dropping_a_class_can_make_another_one_fail() -> None:
     first = PrivacyRule.parse(asked).criteria[0].failing(table)
     assert first.tolist() == [False, False, False, True]
     verdict = PrivacyRule.parse({**asked, "suppression": 0.4}).check(table)
-    assert verdict.kept.tolist() == [False, True, True, False]
+    assert verdict.kept_classes.tolist() == [False, True, True, False]
     assert (verdict.admissible, verdict.suppressed_rows) == (True, 3)
 
 
@@ -350,7 +350,7 @@ def test_what_the_table_lacks_no_class_has(given: Rows, demand: dict[str, object
     values = sorted({value for _, value in given})
     lacks = rule.shortage(len(given), {"s": len(values)})
     if lacks is not None:
-        assert not rule.check(table_of(given)).kept.any()
+        assert not rule.check(table_of(given)).kept_classes.any()
         with pytest.raises(PolicyError, match=r"asks for .* but the table has"):
             rule.require_possible(len(given), {"s": len(values)})
     # The bound is tight: one class with every value alike meets what is not refused.

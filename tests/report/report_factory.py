@@ -23,7 +23,7 @@ def ranked(
     name: str = "c1",
     *,
     attributes: Sequence[str] = ("age", "sex"),
-    kept: float | None = 90.0,
+    utility_kept: float | None = 90.0,
     suppressed: int = 10,
     admissible: bool = True,
     violations: Sequence[str] = (),
@@ -34,8 +34,8 @@ def ranked(
     }
     return Ranked(
         configuration=Configuration(name, masks),
-        score=0.3 if kept is None else 0.4 * kept / 100,
-        kept=kept,
+        score=0.3 if utility_kept is None else 0.4 * utility_kept / 100,
+        utility_kept=utility_kept,
         pud=0.01,
         admissible=admissible,
         smallest_class=5,
@@ -110,7 +110,7 @@ def many(count: int, attributes: Sequence[str], *, admissible: int) -> list[Rank
         ranked(
             f"c{i:02d}",
             attributes=attributes,
-            kept=float(random.uniform(10, 101)),
+            utility_kept=float(random.uniform(10, 101)),
             suppressed=int(random.integers(0, 20)) if i < admissible else 21 + i,
             admissible=i < admissible,
             violations=()
@@ -130,11 +130,11 @@ def privacy(sizes: Sequence[int], *, sensitive: str | None = None) -> PrivacyRep
     return report(ClassTable.from_cells(cells, np.ones(rows, dtype=np.int64), values))
 
 
-def point(value: float, kept: float | None, suppressed: int, *, proven: bool) -> FrontPoint:
+def point(value: float, utility_kept: float | None, suppressed: int, *, proven: bool) -> FrontPoint:
     return FrontPoint(
         value=value,
-        score=None if kept is None else kept / 100,
-        kept=kept,
+        score=None if utility_kept is None else utility_kept / 100,
+        utility_kept=utility_kept,
         configuration=None,
         declared={"age": "bucketize(width=10)", "sex": "identity"},
         smallest_class=int(value),

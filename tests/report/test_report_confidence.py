@@ -21,10 +21,10 @@ def context(given: Any, **parts: Any) -> dict[str, Any]:
 def compared(*ties: bool | None) -> Any:
     best = replace(ranked("best"), stderr=0.004)
     others = [
-        replace(ranked(f"c{i}", kept=80 - i), stderr=0.004, tied_with_best=tie)
+        replace(ranked(f"c{i}", utility_kept=80 - i), stderr=0.004, tied_with_best=tie)
         for i, tie in enumerate(ties)
     ]
-    return advice([best, *others, ranked("rest", kept=20)])
+    return advice([best, *others, ranked("rest", utility_kept=20)])
 
 
 def test_ties_are_named_and_marked() -> None:
@@ -57,11 +57,11 @@ def test_a_clear_lead_is_said_and_many_ties_are_cut() -> None:
 
 
 def test_nothing_is_said_without_standard_errors() -> None:
-    told = context(advice([ranked("c1"), ranked("c2", kept=50)]))
+    told = context(advice([ranked("c1"), ranked("c2", utility_kept=50)]))
     assert told["confidence"] is None
     assert not told["ranking"]["compared"]
     assert "Against the best" not in render(
-        advice([ranked("c1"), ranked("c2", kept=50)]), before=None, after=None
+        advice([ranked("c1"), ranked("c2", utility_kept=50)]), before=None, after=None
     )
 
 
@@ -105,7 +105,7 @@ def test_models_are_drawn_against_the_score() -> None:
             Judged("mi", "rf", None, None, 0.2),
         ),
     )
-    given = advice([ranked("c1"), ranked("c2", kept=50, admissible=False)])
+    given = advice([ranked("c1"), ranked("c2", utility_kept=50, admissible=False)])
     told = context(given, evaluation=gold)["evaluation"]
     assert [panel["title"] for panel in told["panels"]] == ["lr", "rf"]
     assert [
@@ -140,12 +140,12 @@ def test_few_configurations_have_no_rank_correlation() -> None:
 
 def test_every_axis_of_utility_is_the_same() -> None:
     # One release without a figure of utility kept does not turn the panels into scores.
-    given = advice([ranked("c1"), ranked("c2", kept=None)])
+    given = advice([ranked("c1"), ranked("c2", utility_kept=None)])
     gold = Gold(tuple(Trained("lr", "accuracy", n, 0.8, 0.9, None) for n in ("c1", "c2")), ())
     full = context(given, evaluation=gold)
     assert full["ranking"]["relative"]
     assert [p["utility"] for p in full["evaluation"]["panels"][0]["points"]] == [90.0]
-    none = advice([ranked("c1", kept=None), ranked("c2", kept=None)])
+    none = advice([ranked("c1", utility_kept=None), ranked("c2", utility_kept=None)])
     full = context(none, evaluation=gold)
     assert not full["ranking"]["relative"]
     scores = [one.score for one in none.ranking]

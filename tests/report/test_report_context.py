@@ -33,7 +33,7 @@ def context(given: Any, **parts: Any) -> dict[str, Any]:
 
 
 def test_the_recommendation_states_what_was_chosen_and_why() -> None:
-    told = context(advice([ranked("c7"), ranked("c8", kept=80)]))
+    told = context(advice([ranked("c7"), ranked("c8", utility_kept=80)]))
     verdict = told["verdict"]
     assert verdict["admissible"]
     assert (verdict["name"], verdict["suppressed"]) == ("c7", "10")
@@ -154,7 +154,7 @@ def test_charts_show_the_head_and_say_so() -> None:
 
 
 def test_without_utility_to_keep_the_score_is_shown() -> None:
-    told = context(advice([ranked(kept=None)]))
+    told = context(advice([ranked(utility_kept=None)]))
     assert told["verdict"]["kept"] is None
     assert told["ranking"]["points"][0]["utility"] == 0.3
     assert told["ranking"]["axis"].startswith("score")
@@ -206,7 +206,7 @@ def test_the_table_under_the_finest_masks_is_not_called_unmasked() -> None:
 
 @pytest.mark.parametrize(("kept", "said"), [(90.0, False), (100.2, False), (115.2, True)])
 def test_more_than_everything_is_explained_beside_the_figure(kept: float, said: bool) -> None:
-    note = context(advice([ranked(kept=kept)]))["key_figures"][0]["note"]
+    note = context(advice([ranked(utility_kept=kept)]))["key_figures"][0]["note"]
     assert ("more than 100" in note) is said
 
 

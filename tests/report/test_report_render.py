@@ -216,7 +216,9 @@ def test_nothing_to_rank_and_no_rule() -> None:
 
 def test_sections_without_data_are_left_out_and_privacy_is_by_class_size() -> None:
     given = advice(
-        [ranked(suppressed=0), ranked("c2", suppressed=0, kept=40)], measure="g3", optimal=True
+        [ranked(suppressed=0), ranked("c2", suppressed=0, utility_kept=40)],
+        measure="g3",
+        optimal=True,
     )
     document = render(given, before=None, after=None)
     ids = {a.get("id") for _, a in Document(document).elements}
@@ -292,7 +294,7 @@ def test_adult_reads_as_one_report(shared_data: Path) -> None:
     found = advise(summary, policy, generate_count=6)
     scorer = Scorer(summary)
     classes = plan.classes(scorer.choose(found.require_best().configuration))
-    after = report(classes.keep(plan.rule.check(classes).kept))
+    after = report(classes.keep(plan.rule.check(classes).kept_classes))
     before = report(plan.classes(scorer.unmasked))
     text = Document(render(found, before=before, after=after)).text()
     assert f"Release {found.require_best().name}: it keeps" in text

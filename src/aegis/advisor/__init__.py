@@ -5,7 +5,7 @@ from aegis.advisor.advise import Prepared, advise, prepare
 from aegis.advisor.generate import combinations, generate
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.rank import as_it_is, tells_classes_apart
-from aegis.advisor.scoring import AttributeScore, Choice, ConfigurationScore, Scorer, kept
+from aegis.advisor.scoring import AttributeScore, Choice, ConfigurationScore, Scorer, utility_kept
 
 __all__ = [
     "Advice",
@@ -20,7 +20,7 @@ __all__ = [
     "as_it_is",
     "combinations",
     "generate",
-    "kept",
     "prepare",
     "tells_classes_apart",
+    "utility_kept",
 ]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from aegis.advisor.methods import RecordLevel
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Version of the JSON form of `Advice`; it changes when a field changes its meaning."""
 
 
@@ -32,7 +32,7 @@ class Ranked:
         The masks, fitted to the data; a record-level release has a name here and no masks.
     score
         The measure of the configuration.
-    kept
+    utility_kept
         Percent of the unmasked utility that is kept; None where there was none.
     pud
         Mean over attributes of |unmasked - masked|.
@@ -64,7 +64,7 @@ class Ranked:
 
     configuration: Configuration
     score: float
-    kept: float | None
+    utility_kept: float | None
     pud: float
     admissible: bool
     smallest_class: int
@@ -105,7 +105,7 @@ class Ranked:
         return {
             "name": self.name,
             "score": self.score,
-            "kept": self.kept,
+            "utility_kept": self.utility_kept,
             "pud": self.pud,
             "admissible": self.admissible,
             "smallest_class": self.smallest_class,
@@ -229,7 +229,7 @@ class Advice:
                 "rank": i + 1,
                 "name": r.name,
                 "score": r.score,
-                "kept": r.kept,
+                "utility_kept": r.utility_kept,
                 "pud": r.pud,
                 "admissible": r.admissible,
                 "smallest_class": r.smallest_class,
@@ -251,7 +251,7 @@ class Advice:
         head = f"Advice({len(self.ranking)} configurations by {self.measure}"
         if best is None:
             return f"{head}, none admissible)"
-        kept = "" if best.kept is None else f", {best.kept:.1f} % kept"
+        kept = "" if best.utility_kept is None else f", {best.utility_kept:.1f} % kept"
         return f"{head}, best {best.name!r}: {best.score:.6g}{kept})"
 
     def _repr_html_(self) -> str:

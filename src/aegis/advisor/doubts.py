@@ -18,7 +18,7 @@ def doubts_of(advice: Advice) -> tuple[str, ...]:
     label = advice.summary["label"]
     if best is None or not best.attributes:
         return ()
-    if best.kept is None:
+    if best.utility_kept is None:
         return (
             f"by {advice.measure} the attributes tell nothing of {label} even unmasked: the "
             "ranking says nothing of predictive value",
@@ -34,7 +34,7 @@ def doubts_of(advice: Advice) -> tuple[str, ...]:
             f"the score of the recommended {best.name} is within two standard errors of none: what "
             f"the attributes tell of {label} may be chance",
         )
-    if best.kept < WORTHLESS:
+    if best.utility_kept < WORTHLESS:
         return (
             f"the recommended {best.name} keeps nothing of what the attributes told of {label}",
         )

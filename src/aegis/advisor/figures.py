@@ -66,7 +66,7 @@ class FinerMask:
         The attribute, its mask in the best configuration, and the finer candidate.
     gain
         What the objective would gain.
-    kept
+    utility_kept
         Percent of the unmasked utility that would be kept; None where there was none.
     smallest_class
         Smallest class before suppression.
@@ -82,7 +82,7 @@ class FinerMask:
     current: str
     mask: str
     gain: float
-    kept: float | None
+    utility_kept: float | None
     smallest_class: int
     rows_failing: int
     allowed_rows: int
@@ -101,7 +101,7 @@ class Relaxation:
         The objective of the best configuration under it.
     gain
         How much that is better.
-    kept
+    utility_kept
         Percent of the unmasked utility that it keeps; None where there was none.
     proven
         Whether that best is proven.
@@ -112,7 +112,7 @@ class Relaxation:
     change: str
     score: float
     gain: float
-    kept: float | None
+    utility_kept: float | None
     proven: bool
     masks: Mapping[str, str]
 
@@ -140,7 +140,7 @@ class FrontPoint:
     ----------
     value
         The parameter's value.
-    score, kept
+    score, utility_kept
         The measure of the best configuration and the percent of utility that it keeps; None
         where no configuration is admissible, or none was found in time.
     configuration
@@ -159,7 +159,7 @@ class FrontPoint:
 
     value: float
     score: float | None
-    kept: float | None
+    utility_kept: float | None
     configuration: Configuration | None
     declared: Mapping[str, str]
     smallest_class: int
@@ -179,7 +179,7 @@ class FrontPoint:
             "value": self.value,
             "score": self.score,
             "objective": self.objective,
-            "kept": self.kept,
+            "utility_kept": self.utility_kept,
             "masks": None if self.configuration is None else self.configuration.spec(),
             "smallest_class": self.smallest_class,
             "suppressed_rows": self.suppressed_rows,

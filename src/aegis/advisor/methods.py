@@ -11,14 +11,14 @@ import pyarrow as pa
 from aegis.advisor.advice import Advice, Ranked
 from aegis.advisor.doubts import doubts_of, with_doubts
 from aegis.advisor.rank import as_it_is
-from aegis.advisor.scoring import AttributeScore, ConfigurationScore, Scorer, kept
+from aegis.advisor.scoring import AttributeScore, ConfigurationScore, Scorer, utility_kept
 from aegis.anonymizers import (
     Anonymized,
     InformationLoss,
     Recipe,
     RecordTable,
     anonymize_records,
-    hold,
+    check_release,
     read_records,
     recipe_of,
 )
@@ -160,7 +160,7 @@ def with_methods(
         prepared.summary, prepared.source, policy, MEASURES.get(advice.measure), seed, progress
     )
     found = [ranker.rank(ranker.make(recipe)) for recipe in apart(recipes, advice)]
-    ranked = beside(advice, found, ranker.read.notes)
+    ranked = insert_methods(advice, found, ranker.read.notes)
     doubt = _doubt(ranked, prepared.summary)
     return replace(ranked, warnings=(*ranked.warnings, doubt)) if doubt else ranked
 
@@ -194,7 +194,7 @@ def apart(recipes: Sequence[Recipe], advice: Advice) -> tuple[Recipe, ...]:
     )
 
 
-def beside(advice: Advice, ranked: Sequence[Ranked], notes: Sequence[str]) -> Advice:
+def insert_methods(advice: Advice, ranked: Sequence[Ranked], notes: Sequence[str]) -> Advice:
     """Return the advice with these record-level releases in its order."""
     sign = MEASURES.get(advice.measure).direction.sign
     found = sorted(
@@ -261,7 +261,7 @@ class RecordRanker:
 
     def rank(self, made: Anonymized) -> Ranked:
         """Return one release with its score, what the rule says of it, and what it cost."""
-        released, left, verdict = hold(made, self.policy)
+        released, left, verdict = check_release(made, self.policy)
         before = self._score(released, made.data)
         removed = verdict.suppressed_rows > made.rows - made.data.num_rows
         rest = left.collect(left.table) if removed else made.data
@@ -269,7 +269,7 @@ class RecordRanker:
         return Ranked(
             configuration=Configuration(made.recipe.name, {}),
             score=before.score,
-            kept=before.kept,
+            utility_kept=before.utility_kept,
             pud=before.pud,
             admissible=verdict.admissible,
             smallest_class=verdict.smallest_class,
@@ -309,7 +309,7 @@ class RecordRanker:
                 for name, raw in unmasked.items()
             }
         pud = sum(abs(one.change) for one in scores.values()) / len(scores)
-        share = kept(value, self._unmasked.score, self.measure.direction)
+        share = utility_kept(value, self._unmasked.score, self.measure.direction)
         return ConfigurationScore(value, share, pud, scores)
 
     def _about(self, made: Anonymized, left: Source, verdict: Verdict) -> RecordLevel:

@@ -33,7 +33,7 @@ def rank_choice(
         configuration=Configuration(name, {n: c.mask for n, c in choice.items()}),
         declared={n: str(c.declared) for n, c in choice.items()},
         score=score.score,
-        kept=score.kept,
+        utility_kept=score.utility_kept,
         pud=score.pud,
         admissible=said.admissible,
         smallest_class=said.smallest_class,
@@ -129,7 +129,7 @@ class AfterSuppression:
             return None
         ids = frequency.class_ids({q: choice[q].groups for q in frequency.quasi})
         classes = self.plan.classes(choice)
-        kept_ids = classes.kept_ids(self.plan.rule.check(classes).kept)
+        kept_ids = classes.kept_ids(self.plan.rule.check(classes).kept_classes)
         label = frequency.representatives[frequency.label][frequency.codes[frequency.label]]
         keep = np.isin(ids, kept_ids) & (label < len(summary.label.classes))
         if not keep.any():

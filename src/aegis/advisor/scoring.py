@@ -82,7 +82,7 @@ class ConfigurationScore:
     score
         The measure of the configuration; for an attribute measure the weighted mean over
         attributes.
-    kept
+    utility_kept
         Percent of the unmasked utility that is kept, or None where there was none to keep. The
         utility of a measure that is better when lower (g1, g2, g3) is one minus it.
     pud
@@ -93,7 +93,7 @@ class ConfigurationScore:
     """
 
     score: float
-    kept: float | None
+    utility_kept: float | None
     pud: float
     attributes: Mapping[str, AttributeScore]
 
@@ -161,7 +161,7 @@ class Scorer:
             for a in self.summary.attributes.values()
         }
         value = self.value(choice, measure)
-        percent = kept(value, self.value(self.unmasked, measure), measure.direction)
+        percent = utility_kept(value, self.value(self.unmasked, measure), measure.direction)
         pud = float(np.mean([abs(a.change) for a in attributes.values()]))
         return ConfigurationScore(value, percent, pud, attributes)
 
@@ -415,7 +415,7 @@ def _placed(level: Levels, atoms: npt.NDArray[np.int64]) -> tuple[npt.NDArray[An
     return level[atoms], int(level.max(initial=0)) + 1
 
 
-def kept(score: float, unmasked: float, direction: Direction) -> float | None:
+def utility_kept(score: float, unmasked: float, direction: Direction) -> float | None:
     """Return the percent of the unmasked utility that is kept, None where there was none."""
     if direction is Direction.LOWER:
         score, unmasked = 1.0 - score, 1.0 - unmasked

@@ -2,56 +2,62 @@
 
 from aegis.anonymizers.base import ANONYMIZERS, Anonymizer, Grouped, Options, Style
 from aegis.anonymizers.encode import encode, encode_for
-from aegis.anonymizers.groups import Grouping
+from aegis.anonymizers.groups import RecordGroups
 from aegis.anonymizers.hybrid import HybridOptions
 from aegis.anonymizers.losses import InformationLoss, information_loss
 from aegis.anonymizers.members import DiverseOptions
 from aegis.anonymizers.microaggregation import VariableOptions
 from aegis.anonymizers.mondrian import MondrianOptions
-from aegis.anonymizers.obam import FrontPoint, ObamOptions, front, grid_of_clusters
+from aegis.anonymizers.obam import ObamOptions, ObamPoint, front, grid_of_clusters
 from aegis.anonymizers.options import OptionEntry, listed_options
 from aegis.anonymizers.recipe import Recipe, dump_recipe, load_recipe, options_dict, recipe_of
 from aegis.anonymizers.records import (
-    Attribute,
-    Hierarchy,
+    RecordAttribute,
     Records,
     SensitiveAttribute,
+    ValueTree,
 )
 from aegis.anonymizers.release import build_release
-from aegis.anonymizers.run import Anonymized, RecordTable, anonymize_records, hold, read_records
+from aegis.anonymizers.run import (
+    Anonymized,
+    RecordTable,
+    anonymize_records,
+    check_release,
+    read_records,
+)
 from aegis.policy import AttributeKind
 
 __all__ = [
     "ANONYMIZERS",
     "Anonymized",
     "Anonymizer",
-    "Attribute",
     "AttributeKind",
     "DiverseOptions",
-    "FrontPoint",
     "Grouped",
-    "Grouping",
-    "Hierarchy",
     "HybridOptions",
     "InformationLoss",
     "MondrianOptions",
     "ObamOptions",
+    "ObamPoint",
     "OptionEntry",
     "Options",
     "Recipe",
+    "RecordAttribute",
+    "RecordGroups",
     "RecordTable",
     "Records",
     "SensitiveAttribute",
     "Style",
+    "ValueTree",
     "VariableOptions",
     "anonymize_records",
     "build_release",
+    "check_release",
     "dump_recipe",
     "encode",
     "encode_for",
     "front",
     "grid_of_clusters",
-    "hold",
     "information_loss",
     "listed_options",
     "load_recipe",

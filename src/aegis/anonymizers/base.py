@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from aegis.anonymizers.groups import Grouping
+from aegis.anonymizers.groups import RecordGroups
 from aegis.anonymizers.losses import InformationLoss, information_loss
 from aegis.anonymizers.options import typed
 from aegis.anonymizers.records import Integers, Records
@@ -164,7 +164,7 @@ class Grouped:
     options: Options
     seed: int
     style: Style
-    groups: Grouping
+    groups: RecordGroups
     loss: InformationLoss
     seconds: float
     notes: tuple[str, ...] = ()
@@ -280,7 +280,7 @@ class Anonymizer:
         start = time.perf_counter()
         outcome = self._run(records, options, seed, progress)
         seconds = time.perf_counter() - start
-        groups = Grouping.number(outcome.labels)
+        groups = RecordGroups.number(outcome.labels)
         if outcome.claims_k:
             _verify(records, groups, options)
         loss = outcome.loss
@@ -322,7 +322,7 @@ class Anonymizer:
         return self.method(records, options, random, progress)
 
 
-def _verify(records: Records, groups: Grouping, options: Options) -> None:
+def _verify(records: Records, groups: RecordGroups, options: Options) -> None:
     if len(groups) and groups.sizes.min() < options.k:
         raise InternalError(f"A group of {groups.sizes.min()} records for k = {options.k}.")
     for attribute in records.sensitive if options.l > 1 else ():

@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from aegis.anonymizers.records import (
-    Attribute,
     Codes,
     Floats,
-    Hierarchy,
+    RecordAttribute,
     Records,
     SensitiveAttribute,
+    ValueTree,
 )
 from aegis.errors import DataError, PolicyError
 from aegis.policy import AttributeKind, Policy, Role
@@ -174,7 +174,7 @@ def _check_types(table: pa.Table, roles: Mapping[str, str]) -> None:
             )
 
 
-def _refuse_degenerate(attribute: Attribute) -> None:
+def _refuse_degenerate(attribute: RecordAttribute) -> None:
     if len(attribute.codes) and attribute.present == 0:
         raise DataError(
             f"Quasi-identifier {attribute.name!r} is null in every row.",
@@ -251,7 +251,7 @@ def _attribute(
     kind: AttributeKind,
     order: Sequence[Any] | None,
     rows: HierarchyRows | None,
-) -> Attribute:
+) -> RecordAttribute:
     if kind is AttributeKind.NUMERIC and _natural_kind(column.type) is not AttributeKind.NUMERIC:
         raise DataError(
             f"Numeric attribute {name!r} holds {column.type} values.",
@@ -272,7 +272,7 @@ def _attribute(
             hint="Make them null or cap them before grouping records.",
         )
     centre, spread = _scale(codes, numbers)
-    return Attribute(
+    return RecordAttribute(
         name, kind, codes, tuple(domain), hierarchy, numbers, centre, spread, _resolution(numbers)
     )
 
@@ -337,7 +337,7 @@ def _text(value: Any) -> str:
     return str(int(value)) if whole else str(value)
 
 
-def _hierarchy(name: str, domain: list[Any], rows: dict[Any, tuple[str, ...]]) -> Hierarchy:
+def _hierarchy(name: str, domain: list[Any], rows: dict[Any, tuple[str, ...]]) -> ValueTree:
     height = len(next(iter(rows.values())))
     top = next(iter(rows.values()))[-1]
     # Without a row of its own, a missing value has a chain up to the root that no text equals.
@@ -353,7 +353,7 @@ def _hierarchy(name: str, domain: list[Any], rows: dict[Any, tuple[str, ...]]) -
             levels[code, level] = numbers.setdefault(chain[level], len(numbers))
         labels.append(tuple("*" if text is None else text for text in numbers))
     try:
-        return Hierarchy(levels, tuple(labels))
+        return ValueTree(levels, tuple(labels))
     except DataError as error:
         raise DataError(f"Hierarchy of {name!r}: {error.message}", hint=error.hint) from None
 

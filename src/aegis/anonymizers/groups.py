@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from aegis.anonymizers.records import Attribute, Codes, Floats, Integers, Records
+from aegis.anonymizers.records import Codes, Floats, Integers, RecordAttribute, Records
 from aegis.policy import AttributeKind
 
 SUPPRESSED = -1
@@ -16,7 +16,7 @@ SUPPRESSED = -1
 
 
 @dataclass(frozen=True, eq=False)
-class Grouping:
+class RecordGroups:
     """A partition of records into groups 0..G-1.
 
     Attributes
@@ -29,7 +29,7 @@ class Grouping:
     of: Integers
 
     @classmethod
-    def number(cls, labels: Integers) -> Grouping:
+    def number(cls, labels: Integers) -> RecordGroups:
         """Return the grouping of arbitrary labels; negative labels are suppressed records."""
         kept = np.flatnonzero(labels >= 0)
         of = np.full(len(labels), SUPPRESSED, dtype=np.int64)
@@ -64,7 +64,7 @@ class Grouping:
         return len(self.sizes)
 
 
-Rounding = Callable[[Attribute], float]
+Rounding = Callable[[RecordAttribute], float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,9 @@ class Centroid:
     codes: Codes
 
 
-def centroid(attribute: Attribute, groups: Grouping, *, rounded: bool = False) -> Centroid:
+def centroid(
+    attribute: RecordAttribute, groups: RecordGroups, *, rounded: bool = False
+) -> Centroid:
     """Return mean, median or mode of each group.
 
     A group is missing where more than half of its values are; `rounded` puts means on the
@@ -98,7 +100,7 @@ def centroid(attribute: Attribute, groups: Grouping, *, rounded: bool = False) -
     return Centroid(np.empty(0), _modes(attribute, groups))
 
 
-def _means(attribute: Attribute, groups: Grouping, *, rounded: bool) -> Floats:
+def _means(attribute: RecordAttribute, groups: RecordGroups, *, rounded: bool) -> Floats:
     of = groups.of[groups.order]
     # Offsets from the overall mean keep the digits of attributes that sit far from zero.
     offsets = attribute.numbers[attribute.codes[groups.order]] - attribute.centre
@@ -113,7 +115,7 @@ def _means(attribute: Attribute, groups: Grouping, *, rounded: bool) -> Floats:
     return means
 
 
-def _medians(attribute: Attribute, groups: Grouping) -> Codes:
+def _medians(attribute: RecordAttribute, groups: RecordGroups) -> Codes:
     """Lower median of the present ranks of each group, missing where most are."""
     of = groups.of[groups.order]
     codes = attribute.codes[groups.order]
@@ -127,7 +129,7 @@ def _medians(attribute: Attribute, groups: Grouping) -> Codes:
     return medians
 
 
-def _modes(attribute: Attribute, groups: Grouping) -> Codes:
+def _modes(attribute: RecordAttribute, groups: RecordGroups) -> Codes:
     key = groups.of[groups.order] * attribute.size + attribute.codes[groups.order]
     pairs, counts = np.unique(key, return_counts=True)
     group, code = pairs // attribute.size, pairs % attribute.size
@@ -154,7 +156,7 @@ class Extent:
     height: Codes
 
 
-def extent(attribute: Attribute, groups: Grouping) -> Extent:
+def extent(attribute: RecordAttribute, groups: RecordGroups) -> Extent:
     """Return the range and the lowest common ancestor of each group."""
     codes = attribute.codes[groups.order]
     low = np.minimum.reduceat(codes, groups.starts)
@@ -167,14 +169,14 @@ def extent(attribute: Attribute, groups: Grouping) -> Extent:
     return Extent(low, high, height)
 
 
-def distinct_values(attribute: Attribute, groups: Grouping) -> tuple[Integers, Codes]:
+def distinct_values(attribute: RecordAttribute, groups: RecordGroups) -> tuple[Integers, Codes]:
     """Return the distinct (group, code) pairs, ascending, each of shape (P,)."""
     key = np.unique(groups.of[groups.order] * attribute.size + attribute.codes[groups.order])
     return key // attribute.size, (key % attribute.size).astype(np.int32)
 
 
 def squared_distances(
-    attribute: Attribute, codes: Codes, numbers: Floats, standing: Codes, *, scaled: bool
+    attribute: RecordAttribute, codes: Codes, numbers: Floats, standing: Codes, *, scaled: bool
 ) -> Floats:
     """Squared distance of each value to what stands for it, shape (N,).
 
@@ -206,6 +208,6 @@ def squared_distances(
     return squared * unit
 
 
-def total_groups(records: Records) -> Grouping:
+def total_groups(records: Records) -> RecordGroups:
     """Return the grouping of all records in one group."""
-    return Grouping(np.zeros(len(records), dtype=np.int64))
+    return RecordGroups(np.zeros(len(records), dtype=np.int64))

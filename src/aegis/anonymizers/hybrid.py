@@ -30,8 +30,8 @@ from aegis.anonymizers.hybrid_cells import Cells
 from aegis.anonymizers.members import k_member
 from aegis.anonymizers.mondrian import mondrian
 from aegis.anonymizers.records import (
-    Attribute,
     Integers,
+    RecordAttribute,
     Records,
     SensitiveAttribute,
     distinct_rows,
@@ -192,7 +192,7 @@ def patterns(
     return tuple(_pattern(a, drops[number], options) for number, a in categorical)
 
 
-def _pattern(attribute: Attribute, drop: float, options: HybridOptions) -> Pattern:
+def _pattern(attribute: RecordAttribute, drop: float, options: HybridOptions) -> Pattern:
     counts = np.bincount(attribute.codes, minlength=attribute.size)
     order = np.argsort(-counts, kind="stable")
     shares = counts / max(counts.sum(), 1)
@@ -241,7 +241,10 @@ def _dropped(records: Records, options: HybridOptions) -> dict[str, Integers]:
         reasons["incomplete"] = np.flatnonzero(lacking & ~gone)
         gone |= lacking
     if options.drop_duplicates:
-        every: list[Attribute | SensitiveAttribute] = [*records.attributes, *records.sensitive]
+        every: list[RecordAttribute | SensitiveAttribute] = [
+            *records.attributes,
+            *records.sensitive,
+        ]
         kept = np.flatnonzero(~gone)
         first, _ = distinct_rows([a.codes[kept] for a in every], [a.size for a in every])
         repeated = np.ones(len(kept), dtype=bool)

@@ -7,9 +7,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aegis.anonymizers.groups import Grouping, extent, squared_distances
+from aegis.anonymizers.groups import RecordGroups, extent, squared_distances
 from aegis.anonymizers.losses import InformationLoss
-from aegis.anonymizers.records import Attribute, Codes, Floats, Integers, Records, distinct_rows
+from aegis.anonymizers.records import (
+    Codes,
+    Floats,
+    Integers,
+    RecordAttribute,
+    Records,
+    distinct_rows,
+)
 from aegis.anonymizers.release import SUPPRESSED_VALUE, ancestors, code_range, interval
 from aegis.policy import AttributeKind
 
@@ -53,7 +60,7 @@ class Cells:
         the group as well.
         """
         part = self.records.take(rows)
-        groups = Grouping(labels)
+        groups = RecordGroups(labels)
         low_diversity = ~self._diverse(part, groups, diversity)
         low_diversity[:exact_below] = False
         for attribute in part.attributes:
@@ -72,7 +79,9 @@ class Cells:
             heights = np.where(low_diversity, np.maximum(covered.height, middle), covered.height)
             self._heights[attribute.name][rows] = heights[labels]
 
-    def _diverse(self, part: Records, groups: Grouping, diversity: float) -> npt.NDArray[np.bool_]:
+    def _diverse(
+        self, part: Records, groups: RecordGroups, diversity: float
+    ) -> npt.NDArray[np.bool_]:
         diverse = np.ones(len(groups), dtype=bool)
         for attribute in part.sensitive:
             pairs, counts = np.unique(
@@ -107,7 +116,7 @@ class Cells:
         """
         return [self._column(attribute) for attribute in self.records.attributes]
 
-    def _column(self, attribute: Attribute) -> list[Any]:
+    def _column(self, attribute: RecordAttribute) -> list[Any]:
         if attribute.name in self._ranks:
             least, most = (codes.tolist() for codes in self._ranks[attribute.name])
             return [code_range(attribute, *pair) for pair in zip(least, most, strict=True)]
@@ -162,7 +171,7 @@ class Cells:
         shares = [float(np.mean(self._moved(a))) for a in self.records.attributes]
         return float(np.mean(shares))
 
-    def _moved(self, attribute: Attribute) -> Floats:
+    def _moved(self, attribute: RecordAttribute) -> Floats:
         if attribute.name in self._ranks:
             own = attribute.positions[attribute.codes]
             low, high = (attribute.positions[codes] for codes in self._ranks[attribute.name])
@@ -185,7 +194,7 @@ class Cells:
         a category as lost where it was generalised at all. `left_out` records count as
         suppressed.
         """
-        groups = Grouping.number(labels)
+        groups = RecordGroups.number(labels)
         suppressed = groups.suppressed + left_out
         total = len(self.records) + left_out
         kept = np.flatnonzero(labels >= 0)
@@ -201,7 +210,7 @@ class Cells:
             normalised_class_size=average / k,
         )
 
-    def _penalty(self, attribute: Attribute) -> Floats:
+    def _penalty(self, attribute: RecordAttribute) -> Floats:
         if attribute.kind is AttributeKind.NUMERIC:
             span = _span(attribute)
             low, high = self._low[attribute.name], self._high[attribute.name]
@@ -234,13 +243,13 @@ class Cells:
         return within / total if total > 0 else 0.0
 
 
-def _span(attribute: Attribute) -> float:
+def _span(attribute: RecordAttribute) -> float:
     """Range of a numeric attribute; 1 where it has none, so that it can divide."""
     least, most = attribute.bounds
     return most - least if most > least else 1.0
 
 
 def _sum(
-    attribute: Attribute, codes: Codes, numbers: Floats, standing: Codes, scaled: bool
+    attribute: RecordAttribute, codes: Codes, numbers: Floats, standing: Codes, scaled: bool
 ) -> float:
     return float(squared_distances(attribute, codes, numbers, standing, scaled=scaled).sum())

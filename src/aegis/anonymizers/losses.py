@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from aegis.anonymizers.groups import (
-    Grouping,
+    RecordGroups,
     centroid,
     distinct_values,
     extent,
     squared_distances,
     total_groups,
 )
-from aegis.anonymizers.records import Attribute, Floats, Records
+from aegis.anonymizers.records import Floats, RecordAttribute, Records
 from aegis.policy import AttributeKind
 
 
@@ -50,7 +50,7 @@ class InformationLoss:
 
 
 def information_loss(
-    records: Records, groups: Grouping, k: int, *, rounded: bool = False
+    records: Records, groups: RecordGroups, k: int, *, rounded: bool = False
 ) -> InformationLoss:
     """Return all figures of `groups` over `records`.
 
@@ -71,7 +71,7 @@ def information_loss(
 
 
 def centroid_loss(
-    records: Records, groups: Grouping, *, scaled: bool, rounded: bool = False
+    records: Records, groups: RecordGroups, *, scaled: bool, rounded: bool = False
 ) -> float:
     """IL of Wei et al.: squared deviations and mismatches against those from overall centroids.
 
@@ -80,14 +80,16 @@ def centroid_loss(
     if not len(groups):
         return 0.0
     kept = records.take(groups.order) if groups.suppressed else records
-    inside = groups if not groups.suppressed else Grouping(groups.of[groups.order])
+    inside = groups if not groups.suppressed else RecordGroups(groups.of[groups.order])
     everything = total_groups(kept)
     within = sum(_deviation(a, inside, scaled=scaled, rounded=rounded) for a in kept.attributes)
     total = sum(_deviation(a, everything, scaled=scaled, rounded=False) for a in kept.attributes)
     return within / total if total > 0 else 0.0
 
 
-def _deviation(attribute: Attribute, groups: Grouping, *, scaled: bool, rounded: bool) -> float:
+def _deviation(
+    attribute: RecordAttribute, groups: RecordGroups, *, scaled: bool, rounded: bool
+) -> float:
     middle = centroid(attribute, groups, rounded=rounded)
     numeric = attribute.kind is AttributeKind.NUMERIC
     distances = squared_distances(
@@ -100,7 +102,7 @@ def _deviation(attribute: Attribute, groups: Grouping, *, scaled: bool, rounded:
     return float(distances.sum())
 
 
-def certainty_penalty(records: Records, groups: Grouping) -> float:
+def certainty_penalty(records: Records, groups: RecordGroups) -> float:
     """Mean normalised certainty penalty over all cells, 0..1 (Xu et al. 2006, section 3.1)."""
     total = float(groups.suppressed * len(records.attributes))
     if len(groups):
@@ -109,7 +111,7 @@ def certainty_penalty(records: Records, groups: Grouping) -> float:
     return total / (len(records) * len(records.attributes))
 
 
-def penalties(attribute: Attribute, groups: Grouping) -> Floats:
+def penalties(attribute: RecordAttribute, groups: RecordGroups) -> Floats:
     """Penalty of each group's generalised value, shape (G,), 0..1.
 
     By hierarchy where there is one; otherwise width of the range (ordered attributes) or share of

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from aegis.anonymizers.base import ANONYMIZERS, Anonymizer, Options, Outcome, Style
-from aegis.anonymizers.records import Attribute, Floats, Integers, Records
+from aegis.anonymizers.records import Floats, Integers, RecordAttribute, Records
 from aegis.policy import AttributeKind
 from aegis.progress import Progress, Step
 
@@ -32,7 +32,7 @@ class _Reach:
     nothing with a present number or rank: together they cost 1.
     """
 
-    def __init__(self, attribute: Attribute, combination_codes: Integers) -> None:
+    def __init__(self, attribute: RecordAttribute, combination_codes: Integers) -> None:
         self._codes = combination_codes
         self._tree = attribute.kind is AttributeKind.CATEGORICAL
         self._attribute = attribute
@@ -233,7 +233,7 @@ def _join_cheapest(records: Records, rest: Integers, labels: Integers, clusters:
 class _Cover:
     """What every finished cluster covers in one attribute, and its cost there, shape (G,)."""
 
-    def __init__(self, attribute: Attribute, grouped: Integers, starts: Integers) -> None:
+    def __init__(self, attribute: RecordAttribute, grouped: Integers, starts: Integers) -> None:
         self.codes = attribute.codes
         self._attribute = attribute
         self._tree = attribute.kind is AttributeKind.CATEGORICAL

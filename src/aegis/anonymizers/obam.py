@@ -18,7 +18,7 @@ from aegis.anonymizers.base import (
     Style,
     at_least,
 )
-from aegis.anonymizers.groups import Grouping
+from aegis.anonymizers.groups import RecordGroups
 from aegis.anonymizers.losses import information_loss
 from aegis.anonymizers.obam_search import BALANCED_UP_TO, Solution, optimise
 from aegis.anonymizers.obam_state import Instance
@@ -141,7 +141,7 @@ def _details(records: Records, solution: Solution) -> dict[str, object]:
 
 
 @dataclass(frozen=True, eq=False)
-class FrontPoint:
+class ObamPoint:
     """One setting of the grid over n_C and lambda.
 
     Attributes
@@ -197,7 +197,7 @@ def front(
     *,
     seed: int = 0,
     progress: Progress = SILENT,
-) -> tuple[FrontPoint, ...]:
+) -> tuple[ObamPoint, ...]:
     """Search every n_C with every lambda and mark the Pareto front of IL against entropy.
 
     Starts are shared by the weights of one n_C. The seconds of a point are an equal share of the
@@ -208,7 +208,7 @@ def front(
     PolicyError, DataError
         A setting that the records do not allow.
     """
-    points: list[FrontPoint] = []
+    points: list[ObamPoint] = []
     settings = [replace(options, clusters=count) for count in clusters]
     for chosen in settings:
         chosen.check(records)
@@ -225,8 +225,8 @@ def front(
 
 def _point(
     records: Records, options: ObamOptions, seed: int, solution: Solution, seconds: float
-) -> FrontPoint:
-    groups = Grouping.number(solution.of)
+) -> ObamPoint:
+    groups = RecordGroups.number(solution.of)
     grouped = Grouped(
         "mo-obam",
         options,
@@ -238,7 +238,7 @@ def _point(
         _notes(records, options, solution),
         _details(records, solution),
     )
-    return FrontPoint(
+    return ObamPoint(
         len(groups),
         options.weight,
         solution.information_loss,
@@ -248,7 +248,7 @@ def _point(
     )
 
 
-def _efficient(point: FrontPoint, points: Sequence[FrontPoint]) -> bool:
+def _efficient(point: ObamPoint, points: Sequence[ObamPoint]) -> bool:
     return not any(
         other.information_loss <= point.information_loss
         and other.entropy >= point.entropy

@@ -29,7 +29,7 @@ POOL = 1_500
 
 
 @dataclass(frozen=True)
-class Objective:
+class ObamObjective:
     """The weighted sum of Wei et al., to be minimised.
 
     (1 - MIN(IL) / IL) - weight * sum over sensitive attributes of (least entropy over clusters) /
@@ -96,7 +96,7 @@ class Exchange:
         )
 
 
-def improves(state: State, objective: Objective, exchange: Exchange) -> bool:
+def improves(state: State, objective: ObamObjective, exchange: Exchange) -> bool:
     """Whether the exchange lowers the objective by more than rounding."""
     margin = 1e-10 * max(objective.total, 1e-300)
     if not objective.looks_at_diversity:
@@ -196,12 +196,12 @@ def _fill(state: State, k: int) -> None:
                     state.move(int(record), int(cluster), change)
 
 
-def descend(state: State, k: int, objective: Objective) -> bool:
+def descend(state: State, k: int, objective: ObamObjective) -> bool:
     """Apply improving moves and swaps until none is found; False where the limit came first."""
     return any(_moves(state, k, objective) + _swaps(state, objective) == 0 for _ in range(SWEEPS))
 
 
-def _moves(state: State, k: int, objective: Objective) -> int:
+def _moves(state: State, k: int, objective: ObamObjective) -> int:
     records, targets, changes = state.best_moves(state.sizes > k)
     margin = 1e-10 * objective.total
     done = 0
@@ -218,7 +218,7 @@ def _moves(state: State, k: int, objective: Objective) -> int:
     return done
 
 
-def _swaps(state: State, objective: Objective) -> int:
+def _swaps(state: State, objective: ObamObjective) -> int:
     if state.clusters < 2:
         return 0
     if len(state.instance) <= ALL_PAIRS:
@@ -238,7 +238,7 @@ def _swaps(state: State, objective: Objective) -> int:
     return done
 
 
-def _best_swap(state: State, record: int, others: Integers, objective: Objective) -> int:
+def _best_swap(state: State, record: int, others: Integers, objective: ObamObjective) -> int:
     if not len(others):
         return 0
     changes = state.swap_changes(record, others)
@@ -253,7 +253,7 @@ def _best_swap(state: State, record: int, others: Integers, objective: Objective
     return 1
 
 
-def diversify(state: State, k: int, objective: Objective, steps: int) -> bool:
+def diversify(state: State, k: int, objective: ObamObjective, steps: int) -> bool:
     """Raise the least entropies while that lowers the objective; False where steps ran out.
 
     One exchange can only lift the least entropy to that of the next cluster, which often is not
@@ -272,7 +272,7 @@ def diversify(state: State, k: int, objective: Objective, steps: int) -> bool:
     return False
 
 
-def _chain(state: State, k: int, objective: Objective, number: int, depth: int) -> bool:
+def _chain(state: State, k: int, objective: ObamObjective, number: int, depth: int) -> bool:
     """Try up to `depth` exchanges that together lower the objective."""
     before = _value(objective, state)
     done: list[tuple[Exchange, int]] = []
@@ -289,7 +289,9 @@ def _chain(state: State, k: int, objective: Objective, number: int, depth: int) 
     return False
 
 
-def _lift(state: State, k: int, objective: Objective, number: int, depth: int) -> Exchange | None:
+def _lift(
+    state: State, k: int, objective: ObamObjective, number: int, depth: int
+) -> Exchange | None:
     """Return the best exchange for the cluster of least entropy in attribute `number`.
 
     Entropy above that of the `depth` next clusters is not counted, and no other cluster may fall
@@ -353,7 +355,7 @@ def _kinds(state: State, records: Integers) -> Integers:
 
 def _scores(
     state: State,
-    objective: Objective,
+    objective: ObamObjective,
     cluster: int,
     leaving: int | None,
     joining: Integers,
@@ -423,7 +425,7 @@ def optimise(
     """
     total = instance.total
     ceilings = tuple(math.log2(size) if size > 1 else 1.0 for size in instance.sensitive_sizes)
-    plain = Objective(total, 0.0, 0.0, ceilings)
+    plain = ObamObjective(total, 0.0, 0.0, ceilings)
     states, converged = [], True
     for _ in range(starts):
         state = start(instance, clusters, k, random)
@@ -434,7 +436,7 @@ def optimise(
     least = min(state.loss for state in states) / total if total > 0 else 0.0
     found: list[tuple[float, State, bool]] = []
     for weight in weights:
-        objective = Objective(total, least, weight, ceilings)
+        objective = ObamObjective(total, least, weight, ceilings)
         candidates: list[State] = []
         settled = converged
         origins = list(states)
@@ -451,12 +453,12 @@ def optimise(
         found.append((weight, candidates[int(np.argmin(costs))], settled))
     least = min([least, *(s.loss / total for _, s, _ in found if total > 0)])
     return [
-        _solution(Objective(total, least, weight, ceilings), state, settled)
+        _solution(ObamObjective(total, least, weight, ceilings), state, settled)
         for weight, state, settled in found
     ]
 
 
-def _alternate(state: State, k: int, objective: Objective, rounds: int) -> bool:
+def _alternate(state: State, k: int, objective: ObamObjective, rounds: int) -> bool:
     for _ in range(rounds):
         before = _value(objective, state)
         raised = diversify(state, k, objective, 20 * state.clusters)
@@ -466,11 +468,11 @@ def _alternate(state: State, k: int, objective: Objective, rounds: int) -> bool:
     return False
 
 
-def _value(objective: Objective, state: State) -> float:
+def _value(objective: ObamObjective, state: State) -> float:
     return objective.value(state.loss, state.diversity())
 
 
-def _solution(objective: Objective, state: State, converged: bool) -> Solution:
+def _solution(objective: ObamObjective, state: State, converged: bool) -> Solution:
     return Solution(
         state.of,
         state.loss / objective.total if objective.total > 0 else 0.0,

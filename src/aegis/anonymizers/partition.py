@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from aegis.anonymizers.base import Method, Options, Outcome
-from aegis.anonymizers.groups import Grouping
+from aegis.anonymizers.groups import RecordGroups
 from aegis.anonymizers.mondrian import mondrian
 from aegis.anonymizers.records import Records
 from aegis.progress import SILENT, Progress
@@ -29,7 +29,7 @@ def by_cells(
     carried over; the notes of the cells are, each once.
     """
     least = max(options.cell_size, options.k)
-    cells = Grouping.number(mondrian(records, least, distinct=options.l))
+    cells = RecordGroups.number(mondrian(records, least, distinct=options.l))
     labels = np.empty(len(records), dtype=np.int64)
     notes: dict[str, None] = {}
     offset = 0

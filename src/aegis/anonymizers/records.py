@@ -25,7 +25,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Hierarchy:
+class ValueTree:
     """A generalisation hierarchy over the domain of one attribute.
 
     Attributes
@@ -81,7 +81,7 @@ class Hierarchy:
         return heights
 
     @classmethod
-    def flat(cls, labels: tuple[str, ...]) -> Hierarchy:
+    def flat(cls, labels: tuple[str, ...]) -> ValueTree:
         """Return the hierarchy of one root above all values."""
         levels = np.zeros((len(labels), 2), dtype=np.int32)
         levels[:, 0] = np.arange(len(labels))
@@ -89,7 +89,7 @@ class Hierarchy:
 
 
 @dataclass(frozen=True, eq=False)
-class Attribute:
+class RecordAttribute:
     """One quasi-identifier, encoded.
 
     Attributes
@@ -119,7 +119,7 @@ class Attribute:
     kind: AttributeKind
     codes: Codes
     domain: tuple[Any, ...]
-    hierarchy: Hierarchy | None = None
+    hierarchy: ValueTree | None = None
     numbers: Floats = field(default_factory=lambda: np.empty(0))
     centre: float = 0.0
     spread: float = 1.0
@@ -180,13 +180,13 @@ class Attribute:
         return scaled
 
     @cached_property
-    def tree(self) -> Hierarchy:
+    def tree(self) -> ValueTree:
         """The hierarchy, or the flat one of a root above all values."""
         if self.hierarchy is not None:
             return self.hierarchy
-        return Hierarchy.flat(tuple("*" if value is None else str(value) for value in self.domain))
+        return ValueTree.flat(tuple("*" if value is None else str(value) for value in self.domain))
 
-    def take(self, rows: Integers) -> Attribute:
+    def take(self, rows: Integers) -> RecordAttribute:
         """Return the attribute of the records `rows`, on the same domain and scale."""
         return replace(self, codes=self.codes[rows])
 
@@ -228,7 +228,7 @@ class Records:
         There is no quasi-identifier, or no record.
     """
 
-    attributes: tuple[Attribute, ...]
+    attributes: tuple[RecordAttribute, ...]
     sensitive: tuple[SensitiveAttribute, ...] = ()
     left_out: tuple[str, ...] = ()
 
@@ -269,9 +269,9 @@ class Records:
         """
         return distinct_rows([a.codes for a in self.attributes], [a.size for a in self.attributes])
 
-    def attribute(self, name: str) -> Attribute:
+    def attribute(self, name: str) -> RecordAttribute:
         """Return the quasi-identifier called `name`; raise `DataError` that lists them."""
-        by_name: Mapping[str, Attribute] = {a.name: a for a in self.attributes}
+        by_name: Mapping[str, RecordAttribute] = {a.name: a for a in self.attributes}
         if name not in by_name:
             raise DataError.unknown_column(name, by_name, where="quasi-identifiers")
         return by_name[name]

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from aegis.anonymizers.base import Grouped, Style
-from aegis.anonymizers.groups import Grouping, centroid, distinct_values, extent
-from aegis.anonymizers.records import Attribute, Codes, Integers, Records
+from aegis.anonymizers.groups import RecordGroups, centroid, distinct_values, extent
+from aegis.anonymizers.records import Codes, Integers, RecordAttribute, Records
 from aegis.errors import InternalError
 from aegis.policy import AttributeKind
 
@@ -67,7 +67,7 @@ def build_release(
 
 
 def _column(
-    table: pa.Table, attribute: Attribute, grouped: Grouped, style: Style, kept: Integers
+    table: pa.Table, attribute: RecordAttribute, grouped: Grouped, style: Style, kept: Integers
 ) -> pa.Array:
     if grouped.columns is not None:
         values = grouped.columns[attribute.name]
@@ -84,7 +84,7 @@ def _column(
 
 
 def _centroids(
-    dtype: pa.DataType, attribute: Attribute, groups: Grouping, rounded: bool
+    dtype: pa.DataType, attribute: RecordAttribute, groups: RecordGroups, rounded: bool
 ) -> pa.Array:
     middle = centroid(attribute, groups, rounded=rounded)
     if attribute.kind is AttributeKind.NUMERIC:
@@ -98,7 +98,7 @@ def _centroids(
     return pa.array(attribute.domain, dtype).take(pa.array(middle.codes))
 
 
-def generalised(attribute: Attribute, groups: Grouping) -> pa.Array:
+def generalised(attribute: RecordAttribute, groups: RecordGroups) -> pa.Array:
     """Return the text that shows the values of each group, shape (G,)."""
     if attribute.hierarchy is None and not attribute.ordered:
         return pa.array(_sets(attribute, groups), pa.string())
@@ -119,7 +119,7 @@ def generalised(attribute: Attribute, groups: Grouping) -> pa.Array:
 
 
 def ancestors(
-    attribute: Attribute, codes: Codes | Integers, heights: Codes | Integers
+    attribute: RecordAttribute, codes: Codes | Integers, heights: Codes | Integers
 ) -> list[str | None]:
     """Return the label of each value's group at the given height of its hierarchy, shape (M,)."""
     tree = attribute.tree
@@ -131,7 +131,7 @@ def ancestors(
     ]
 
 
-def code_range(attribute: Attribute, low: int, high: int) -> str | None:
+def code_range(attribute: RecordAttribute, low: int, high: int) -> str | None:
     """Return the text of a range of codes; None for the missing value alone."""
     if low == attribute.missing:
         return None
@@ -145,7 +145,7 @@ def interval(low: Any, high: Any) -> str:
     return str(low) if low == high else f"[{low}, {high}]"
 
 
-def _sets(attribute: Attribute, groups: Grouping) -> list[str | None]:
+def _sets(attribute: RecordAttribute, groups: RecordGroups) -> list[str | None]:
     group, codes = distinct_values(attribute, groups)
     bounds = np.searchsorted(group, np.arange(len(groups) + 1))
     texts: list[str | None] = []

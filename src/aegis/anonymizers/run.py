@@ -204,7 +204,7 @@ def _without_null_types(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema(fields))
 
 
-def hold(anonymized: Anonymized, policy: Policy) -> tuple[Source, Source, Verdict]:
+def check_release(anonymized: Anonymized, policy: Policy) -> tuple[Source, Source, Verdict]:
     """Hold a release against the rule, suppressing whole classes that fail it.
 
     Rows that the method left out count as suppressed, too.
@@ -253,5 +253,5 @@ def _nothing_left(rows: int, allowed: int) -> Verdict:
         smallest_class=0,
         smallest_before=0,
         violations=("the method leaves out every row, so nothing would be released",),
-        kept=np.zeros(0, dtype=np.bool_),
+        kept_classes=np.zeros(0, dtype=np.bool_),
     )

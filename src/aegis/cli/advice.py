@@ -22,7 +22,7 @@ FIXED = (
     "rank",
     "name",
     "score",
-    "kept",
+    "utility_kept",
     "pud",
     "admissible",
     "smallest_class",
@@ -85,7 +85,7 @@ def _flat(rank: int, ranked: Ranked, names: list[str]) -> list[object]:
         ranked.configuration.masks if ranked.method is None else ranked.shown
     )
     return [
-        *(rank, ranked.name, ranked.score, ranked.kept, ranked.pud),
+        *(rank, ranked.name, ranked.score, ranked.utility_kept, ranked.pud),
         *(str(ranked.admissible).lower(), ranked.smallest_class, ranked.suppressed_rows),
         "; ".join(ranked.violations),
         *(
@@ -162,7 +162,7 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
     ranks = [_rank(advice, i) for i in places]
     rows = advice.summary["rows"]
     yield heading("Ranking" + _cut(advice, places, top))
-    above = [r for r in shown if _above(r.kept)]
+    above = [r for r in shown if _above(r.utility_kept)]
     by_objective = any(r.objective is not None for r in shown)
     columns = (
         *(number("#"), Column("name", wraps=True)),
@@ -176,7 +176,7 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
             (
                 *(rank, r.name),
                 *((fixed(r.objective),) if by_objective else ()),
-                *(_score(r, first=rank == "1"), percent(r.kept), fixed(r.pud)),
+                *(_score(r, first=rank == "1"), percent(r.utility_kept), fixed(r.pud)),
                 *(f"{r.smallest_class:,}", share(r.suppressed_rows, rows), _verdict(r)),
             )
             for rank, r in zip(ranks, shown, strict=True)
@@ -274,12 +274,16 @@ def _proven(advice: Advice) -> str:
 
 
 def _best(advice: Advice, best: Ranked, top: int | None) -> Iterator[RenderableType]:
-    from aegis.advisor import kept
+    from aegis.advisor import utility_kept
     from aegis.cli.tables import Column, fixed, heading, line, number, percent, table
     from aegis.measures import MEASURES
 
     rows = advice.summary["rows"]
-    part = "" if best.kept is None else f" keeps {percent(best.kept)} of the predictive value"
+    part = (
+        ""
+        if best.utility_kept is None
+        else f" keeps {percent(best.utility_kept)} of the predictive value"
+    )
     yield heading(f"Best: {best.name}{part}")
     yield line(
         f"{rows - best.suppressed_rows:,} of {rows:,} rows are released, each in a class of at "
@@ -297,13 +301,13 @@ def _best(advice: Advice, best: Ranked, top: int | None) -> Iterator[RenderableT
             (
                 *(name, best.shown[name]),
                 *(fixed(one.unmasked), fixed(one.score), signed(one.change)),
-                percent(kept(one.score, one.unmasked, direction)),
+                percent(utility_kept(one.score, one.unmasked, direction)),
             )
             for name, one in best.attributes.items()
         ),
     )
-    said = any(_above(r.kept) for r in advice.ranking[:top])
+    said = any(_above(r.utility_kept) for r in advice.ranking[:top])
     if not said and any(
-        _above(kept(a.score, a.unmasked, direction)) for a in best.attributes.values()
+        _above(utility_kept(a.score, a.unmasked, direction)) for a in best.attributes.values()
     ):
         yield line(_why_more(records=best.method is not None), style="dim")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from aegis.privacy import PrivacyReport
-    from aegis.privacy.report import Attribute
+    from aegis.privacy.report import AttributeFigures
     from aegis.release import Audit
 
 BESIDE = 3
@@ -135,7 +135,7 @@ def _sensitive(report: PrivacyReport) -> Iterator[RenderableType]:
         )
 
 
-def _attribute_figures(one: Attribute, k: int) -> dict[str, str]:
+def _attribute_figures(one: AttributeFigures, k: int) -> dict[str, str]:
     """Return the figures of one sensitive attribute by title."""
     from aegis.cli.tables import fixed
 

@@ -86,5 +86,5 @@ def _privacy(
     masked = plan.classes(scorer.choose(ranked.configuration), policy.sensitive)
     verdict = plan.rule.check(masked)
     if verdict.admissible:
-        masked = masked.keep(verdict.kept)
+        masked = masked.keep(verdict.kept_classes)
     return raw, privacy_report(masked)

@@ -10,7 +10,7 @@ from aegis.cli.options import Format, FormatOption, Quiet
 from aegis.cli.output import Output
 
 if TYPE_CHECKING:
-    from aegis.privacy import Parameter, PrivacyModel
+    from aegis.privacy import ModelParameter, PrivacyModel
 
 EXAMPLES = (
     "aegis privacy-models",
@@ -79,7 +79,7 @@ def _example(model: PrivacyModel) -> str:
     return f"privacy: {{{model.key}: {written}}}"
 
 
-def _value(parameter: Parameter) -> float:
+def _value(parameter: ModelParameter) -> float:
     """Return a value in the middle of what people choose."""
     if parameter.default is not None:
         return parameter.default

@@ -115,8 +115,9 @@ def _gain(one: Relaxation) -> str:
 
     proof = "" if one.proven else ", not proven"
     masks = ", ".join(f"{name} {mask}" for name, mask in one.masks.items())
-    return f"{signed(one.gain)}, to {fixed(one.score)} ({percent(one.kept)} kept){proof}" + (
-        f", with {masks}" if masks else ""
+    return (
+        f"{signed(one.gain)}, to {fixed(one.score)} ({percent(one.utility_kept)} kept){proof}"
+        + (f", with {masks}" if masks else "")
     )
 
 
@@ -138,7 +139,7 @@ def _front(front: Front, advice: Advice) -> Iterator[RenderableType]:
             (
                 figure(one.value),
                 *((fixed(one.objective),) if by_objective else ()),
-                *(fixed(one.score), percent(one.kept)),
+                *(fixed(one.score), percent(one.utility_kept)),
                 *(f"{one.smallest_class:,}", share(one.suppressed_rows, rows)),
                 _remark(one, knee=one.value == front.knee),
             )

@@ -145,7 +145,9 @@ class CodedTable:
         ids = combine((self._shown(name, choice)[0] for name in names), self.rows)
         sensitive = {name: self._shown(name, choice) for name in rule.sensitive}
         classes = ClassTable.from_cells(ids, np.ones(self.rows, dtype=np.int64), sensitive)
-        kept: npt.NDArray[np.bool_] = np.isin(ids, classes.kept_ids(rule.check(classes).kept))
+        kept: npt.NDArray[np.bool_] = np.isin(
+            ids, classes.kept_ids(rule.check(classes).kept_classes)
+        )
         return kept
 
     def _shown(self, name: str, choice: Choice) -> tuple[Labels, tuple[str, ...]]:

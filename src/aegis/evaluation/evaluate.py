@@ -189,7 +189,7 @@ def _releases(
     """Return the record-level releases as models see them, and the advice with them in it."""
     if methods is None and not policy.anonymizers:
         return advice, {}
-    from aegis.advisor.methods import RecordRanker, apart, beside, choose_recipes
+    from aegis.advisor.methods import RecordRanker, apart, choose_recipes, insert_methods
     from aegis.evaluation.releases import code_release
 
     recipes = apart(choose_recipes(policy, methods, seed=seed), advice)
@@ -203,7 +203,7 @@ def _releases(
         ranked = ranker.rank(made)
         names = tuple(summary.attributes)
         found[recipe.name] = code_release(ranker.read, made, ranked, rows, names)
-    both = beside(advice, [one.ranked for one in found.values()], ranker.read.notes)
+    both = insert_methods(advice, [one.ranked for one in found.values()], ranker.read.notes)
     return both, found
 
 

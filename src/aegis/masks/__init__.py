@@ -1,7 +1,7 @@
 """Masks: frozen objects that build one Ibis expression each, hierarchies, and groupings."""
 
 from aegis.masks.base import SUPPRESSED, Kind, Mask, ValueCounts
-from aegis.masks.catalog import MASKS, MaskType, Parameter, parse_mask
+from aegis.masks.catalog import MASKS, MaskParameter, MaskType, parse_mask
 from aegis.masks.categories import Group, KeepFrequent
 from aegis.masks.compose import Compose
 from aegis.masks.dates import Truncate
@@ -32,9 +32,9 @@ __all__ = [
     "Kind",
     "Level",
     "Mask",
+    "MaskParameter",
     "MaskType",
     "NoiseMask",
-    "Parameter",
     "Quantiles",
     "Round",
     "Suppress",

@@ -25,7 +25,7 @@ from aegis.registry import Registry
 
 
 @dataclass(frozen=True)
-class Parameter:
+class MaskParameter:
     """A parameter of a mask, for help and reference."""
 
     name: str
@@ -70,10 +70,10 @@ class MaskType:
         return tuple(kind for kind in Kind if kind in self.mask.fits)
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[MaskParameter, ...]:
         """The parameters that a policy may write."""
         return tuple(
-            Parameter(
+            MaskParameter(
                 field.name,
                 field.metadata.get("doc", ""),
                 field.default is MISSING,

@@ -112,8 +112,8 @@ class Hierarchy:
 
     @property
     def height(self) -> int:
-        """Number of levels, level 0 (the values themselves) included: levels are 0 .. height - 1."""
-        return len(self.rows[0])
+        """The topmost level: levels are 0 (the values themselves) to `height`."""
+        return len(self.rows[0]) - 1
 
     @cached_property
     def values(self) -> tuple[str | None, ...]:
@@ -138,10 +138,10 @@ class Hierarchy:
 
     def require(self, level: int) -> None:
         """Raise `PolicyError` unless the hierarchy has `level`."""
-        if not 0 <= level < self.height:
+        if not 0 <= level <= self.height:
             raise PolicyError(
                 f"Hierarchy {self.name} has no level {level}.",
-                hint=f"Its levels are 0 (the values themselves) to {self.height - 1}.",
+                hint=f"Its levels are 0 (the values themselves) to {self.height}.",
             )
 
     def ancestry(self, shown: Sequence[str]) -> npt.NDArray[np.int64]:
@@ -163,7 +163,7 @@ class Hierarchy:
             The values are not all on one level.
         """
         wanted = [None if value == "null" and None in self.values else value for value in shown]
-        for level in range(self.height):
+        for level in range(self.height + 1):
             above = {row[level]: row[level:] for row in self.rows}
             if all(value in above for value in wanted):
                 paths = [above[value] for value in wanted]

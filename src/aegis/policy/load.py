@@ -407,7 +407,7 @@ def _default_masks(role: Role, hierarchy: Hierarchy | None) -> list[Mask]:
     """Return the candidates of an attribute that lists none."""
     if hierarchy is not None:
         levels: list[Mask] = [
-            parse_mask({"level": n}, hierarchy=hierarchy) for n in range(1, hierarchy.height)
+            parse_mask({"level": n}, hierarchy=hierarchy) for n in range(1, hierarchy.height + 1)
         ]
         return [Identity(), *levels]
     if role is Role.QUASI_IDENTIFIER:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aegis.privacy.classes import ClassTable, SensitiveCounts
 from aegis.privacy.dp import PrivacyAccount, PrivacyLoss
-from aegis.privacy.model import Criterion, Direction, Need, Parameter, PrivacyModel
+from aegis.privacy.model import Comparison, Criterion, ModelParameter, Need, PrivacyModel
 from aegis.privacy.models import MODELS
 from aegis.privacy.report import PrivacyReport, Risk, SizeBin, report
 from aegis.privacy.rule import PrivacyRule, Shortage, Verdict, suppressed_rows_k
@@ -12,10 +12,10 @@ from aegis.privacy.rule import PrivacyRule, Shortage, Verdict, suppressed_rows_k
 __all__ = [
     "MODELS",
     "ClassTable",
+    "Comparison",
     "Criterion",
-    "Direction",
+    "ModelParameter",
     "Need",
-    "Parameter",
     "PrivacyAccount",
     "PrivacyLoss",
     "PrivacyModel",

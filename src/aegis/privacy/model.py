@@ -28,7 +28,7 @@ class Need(StrEnum):
     HIERARCHY = "hierarchy of the sensitive attribute"
 
 
-class Direction(StrEnum):
+class Comparison(StrEnum):
     """How a class's figure compares with the limit when the class is safe."""
 
     AT_LEAST = "at least"
@@ -37,7 +37,7 @@ class Direction(StrEnum):
 
 
 @dataclass(frozen=True)
-class Parameter:
+class ModelParameter:
     """A number that a model's user chooses.
 
     Attributes
@@ -138,9 +138,9 @@ class Criterion:
             return self.model.fails(table, self)
         figures = self.model.figures(table, self)
         limit = self[self.model.limit]
-        if self.model.direction is Direction.AT_LEAST:
+        if self.model.direction is Comparison.AT_LEAST:
             return np.asarray(figures < limit - TOLERANCE)
-        if self.model.direction is Direction.AT_MOST:
+        if self.model.direction is Comparison.AT_MOST:
             return np.asarray(figures > limit + TOLERANCE)
         return np.asarray(figures >= limit * (1 - TOLERANCE))
 
@@ -221,9 +221,9 @@ class PrivacyModel:
     description: str
     formula: str
     reference: str
-    direction: Direction
+    direction: Comparison
     limit: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[ModelParameter, ...]
     monotone: bool
     monotone_with_suppression: bool
     argument: str
@@ -264,7 +264,7 @@ class PrivacyModel:
         values = tuple((one.name, self._value(one, given)) for one in self.parameters)
         return Criterion(self, values, self._attribute(given))
 
-    def _value(self, parameter: Parameter, given: Mapping[str, object]) -> float:
+    def _value(self, parameter: ModelParameter, given: Mapping[str, object]) -> float:
         value = given.get(parameter.name, parameter.default)
         if value is None:
             raise PolicyError(

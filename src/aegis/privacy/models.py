@@ -30,16 +30,16 @@ from aegis.privacy.diversity import (
     largest_share,
     recursive_ratio,
 )
-from aegis.privacy.model import MODELS, Criterion, Direction, Need, Parameter, PrivacyModel
+from aegis.privacy.model import MODELS, Comparison, Criterion, ModelParameter, Need, PrivacyModel
 
 __all__ = ["MODELS", "crowd"]
 
-_K = Parameter("k", "rows that a class has at least", low=1, whole=True)
-_L = Parameter("l", "well-represented sensitive values of a class", low=1, whole=True)
-_T = Parameter("t", "largest distance to the table's distribution", high=1)
-_BETA = Parameter("beta", "largest relative gain of belief in a value", above=True)
-_DELTA = Parameter("delta", "bound on |ln(q/p)|, itself excluded", above=True)
-_RISK = Parameter("threshold", "largest risk of re-identification", high=1, above=True)
+_K = ModelParameter("k", "rows that a class has at least", low=1, whole=True)
+_L = ModelParameter("l", "well-represented sensitive values of a class", low=1, whole=True)
+_T = ModelParameter("t", "largest distance to the table's distribution", high=1)
+_BETA = ModelParameter("beta", "largest relative gain of belief in a value", above=True)
+_DELTA = ModelParameter("delta", "bound on |ln(q/p)|, itself excluded", above=True)
+_RISK = ModelParameter("threshold", "largest risk of re-identification", high=1, above=True)
 
 _UNION = (
     "A merged class is the union of its parts, so it fails only when every part fails; rows in "
@@ -110,7 +110,7 @@ MODELS.register(
         description="No row can be told from fewer than k - 1 others by its quasi-identifiers.",
         formula="|E| >= k",
         reference="Sweeney: k-Anonymity (IJUFKS 10, 2002)",
-        direction=Direction.AT_LEAST,
+        direction=Comparison.AT_LEAST,
         limit="k",
         parameters=(_K,),
         monotone=True,
@@ -127,7 +127,7 @@ MODELS.register(
         description="Every released row matches at least k people of the population.",
         formula="population of E >= k",
         reference="Sweeney: Computational Disclosure Control (PhD thesis, MIT 2001)",
-        direction=Direction.AT_LEAST,
+        direction=Comparison.AT_LEAST,
         limit="k",
         parameters=(_K,),
         monotone=True,
@@ -145,11 +145,11 @@ MODELS.register(
         description="No sensitive value makes up more than the share alpha of a class of k or more.",
         formula="max_v q_v <= alpha and |E| >= k",
         reference="Wong, Li, Fu, Wang: (alpha,k)-Anonymity (KDD 2006)",
-        direction=Direction.AT_MOST,
+        direction=Comparison.AT_MOST,
         limit="alpha",
         parameters=(
-            Parameter("alpha", "largest share of one value in a class", high=1, above=True),
-            Parameter("k", "rows that a class has at least", low=1, whole=True, default=1),
+            ModelParameter("alpha", "largest share of one value in a class", high=1, above=True),
+            ModelParameter("k", "rows that a class has at least", low=1, whole=True, default=1),
         ),
         monotone=True,
         monotone_with_suppression=False,
@@ -167,7 +167,7 @@ MODELS.register(
         description="Every class has at least l different sensitive values.",
         formula="|{v : q_v > 0}| >= l",
         reference="Li, Li, Venkatasubramanian: t-Closeness (ICDE 2007), section 2",
-        direction=Direction.AT_LEAST,
+        direction=Comparison.AT_LEAST,
         limit="l",
         parameters=(_L,),
         monotone=True,
@@ -186,9 +186,9 @@ MODELS.register(
         description="The sensitive values of every class are as uncertain as l equally likely ones.",
         formula="-sum_v q_v ln q_v >= ln l",
         reference=f"{_MACHANAVAJJHALA}, Definition 4.1",
-        direction=Direction.AT_LEAST,
+        direction=Comparison.AT_LEAST,
         limit="l",
-        parameters=(Parameter("l", "values, equally likely, that a class is worth", low=1),),
+        parameters=(ModelParameter("l", "values, equally likely, that a class is worth", low=1),),
         monotone=True,
         monotone_with_suppression=False,
         argument=f"Entropy is concave. {_MIXTURE}",
@@ -205,9 +205,9 @@ MODELS.register(
         description="The most frequent value is not too frequent beside the rarer ones.",
         formula="r_1 < c (r_l + ... + r_m), r_1 >= r_2 >= ... the value frequencies of E",
         reference=f"{_MACHANAVAJJHALA}, Definition 4.2",
-        direction=Direction.BELOW,
+        direction=Comparison.BELOW,
         limit="c",
-        parameters=(_L, Parameter("c", "bound on r_1 / (r_l + ... + r_m)", above=True)),
+        parameters=(_L, ModelParameter("c", "bound on r_1 / (r_l + ... + r_m)", above=True)),
         monotone=True,
         monotone_with_suppression=False,
         argument=(
@@ -245,7 +245,7 @@ for _distance, _formula, _figures in (
             ),
             formula=_formula,
             reference=_LI,
-            direction=Direction.AT_MOST,
+            direction=Comparison.AT_MOST,
             limit="t",
             parameters=(_T,),
             monotone=True,
@@ -276,7 +276,7 @@ for _kind, _formula, _figures in (
             description="Belief in any sensitive value grows by at most the factor 1 + beta.",
             formula=_formula,
             reference=_CAO,
-            direction=Direction.AT_MOST,
+            direction=Comparison.AT_MOST,
             limit="beta",
             parameters=(_BETA,),
             monotone=True,
@@ -295,7 +295,7 @@ MODELS.register(
         description="Seeing the class changes the odds of no sensitive value by e^delta or more.",
         formula="|ln(q_v / p_v)| < delta for every v of the table",
         reference=_BRICKELL,
-        direction=Direction.BELOW,
+        direction=Comparison.BELOW,
         limit="delta",
         parameters=(_DELTA,),
         monotone=True,
@@ -316,7 +316,7 @@ MODELS.register(
         ),
         formula="|ln(q_v / p_v)| < delta for every v with q_v > 0",
         reference=f"{_BRICKELL}, without the values absent from a class",
-        direction=Direction.BELOW,
+        direction=Comparison.BELOW,
         limit="delta",
         parameters=(_DELTA,),
         monotone=False,
@@ -342,11 +342,11 @@ MODELS.register(
         ),
         formula="minimum <= |E| / population of E <= maximum",
         reference=_NERGIZ,
-        direction=Direction.AT_MOST,
+        direction=Comparison.AT_MOST,
         limit="maximum",
         parameters=(
-            Parameter("maximum", "largest probability of presence", high=1, above=True),
-            Parameter("minimum", "smallest probability of presence", high=1, default=0),
+            ModelParameter("maximum", "largest probability of presence", high=1, above=True),
+            ModelParameter("minimum", "smallest probability of presence", high=1, default=0),
         ),
         monotone=True,
         monotone_with_suppression=False,
@@ -364,7 +364,7 @@ MODELS.register(
         description="Chance to find a person who is known to be in the table, at worst.",
         formula="1 / |E| <= threshold",
         reference=_RISKS,
-        direction=Direction.AT_MOST,
+        direction=Comparison.AT_MOST,
         limit="threshold",
         parameters=(_RISK,),
         monotone=True,
@@ -382,7 +382,7 @@ MODELS.register(
         description="Chance to find any one person of the population, at worst.",
         formula="1 / population of E <= threshold",
         reference=_RISKS,
-        direction=Direction.AT_MOST,
+        direction=Comparison.AT_MOST,
         limit="threshold",
         parameters=(_RISK,),
         monotone=True,
@@ -405,7 +405,7 @@ MODELS.register(
         ),
         formula="sum_E |E| / population of E <= threshold * rows",
         reference=_RISKS,
-        direction=Direction.AT_MOST,
+        direction=Comparison.AT_MOST,
         limit="threshold",
         parameters=(_RISK,),
         monotone=True,

@@ -67,7 +67,7 @@ class SizeBin:
 
 
 @dataclass(frozen=True)
-class Attribute:
+class AttributeFigures:
     """The figures of one sensitive attribute; all null for an empty table.
 
     Attributes
@@ -159,7 +159,7 @@ class PrivacyReport:
     journalist: Risk
     marketer: float | None
     homogeneous_rows_any: int | None
-    attributes: Mapping[str, Attribute]
+    attributes: Mapping[str, AttributeFigures]
     class_size_histogram: tuple[SizeBin, ...]
     notes: tuple[str, ...] = ()
 
@@ -344,15 +344,15 @@ def _completed(
     return table
 
 
-def _measure(counts: SensitiveCounts) -> Attribute:
+def _measure(counts: SensitiveCounts) -> AttributeFigures:
     if not len(counts.starts):
-        return Attribute(
+        return AttributeFigures(
             0, None, None, None, {str(values): None for values in RECURSIVE_L}, *[None] * 8
         )
     rarest = float(counts.reference[counts.totals > 0].min())
     basic = float(relative_gain(counts).max())
     tree = counts.levels
-    return Attribute(
+    return AttributeFigures(
         homogeneous_rows=int(counts.sizes[homogeneous(counts)].sum()),
         alpha=float(largest_share(counts).max()),
         distinct=int(counts.lengths.min()),
@@ -402,7 +402,7 @@ def _text(figure: float | None) -> str:
     return "-" if figure is None else f"{figure:.4g}"
 
 
-def _attribute_lines(name: str, one: Attribute) -> list[tuple[str, str]]:
+def _attribute_lines(name: str, one: AttributeFigures) -> list[tuple[str, str]]:
     recursive = ", ".join(f"c = {_text(c)} (l = {values})" for values, c in one.recursive_c.items())
     closeness = f"{_text(one.equal)} equal, {_text(one.ordered)} ordered"
     if one.hierarchical is not None:

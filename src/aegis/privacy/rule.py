@@ -48,7 +48,7 @@ class Verdict:
         Rows of the smallest class before suppression; 0 for an empty table.
     violations
         What falls short and by how much, one plain sentence each; empty when admissible.
-    kept
+    kept_classes
         Which classes are kept, shape (n_classes,).
     """
 
@@ -59,7 +59,7 @@ class Verdict:
     smallest_class: int
     smallest_before: int
     violations: tuple[str, ...]
-    kept: BoolArray = field(repr=False)
+    kept_classes: BoolArray = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the mask of kept classes as JSON-able values."""
@@ -345,7 +345,7 @@ class PrivacyRule:
             smallest_class=int(remaining.min()) if some else 0,
             smallest_before=int(sizes.min()) if len(sizes) else 0,
             violations=() if admissible else self._violations(table, kept, failed, allowed),
-            kept=kept,
+            kept_classes=kept,
         )
 
     def _violations(

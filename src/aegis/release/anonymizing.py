@@ -11,14 +11,14 @@ from typing import Any
 
 from aegis.anonymizers import (
     Anonymized,
-    FrontPoint,
     Grouped,
     ObamOptions,
+    ObamPoint,
     Recipe,
     RecordTable,
     anonymize_records,
+    check_release,
     grid_of_clusters,
-    hold,
     read_records,
 )
 from aegis.anonymizers import front as search_front
@@ -59,7 +59,7 @@ class AnonymizedRelease(Released):
     recipe: Recipe
     grouped: Grouped
     notes: tuple[str, ...] = ()
-    front: tuple[FrontPoint, ...] = ()
+    front: tuple[ObamPoint, ...] = ()
 
     @property
     def claims(self) -> dict[str, int] | None:
@@ -223,7 +223,7 @@ class _Job:
         self.made: Anonymized = anonymize_records(self.read, recipe, progress=progress)
         grouped = time.perf_counter()
         with progress.step("Checking classes"):
-            self.released, self.kept, self.verdict = hold(self.made, policy)
+            self.released, self.kept, self.verdict = check_release(self.made, policy)
         if not self.verdict.admissible:
             raise _refused(self.made, self.verdict.violations)
         self.timings = {
@@ -232,7 +232,7 @@ class _Job:
             "check": time.perf_counter() - grouped,
         }
 
-    def front(self) -> tuple[FrontPoint, ...]:
+    def front(self) -> tuple[ObamPoint, ...]:
         """Return the settings of MO-OBAM around the one that was released."""
         started = time.perf_counter()
         options = self.made.grouped.options

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 import aegis
-from aegis.advisor import Scorer, as_it_is, kept, tells_classes_apart
+from aegis.advisor import Scorer, as_it_is, tells_classes_apart, utility_kept
 from aegis.errors import InternalError
 from aegis.measures import DEFAULT_MEASURE, MEASURES
 from aegis.policy import Policy, policy_digest, policy_mapping
@@ -68,7 +68,9 @@ class Utility:
         after = Scorer(summarize(output, as_it_is(policy, chosen.name), seed=seed))
         unmasked = before.value(before.unmasked, chosen)
         released = after.value(after.unmasked, chosen)
-        return cls(chosen.name, unmasked, released, kept(released, unmasked, chosen.direction))
+        return cls(
+            chosen.name, unmasked, released, utility_kept(released, unmasked, chosen.direction)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""

@@ -142,7 +142,7 @@ def is_relative(advice: Advice) -> bool:
 
     Decided once for the report, so that each axis of it says what its chart shows.
     """
-    return any(r.kept is not None for r in advice.ranking)
+    return any(r.utility_kept is not None for r in advice.ranking)
 
 
 def _rule(policy: Mapping[str, Any]) -> PrivacyRule | None:
@@ -195,7 +195,7 @@ def _verdict(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
     if subject is not None:
         verdict |= {
             "name": clean(subject.name, limit=HEADLINE_LIMIT),
-            "kept": percent(subject.kept) if subject.kept is not None else None,
+            "kept": percent(subject.utility_kept) if subject.utility_kept is not None else None,
             "score": measured(subject.score),
             "suppressed": count(subject.suppressed_rows),
             "suppressed_any": subject.suppressed_rows > 0,
@@ -226,10 +226,14 @@ def _key_figures(
     if subject is None:
         return []
     total = advice.summary["rows"]
-    kept = percent(subject.kept) if subject.kept is not None else measured(subject.score)
+    kept = (
+        percent(subject.utility_kept)
+        if subject.utility_kept is not None
+        else measured(subject.score)
+    )
     unmasked = FINEST.lower() if finest else "before masking"
     note = "of what the unmasked table says"
-    if subject.kept is not None and subject.kept > ABOVE:
+    if subject.utility_kept is not None and subject.utility_kept > ABOVE:
         note += " (more than 100\u00a0%: see “How to read this”)"
     figures = [
         {"label": "Utility kept", "value": kept, "note": note},
@@ -328,7 +332,7 @@ def _ranked_row(place: int, ranked: Ranked, total: int, *, first: bool) -> dict[
         "place": place,
         "name": clean(ranked.name, limit=NAME_LIMIT),
         "admissible": ranked.admissible,
-        "kept": percent(ranked.kept),
+        "kept": percent(ranked.utility_kept),
         "score": score_text(ranked),
         "objective": measured(ranked.objective),
         "against": against_best(ranked, first=first),
@@ -342,8 +346,8 @@ def _point(ranked: Ranked, relative: bool, total: int, *, first: bool) -> dict[s
     """Return one configuration as charts draw it; percent unless there was no utility to keep."""
     return {
         "name": clean(ranked.name, limit=NAME_LIMIT),
-        "utility": ranked.kept if relative else ranked.score,
-        "text": percent(ranked.kept) if relative else measured(ranked.score),
+        "utility": ranked.utility_kept if relative else ranked.score,
+        "text": percent(ranked.utility_kept) if relative else measured(ranked.score),
         "admissible": ranked.admissible,
         "recommended": first,
         "left_out": 100 * ranked.suppressed_rows / total if total else 0.0,
@@ -370,7 +374,7 @@ def _shortfalls(advice: Advice) -> dict[str, Any]:
         "rows": [
             {
                 "name": clean(r.name, limit=NAME_LIMIT),
-                "kept": percent(r.kept),
+                "kept": percent(r.utility_kept),
                 "left_out": part(r.suppressed_rows, total),
                 "violations": [_sentence(text) for text in r.violations],
             }

@@ -37,7 +37,7 @@ def front_section(front: Front, total: int, objective: str | None = None) -> dic
             "value": f"{point.value:g}",
             "masks": _changed(point.declared),
             "objective": measured(point.objective),
-            "kept": percent(point.kept),
+            "kept": percent(point.utility_kept),
             "suppressed": part(point.suppressed_rows, total),
             "proven": _proof(point),
             "knee": point.value == front.knee,
@@ -45,9 +45,9 @@ def front_section(front: Front, total: int, objective: str | None = None) -> dic
         for point in front.points
     ]
     points = [
-        {"value": point.value, "kept": point.kept, "knee": point.value == front.knee}
+        {"value": point.value, "kept": point.utility_kept, "knee": point.value == front.knee}
         for point in front.points
-        if point.kept is not None
+        if point.utility_kept is not None
     ]
     return {
         "parameter": clean(front.parameter, limit=80),
@@ -87,7 +87,7 @@ def binding_section(binding: Binding) -> dict[str, Any] | None:
                 "finer": clean(one.mask, limit=120),
                 "smallest_class": count(one.smallest_class),
                 "rows_at_risk": count(one.rows_failing),
-                "kept": percent(one.kept),
+                "kept": percent(one.utility_kept),
                 "violations": [clean(text, limit=600) for text in one.violations],
             }
             for one in binding.finer
@@ -97,7 +97,7 @@ def binding_section(binding: Binding) -> dict[str, Any] | None:
             {
                 "change": clean(one.change, limit=120),
                 "masks": _listed(one.masks) if one.masks else "the same",
-                "kept": percent(one.kept),
+                "kept": percent(one.utility_kept),
             }
             for one in binding.relaxations
         ],
@@ -171,7 +171,7 @@ def _panels(
     evaluation: EvaluationResult, advice: Advice, *, relative: bool
 ) -> list[dict[str, Any]]:
     """Return, for each model, what it reaches on each configuration against the score."""
-    utility = {one.name: one.kept if relative else one.score for one in advice.ranking}
+    utility = {one.name: one.utility_kept if relative else one.score for one in advice.ranking}
     ranked = {one.name: one for one in advice.ranking if utility[one.name] is not None}
     models = dict.fromkeys(s.model for s in evaluation.scores if s.metric == evaluation.metric)
     found = []

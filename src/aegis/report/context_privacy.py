@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from aegis.privacy import PrivacyReport
-from aegis.privacy.report import Attribute
+from aegis.privacy.report import AttributeFigures
 from aegis.report.words import NONE, clean, count, figure, part, percent, share
 
 Column = tuple[str, PrivacyReport]
@@ -55,7 +55,7 @@ _IDENTITY: tuple[tuple[str, str, Callable[[PrivacyReport], str]], ...] = (
     ),
 )
 
-_SENSITIVE: tuple[tuple[str, str, Callable[[Attribute, int], str]], ...] = (
+_SENSITIVE: tuple[tuple[str, str, Callable[[AttributeFigures, int], str]], ...] = (
     (
         "Rows in homogeneous classes",
         "their value is known to whoever knows the class",
@@ -168,7 +168,7 @@ def _sensitive(columns: list[Column]) -> list[dict[str, Any]]:
     return groups
 
 
-def _of(name: str, show: Callable[[Attribute, int], str], report: PrivacyReport) -> str:
+def _of(name: str, show: Callable[[AttributeFigures, int], str], report: PrivacyReport) -> str:
     found = report.attributes.get(name)
     return NONE if found is None else show(found, report.rows)
 

@@ -9,7 +9,7 @@ from aegis.report.words import clean, count, figure, measured, percent, plural
 
 if TYPE_CHECKING:
     from aegis.advisor.advice import Advice, Ranked
-    from aegis.anonymizers import FrontPoint, InformationLoss, Recipe
+    from aegis.anonymizers import InformationLoss, ObamPoint, Recipe
 
 LOSSES: tuple[tuple[str, str], ...] = (
     ("IL, scaled", "information loss of the centroids on z-scores, 0 to 1"),
@@ -38,7 +38,7 @@ def records_section(advice: Advice) -> dict[str, Any] | None:
         {
             "name": clean(r.name, limit=120),
             "admissible": r.admissible,
-            "kept": percent(r.kept),
+            "kept": percent(r.utility_kept),
             "groups": count(r.method.groups),
             "losses": losses(r.method.loss),
             "left_out": count(r.suppressed_rows),
@@ -72,7 +72,7 @@ def method_yaml(subject: Ranked) -> dict[str, Any] | None:
     return None if subject.method is None else subject.method.recipe.to_dict()
 
 
-def tradeoff_section(points: Sequence[FrontPoint]) -> dict[str, Any] | None:
+def tradeoff_section(points: Sequence[ObamPoint]) -> dict[str, Any] | None:
     """Return settings of MO-OBAM as a table and as points; None without any."""
     if not points:
         return None

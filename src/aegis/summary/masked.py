@@ -80,9 +80,9 @@ def suppress(
     counted = count_classes(source, quasi, sensitive, table=table, hierarchies=hierarchies)
     verdict = rule.check(counted.table)
     in_order = ROW_NUMBER in table.columns
-    if verdict.kept.all() or not quasi:
+    if verdict.kept_classes.all() or not quasi:
         return (table.drop(ROW_NUMBER) if in_order else table), verdict
-    failing = source.hand_over(counted.members(~verdict.kept))
+    failing = source.hand_over(counted.members(~verdict.kept_classes))
     matches = [table[name].identical_to(failing[f"k{i}"]) for i, name in enumerate(quasi)]
     rest = table.anti_join(failing, matches)
     if not in_order:

@@ -59,7 +59,7 @@ def _finer(searcher: Searcher, box: Box, value: float) -> list[FinerMask]:
                     current=str(variable.candidates[current].declared),
                     mask=str(variable.candidates[candidate].declared),
                     gain=searcher.objective.bound(other) - value,
-                    kept=searcher.kept(other),
+                    utility_kept=searcher.utility_kept(other),
                     smallest_class=verdict.smallest_before,
                     rows_failing=verdict.suppressed_rows,
                     allowed_rows=verdict.allowed_rows,
@@ -83,7 +83,7 @@ def _relaxed(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[R
                     change=change,
                     score=searcher.objective.sign * score,
                     gain=score - value,
-                    kept=searcher.kept(other),
+                    utility_kept=searcher.utility_kept(other),
                     proven=figures.optimal,
                     masks=_differences(searcher, box, other),
                 )

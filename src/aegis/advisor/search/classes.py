@@ -64,7 +64,7 @@ class Discernibility(ClassLoss):
 
     def _exact(self, box: Box) -> float:
         classes = self._plan.classes(self._problem.choice(box))
-        kept = self._plan.rule.check(classes).kept
+        kept = self._plan.rule.check(classes).kept_classes
         sizes = classes.sizes.astype(np.float64)
         return float((sizes[kept] ** 2).sum() + classes.rows * sizes[~kept].sum())
 
@@ -106,7 +106,7 @@ class LabelLoss(ClassLoss):
     def _exact(self, box: Box) -> float:
         choice = self._problem.choice(box)
         groups = {name: choice[name].groups for name in self._frequency.quasi}
-        kept = self._plan.rule.check(self._plan.classes(choice)).kept
+        kept = self._plan.rule.check(self._plan.classes(choice)).kept_classes
         joint = self._joint(groups)
         return self._loss(joint[kept], joint[~kept].sum(axis=0))
 

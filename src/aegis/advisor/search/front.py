@@ -285,7 +285,7 @@ def _point(searcher: Searcher, level: _Level) -> FrontPoint:
         value=level.value,
         score=ranked.score,
         objective=ranked.objective,
-        kept=ranked.kept,
+        utility_kept=ranked.utility_kept,
         configuration=ranked.configuration,
         declared=ranked.declared,
         smallest_class=verdict.smallest_class,

@@ -47,7 +47,7 @@ class Objective(Protocol):
 
 
 @dataclass(frozen=True)
-class InformationLoss:
+class LossObjective:
     """A loss that other tools minimise; for comparison with them.
 
     Attributes
@@ -251,7 +251,7 @@ def _ncp(attribute: AttributeSummary, candidate: Candidate) -> float:
 
 def _precision(attribute: AttributeSummary, candidate: Candidate) -> float:
     if isinstance(candidate.mask, Level) and candidate.mask.hierarchy is not None:
-        return candidate.mask.level / max(candidate.mask.hierarchy.height - 1, 1)
+        return candidate.mask.level / max(candidate.mask.hierarchy.height, 1)
     ladder = sorted({len(attribute.values), *(c.size for c in attribute.candidates)}, reverse=True)
     return ladder.index(candidate.size) / max(len(ladder) - 1, 1)
 
@@ -261,17 +261,17 @@ CLASS_LOSSES: dict[str, type[ClassLoss]] = {
 }
 """Losses that depend on the classes, and so on the rule, by name."""
 
-LOSSES: dict[str, InformationLoss] = {
+LOSSES: dict[str, LossObjective] = {
     loss.name: loss
     for loss in (
-        InformationLoss(
+        LossObjective(
             "nu-entropy",
             "Non-uniform entropy",
             "sum over attributes of -sum_v n_v log2(n_v / n_g(v)), in bits; suppression not charged",
             "Gionis and Tassa, k-Anonymization with minimal loss of information, TKDE 21, 2009",
             _nu_entropy,
         ),
-        InformationLoss(
+        LossObjective(
             "loss",
             "Normalised certainty penalty",
             "sum over attributes of the mean over rows of the width of the value's group over the "
@@ -279,7 +279,7 @@ LOSSES: dict[str, InformationLoss] = {
             "Xu et al., Utility-based anonymization using local recoding, KDD 2006; Iyengar, KDD 2002",
             _ncp,
         ),
-        InformationLoss(
+        LossObjective(
             "precision",
             "Precision loss",
             "sum over attributes of the level over the height of the hierarchy; masks without a "
@@ -287,21 +287,21 @@ LOSSES: dict[str, InformationLoss] = {
             "Sweeney, Achieving k-anonymity privacy protection, IJUFKS 10, 2002",
             _precision,
         ),
-        InformationLoss(
+        LossObjective(
             "discernibility",
             "Discernibility",
             "sum over classes of |E|^2, plus N for each suppressed row",
             "Bayardo and Agrawal, Data privacy through optimal k-anonymization, ICDE 2005, eq. 1",
             None,
         ),
-        InformationLoss(
+        LossObjective(
             "classification",
             "Classification metric",
             "share of rows that are suppressed or do not have the most frequent label of their class",
             "Iyengar, Transforming data to satisfy privacy constraints, KDD 2002, section 4",
             None,
         ),
-        InformationLoss(
+        LossObjective(
             "class-entropy",
             "Entropy of the label within classes",
             "H(label | class) in bits per row, the label's own entropy for suppressed rows; the "

@@ -16,7 +16,7 @@ from aegis.advisor.figures import SearchFigures
 from aegis.advisor.generate import combinations
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.rank import AfterSuppression, rank_choice
-from aegis.advisor.scoring import Scorer, kept
+from aegis.advisor.scoring import Scorer, utility_kept
 from aegis.advisor.search.binding import explain
 from aegis.advisor.search.branch import BranchAndBound, Found, gap
 from aegis.advisor.search.classes import ClassLoss
@@ -321,11 +321,11 @@ class Searcher:
             return ranked
         return replace(ranked, objective=self.objective.sign * value)
 
-    def kept(self, box: Box) -> float | None:
+    def utility_kept(self, box: Box) -> float | None:
         """Return the percent of the unmasked utility that a configuration keeps."""
         measure, scorer = self.measure, self.scorer
         score = scorer.value(self.problem.choice(box), measure)
-        return kept(score, scorer.value(scorer.unmasked, measure), measure.direction)
+        return utility_kept(score, scorer.value(scorer.unmasked, measure), measure.direction)
 
 
 def objective_names() -> tuple[str, ...]:
