@@ -35,7 +35,7 @@ def test_levels_values_and_groups():
     assert CITIES.groups(1) == {"north": ("Oslo", "Turku"), "south": ("Rome",), "east": ("Tokyo",)}
     assert CITIES.groups(2)["Asia"] == ("Tokyo",)
     assert list(CITIES.groups(0)) == list(CITIES.values)
-    assert repr(CITIES) == "Hierarchy('cities', values=4, height=3)"
+    assert repr(CITIES) == "Hierarchy('cities', values=4, height=2)"
 
 
 def test_equality_is_by_content():
