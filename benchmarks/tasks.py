@@ -160,7 +160,6 @@ def release(settings: Settings) -> Iterator[Figure]:
 def search(_: Settings) -> Iterator[Figure]:
     """Search all 14 attributes of Adult, and the lattice of ARX's Adult file."""
     import aegis
-    from aegis.advisor import prepare
 
     everything = step("search_all", table=str(ADULT))
     found = everything.result
@@ -175,12 +174,10 @@ def search(_: Settings) -> Iterator[Figure]:
         return
     for limit, bound in ((0.0, 0.042), (0.02, 0.206), (0.05, 0.3255)):
         policy, table = arx_policy(limit)
-        prepared = prepare(table, policy)
+        study = aegis.Study(table, policy)
 
-        def run(
-            policy: Any = policy, prepared: Any = prepared, objective: str = "nu-entropy"
-        ) -> Any:
-            return aegis.search(prepared, policy, objective=objective, top=1, explain_best=False)
+        def run(study: Any = study, objective: str = "nu-entropy") -> Any:
+            return study.search(objective=objective, top=1, explain_best=False)
 
         advice = run()
         assert advice.optimal

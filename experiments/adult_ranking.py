@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from aegis import evaluate
 from aegis.advisor import Scorer
-from aegis.evaluation import Evaluation, evaluate
+from aegis.evaluation import Evaluation
 from aegis.measures import MEASURES
 from aegis.policy import load_policy
 from aegis.summary import summarize

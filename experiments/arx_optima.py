@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from aegis import search
 from aegis.advisor import Choice, Scorer
-from aegis.advisor.search import search
 from aegis.evaluation.coding import code_table
 from aegis.evaluation.models import MODELS
 from aegis.evaluation.splits import make_splits

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from aegis.evaluation import evaluate
+from aegis import evaluate
 from common import save_chart, write_csv, write_json
 from paper_sets import SETS, averaged, outcomes, prepare, reached_chart
 

@@ -13,7 +13,7 @@ import argparse
 from typing import Any
 
 import aegis
-from aegis.evaluation import evaluate
+from aegis import evaluate
 from aegis.policy import Configuration
 from common import save_chart, write_csv, write_json
 from paper_sets import SETS, Prepared, averaged, outcomes, prepare, reached_chart

@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from aegis import evaluate
 from aegis.advisor import Scorer
 from aegis.advisor.estimate import evidence_of
-from aegis.evaluation import Reconstructed, evaluate
+from aegis.evaluation import Reconstructed
 from aegis.measures import DEFAULT_MEASURE, MEASURES
 from aegis.reconstruction import Evidence, Settings, reconstruct
 from common import save_chart, write_csv, write_json

@@ -19,8 +19,9 @@ import numpy as np
 import pyarrow as pa
 from scipy import stats
 
+from aegis import evaluate
 from aegis.anonymizers import ANONYMIZERS, Recipe, encode_for, front, information_loss
-from aegis.evaluation import MODELS, Evaluation, Model, evaluate
+from aegis.evaluation import MODELS, Evaluation, Model
 from aegis.masks import Identity
 from aegis.policy import Configuration, Policy
 from common import save_chart, write_csv, write_json

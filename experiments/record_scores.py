@@ -18,9 +18,9 @@ from typing import Any
 import pyarrow as pa
 from scipy import stats
 
+from aegis import search
 from aegis.advisor import Scorer
 from aegis.advisor.rank import as_it_is
-from aegis.advisor.search import search
 from aegis.anonymizers import anonymize_records, read_records
 from aegis.measures import MEASURES
 from aegis.policy import Policy

@@ -13,10 +13,8 @@ import argparse
 from dataclasses import replace
 from typing import Any
 
-from aegis.advisor import advise
-from aegis.advisor.search import search
+from aegis import advise, evaluate, search
 from aegis.anonymizers import Recipe
-from aegis.evaluation import evaluate
 from aegis.policy import Configuration, Policy, Role, load_policy
 from aegis.sources import open_table
 from common import ADULT, ROOT, data, save_chart, write_json

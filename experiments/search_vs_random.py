@@ -13,9 +13,8 @@ import argparse
 from dataclasses import replace
 from typing import Any
 
-from aegis.advisor import advise
-from aegis.advisor.search import search
-from aegis.evaluation import Evaluation, evaluate
+from aegis import advise, evaluate, search
+from aegis.evaluation import Evaluation
 from aegis.policy import load_policy
 from aegis.sources import open_table
 from common import ADULT, ROOT, paired, save_chart, write_json

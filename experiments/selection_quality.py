@@ -27,7 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from aegis.evaluation import Evaluation, evaluate, paper_configurations, paper_policy
+from aegis import evaluate
+from aegis.evaluation import Evaluation, paper_configurations, paper_policy
 from aegis.evaluation.models import MODELS, Features
 from aegis.policy import Policy, load_policy
 from aegis.sources import Source, open_table

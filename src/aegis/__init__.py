@@ -1,7 +1,8 @@
 """Aegis: a masking advisor.
 
-Every verb of the command line is a function here: `init_policy`, `summarize`, `advise`, `search`,
-`apply`, `anonymize`, `audit`. Names are loaded when they are first used, so that `import aegis` is quick.
+`Study` holds a table and a policy and answers every question to them. Every verb of the command line
+is also a function here: `init_policy`, `summarize`, `advise`, `search`, `apply`, `anonymize`, `audit`.
+Names are loaded when they are first used, so that `import aegis` is quick.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ _HOMES = {
     "Policy": "aegis.policy",
     "PrivacyReport": "aegis.privacy",
     "Release": "aegis.release",
+    "Study": "aegis.study",
     "Summary": "aegis.summary",
-    "advise": "aegis.advisor",
+    "advise": "aegis.study",
     "Evaluation": "aegis.evaluation",
     "anonymize": "aegis.release",
     "apply": "aegis.release",
     "audit": "aegis.release",
-    "evaluate": "aegis.evaluation",
+    "evaluate": "aegis.study",
     "init_policy": "aegis.policy.suggest",
     "load_bundle": "aegis.summary",
     "load_configurations": "aegis.policy",
@@ -35,7 +37,7 @@ _HOMES = {
     "release_sql": "aegis.release",
     "render_report": "aegis.report",
     "save_bundle": "aegis.summary",
-    "search": "aegis.advisor.search",
+    "search": "aegis.study",
     "summarize": "aegis.summary",
 }
 
@@ -49,6 +51,7 @@ __all__ = [
     "Policy",
     "PrivacyReport",
     "Release",
+    "Study",
     "Summary",
     "__version__",
     "advise",
@@ -69,9 +72,8 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from aegis.advisor import Advice, advise
-    from aegis.advisor.search import search
-    from aegis.evaluation import Evaluation, evaluate
+    from aegis.advisor import Advice
+    from aegis.evaluation import Evaluation
     from aegis.policy import Configuration, Policy, load_configurations, load_policy
     from aegis.policy.suggest import init_policy
     from aegis.privacy import PrivacyReport
@@ -85,15 +87,15 @@ if TYPE_CHECKING:
         audit,
         release_sql,
     )
-    from aegis.report.render import render as render_report
+    from aegis.report import render_report
+    from aegis.study import Study, advise, evaluate, search
     from aegis.summary import Summary, load_bundle, merge, save_bundle, summarize
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'aegis' has no attribute {name!r}")
-    attribute = "render" if name == "render_report" else name
-    return getattr(import_module(_HOMES[name]), attribute)
+    return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

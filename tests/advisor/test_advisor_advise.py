@@ -24,9 +24,9 @@ from advisor_support import (
     table_of,
 )
 
-from aegis.advisor import Advice, PrivacyPlan, advise, combinations, generate
+from aegis import advise, search
+from aegis.advisor import Advice, PrivacyPlan, combinations, generate
 from aegis.advisor.rank import AfterSuppression
-from aegis.advisor.search import search
 from aegis.errors import NoAdmissibleConfiguration, PolicyError
 from aegis.masks import parse_mask
 from aegis.measures import MEASURES

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aegis.advisor import Scorer, advise
+from aegis import advise, search
+from aegis.advisor import Scorer
 from aegis.advisor.confidence import COMPARED, jackknife, standard_errors
-from aegis.advisor.search import search
 from aegis.measures import MEASURES
 from aegis.policy import Policy, load_policy
 from aegis.summary import folds, load_bundle, merge, save_bundle, summarize

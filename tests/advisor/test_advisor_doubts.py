@@ -9,9 +9,9 @@ import pytest
 from advisor_support import policy_of, random_rows, table_of
 
 import aegis
+from aegis import search
 from aegis.advisor import Advice
 from aegis.advisor.doubts import doubts_of
-from aegis.advisor.search import search
 from aegis.policy import load_policy
 
 HIDDEN = dict.fromkeys(("age", "zip", "pay", "ill"), "suppress")

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pytest
 from advisor_support import policy_of, random_rows, table_of
 
-from aegis.advisor import PrivacyPlan, prepare
+from aegis import Study, search
+from aegis.advisor import PrivacyPlan
 from aegis.advisor.figures import FrontPoint
-from aegis.advisor.search import FrontRange, search
+from aegis.advisor.search import FrontRange
 from aegis.advisor.search.binding import relaxations
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.front import (
@@ -132,7 +133,7 @@ def test_without_time_no_point_is_worse_than_a_stricter_one(
 def test_a_point_starts_from_what_the_search_found(summary: Summary) -> None:
     # The search has time; the front none: what meets k = 6 meets every smaller k.
     policy = policy_of({"k": 6})
-    searcher = Searcher(summary, prepare(summary, policy).plan, "pillai", "pillai")
+    searcher = Searcher(summary, Study(summary, policy).plan, "pillai", "pillai")
     found, figures = searcher.run(policy.privacy, top=1, time_limit=None)
     assert figures.optimal
     front = trace_front(

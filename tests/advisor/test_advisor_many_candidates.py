@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from aegis import search
 from aegis.advisor import PrivacyPlan, Scorer
-from aegis.advisor.search import branch, search, trace
+from aegis.advisor.search import branch, trace
 from aegis.advisor.search.binding import NEXT_FINER, _finer
 from aegis.advisor.search.problem import _refinements, make_problem, members
 from aegis.advisor.search.search import Searcher

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import aegis
-from aegis.advisor import Scorer, as_it_is, prepare
+from aegis import Study
+from aegis.advisor import Scorer, as_it_is
 from aegis.advisor.methods import choose_recipes, with_methods
-from aegis.advisor.search import search
 from aegis.anonymizers import Recipe
 from aegis.errors import DataError, PolicyError
 from aegis.measures import MEASURES
@@ -149,15 +149,16 @@ def test_names_stay_apart():
 
 def test_beside_a_search():
     rules = policy()
-    prepared = prepare(table(), rules)
-    found = search(prepared, rules)
-    both = with_methods(found, prepared, rules, ["mondrian"], seed=0, progress=SILENT)
+    study = Study(table(), rules)
+    found = study.search()
+    parts = (study.summary, study.source, rules, ["mondrian"])
+    both = with_methods(found, *parts, seed=0, progress=SILENT)
     assert len(both.ranking) == len(found.ranking) + 1
     assert both.search is found.search
     assert both.optimal == (both.ranking[0].method is None and found.optimal)
-    by_loss = search(prepared, rules, objective="nu-entropy")
+    by_loss = study.search(objective="nu-entropy")
     with pytest.raises(PolicyError, match="objective"):
-        with_methods(by_loss, prepared, rules, ["mondrian"], seed=0, progress=SILENT)
+        with_methods(by_loss, *parts, seed=0, progress=SILENT)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aegis.advisor import PrivacyPlan, Scorer, advise
-from aegis.advisor.search import search
+from aegis import advise, search
+from aegis.advisor import PrivacyPlan, Scorer
 from aegis.advisor.search.objectives import make_objective
 from aegis.advisor.search.problem import is_leaf, make_problem, members
 from aegis.errors import PolicyError

@@ -22,8 +22,9 @@ from search_support import (
     shared,
 )
 
+from aegis import search
 from aegis.advisor import PrivacyPlan, Scorer
-from aegis.advisor.search import Searcher, objective_names, search
+from aegis.advisor.search import Searcher, objective_names
 from aegis.advisor.search.objectives import CLASS_LOSSES, LOSSES
 from aegis.advisor.search.problem import Box, make_problem
 from aegis.measures import MEASURES, Scope

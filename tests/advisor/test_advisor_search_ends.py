@@ -12,9 +12,9 @@ import pytest
 from advisor_support import RULES, all_choices, policy_of
 from search_support import expected, fresh, prepared, rule_of, rules, shared
 
+from aegis import search
+from aegis import search as search_function
 from aegis.advisor import PrivacyPlan
-from aegis.advisor.search import search
-from aegis.advisor.search import search as search_function
 from aegis.advisor.search.branch import BranchAndBound, gap
 from aegis.advisor.search.problem import Box
 from aegis.errors import NoAdmissibleConfiguration, PolicyError

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from advisor_support import policy_of, random_rows, table_of
 
+from aegis import search
 from aegis.advisor import Scorer
-from aegis.advisor.search import search
 from aegis.errors import PolicyError
 from aegis.measures import DEFAULT_MEASURE, MEASURES, SEARCHED_MEASURE
 from aegis.summary import Summary, summarize

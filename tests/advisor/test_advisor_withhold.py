@@ -11,9 +11,9 @@ from advisor_support import AGE, ZIP, all_choices, policy_of, random_rows, rows,
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from aegis.advisor import PrivacyPlan, Scorer, advise
+from aegis import advise, search
+from aegis.advisor import PrivacyPlan, Scorer
 from aegis.advisor.estimate import estimate_pud, known_of, reconstruct_attribute, unmasked_measure
-from aegis.advisor.search.search import search
 from aegis.errors import PolicyError
 from aegis.measures import MEASURES, Scope
 from aegis.policy import Policy

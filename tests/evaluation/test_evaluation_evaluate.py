@@ -10,9 +10,10 @@ from evaluation_support import make_policy, make_table
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import OneHotEncoder
 
+from aegis import evaluate
+from aegis import evaluate as _evaluate
 from aegis.errors import DataError, PolicyError
-from aegis.evaluation import DEFAULT_MODELS, MODELS, evaluate
-from aegis.evaluation import evaluate as _evaluate
+from aegis.evaluation import DEFAULT_MODELS, MODELS
 from aegis.evaluation.coding import Design
 from aegis.evaluation.models import Model
 from aegis.evaluation.result import UNMASKED

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import aegis
+from aegis import evaluate
 from aegis.advisor.methods import RecordRanker
 from aegis.anonymizers import Recipe
 from aegis.errors import EngineError
-from aegis.evaluation import evaluate
 from aegis.evaluation.coding import code_table
 from aegis.evaluation.original import compare_with_original, importance_shift
 from aegis.evaluation.releases import code_release

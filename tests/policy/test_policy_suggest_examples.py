@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aegis.advisor import advise
+from aegis import advise
 from aegis.policy import load_policy
 from aegis.policy.suggest import init_policy
 

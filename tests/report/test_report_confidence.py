@@ -41,18 +41,18 @@ def test_ties_are_named_and_marked() -> None:
     scores = [row["score"] for row in told["ranking"]["rows"]]
     assert scores[0] == "0.3600 ± 0.0040"
     assert "±" not in scores[-1]
-    page = render(given, before=None, after=None)
+    page = render(given)
     assert "Cannot be told from it: <bdi>c0</bdi>, <bdi>c2</bdi>" in page
     assert "Against the best" in page
 
 
 def test_a_clear_lead_is_said_and_many_ties_are_cut() -> None:
-    assert "clearly ahead of the 2\u00a0runners-up" in render(
-        compared(False, False), before=None, after=None
-    ).replace("2 runners-up", "2\u00a0runners-up")
+    assert "clearly ahead of the 2\u00a0runners-up" in render(compared(False, False)).replace(
+        "2 runners-up", "2\u00a0runners-up"
+    )
     told = context(compared(*[True] * 9))["confidence"]
     assert (len(told["ties"]), told["more"]) == (6, 3)
-    page = render(compared(*[True] * 9), before=None, after=None)
+    page = render(compared(*[True] * 9))
     assert "and 3 more" in page
 
 
@@ -60,9 +60,7 @@ def test_nothing_is_said_without_standard_errors() -> None:
     told = context(advice([ranked("c1"), ranked("c2", utility_kept=50)]))
     assert told["confidence"] is None
     assert not told["ranking"]["compared"]
-    assert "Against the best" not in render(
-        advice([ranked("c1"), ranked("c2", utility_kept=50)]), before=None, after=None
-    )
+    assert "Against the best" not in render(advice([ranked("c1"), ranked("c2", utility_kept=50)]))
 
 
 def test_the_account_of_noise_stands_in_a_section_of_its_own() -> None:
@@ -79,7 +77,7 @@ def test_the_account_of_noise_stands_in_a_section_of_its_own() -> None:
     told = context(given)["noise"]
     assert (told["epsilon"], told["delta"], told["covers"]) == ("6", "1e-06", False)
     assert [one["sensitivity"] for one in told["lines"]] == ["73", "–"]
-    page = render(given, before=None, after=None)
+    page = render(given)
     assert 'id="noise"' in page
     assert 'href="#noise"' in page
     assert "does not cover which values occur" in page
@@ -87,8 +85,8 @@ def test_the_account_of_noise_stands_in_a_section_of_its_own() -> None:
     assert "&lt;b&gt;sex" in page
     assert "Not covered" in page
     whole = replace(ranked(), differential_privacy=PrivacyAccount(account.losses))
-    assert "for all that the release shows" in render(advice([whole]), before=None, after=None)
-    assert 'id="noise"' not in render(advice([ranked()]), before=None, after=None)
+    assert "for all that the release shows" in render(advice([whole]))
+    assert 'id="noise"' not in render(advice([ranked()]))
 
 
 def test_models_are_drawn_against_the_score() -> None:
@@ -118,7 +116,7 @@ def test_models_are_drawn_against_the_score() -> None:
         (1, 0, "-0.40", 0),
         (1, 1, "–", HEAT_STEPS),
     ]
-    page = render(given, before=None, after=None, evaluation=gold)
+    page = render(given, evaluation=gold)
     assert "takes at least" not in page
     for name in ("trained-wide-title", "trained-narrow-title", "agreement-wide-title"):
         assert f'id="{name}"' in page
@@ -133,7 +131,7 @@ def test_few_configurations_have_no_rank_correlation() -> None:
     told = context(given, evaluation=gold)["evaluation"]
     assert told["ranks"]["cells"] == []
     assert (told["agreement"][0]["spearman"], told["agreement"][0]["loss"]) == ("–", "0.0000")
-    page = render(given, before=None, after=None, evaluation=gold)
+    page = render(given, evaluation=gold)
     assert "A rank correlation takes at least 4 configurations" in page
     assert "agreement-wide-title" not in page
 

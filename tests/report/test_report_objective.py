@@ -30,7 +30,7 @@ def test_objective_and_measure_have_columns_of_their_own() -> None:
     given = replace(
         advice([replace(ranked("c1"), objective=1234.5)], optimal=True), search=SEARCH, front=front
     )
-    page = render(given, before=None, after=None)
+    page = render(given)
     headings = re.findall(r"<th [^>]*>([^<]*)</th>", page)
     assert headings.count("nu-entropy") == 2
     assert '<td class="number">1,234</td>' in page or '<td class="number">1,235</td>' in page
@@ -40,8 +40,8 @@ def test_objective_and_measure_have_columns_of_their_own() -> None:
 
 def test_the_measure_alone() -> None:
     given = replace(advice(), front=FRONT, search=replace(SEARCH, objective="pillai"))
-    page = render(given, before=None, after=None)
+    page = render(given)
     assert "nu-entropy" not in page
     assert "no other keeps as much" not in page  # one of the points is not proven
     proven = replace(FRONT, points=tuple(replace(p, proven=True) for p in FRONT.points))
-    assert "no other keeps as much" in render(replace(given, front=proven), before=None, after=None)
+    assert "no other keeps as much" in render(replace(given, front=proven))

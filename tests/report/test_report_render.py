@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_factory import BINDING, FRONT, GOLD, advice, many, privacy, ranked
 
+from aegis.advisor import PrivacyChange
 from aegis.errors import InternalError
-from aegis.report import render
+from aegis.report import render, render_report
 from aegis.report.labels import fit, text_width
 from aegis.report.svg import _require_plain
 
@@ -76,9 +77,11 @@ def full() -> str:
             ),
             front=FRONT,
             binding=BINDING,
+            privacy=PrivacyChange(
+                privacy([1, 2, 3, 40, 200], sensitive="job"),
+                privacy([6, 40, 200], sensitive="job"),
+            ),
         ),
-        before=privacy([1, 2, 3, 40, 200], sensitive="job"),
-        after=privacy([6, 40, 200], sensitive="job"),
         evaluation=GOLD,
     )
 
@@ -97,12 +100,10 @@ def hostile() -> str:
         unnamed=HOSTILE,
         more={name: {"role": "ignore"} for name in HOSTILE},
     )
-    return render(
-        given,
-        before=privacy([1, 9], sensitive=HOSTILE[2]),
-        after=privacy([5, 5], sensitive=HOSTILE[2]),
-        title=HOSTILE[2],
+    change = PrivacyChange(
+        privacy([1, 9], sensitive=HOSTILE[2]), privacy([5, 5], sensitive=HOSTILE[2])
     )
+    return render(replace(given, privacy=change), title=HOSTILE[2])
 
 
 def test_every_section_stands_in_the_document(full: str) -> None:
@@ -200,7 +201,7 @@ def test_the_same_advice_gives_the_same_bytes() -> None:
 
 def test_none_admissible_is_said_first() -> None:
     near = ranked("near", suppressed=31, admissible=False, violations=["k-anonymity: 31 rows"])
-    text = Document(render(advice([near], optimal=True), before=None, after=None)).text()
+    text = Document(render(advice([near], optimal=True))).text()
     assert "No admissible configuration" in text
     assert "near came closest, and would pass with a suppression limit of 3.10 %." in text
     assert "What the closest configuration does to each attribute" in text
@@ -209,7 +210,7 @@ def test_none_admissible_is_said_first() -> None:
 
 
 def test_nothing_to_rank_and_no_rule() -> None:
-    text = Document(render(advice([], rule={}), before=None, after=None)).text()
+    text = Document(render(advice([], rule={}))).text()
     assert "No configuration was ranked, so there is nothing to recommend." in text
     assert "The policy has no privacy criterion" in text
 
@@ -220,7 +221,7 @@ def test_sections_without_data_are_left_out_and_privacy_is_by_class_size() -> No
         measure="g3",
         optimal=True,
     )
-    document = render(given, before=None, after=None)
+    document = render(given)
     ids = {a.get("id") for _, a in Document(document).elements}
     assert ids.isdisjoint({"privacy", "front", "binding", "evaluation", "histogram-wide-title"})
     text = Document(document).text()
@@ -263,8 +264,7 @@ def test_adult_reads_as_one_report(shared_data: Path) -> None:
     import pyarrow as pa
     import pyarrow.csv as csv
 
-    from aegis.advisor import advise
-    from aegis.advisor.advise import prepare
+    from aegis import Study
     from aegis.advisor.scoring import Scorer
     from aegis.policy import load_policy
     from aegis.privacy import report
@@ -289,14 +289,15 @@ def test_adult_reads_as_one_report(shared_data: Path) -> None:
             },
         }
     )
-    prepared = prepare(small, policy)
+    prepared = Study(small, policy)
     summary, plan = prepared.summary, prepared.plan
-    found = advise(summary, policy, generate_count=6)
+    found = prepared.rank(generate_count=6)
     scorer = Scorer(summary)
     classes = plan.classes(scorer.choose(found.require_best().configuration))
     after = report(classes.keep(plan.rule.check(classes).kept_classes))
+    assert found.privacy.after.to_dict() == after.to_dict()
     before = report(plan.classes(scorer.unmasked))
-    text = Document(render(found, before=before, after=after)).text()
+    text = Document(render_report(found)).text()
     assert f"Release {found.require_best().name}: it keeps" in text
     assert "Proven best of all 6 combinations" in text
     assert f"{before.uniques} before masking" in text

@@ -15,7 +15,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from summary_support import HALF, Case, cases
 
-from aegis.advisor import advise
+from aegis import advise
 from aegis.errors import DataError, InternalError, PolicyError
 from aegis.masks import Hierarchy, Level
 from aegis.policy import load_policy

@@ -1,9 +1,10 @@
 """Scoring, ranking and exact search of masking configurations."""
 
-from aegis.advisor.advice import Advice, Ranked
-from aegis.advisor.advise import Prepared, advise, prepare
+from aegis.advisor.advice import Advice, PrivacyChange, Ranked
+from aegis.advisor.advise import rank_configurations
+from aegis.advisor.disclosure import with_privacy
 from aegis.advisor.generate import combinations, generate
-from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.plan import PrivacyPlan, plan_of
 from aegis.advisor.rank import as_it_is, tells_classes_apart
 from aegis.advisor.scoring import AttributeScore, Choice, ConfigurationScore, Scorer, utility_kept
 
@@ -12,15 +13,16 @@ __all__ = [
     "AttributeScore",
     "Choice",
     "ConfigurationScore",
-    "Prepared",
+    "PrivacyChange",
     "PrivacyPlan",
     "Ranked",
     "Scorer",
-    "advise",
     "as_it_is",
     "combinations",
     "generate",
-    "prepare",
+    "plan_of",
+    "rank_configurations",
     "tells_classes_apart",
     "utility_kept",
+    "with_privacy",
 ]

@@ -11,7 +11,7 @@ from aegis.advisor.figures import Binding, Front, SearchFigures
 from aegis.advisor.scoring import AttributeScore
 from aegis.errors import NoAdmissibleConfiguration
 from aegis.policy import Configuration
-from aegis.privacy import PrivacyAccount
+from aegis.privacy import PrivacyAccount, PrivacyReport
 
 if TYPE_CHECKING:
     import polars
@@ -128,6 +128,35 @@ class Ranked:
 
 
 @dataclass(frozen=True, eq=False)
+class PrivacyChange:
+    """Figures of privacy before masking and of the release that an advice recommends.
+
+    Attributes
+    ----------
+    before
+        Of the table as it is.
+    after
+        Of the release; of the closest configuration as it stands where none is admissible; None
+        where nothing was ranked.
+    finest
+        Whether `before` is of the table under the finest candidate masks instead: where no
+        candidate shows all values, a summary counts no finer.
+    """
+
+    before: PrivacyReport
+    after: PrivacyReport | None = None
+    finest: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return {
+            "before": self.before.to_dict(),
+            "after": None if self.after is None else self.after.to_dict(),
+            "finest": self.finest,
+        }
+
+
+@dataclass(frozen=True, eq=False)
 class Advice:
     """The ranking of configurations, best first and admissible ones before all others.
 
@@ -157,6 +186,8 @@ class Advice:
         What keeps the best configuration from being finer, where it was asked for.
     front
         The best configuration for each of several strengths of the rule, where it was asked for.
+    privacy
+        Privacy before masking and of the best release; None where it was not computed.
     """
 
     measure: str
@@ -171,6 +202,12 @@ class Advice:
     search: SearchFigures | None = None
     binding: Binding | None = None
     front: Front | None = None
+    privacy: PrivacyChange | None = None
+
+    @property
+    def closest(self) -> Ranked | None:
+        """What would leave out the fewest rows to meet the rule; None for an empty ranking."""
+        return min(self.ranking, key=lambda r: (r.suppressed_rows, -r.smallest_class), default=None)
 
     @property
     def best(self) -> Ranked | None:
@@ -190,12 +227,12 @@ class Advice:
             return self.best
         what = "combinations of candidate masks" if self.search else "configurations"
         count = self.combinations if self.search else len(self.ranking)
-        if not self.ranking:
+        closest = self.closest
+        if closest is None:
             raise NoAdmissibleConfiguration(
                 f"The search ended before it found one of {count:,} {what} that meets the rule.",
                 hint="Allow more time.",
             )
-        closest = min(self.ranking, key=lambda r: (r.suppressed_rows, -r.smallest_class))
         raise NoAdmissibleConfiguration(
             f"None of the {count:,} {what} meets the privacy rule. "
             f"{closest.name!r} came closest: {'; '.join(closest.violations)}.",
@@ -219,6 +256,7 @@ class Advice:
             "search": None if self.search is None else self.search.to_dict(),
             "binding": None if self.binding is None else self.binding.to_dict(),
             "front": None if self.front is None else self.front.to_dict(),
+            "privacy": None if self.privacy is None else self.privacy.to_dict(),
         }
 
     def rows(self, top: int | None = None) -> list[dict[str, Any]]:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from aegis.advisor.advice import Advice
 from aegis.advisor.confidence import with_confidence
@@ -19,28 +16,24 @@ from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.masks import privacy_account
 from aegis.measures import DEFAULT_MEASURE, MEASURES
-from aegis.policy import Configuration, Policy, Role, as_policy, policy_mapping
+from aegis.policy import Configuration, Policy, Role, policy_mapping
 from aegis.progress import SILENT, Progress
-from aegis.sources import Source, open_table
-from aegis.summary import Information, Summary, count_in_engine, summarize
+from aegis.summary import Information, Summary
 from aegis.words import counted
-
-if TYPE_CHECKING:
-    from aegis.anonymizers import Recipe
 
 DEFAULT_COUNT = 50
 """Configurations that are generated when neither the caller nor the policy names any."""
 
 
 @one_blas_thread
-def advise(
-    table: Any,
-    policy: Policy | str | Path,
+def rank_configurations(
+    summary: Summary,
+    plan: PrivacyPlan,
+    policy: Policy,
     *,
     configurations: Mapping[str, Configuration] | Sequence[Configuration] | None = None,
     generate_count: int | None = None,
     measure: str | None = None,
-    methods: Sequence[str | Recipe] | None = None,
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> Advice:
@@ -48,8 +41,10 @@ def advise(
 
     Parameters
     ----------
-    table
-        Anything that `summarize` takes, a `Summary`, or what `prepare` returned.
+    summary
+        The aggregates that scores come from.
+    plan
+        Holds configurations against the rule.
     policy
         Roles, candidate masks, the privacy rule and the measure.
     configurations
@@ -57,12 +52,9 @@ def advise(
     generate_count
         Rank this many generated configurations instead.
     measure
-        Name of a registered measure; by default the policy's, else `pillai-codings`.
-    methods
-        Record-level methods whose releases are ranked beside the configurations: names of
-        registered anonymizers, or recipes; by default those of the policy. They need the table.
+        Name of a registered measure; by default the policy's, else the default of rankings.
     seed
-        Seed of the generator, of the summary's sample and of methods given by name.
+        Seed of the generator.
     progress
         Receives one step per stage.
 
@@ -74,16 +66,10 @@ def advise(
     Raises
     ------
     PolicyError
-        A measure, a mask or a method is unknown, or the rule does not fit the table.
-    DataError
-        The table cannot be summarised.
+        A measure or a mask is unknown, or no configuration is given.
     """
-    policy = as_policy(policy)
     started = time.perf_counter()
     chosen = MEASURES.get(measure or policy.measure or DEFAULT_MEASURE)
-    prepared = prepare(table, policy, seed=seed, progress=progress)
-    summary, plan = prepared.summary, prepared.plan
-    ready = time.perf_counter()
     listed = _listed(summary, policy, configurations, generate_count, seed)
     scorer = Scorer(summary)
     scored = []
@@ -101,91 +87,25 @@ def advise(
         )
     possible = combinations(summary)
     now = time.perf_counter()
-    advice = Advice(
-        measure=chosen.name,
-        ranking=tuple(ranking),
-        unmasked=scorer.value(scorer.unmasked, chosen),
-        optimal=ranking[0].admissible
-        and len({tuple(map(str, r.masks.items())) for r in ranking}) >= possible,
-        combinations=possible,
-        summary=summary.to_dict(),
-        policy=policy_mapping(policy),
-        warnings=warnings_of(summary, plan),
-        timings={
-            **summary.timings,
-            "scoring": scoring - ready,
-            "standard_errors": now - scoring,
-            "total": now - started,
-        },
-    )
-    advice = with_doubts(advice)
-    if methods is None and not policy.anonymizers:
-        return advice
-    from aegis.advisor.methods import with_methods
-
-    return with_methods(advice, prepared, policy, methods, seed=seed, progress=progress)
-
-
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """What advice on one table starts from, so that several questions share one pass.
-
-    Attributes
-    ----------
-    summary
-        The aggregates.
-    plan
-        Checks configurations against the rule.
-    source
-        The table, where it is at hand.
-    """
-
-    summary: Summary
-    plan: PrivacyPlan
-    source: Source | None = None
-
-
-def prepare(table: Any, policy: Policy, *, seed: int = 0, progress: Progress = SILENT) -> Prepared:
-    """Summarise a table (or take the summary given) and plan how its rule is checked.
-
-    `advise` and `search` take the result in place of the table.
-    """
-    if isinstance(table, Prepared):
-        return table
-    hierarchies = policy.protected_hierarchies
-    if isinstance(table, Summary):
-        _require_same(table, policy)
-        return Prepared(table, PrivacyPlan(table, policy.privacy, hierarchies=hierarchies))
-    source = open_table(table)
-    summary = summarize(source, policy, seed=seed, progress=progress)
-    counter = None
-    if summary.frequency is None:
-        quasi = tuple(a.name for a in policy.quasi_identifiers)
-        counter = count_in_engine(source, quasi, policy.privacy.sensitive, hierarchies)
-    plan = PrivacyPlan(summary, policy.privacy, counter=counter, hierarchies=hierarchies)
-    return Prepared(summary, plan, source)
-
-
-def _require_same(summary: Summary, policy: Policy) -> None:
-    """Raise where a summary was made for other roles or masks than those of the policy.
-
-    The summary counts the classes of *its* quasi-identifiers: under a policy with others, the
-    rule would be checked on the wrong columns. Rule, measure and weights may differ.
-    """
-    own = [policy.label_attribute] if policy.label_attribute is not None else []
-    asked = {a.name: (a.role, a.masks) for a in (*policy.features, *own) if a.scored}
-    made = {
-        a.name: (a.role, tuple(c.declared for c in a.candidates)) for a in summary.all_attributes
-    }
-    differing = [name for name in {**asked, **made} if asked.get(name) != made.get(name)]
-    if summary.label.column != policy.label.column:
-        differing.append(policy.label.column)
-    if differing:
-        raise PolicyError(
-            "The summary was made for another policy: label, role or masks differ for "
-            f"{', '.join(differing)}.",
-            hint="Summarise the table again with this policy.",
+    return with_doubts(
+        Advice(
+            measure=chosen.name,
+            ranking=tuple(ranking),
+            unmasked=scorer.value(scorer.unmasked, chosen),
+            optimal=ranking[0].admissible
+            and len({tuple(map(str, r.masks.items())) for r in ranking}) >= possible,
+            combinations=possible,
+            summary=summary.to_dict(),
+            policy=policy_mapping(policy),
+            warnings=warnings_of(summary, plan),
+            timings={
+                **summary.timings,
+                "scoring": scoring - started,
+                "standard_errors": now - scoring,
+                "total": now - started + sum(summary.timings.values()),
+            },
         )
+    )
 
 
 def _listed(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -30,9 +30,6 @@ from aegis.privacy import report as privacy_report
 from aegis.progress import Progress
 from aegis.sources import Source, open_table
 from aegis.summary import Summary, count_classes, summarize
-
-if TYPE_CHECKING:
-    from aegis.advisor.advise import Prepared
 
 HELD_OUT = "pillai-held-out"
 """What doubts a lead of a record-level release under `pillai`."""
@@ -119,7 +116,8 @@ def choose_recipes(
 
 def with_methods(
     advice: Advice,
-    prepared: Prepared,
+    summary: Summary,
+    source: Source | None,
     policy: Policy,
     methods: Sequence[str | Recipe] | None,
     *,
@@ -144,7 +142,7 @@ def with_methods(
     recipes = choose_recipes(policy, methods, seed=seed)
     if not recipes:
         return advice
-    if prepared.source is None:
+    if source is None:
         if methods is not None:
             raise DataError(
                 "A summary has no records to group.", hint="Give the table, or leave --with out."
@@ -156,12 +154,10 @@ def with_methods(
             "Record-level releases are ranked by the measure, not by the objective of the search.",
             hint="Leave out --objective, or the record-level methods.",
         )
-    ranker = RecordRanker(
-        prepared.summary, prepared.source, policy, MEASURES.get(advice.measure), seed, progress
-    )
+    ranker = RecordRanker(summary, source, policy, MEASURES.get(advice.measure), seed, progress)
     found = [ranker.rank(ranker.make(recipe)) for recipe in apart(recipes, advice)]
     ranked = insert_methods(advice, found, ranker.read.notes)
-    doubt = _doubt(ranked, prepared.summary)
+    doubt = _doubt(ranked, summary)
     return replace(ranked, warnings=(*ranked.warnings, doubt)) if doubt else ranked
 
 

@@ -10,8 +10,10 @@ import numpy.typing as npt
 from aegis.advisor.scoring import Choice
 from aegis.errors import DataError, InternalError, PolicyError
 from aegis.masks import Hierarchy, Mask
+from aegis.policy import Policy
 from aegis.privacy import ClassTable, PrivacyRule, Verdict
-from aegis.summary import Summary
+from aegis.sources import Source
+from aegis.summary import Summary, count_in_engine
 from aegis.summary.codes import natural_order
 from aegis.summary.count_cells import finest_key
 
@@ -146,3 +148,47 @@ class PrivacyPlan:
         rank = np.empty(len(order), dtype=np.int64)
         rank[order] = np.arange(len(order))
         return rank, tuple(labels[i] for i in order)
+
+
+def plan_of(summary: Summary, policy: Policy, source: Source | None = None) -> PrivacyPlan:
+    """Return how configurations of a summary are held against the rule of a policy.
+
+    Where the summary holds no frequency table, classes are counted in the engine of `source`.
+
+    Raises
+    ------
+    PolicyError
+        The summary was made for other roles or masks than those of the policy; or as
+        `PrivacyPlan`.
+    DataError
+        As `PrivacyPlan`.
+    """
+    require_same(summary, policy)
+    hierarchies = policy.protected_hierarchies
+    counter = None
+    if summary.frequency is None and source is not None:
+        quasi = tuple(a.name for a in policy.quasi_identifiers)
+        counter = count_in_engine(source, quasi, policy.privacy.sensitive, hierarchies)
+    return PrivacyPlan(summary, policy.privacy, counter=counter, hierarchies=hierarchies)
+
+
+def require_same(summary: Summary, policy: Policy) -> None:
+    """Raise where a summary was made for other roles or masks than those of the policy.
+
+    The summary counts the classes of *its* quasi-identifiers: under a policy with others, the
+    rule would be checked on the wrong columns. Rule, measure and weights may differ.
+    """
+    own = [policy.label_attribute] if policy.label_attribute is not None else []
+    asked = {a.name: (a.role, a.masks) for a in (*policy.features, *own) if a.scored}
+    made = {
+        a.name: (a.role, tuple(c.declared for c in a.candidates)) for a in summary.all_attributes
+    }
+    differing = [name for name in {**asked, **made} if asked.get(name) != made.get(name)]
+    if summary.label.column != policy.label.column:
+        differing.append(policy.label.column)
+    if differing:
+        raise PolicyError(
+            "The summary was made for another policy: label, role or masks differ for "
+            f"{', '.join(differing)}.",
+            hint="Summarise the table again with this policy.",
+        )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from aegis.cli.advice import print_advice
-from aegis.cli.advisors import make_advisor
 from aegis.cli.files import (
     HTML,
     YAML,
@@ -42,6 +41,7 @@ from aegis.cli.options import (
 )
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
+from aegis.errors import PolicyError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -60,7 +60,7 @@ EXAMPLES = (
 
 def command(
     table: TableOrBundle,
-    policy: PolicyFile,
+    policy_file: PolicyFile,
     configurations: Configurations = None,
     generate: Generate = None,
     search: Annotated[
@@ -150,51 +150,50 @@ def command(
 
     Exit code 1 when none meets the privacy rule; what came closest is said.
     """
-    from aegis.cli.figures import advise_with_report
+    from aegis import Study
     from aegis.files import write_text
-    from aegis.policy import load_policy
+    from aegis.policy import load_configurations, load_policy
 
     check_outputs(
-        [(output, YAML), (report, HTML)], force=force, inputs=(table, policy, configurations)
+        [(output, YAML), (report, HTML)], force=force, inputs=(table, policy_file, configurations)
     )
-    rules = load_policy(policy)
-    subject: Any = open_subject(
+    names = split_names(methods)
+    ranking = {"--configurations": configurations, "--generate": generate}
+    searching = {"--objective": objective, "--time-limit": time_limit, "--front": front}
+    if search:
+        _refuse(
+            ranking,
+            "is not for a search, which tries all combinations",
+            "Leave out {} or --search.",
+        )
+    else:
+        _refuse(searching, "is for a search", "Add --search.")
+    policy = load_policy(policy_file)
+    listed = None if configurations is None else load_configurations(configurations, policy)
+    subject = open_subject(
         table, name=table_name, memory_limit=memory_limit, engine=engine, master=master
     )
     table = shown(table)
     with reporting(quiet=quiet) as progress:
-        if exact and not is_bundle(table):
-            from aegis.advisor import Prepared, prepare
-            from aegis.sources import open_table
-            from aegis.summary import summarize
-
-            source = open_table(subject)
-            exactly = summarize(source, rules, exact=True, seed=seed, progress=progress)
-            subject = Prepared(exactly, prepare(exactly, rules).plan, source)
-        advisor = make_advisor(
-            rules,
-            configurations=configurations,
-            generate=generate,
-            measure=measure,
-            search=search,
-            objective=objective,
-            time_limit=time_limit,
-            front=front,
-            methods=split_names(methods),
-            top=top,
-            seed=seed,
-            progress=progress,
-        )
-        if report is None:
-            advice = advisor(subject)
+        study = Study(subject, policy, exact=exact, seed=seed, progress=progress)
+        if search:
+            advice = study.search(
+                objective=objective,
+                measure=measure,
+                top=top or 10,
+                time_limit=time_limit,
+                front=front,
+                methods=names,
+            )
         else:
-            advice, page = advise_with_report(subject, rules, advisor, seed=seed, progress=progress)
-            write_text(report, page)
+            advice = study.rank(listed, generate_count=generate, measure=measure, methods=names)
+        if report is not None:
+            study.report(advice, report, force=force)
     best = advice.best
     if output is not None and best is not None:
         write_text(output, _written(best, advice.measure))
     shell = Output(format, quiet)
-    print_advice(shell, advice, table, rules, top or None)
+    print_advice(shell, advice, table, policy, top or None)
     made = output if best is not None else None
     shell.say(*written([made, report]))
     if best is None:
@@ -212,13 +211,22 @@ def command(
         "measure": measure,
         "objective": objective,
         "time_limit": time_limit,
-        "with": split_names(methods),
+        "with": names,
         "exact": exact,
         "seed": seed or None,
     }
     # The policy's measure would come before the one in the file.
-    other = advice.measure if rules.measure not in (None, advice.measure) else None
-    shell.suggest(*_next(table, policy, made, best, reading, deciding, repeated(measure=other)))
+    other = advice.measure if policy.measure not in (None, advice.measure) else None
+    shell.suggest(
+        *_next(table, policy_file, made, best, reading, deciding, repeated(measure=other))
+    )
+
+
+def _refuse(options: Mapping[str, object], why: str, hint: str) -> None:
+    """Raise for the first of these options that was given."""
+    for name, given in options.items():
+        if given is not None:
+            raise PolicyError(f"{name} {why}.", hint=hint.format(name))
 
 
 def _written(best: Ranked, measure: str) -> str:
@@ -241,7 +249,7 @@ def _written(best: Ranked, measure: str) -> str:
 
 def _next(
     table: str,
-    policy: Path,
+    policy_file: Path,
     made: Path | None,
     best: Ranked | None,
     reading: Mapping[str, object],
@@ -252,7 +260,7 @@ def _next(
 
     `stated` names the measure of the certificate, where neither policy nor file would.
     """
-    rules = ("--policy", str(policy))
+    policy = ("--policy", str(policy_file))
     read = repeated(**reading)
     if made is None:
         return next_step(
@@ -262,7 +270,7 @@ def _next(
                 "advise",
                 table,
                 *read,
-                *rules,
+                *policy,
                 *repeated(**deciding),
                 "-o",
                 unused("best.yaml"),
@@ -273,13 +281,13 @@ def _next(
         released = unused(made.with_name("released.parquet"))
         return next_step(
             "group the records, and have the result verified and certified",
-            *("aegis", "anonymize", table, *read, *rules, "--recipe", str(made)),
+            *("aegis", "anonymize", table, *read, *policy, "--recipe", str(made)),
             *("-o", released, *certificate),
         )
     masked = unused(made.with_name("masked.parquet"))
     subject = "TABLE" if is_bundle(table) else table
     return next_step(
         "mask the table, and have the result verified and certified",
-        *("aegis", "apply", subject, *read, *rules, "--configuration", str(made)),
+        *("aegis", "apply", subject, *read, *policy, "--configuration", str(made)),
         *("-o", masked, *certificate),
     )

@@ -45,7 +45,7 @@ FEWEST = 4
 
 def command(
     table: Table,
-    policy: PolicyFile,
+    policy_file: PolicyFile,
     configurations: Configurations = None,
     generate: Generate = None,
     models: Annotated[
@@ -112,23 +112,19 @@ def command(
 
     Stop it at any time: with --store, finished trainings are kept.
     """
-    from aegis.evaluation import evaluate
-    from aegis.files import write_text
+    from aegis import Study
     from aegis.policy import load_configurations, load_policy
 
-    check_outputs([(report, HTML)], force=force, inputs=(table, policy, configurations))
+    check_outputs([(report, HTML)], force=force, inputs=(table, policy_file, configurations))
     if is_bundle(table):
         raise DataError(
             f"{table} is a summary: it holds no rows to train on.", hint="Give the table."
         )
-    rules = load_policy(policy)
+    policy = load_policy(policy_file)
     with reporting(quiet=quiet) as progress:
-        found = evaluate(
-            table,
-            rules,
-            configurations=None
-            if configurations is None
-            else load_configurations(configurations, rules),
+        study = Study(table, policy, seed=seed, progress=progress)
+        found = study.evaluate(
+            None if configurations is None else load_configurations(configurations, policy),
             generate_count=generate,
             models=[name.strip() for name in models.split(",") if name.strip()],
             metric=metric,
@@ -136,15 +132,11 @@ def command(
             test_share=test_share,
             comparators=None if comparators else (),
             methods=split_names(methods),
-            seed=seed,
             store=store,
             jobs=jobs,
-            progress=progress,
         )
         if report is not None:
-            from aegis.cli.figures import evaluation_report
-
-            write_text(report, evaluation_report(table, rules, found, seed=seed, progress=progress))
+            study.report(found, report, force=force)
     page = Output(format, quiet)
     _print(page, found, table)
     page.say(*written([report]))

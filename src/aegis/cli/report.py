@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from aegis.cli.advisors import make_advisor
 from aegis.cli.files import HTML, check_outputs, open_subject, written
 from aegis.cli.options import (
     Configurations,
@@ -30,7 +29,7 @@ EXAMPLES = (
 
 def command(
     table: TableOrBundle,
-    policy: PolicyFile,
+    policy_file: PolicyFile,
     output: Annotated[
         Path,
         typer.Option(
@@ -55,25 +54,16 @@ def command(
     privacy officer can read. Exit code 1 when no configuration meets the rule; the
     report is written all the same and says what came closest.
     """
-    from aegis.cli.figures import advise_with_report
-    from aegis.files import write_text
-    from aegis.policy import load_policy
+    from aegis import Study
+    from aegis.policy import load_configurations, load_policy
 
-    check_outputs([(output, HTML)], force=force, inputs=(table, policy, configurations))
-    rules = load_policy(policy)
+    check_outputs([(output, HTML)], force=force, inputs=(table, policy_file, configurations))
+    policy = load_policy(policy_file)
+    listed = None if configurations is None else load_configurations(configurations, policy)
     with reporting(quiet=quiet) as progress:
-        advisor = make_advisor(
-            rules,
-            configurations=configurations,
-            generate=generate,
-            measure=measure,
-            seed=seed,
-            progress=progress,
-        )
-        advice, page = advise_with_report(
-            open_subject(table), rules, advisor, seed=seed, progress=progress
-        )
-    write_text(output, page)
+        study = Study(open_subject(table), policy, seed=seed, progress=progress)
+        advice = study.rank(listed, generate_count=generate, measure=measure)
+        study.report(advice, output, force=force)
     shell = Output(quiet=quiet)
     shell.warn(advice.warnings)
     shell.say(*written([output]))

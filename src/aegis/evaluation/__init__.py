@@ -2,7 +2,7 @@
 
 from aegis.evaluation.agreement import Agreement, Judged
 from aegis.evaluation.comparators import COMPARATORS, Comparator, Reconstructed, compare, mascara
-from aegis.evaluation.evaluate import DEFAULT_MODELS, evaluate
+from aegis.evaluation.evaluate import DEFAULT_MODELS, check_request, evaluate_models
 from aegis.evaluation.metrics import METRICS, Metric
 from aegis.evaluation.models import MODELS, Model
 from aegis.evaluation.paper import paper_configurations, paper_policy
@@ -23,8 +23,9 @@ __all__ = [
     "Reconstructed",
     "Score",
     "Training",
+    "check_request",
     "compare",
-    "evaluate",
+    "evaluate_models",
     "mascara",
     "paper_configurations",
     "paper_policy",

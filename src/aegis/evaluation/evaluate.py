@@ -10,8 +10,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aegis.advisor import Advice, Choice, Scorer, advise
-from aegis.errors import DataError, PolicyError
+from aegis.advisor import Advice, Choice, PrivacyPlan, Scorer, rank_configurations
+from aegis.errors import PolicyError
 from aegis.evaluation.agreement import Judged
 from aegis.evaluation.coding import CodedTable, Design, code_table
 from aegis.evaluation.comparators import compare
@@ -22,10 +22,10 @@ from aegis.evaluation.splits import Split, make_splits, rare_classes
 from aegis.evaluation.store import Store
 from aegis.evaluation.training import Task, Training, train
 from aegis.measures import MEASURES
-from aegis.policy import Configuration, Policy, as_policy
+from aegis.policy import Configuration, Policy
 from aegis.progress import SILENT, Progress, Step
-from aegis.sources import Source, open_table
-from aegis.summary import Summary, summarize
+from aegis.sources import Source
+from aegis.summary import Summary
 
 if TYPE_CHECKING:
     from aegis.anonymizers import Recipe
@@ -34,9 +34,21 @@ if TYPE_CHECKING:
 DEFAULT_MODELS = ("lr", "svm", "rf", "sgd", "nb", "mlp", "gbdt")
 
 
-def evaluate(
-    table: Any,
-    policy: Policy | str | Path,
+def check_request(
+    models: Sequence[str] = DEFAULT_MODELS, metric: str = "accuracy", jobs: int = 1, **_: Any
+) -> None:
+    """Raise `PolicyError` for what no evaluation can be asked, before the table is read."""
+    choose_models(models)
+    METRICS.get(metric)
+    if jobs < 1:
+        raise PolicyError(f"{jobs} jobs were asked for.", hint="Ask for at least 1.")
+
+
+def evaluate_models(
+    source: Source,
+    summary: Summary,
+    plan: PrivacyPlan,
+    policy: Policy,
     *,
     configurations: Mapping[str, Configuration] | Sequence[Configuration] | None = None,
     generate_count: int | None = None,
@@ -62,8 +74,12 @@ def evaluate(
 
     Parameters
     ----------
-    table
-        Anything that `aegis.sources.open_table` opens; a summary does not do.
+    source
+        The table.
+    summary
+        Its aggregates.
+    plan
+        Holds configurations against the rule.
     policy
         Roles, candidate masks, the label and the rule.
     configurations, generate_count
@@ -99,24 +115,17 @@ def evaluate(
         A model, metric, comparator, method or mask is unknown, a parameter is out of range, or scikit-learn
         is missing.
     DataError
-        The table cannot be summarised, is a summary, or leaves no row to test on.
+        No row is left to test on.
     """
-    policy = as_policy(policy)
+    check_request(models, metric, jobs)
     chosen = choose_models(models)
-    METRICS.get(metric)
-    if jobs < 1:
-        raise PolicyError(f"{jobs} jobs were asked for.", hint="Ask for at least 1.")
-    if isinstance(table, Summary):
-        raise DataError("A summary holds no rows to train models on.", hint="Give the table.")
     started = time.perf_counter()
-    source = open_table(table)
-    summary = summarize(source, policy, seed=seed, progress=progress)
-    advice = advise(
-        summary if summary.frequency is not None else source,
+    advice = rank_configurations(
+        summary,
+        plan,
         policy,
         configurations=configurations,
         generate_count=generate_count,
-        methods=(),
         seed=seed,
         progress=progress,
     )

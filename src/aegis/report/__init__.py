@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aegis.report.anonymized import render_anonymized
 from aegis.report.optional import Agreement, EvaluationResult, TrainedScore
-from aegis.report.render import DEFAULT_TITLE, render
+from aegis.report.render import DEFAULT_TITLE, render, render_report
 
 __all__ = [
     "DEFAULT_TITLE",
@@ -13,4 +13,5 @@ __all__ = [
     "TrainedScore",
     "render",
     "render_anonymized",
+    "render_report",
 ]

@@ -7,7 +7,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aegis.privacy import PrivacyReport
 from aegis.report import charts, charts_trained
 from aegis.report.context import build_context
 from aegis.report.optional import EvaluationResult
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     import jinja2
 
     from aegis.advisor.advice import Advice
+    from aegis.evaluation import Evaluation
 
 DEFAULT_TITLE = "Masking advice"
 """The report's heading when the caller gives none."""
@@ -26,10 +26,7 @@ DEFAULT_TITLE = "Masking advice"
 def render(
     advice: Advice,
     *,
-    before: PrivacyReport | None,
-    after: PrivacyReport | None,
-    finest: bool = False,
-    title: str = DEFAULT_TITLE,
+    title: str | None = None,
     evaluation: EvaluationResult | None = None,
 ) -> str:
     """Return the report on `advice` as one HTML document, without any external resource.
@@ -42,15 +39,8 @@ def render(
     ----------
     advice
         The ranking; the recommendation is its best configuration. When none is admissible, the
-        report says which came closest and what would admit it.
-    before
-        Privacy of the table as it is; None leaves the figures before masking out.
-    after
-        Privacy of the recommended release (of the closest configuration when none is admissible);
-        None leaves the figures after masking out.
-    finest
-        Whether `before` holds the table under the finest candidate masks, not as it is: where no
-        candidate shows all values, the advice counts no finer, and the report then says so.
+        report says which came closest and what would admit it. Its `privacy` gives the figures
+        before and after masking; without them that section is left out.
     title
         The report's heading; plain text.
     evaluation
@@ -61,18 +51,43 @@ def render(
     PolicyError
         The advice names a measure, or its policy a privacy model, that is not registered.
     """
+    privacy = advice.privacy
     context = build_context(
         advice,
-        before=before,
-        after=after,
-        finest=finest,
-        title=title,
+        before=None if privacy is None else privacy.before,
+        after=None if privacy is None else privacy.after,
+        finest=privacy is not None and privacy.finest,
+        title=title or DEFAULT_TITLE,
         evaluation=evaluation,
     )
     context["drawings"] = _drawings(context)
     context["style"] = {"light": LIGHT, "dark": DARK, "font": FONT, "bounds": HEAT_BOUNDS}
     context["style"]["correlations"] = CORRELATION_BOUNDS
     return environment().get_template("report.html.j2").render(context)
+
+
+def render_report(given: Advice | Evaluation, *, title: str | None = None) -> str:
+    """Return the report on an advice, or on an evaluation, as one HTML document.
+
+    Parameters
+    ----------
+    given
+        What `advise`, `search`, `evaluate` or a method of `Study` returned.
+    title
+        The report's heading; plain text.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> advice = aegis.advise("data/adult.parquet", "examples/adult/policy.yaml", generate_count=5)
+    >>> aegis.render_report(advice).startswith("<!doctype html>")
+    True
+    """
+    from aegis.advisor import Advice
+
+    if isinstance(given, Advice):
+        return render(given, title=title)
+    return render(given.advice, title=title, evaluation=given)
 
 
 @cache

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 from aegis.advisor.advice import Advice, Ranked
-from aegis.advisor.advise import prepare, warnings_of
+from aegis.advisor.advise import warnings_of
 from aegis.advisor.confidence import with_confidence
 from aegis.advisor.doubts import with_doubts
 from aegis.advisor.figures import SearchFigures
@@ -29,9 +27,10 @@ from aegis.advisor.search.problem import Box, Problem, make_problem
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.measures import DEFAULT_MEASURE, MEASURES, SEARCHED_MEASURE, Measure
-from aegis.policy import Policy, as_policy, policy_mapping
+from aegis.policy import Policy, policy_mapping
 from aegis.privacy import PrivacyRule
 from aegis.progress import SILENT, Progress, Step
+from aegis.sources import Source
 from aegis.summary import Summary
 
 RERANKED = 200
@@ -41,17 +40,18 @@ ENUMERATED = 5_000
 
 
 @one_blas_thread
-def search(
-    table: Any,
-    policy: Policy | str | Path,
+def search_combinations(
+    summary: Summary,
+    plan: PrivacyPlan,
+    policy: Policy,
     *,
+    source: Source | None = None,
     objective: str | None = None,
     measure: str | None = None,
     top: int = 5,
     time_limit: float | None = None,
     front: FrontRange | str | None = None,
     explain_best: bool = True,
-    seed: int = 0,
     progress: Progress = SILENT,
 ) -> Advice:
     """Return the best admissible configurations among all combinations, with proof.
@@ -61,10 +61,14 @@ def search(
 
     Parameters
     ----------
-    table
-        Anything that `summarize` takes, a `Summary`, or what `prepare` returned.
+    summary
+        The aggregates that scores come from.
+    plan
+        Holds configurations against the rule.
     policy
         Roles, candidate masks, the privacy rule and the measure.
+    source
+        The table, where it is at hand: some figures of the rows that are kept take it.
     objective
         A registered measure, or an information loss: `nu-entropy`, `loss`, `precision`,
         `discernibility`, `classification`, `class-entropy`. By default the measure.
@@ -81,8 +85,6 @@ def search(
         Trace the Pareto front over a parameter of the rule, such as "k=2..50".
     explain_best
         Whether to find out what binds the best configuration.
-    seed
-        Seed of the summary's sample.
     progress
         Receives incumbent, bound and gap.
 
@@ -97,17 +99,9 @@ def search(
     PolicyError
         The objective is unknown, `top` is below 1 or the time limit is negative.
     """
-    policy = as_policy(policy)
-    if top < 1:
-        raise PolicyError(
-            f"The best {top} configurations were asked for.", hint="Ask for at least 1."
-        )
-    if time_limit is not None and not time_limit >= 0:
-        raise PolicyError(f"The time limit is {time_limit}.", hint="Give seconds, 0 or more.")
+    check_request(policy, objective, measure, top, time_limit, front)
     span = FrontRange.parse(front) if isinstance(front, str) else front
     started = time.perf_counter()
-    prepared = prepare(table, policy, seed=seed, progress=progress)
-    summary, plan = prepared.summary, prepared.plan
     if span is not None:
         check_span(span, plan.rule, summary.rows, plan.values)
     searcher = Searcher(summary, plan, *_what(policy, objective, measure), progress)
@@ -120,7 +114,7 @@ def search(
     shown = searcher.measure
     ranking = searcher.rank(found, clock.left())
     if found.best:
-        after = AfterSuppression(plan, shown, prepared.source, policy)
+        after = AfterSuppression(plan, shown, source, policy)
         choice = searcher.problem.choice(found.best[0][1])
         ranking[0] = replace(ranking[0], after_suppression=after.score(choice))
         if searcher.objective.name == shown.name:
@@ -144,9 +138,32 @@ def search(
         bound = found.bound if figures.exact else math.inf
         advice = replace(advice, front=trace_front(searcher, span, clock, known, bound))
     advice = with_doubts(advice)
-    total = time.perf_counter() - started
+    total = time.perf_counter() - started + sum(summary.timings.values())
     timings = {**summary.timings, "search": figures.seconds, "total": total}
     return replace(advice, timings=timings)
+
+
+def check_request(
+    policy: Policy,
+    objective: str | None,
+    measure: str | None,
+    top: int,
+    time_limit: float | None,
+    front: FrontRange | str | None,
+) -> None:
+    """Raise `PolicyError` for what no search can be asked, before the table is read."""
+    if top < 1:
+        raise PolicyError(
+            f"The best {top} configurations were asked for.", hint="Ask for at least 1."
+        )
+    if time_limit is not None and not time_limit >= 0:
+        raise PolicyError(f"The time limit is {time_limit}.", hint="Give seconds, 0 or more.")
+    if isinstance(front, str):
+        FrontRange.parse(front)
+    named, shown = _what(policy, objective, measure)
+    if named not in objective_names():
+        raise PolicyError.unknown("objective", named, objective_names())
+    MEASURES.get(shown)
 
 
 def _what(policy: Policy, objective: str | None, measure: str | None) -> tuple[str, str]:
@@ -333,4 +350,4 @@ def objective_names() -> tuple[str, ...]:
     return (*MEASURES.names(), *LOSSES)
 
 
-__all__ = ["Measure", "Objective", "Problem", "Searcher", "objective_names", "search"]
+__all__ = ["Measure", "Objective", "Problem", "Searcher", "objective_names", "search_combinations"]

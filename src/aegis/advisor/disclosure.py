@@ -1,0 +1,38 @@
+"""Privacy before masking and of the release that an advice recommends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from aegis.advisor.advice import Advice, PrivacyChange
+from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.scoring import Scorer
+from aegis.policy import Policy
+from aegis.privacy import PrivacyReport
+from aegis.privacy import report as privacy_report
+from aegis.summary import Summary
+
+
+def with_privacy(advice: Advice, summary: Summary, plan: PrivacyPlan, policy: Policy) -> Advice:
+    """Return the advice with the figures of privacy before masking and after.
+
+    They come from the frequency table that checks the rule, so that a summary alone suffices.
+    """
+    scorer = Scorer(summary)
+    before = privacy_report(plan.classes(scorer.unmasked, policy.sensitive))
+    after = _after(advice, scorer, plan, policy)
+    return replace(advice, privacy=PrivacyChange(before, after, finest=not plan.as_it_is))
+
+
+def _after(
+    advice: Advice, scorer: Scorer, plan: PrivacyPlan, policy: Policy
+) -> PrivacyReport | None:
+    """Return the privacy of the best, else of the closest as it stands; None for neither."""
+    ranked = advice.best or advice.closest
+    if ranked is None:
+        return None
+    if ranked.method is not None:
+        return ranked.method.report
+    masked = plan.classes(scorer.choose(ranked.configuration), policy.sensitive)
+    verdict = plan.rule.check(masked)
+    return privacy_report(masked.keep(verdict.kept_classes) if verdict.admissible else masked)

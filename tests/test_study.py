@@ -1,0 +1,178 @@
+"""The public door: one table and one policy, read once, asked many times."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import aegis
+from aegis.errors import DataError, PolicyError
+from aegis.privacy import report as privacy_report
+from aegis.summary import build
+
+ROWS = 240
+
+
+def table() -> pa.Table:
+    """A label that follows both attributes."""
+    age = [20 + (i * 7) % 40 for i in range(ROWS)]
+    sex = ["f" if i % 3 else "m" for i in range(ROWS)]
+    rich = [int(a > 40) ^ int(i % 11 == 0) for i, a in enumerate(age)]
+    return pa.table({"age": age, "sex": sex, "rich": rich})
+
+
+def policy(**changes: Any) -> aegis.Policy:
+    masks = ["identity", {"bucketize": {"width": 10}}, "suppress"]
+    return aegis.load_policy(
+        {
+            "version": 1,
+            "label": "rich",
+            "privacy": {"k": 4},
+            "attributes": {
+                "age": {"role": "quasi-identifier", "masks": masks},
+                "sex": {"role": "quasi-identifier", "masks": ["identity", "suppress"]},
+            },
+        }
+        | changes
+    )
+
+
+@pytest.fixture
+def scans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The tables that were summarised, one entry each time."""
+    done: list[str] = []
+    inner = build._Builder.build
+
+    def counted(self: Any, sample_rows: int | None) -> Any:
+        done.append(self.source.origin)
+        return inner(self, sample_rows)
+
+    monkeypatch.setattr(build._Builder, "build", counted)
+    return done
+
+
+def test_every_question_shares_one_summary(scans: list[str]) -> None:
+    study = aegis.Study(table(), policy())
+    assert scans == []
+    ranked, searched = study.rank(measure="pillai"), study.search()
+    front = study.front("k=2,4,8")
+    assert study.estimate(searched.best.configuration)[0].pud >= 0
+    assert "<!doctype html>" in study.report(searched)
+    assert len(scans) == 1
+    assert [point.value for point in front.points] == [2, 4, 8]
+    assert searched.best.score == ranked.best.score  # six combinations: all are drawn
+    assert searched.optimal
+
+
+def test_a_release_needs_no_summary_of_the_table(scans: list[str], tmp_path: Path) -> None:
+    best = aegis.search(table(), policy()).best
+    scans.clear()
+    study = aegis.Study(table(), policy())
+    release = study.apply(best)
+    assert scans == []
+    assert release.audit.report.k >= 4
+    assert study.audit().report.k < 4
+
+
+def test_an_advice_is_applied_and_its_measure_certified(tmp_path: Path) -> None:
+    study = aegis.Study(table(), policy())
+    advice = study.search(measure="mi")
+    out = tmp_path / "masked.parquet"
+    release = study.apply(advice, out, certificate=tmp_path / "certificate.json")
+    assert release.utility.measure == "mi"
+    certificate = json.loads((tmp_path / "certificate.json").read_text())
+    assert certificate["utility"]["measure"] == "mi"
+
+
+def test_an_advice_carries_what_its_report_needs() -> None:
+    study = aegis.Study(table(), policy())
+    advice = study.rank()
+    page = aegis.render_report(advice)
+    assert 'id="privacy"' in page
+    assert page == study.report(advice)
+    classes = study.plan.classes({a.name: a.unmasked for a in study.summary.all_attributes})
+    assert advice.privacy.before.to_dict() == privacy_report(classes).to_dict()
+    assert advice.privacy.after.k == advice.best.smallest_class
+    assert advice.to_dict()["privacy"]["after"]["k"] == advice.best.smallest_class
+
+
+def test_a_summary_on_disk_goes_on_where_the_table_stopped(tmp_path: Path) -> None:
+    study = aegis.Study(table(), policy())
+    study.save(tmp_path / "small.aegis")
+    again = aegis.Study(tmp_path / "small.aegis", policy())
+    assert again.source is None
+    assert again.rank().best.score == study.rank().best.score
+    assert "a summary" in repr(again)
+
+
+def test_exact_counts_classes_in_the_engine_where_memory_is_too_small(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`exact` once lost the counter of classes, and failed on tables of many cells."""
+    whole = aegis.Study(table(), policy(), exact=True).rank()
+    monkeypatch.setattr(build, "count_cells", lambda *_, **__: None)
+    study = aegis.Study(table(), policy(), exact=True)
+    advice = study.rank()
+    assert study.plan.in_engine
+    assert advice.best.name == whole.best.name
+    assert advice.best.smallest_class == whole.best.smallest_class
+
+
+def test_conveniences_are_the_methods_of_a_study() -> None:
+    study = aegis.Study(table(), policy(), seed=3)
+    assert aegis.advise(table(), policy(), seed=3, generate_count=4).rows() == (
+        study.rank(generate_count=4).rows()
+    )
+    assert aegis.search(table(), policy(), seed=3).rows() == study.search().rows()
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        lambda study: study.apply(study.rank()),
+        lambda study: study.anonymize("mdav"),
+        lambda study: study.audit(),
+        lambda study: study.evaluate(models=("lr",)),
+    ],
+)
+def test_a_summary_answers_nothing_that_takes_rows(question: Any) -> None:
+    study = aegis.Study(aegis.summarize(table(), policy()), policy())
+    with pytest.raises(DataError, match="holds no rows"):
+        question(study)
+
+
+def test_a_summary_of_another_policy_is_refused_at_once() -> None:
+    summary = aegis.summarize(table(), policy())
+    other = policy(attributes={"age": {"role": "feature"}})
+    with pytest.raises(PolicyError, match="made for another policy"):
+        aegis.Study(summary, other)
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda study: study.search(top=0), "at least 1"),
+        (lambda study: study.search(objective="pilai"), "Did you mean"),
+        (lambda study: study.rank(methods=["mdva"]), "Did you mean"),
+        (lambda study: study.evaluate(models=("rl",)), "rl"),
+    ],
+)
+def test_bad_questions_are_refused_before_the_table_is_read(
+    ask: Any, words: str, scans: list[str]
+) -> None:
+    study = aegis.Study(table(), policy())
+    with pytest.raises(PolicyError, match=words):
+        ask(study)
+    assert scans == []
+
+
+def test_a_study_shows_itself() -> None:
+    study = aegis.Study(table(), policy())
+    assert "not read yet" in repr(study)
+    study.rank()
+    assert "240 rows" in repr(study)
+    assert "<table>" in study._repr_html_()
