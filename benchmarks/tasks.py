@@ -31,9 +31,9 @@ def scores(_: Settings) -> Iterator[Figure]:
 
     import aegis
     from aegis.advisor import Scorer, generate
+    from aegis.masking import masked_table
     from aegis.measures import MEASURES
     from aegis.sources import open_table
-    from aegis.summary import masked_table
 
     policy = aegis.load_policy(POLICY)
     summary = aegis.summarize(ADULT, policy)

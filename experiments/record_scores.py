@@ -22,11 +22,11 @@ from aegis import search
 from aegis.advisor import Scorer
 from aegis.advisor.rank import as_it_is
 from aegis.anonymizers import anonymize_records, read_records
+from aegis.masking import fit_masks, masked_table
 from aegis.measures import MEASURES
 from aegis.policy import Policy
 from aegis.sources import open_table
-from aegis.summary import masked_table, summarize
-from aegis.summary.fitting import fit_masks
+from aegis.summary import summarize
 from common import RESULTS, write_json
 from records_or_masks import METHODS, alike, problem
 

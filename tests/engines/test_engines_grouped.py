@@ -14,9 +14,9 @@ from engines_support import HOSTILE, awkward, policy, rows_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aegis.masking import looked_up, masked_table
 from aegis.masks import parse_mask
 from aegis.sources import open_table
-from aegis.summary import looked_up, masked_table
 from aegis.summary.classes import count_classes
 from aegis.summary.grouped import count_by
 

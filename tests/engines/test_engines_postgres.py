@@ -191,6 +191,7 @@ def test_a_release_is_made_in_the_database(people: Source, form: str) -> None:
     assert expected is not None
     made = people.backend.table(name).to_pyarrow()
     assert rows_of(made) == rows_of(expected)
+    assert rows_of(release.to_arrow()) == rows_of(expected)
     assert release.into == name
     assert release.released_rows == expected.num_rows > 0
     with pytest.raises(PolicyError, match="exists in the database"):

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from aegis.advisor import Scorer, generate
 from aegis.evaluation.coding import Design, code_table
+from aegis.masking import masked_table, suppress
 from aegis.sources import open_table
-from aegis.summary import masked_table, summarize, suppress
+from aegis.summary import summarize
 
 
 def coded(policy, table=None):

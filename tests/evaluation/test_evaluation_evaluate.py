@@ -19,8 +19,9 @@ from aegis.evaluation.models import Model
 from aegis.evaluation.result import UNMASKED
 from aegis.evaluation.splits import make_splits
 from aegis.evaluation.training import Task, fit, train
+from aegis.masking import masked_table
 from aegis.sources import open_table
-from aegis.summary import masked_table, summarize
+from aegis.summary import summarize
 
 module = sys.modules["aegis.evaluation.evaluate"]
 

@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.feather
@@ -460,3 +461,23 @@ def test_in_memory_frames() -> None:
     frame = pandas.DataFrame({name: texts[name].to_pylist() for name in texts.column_names})
     frame["age"] = frame["age"].astype("Int64")
     assert apply(frame, small, chosen).released_rows == len(wanted)
+
+
+@pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")
+def test_rows_come_back_from_memory_file_and_database_alike(tmp_path):
+    table = table_of()
+    here = apply(table, policy_of(), CHOSEN)
+    file = apply(table, policy_of(), CHOSEN, output=tmp_path / "masked.parquet")
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as made:
+        made.register("given", table)
+        made.execute("CREATE TABLE people AS SELECT * FROM given")
+    there = open_table(f"duckdb:///{tmp_path}/t.duckdb", name="people")
+    stored = apply(there, policy_of(), CHOSEN, into="masked")
+    assert stored.data is None
+    assert stored.path is None
+    rows = rows_of(here.to_arrow())
+    assert rows
+    assert rows_of(file.to_arrow()) == rows
+    assert sorted(rows_of(stored.to_arrow()), key=repr) == sorted(rows, key=repr)
+    assert rows_of(here.to_polars().to_arrow()) == rows
+    assert stored.to_polars().shape == here.to_polars().shape

@@ -10,12 +10,13 @@ import numpy as np
 from aegis.advisor.advice import Ranked
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Choice, Scorer
+from aegis.masking import masked_table, suppress
 from aegis.masks import Identity, Mask, privacy_account
 from aegis.measures import Measure
 from aegis.policy import Attribute, Configuration, Label, Policy
 from aegis.privacy import PrivacyAccount, PrivacyRule, Verdict
 from aegis.sources import Source
-from aegis.summary import Summary, count_pairs, masked_table, summarize, suppress
+from aegis.summary import Summary, count_pairs, summarize
 
 
 def rank_choice(

@@ -16,13 +16,12 @@ from aegis.anonymizers.recipe import Recipe, options_dict
 from aegis.anonymizers.records import Records
 from aegis.anonymizers.release import build_release
 from aegis.errors import DataError, PolicyError
+from aegis.masking import count_unseen, fit_masks, masked_table, refuse_unseen, suppress
 from aegis.masks import Identity, Mask
 from aegis.policy import Attribute, Policy, Role, Unseen
 from aegis.privacy import Verdict
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source, open_table
-from aegis.summary import masked_table, suppress
-from aegis.summary.fitting import count_unseen, fit_masks, refuse_unseen
 
 
 @dataclass(frozen=True, eq=False)

@@ -195,7 +195,7 @@ class RandomisedResponse(CategoryNoise):
 
     def transitions(self) -> Floats:
         """Return the matrix of randomised response."""
-        from aegis.reconstruction import randomised_response_channel
+        from aegis.masks.channels import randomised_response_channel
 
         return randomised_response_channel(
             len(self.categories()), epsilon=self.epsilon, keep=self.keep
@@ -325,7 +325,7 @@ class Pram(CategoryNoise):
 
     def transitions(self) -> Floats:
         """Return the transition matrix."""
-        from aegis.reconstruction import pram_channel
+        from aegis.masks.channels import pram_channel
 
         if self.matrix is not None:
             return pram_channel(self.matrix)

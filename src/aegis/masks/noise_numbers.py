@@ -158,7 +158,7 @@ class Laplace(GridNoise):
 
     def spread(self, numbers: Floats, points: Floats) -> Floats:
         """Return the channel of clipped Laplace noise on the grid."""
-        from aegis.reconstruction import laplace_channel
+        from aegis.masks.channels import laplace_channel
 
         return laplace_channel(
             np.clip(numbers, self.lower, self.upper),
@@ -227,7 +227,7 @@ class Geometric(GridNoise):
 
     def spread(self, numbers: Floats, points: Floats) -> Floats:  # noqa: ARG002 - all whole numbers
         """Return the channel of clipped geometric noise."""
-        from aegis.reconstruction import geometric_channel
+        from aegis.masks.channels import geometric_channel
 
         return geometric_channel(
             np.clip(numbers, self.lower, self.upper),
@@ -358,7 +358,7 @@ class AddUniform(UniformNoise):
 
     def spread(self, numbers: Floats, points: Floats) -> Floats:
         """Return the channel of absolute uniform noise."""
-        from aegis.reconstruction import absolute_uniform_channel
+        from aegis.masks.channels import absolute_uniform_channel
 
         return absolute_uniform_channel(numbers, points, amount=float(self.amount))
 
@@ -395,7 +395,7 @@ class ScaleUniform(UniformNoise):
 
     def spread(self, numbers: Floats, points: Floats) -> Floats:
         """Return the channel of relative uniform noise."""
-        from aegis.reconstruction import relative_uniform_channel
+        from aegis.masks.channels import relative_uniform_channel
 
         return relative_uniform_channel(numbers, points, ratio=float(self.ratio))
 

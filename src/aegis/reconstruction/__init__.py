@@ -1,17 +1,10 @@
 """Reconstruction of the joint of an attribute and the label, from whatever is known of it."""
 
 from aegis.reconstruction.channels import (
-    absolute_uniform_channel,
     check_channel,
     deterministic_channel,
     expected_joint,
-    geometric_channel,
-    laplace_channel,
-    pram_channel,
     privacy_level,
-    randomised_response_channel,
-    relative_uniform_channel,
-    shuffle_channel,
 )
 from aegis.reconstruction.closed import closed_form
 from aegis.reconstruction.combine import all_evidence
@@ -39,7 +32,6 @@ __all__ = [
     "Settings",
     "SmoothFit",
     "Unfolding",
-    "absolute_uniform_channel",
     "all_evidence",
     "channel_em",
     "check_channel",
@@ -48,17 +40,11 @@ __all__ = [
     "controlled_rounding",
     "deterministic_channel",
     "expected_joint",
-    "geometric_channel",
     "ipf",
-    "laplace_channel",
-    "pram_channel",
     "privacy_level",
-    "randomised_response_channel",
     "randomised_rounding",
     "reconstruct",
-    "relative_uniform_channel",
     "sampling",
-    "shuffle_channel",
     "smooth",
     "total_variation",
     "unfold",

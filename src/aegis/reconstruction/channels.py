@@ -1,24 +1,19 @@
-"""Channels of noise masks: P(report | true atom) as row-stochastic matrices.
+"""Channels: P(report | true atom) as row-stochastic matrices, and what they mean for privacy.
 
 A channel is an array of shape (V, R): row i is the distribution of what is released for an atom
-whose value is i. Noise on numbers is released on a grid: the noisy value moves to the nearest
-point of `reports`, and whatever falls beyond the ends moves to the ends (clipping), so the
-tails are part of the first and last column and every row sums to one.
+whose value is i. Those of the noise masks are in `aegis.masks.channels`.
 
 Privacy of a row, here, is *local*: epsilon bounds ln(P(j|i) / P(j|i')) over all reports j and
-all pairs of true values i, i'. Moving to a grid and clipping are post-processing and cost
-nothing, provided grid and bounds were chosen without looking at the data. `privacy_level`
-computes the bound that a finished matrix really gives.
+all pairs of true values i, i'. `privacy_level` computes the bound that a finished matrix really
+gives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import numpy.typing as npt
 
-from aegis.errors import DataError, PolicyError
+from aegis.errors import PolicyError
 from aegis.reconstruction.result import FloatArray, IntArray
 
 ROW_SUM = 1e-9
@@ -53,185 +48,6 @@ def check_channel(matrix: npt.ArrayLike, what: str = "") -> FloatArray:
     return scaled
 
 
-def laplace_channel(
-    values: npt.ArrayLike, reports: npt.ArrayLike, *, epsilon: float, sensitivity: float
-) -> FloatArray:
-    """Return the channel of Laplace noise of scale sensitivity / epsilon, on a clipped grid.
-
-    Parameters
-    ----------
-    values
-        True values of the atoms, shape (V,).
-    reports
-        Grid of released values, shape (R,), strictly ascending.
-    epsilon
-        Privacy loss between two values that differ by `sensitivity`; above 0. Values that differ
-        by d get epsilon d / sensitivity. The release of a row is epsilon-differentially private
-        (locally) only where `sensitivity` is at least the width of the domain, max - min.
-    sensitivity
-        The distance between values that epsilon speaks of; above 0, in units of the attribute.
-
-    References
-    ----------
-    Dwork, McSherry, Nissim and Smith (2006), Calibrating noise to sensitivity in private data
-    analysis; local form: Kasiviswanathan et al. (2011), What can we learn privately?
-    """
-    scale = _scale(epsilon, sensitivity)
-
-    def cumulative(distance: FloatArray) -> FloatArray:
-        tail = 0.5 * np.exp(-np.abs(distance) / scale)
-        return np.where(distance < 0, tail, 1 - tail)
-
-    return _discretised(values, reports, lambda cut, value: cumulative(cut - value))
-
-
-def geometric_channel(
-    values: npt.ArrayLike, lower: int, upper: int, *, epsilon: float, sensitivity: float = 1.0
-) -> FloatArray:
-    """Return the channel of two-sided geometric noise on integers, clipped to lower..upper.
-
-    P(v + k | v) = (1 - alpha) / (1 + alpha) alpha^|k| with alpha = exp(-epsilon / sensitivity);
-    the ends take all beyond them. Column j stands for the released value `lower` + j.
-
-    Parameters
-    ----------
-    values
-        True integer values of the atoms, shape (V,).
-    lower, upper
-        Smallest and largest released value, chosen without looking at the data.
-    epsilon, sensitivity
-        As for `laplace_channel`; the default sensitivity of 1 protects neighbouring integers
-        only.
-
-    References
-    ----------
-    Ghosh, Roughgarden and Sundararajan (2012), Universally utility-maximizing privacy mechanisms:
-    the geometric mechanism and its truncated form.
-    """
-    true = _numbers(values, "values")
-    if (true != np.round(true)).any():
-        raise DataError(
-            "Geometric noise works on integers; the values hold fractions.",
-            hint="Use laplace noise, or round first.",
-        )
-    if lower > upper:
-        raise PolicyError(
-            f"Geometric noise: bounds {lower}..{upper} are empty.",
-            hint="lower must not exceed upper.",
-        )
-    alpha = np.exp(-1.0 / _scale(epsilon, sensitivity))
-    steps = np.arange(lower, upper)[None, :] - true[:, None]
-    # P(report <= cut): the tail sum of the geometric series on either side of the true value.
-    below = np.where(
-        steps < 0,
-        alpha ** np.maximum(-steps, 0) / (1 + alpha),
-        1 - alpha ** (np.maximum(steps, 0) + 1) / (1 + alpha),
-    )
-    return _from_cumulative(below)
-
-
-def absolute_uniform_channel(
-    values: npt.ArrayLike, reports: npt.ArrayLike, *, amount: float
-) -> FloatArray:
-    """Return the channel of v + U[-amount, amount], moved to the grid `reports` and clipped.
-
-    `amount` is at least 0, in units of the attribute. Bounded noise gives no differential
-    privacy: a report excludes every value further than `amount` away.
-    """
-    if not (np.isfinite(amount) and amount >= 0):
-        raise PolicyError(
-            f"Absolute noise of {amount} is not possible.", hint="amount must be at least 0."
-        )
-    true = _numbers(values, "values")
-    return _discretised(true, reports, _uniform(np.full(len(true), float(amount))))
-
-
-def relative_uniform_channel(
-    values: npt.ArrayLike, reports: npt.ArrayLike, *, ratio: float
-) -> FloatArray:
-    """Return the channel of v (1 + U[-ratio, ratio]), moved to the grid `reports` and clipped.
-
-    `ratio` is at least 0. A value of 0 is released as it is; the noise gives no differential
-    privacy.
-    """
-    if not (np.isfinite(ratio) and ratio >= 0):
-        raise PolicyError(
-            f"Relative noise of {ratio} is not possible.", hint="ratio must be at least 0."
-        )
-    true = _numbers(values, "values")
-    return _discretised(true, reports, _uniform(np.abs(true) * ratio))
-
-
-def randomised_response_channel(
-    size: int, *, epsilon: float | None = None, keep: float | None = None
-) -> FloatArray:
-    """Return the channel of randomised response over `size` unordered values.
-
-    Give exactly one of
-
-    epsilon
-        Local differential privacy level, above 0: the true value is reported with probability
-        e^epsilon / (e^epsilon + V - 1), each other one with 1 / (e^epsilon + V - 1).
-    keep
-        0..1: with this probability the value is kept, otherwise drawn uniformly from all values,
-        its own included. 0 releases nothing, 1 everything.
-
-    References
-    ----------
-    Warner (1965); for V values: Kairouz, Bonawitz and Ramage (2016), Discrete distribution
-    estimation under local privacy.
-    """
-    if size < 1:
-        raise PolicyError(f"Randomised response over {size} values is not possible.")
-    if (epsilon is None) == (keep is None):
-        raise PolicyError(
-            f"Randomised response takes one of epsilon and keep; given epsilon={epsilon}, "
-            f"keep={keep}."
-        )
-    if epsilon is not None:
-        other = 1.0 / (size - 1 + np.exp(_positive(epsilon, "epsilon")))
-        off = float(other)
-    else:
-        if not 0 <= float(keep or 0.0) <= 1:
-            raise PolicyError(
-                f"Randomised response: keep={keep} is no probability.", hint="Allowed: 0..1."
-            )
-        off = (1 - float(keep or 0.0)) / size
-    channel = np.full((size, size), off)
-    np.fill_diagonal(channel, 1 - off * (size - 1))
-    return check_channel(channel, "of randomised response")
-
-
-def pram_channel(matrix: npt.ArrayLike) -> FloatArray:
-    """Return the channel of post-randomisation with the transition matrix given, (V, V).
-
-    Raises `PolicyError` unless it is square and every row is a distribution.
-
-    References
-    ----------
-    Gouweleeuw, Kooiman, Willenborg and de Wolf (1998), Post randomisation for statistical
-    disclosure control.
-    """
-    channel = check_channel(matrix, "of PRAM")
-    if channel.shape[0] != channel.shape[1]:
-        raise PolicyError(
-            f"PRAM needs a square transition matrix; given {channel.shape}.",
-            hint="Rows are true values, columns released ones, in the same order.",
-        )
-    return channel
-
-
-def shuffle_channel(histogram: npt.ArrayLike) -> FloatArray:
-    """Return the channel of a shuffle within the column: every report follows the histogram.
-
-    Exact for the expected joint: a row receives each row's value with equal probability.
-    """
-    counts = _numbers(histogram, "histogram")
-    if (counts < 0).any() or counts.sum() <= 0:
-        raise DataError("A shuffle needs a histogram of at least one row without negatives.")
-    return np.tile(counts / counts.sum(), (len(counts), 1))
-
-
 def deterministic_channel(codes: IntArray, groups: int) -> FloatArray:
     """Return the channel of a deterministic mask: 1 where atom i belongs to group j."""
     return np.eye(groups)[codes]
@@ -254,62 +70,3 @@ def privacy_level(channel: FloatArray) -> float:
     if (low[seen] == 0).any():
         return float("inf")
     return float(np.log(high[seen] / low[seen]).max())
-
-
-Cumulative = Callable[[FloatArray, FloatArray], FloatArray]
-
-
-def _discretised(
-    values: npt.ArrayLike, reports: npt.ArrayLike, cumulative: Cumulative
-) -> FloatArray:
-    """Return P(nearest grid point is j | value i) from P(noisy value <= cut | value)."""
-    true, grid = _numbers(values, "values"), _numbers(reports, "reports")
-    if (np.diff(grid) <= 0).any():
-        raise PolicyError("The grid of released values must be strictly ascending.")
-    cuts = (grid[1:] + grid[:-1]) / 2
-    return _from_cumulative(cumulative(cuts[None, :], true[:, None]))
-
-
-def _from_cumulative(below: FloatArray) -> FloatArray:
-    channel = np.diff(below, axis=1, prepend=0.0, append=1.0)
-    return check_channel(np.maximum(channel, 0.0))
-
-
-def _uniform(widths: FloatArray) -> Cumulative:
-    def cumulative(cut: FloatArray, value: FloatArray) -> FloatArray:
-        distance, width = cut - value, widths[:, None]
-        # A value on the very cut belongs to the upper grid point, with and without noise.
-        point = (distance > 0).astype(np.float64)
-        share = np.divide(distance + width, 2 * width, out=np.zeros_like(distance), where=width > 0)
-        return np.where(width > 0, np.clip(share, 0, 1), point)
-
-    return cumulative
-
-
-def _numbers(values: npt.ArrayLike, what: str) -> FloatArray:
-    array = np.asarray(values)
-    if array.dtype.kind not in "iufb" or array.ndim != 1 or not array.size:
-        raise DataError(
-            f"Noise needs {what} as a one-dimensional array of numbers, given {array.dtype} of "
-            f"shape {array.shape}.",
-            hint="Use randomised response or PRAM for text.",
-        )
-    numbers = array.astype(np.float64)
-    if not np.isfinite(numbers).all():
-        raise DataError(
-            f"Noise needs finite {what}; some are missing or infinite.",
-            hint="Nulls are masked on their own.",
-        )
-    return numbers
-
-
-def _scale(epsilon: float, sensitivity: float) -> float:
-    return _positive(sensitivity, "sensitivity") / _positive(epsilon, "epsilon")
-
-
-def _positive(value: float, what: str) -> float:
-    if not (np.isfinite(value) and value > 0):
-        raise PolicyError(
-            f"{what}={value} is not possible.", hint=f"{what} must be a number above 0."
-        )
-    return float(value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,21 +22,13 @@ from aegis.anonymizers import (
 )
 from aegis.anonymizers import front as search_front
 from aegis.errors import InternalError, NoAdmissibleConfiguration, PolicyError
-from aegis.files import check_output, replacing, spare_input
-from aegis.measures import MEASURES
+from aegis.masking import ORDERED_ROWS
 from aegis.policy import Policy, as_policy
 from aegis.progress import SILENT, Progress
-from aegis.release.auditing import audit
-from aegis.release.released import (
-    Released,
-    Utility,
-    certify,
-    refuse_unplanned,
-    write_certificate,
-)
-from aegis.release.write import write_table
+from aegis.release.auditing import Audit, audit
+from aegis.release.released import Released, refuse_unplanned
+from aegis.release.writing import Destination, ReleasePlan, release_rows
 from aegis.sources import Source, open_table
-from aegis.summary.masked import ORDERED_ROWS
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -160,32 +151,16 @@ def anonymize(
         The table is not usable: see `aegis.anonymizers.encode`.
     """
     policy = as_policy(policy)
-    target = None if output is None else Path(output)
-    paper = None if certificate is None else Path(certificate)
-    if target is not None:
-        check_output(target, force=force)
-    if paper is not None:
-        check_output(paper, force=force, formats=None)
-        if target is None:
-            raise PolicyError(
-                "A certificate goes with a file, and no output is named.",
-                hint="Name the output, too.",
-            )
     recipe = _recipe(method, options, style, seed)
     if front and not issubclass(recipe.anonymizer.options, ObamOptions):
         raise PolicyError(
             f"Method {recipe.method!r} has no front.", hint="Only mo-obam weighs two aims."
         )
     source = open_table(table)
-    spare_input(source.files, target, paper)
-    if measure is not None:
-        MEASURES.get(measure)
-    job = _Job(source, policy, recipe, kinds, orders, progress)
-    points = job.front() if front else ()
-    release = (
-        job.in_memory() if target is None else job.written(target, paper=paper, measure=measure)
-    )
-    return replace(release, front=points)
+    destination = Destination.checked(source, output, certificate, measure, force=force)
+    plan = _GroupedPlan(source, policy, recipe, kinds, orders, progress)
+    points = plan.front() if front else ()
+    return replace(release_rows(plan, destination), front=points)
 
 
 def _recipe(
@@ -201,8 +176,8 @@ def _recipe(
     return method
 
 
-class _Job:
-    """The steps of `anonymize`, sharing the records and the release made of them."""
+class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
+    """The rows of a record-level release, without those that fail the rule."""
 
     def __init__(
         self,
@@ -217,15 +192,19 @@ class _Job:
         self.source = source
         self.policy = policy
         self.progress = progress
+        self.seed = recipe.seed
         with progress.step("Reading records"):
             self.read: RecordTable = read_records(source, policy, kinds=kinds, orders=orders)
         read = time.perf_counter()
         self.made: Anonymized = anonymize_records(self.read, recipe, progress=progress)
         grouped = time.perf_counter()
         with progress.step("Checking classes"):
-            self.released, self.kept, self.verdict = check_release(self.made, policy)
-        if not self.verdict.admissible:
-            raise _refused(self.made, self.verdict.violations)
+            self.engine, kept, verdict = check_release(self.made, policy)
+        if not verdict.admissible:
+            raise _refused(self.made, verdict.violations)
+        self.table = kept.table
+        self.suppressed_rows = verdict.suppressed_rows
+        self.unseen = self.read.unseen
         self.timings = {
             "read": read - self.started,
             "group": grouped - read,
@@ -244,64 +223,32 @@ class _Job:
         self.timings["front"] = time.perf_counter() - started
         return points
 
-    def in_memory(self) -> AnonymizedRelease:
-        """Return the released rows themselves, audited."""
-        data = self.released.collect(self.kept.table)
-        return self._release(open_table(data), data=data)
-
-    def written(
-        self, target: Path, *, paper: Path | None, measure: str | None = None
-    ) -> AnonymizedRelease:
-        """Write the rows, audit the written file, and only then give it its name."""
-        with ExitStack() as stack:
-            # Left last, and its page is whole before: no certificate of a table that is not there.
-            page = None if paper is None else stack.enter_context(replacing(paper))
-            temporary = stack.enter_context(replacing(target))
-            started = time.perf_counter()
-            with self.progress.step(f"Writing {target.name}"):
-                write_table(self.released, self.kept.table, temporary)
-            self.timings["write"] = time.perf_counter() - started
-            with self.progress.step(f"Verifying {target.name}"):
-                output = open_table(temporary)
-                release = self._release(output, path=target)
-            if page is not None:
-                with self.progress.step("Measuring the utility that is kept"):
-                    seed = self.made.recipe.seed
-                    utility = Utility.between(
-                        self.source, output, self.policy, seed=seed, measure=measure
-                    )
-                release = replace(release, utility=utility)
-                document = certify(release, self.source, output, self.policy, release.how())
-                release = replace(release, certificate=document)
-                write_certificate(page, document)
-        return release
-
-    def _release(self, output: Source, **where: Any) -> AnonymizedRelease:
-        """Audit the output and describe the release; raise where it is not what was planned."""
-        started = time.perf_counter()
+    def verify(self, output: Source) -> Audit:
+        """Audit the output, and hold it against the rule and against the k of the method."""
         checked = audit(output, policy=self.policy)
         grouped = self.made.grouped
-        refuse_unplanned(checked, self.source.rows - self.verdict.suppressed_rows)
+        refuse_unplanned(checked, self.source.rows - self.suppressed_rows)
         if grouped.claims_k and checked.report.k < grouped.options.k:
             raise InternalError(
                 f"The written table has k = {checked.report.k}, not the {grouped.options.k} that "
                 f"{grouped.method} claims.",
                 hint="Nothing was released. Please report this with the policy and options.",
             )
-        self.timings["verify"] = time.perf_counter() - started
-        self.timings["total"] = time.perf_counter() - self.started
+        return checked
+
+    def describe(self, **common: Any) -> AnonymizedRelease:
+        """Return the release with its recipe and groups."""
+        grouped = self.made.grouped
         return AnonymizedRelease(
             recipe=self.made.recipe,
             grouped=grouped,
             notes=(*grouped.notes, *self.read.notes, *_order(self.source.rows)),
-            rows=self.source.rows,
-            released_rows=checked.report.rows,
-            audit=checked,
-            unseen=self.read.unseen,
-            dropped=tuple(c for c in self.source.columns if c not in self.read.table.column_names),
-            timings=self.timings,
-            **where,
+            **common,
         )
+
+    def how(self, release: AnonymizedRelease) -> Mapping[str, Any]:
+        """Return the recipe and what its groups cost."""
+        return release.how()
 
 
 def _order(rows: int) -> tuple[str, ...]:

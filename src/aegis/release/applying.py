@@ -4,33 +4,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError
-from aegis.files import check_output, replacing, spare_input
+from aegis.masking import (
+    count_unseen,
+    draw,
+    fit_masks,
+    masked_table,
+    noise_of,
+    refuse_unseen,
+    suppress,
+)
 from aegis.masks import Mask
-from aegis.measures import MEASURES
 from aegis.policy import Configuration, Policy, Unseen, as_policy
 from aegis.privacy import PrivacyAccount, PrivacyRule
 from aegis.privacy.diversity import distinct_values
 from aegis.progress import SILENT, Progress
 from aegis.release.auditing import Audit, audit
-from aegis.release.masked import count_unseen, fit_masks, refuse_unseen, release_masks
-from aegis.release.noised import draw, noise_of
-from aegis.release.released import (
-    Released,
-    Utility,
-    certify,
-    refuse_unplanned,
-    write_certificate,
-)
+from aegis.release.choice import release_masks
+from aegis.release.released import Released, refuse_unplanned
 from aegis.release.sql import Form, create_statements, require_database
-from aegis.release.write import target_of
+from aegis.release.writing import Destination, ReleasePlan, release_rows
 from aegis.sources import Source, open_named, open_table, transaction
-from aegis.summary import check_noise, count_classes, masked_table, suppress
+from aegis.summary import check_noise, count_classes
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -130,7 +129,6 @@ def apply(
         could keep; or the rule or a mask cannot be written in the SQL that makes a table.
     """
     policy = as_policy(policy)
-    paper = None if certificate is None else Path(certificate)
     if into is not None and output is not None:
         raise PolicyError(
             f"The release is asked for in {output} and in {into}.", hint="Give one of them."
@@ -138,42 +136,20 @@ def apply(
     source = open_table(table)
     if into is not None:
         require_database(source, into)
-    if output is not None:
-        target_of(source, output).check(force=force)
-    if paper is not None:
-        _check_certificate(paper, output, force=force)
-        spare_input(source.files, paper)
+    destination = Destination.checked(source, output, certificate, measure, force=force)
     if output is None and into is None and source.is_spark:
         raise PolicyError(
             "The masked rows would all come to this process, the driver.",
             hint="Name an output, which the executors write.",
         )
-    if measure is not None:
-        MEASURES.get(measure)
-    job = _Job(source, policy, configuration, seed, progress)
+    plan = _MaskedPlan(source, policy, configuration, seed, progress)
     if into is not None:
-        return job.in_database(into, form, force=force)
-    if output is None:
-        return job.in_memory()
-    return job.written(output, paper=paper, measure=measure)
+        return plan.in_database(into, form, force=force)
+    return release_rows(plan, destination)
 
 
-def _check_certificate(paper: Path, output: str | Path | None, *, force: bool) -> None:
-    if output is None:
-        raise PolicyError(
-            "A certificate goes with a file, and no output is named.",
-            hint="Name an output, or leave the certificate out.",
-        )
-    if paper.resolve() == Path(output).resolve():
-        raise PolicyError(
-            f"The certificate and the masked table would both be {paper}.",
-            hint="Give the certificate another name.",
-        )
-    check_output(paper, force=force, formats=None)
-
-
-class _Job:
-    """The steps of `apply`, sharing the masked query and what was counted."""
+class _MaskedPlan(ReleasePlan[Release]):
+    """The rows of a table under a configuration, without those that fail the rule."""
 
     def __init__(
         self,
@@ -201,20 +177,20 @@ class _Job:
         self.quasi = tuple(a.name for a in policy.quasi_identifiers)
         check_noise(policy, self.masks)
         self.drawn = None
-        self.made, quasi = source, self.quasi
+        self.engine, quasi = source, self.quasi
         if noise_of(self.masks):
             _refuse_drawing(source, self.masks)
             with progress.step("Drawing noise"):
                 self.drawn = draw(source, self.masks, self.quasi, seed=seed)
-            self.made, quasi = self.drawn.source, self.drawn.quasi
+            self.engine, quasi = self.drawn.source, self.drawn.quasi
         with progress.step("Checking classes"):
             masked = (
                 masked_table(source, self.masks, numbered=True)
                 if self.drawn is None
-                else self.made.table
+                else self.engine.table
             )
-            self.kept, self.verdict = suppress(
-                self.made,
+            self.table, self.verdict = suppress(
+                self.engine,
                 masked,
                 quasi,
                 policy.privacy.sensitive,
@@ -222,8 +198,9 @@ class _Job:
                 policy.protected_hierarchies,
             )
             if self.drawn is not None:
-                self.kept = self.drawn.released(self.kept)
+                self.table = self.drawn.released(self.table)
         self._require(configuration)
+        self.suppressed_rows = self.verdict.suppressed_rows
         self.timings = {"plan": time.perf_counter() - self.started}
 
     def _require(self, configuration: Configuration) -> None:
@@ -254,11 +231,6 @@ class _Job:
             found[name] = int(distinct_values(counted.sensitive[name])[0])
         return found
 
-    def in_memory(self) -> Release:
-        """Return the masked rows themselves, audited."""
-        data = self.made.collect(self.kept)
-        return self._release(open_table(data), data=data)
-
     def in_database(self, into: str, form: Form | str, *, force: bool) -> Release:
         """Make a table or view where the data is, and keep it only if its audit is as planned."""
         if self.drawn is not None:
@@ -276,60 +248,27 @@ class _Job:
                     run(statement)
             self.timings["write"] = time.perf_counter() - started
             with self.progress.step(f"Verifying {into}"):
-                return self._release(open_named(self.source.backend, into, into), into=into)
+                made = open_named(self.source.backend, into, into)
+                return self.verified(made, into=into, stored=made)
 
-    def written(
-        self, output: str | Path, *, paper: Path | None, measure: str | None = None
-    ) -> Release:
-        """Write the masked rows, audit what was written, and only then give it its name."""
-        path = str(output) if self.made.is_spark else Path(output)
-        name = Path(output).name
-        started = time.perf_counter()
-        with ExitStack() as stack:
-            # Left last: it is whole on disk before the table takes its name, and takes its own
-            # after that, so that there is no certificate of a table that is not there.
-            page = None if paper is None else stack.enter_context(replacing(paper))
-            with self.progress.step(f"Writing {name}"):
-                made = stack.enter_context(target_of(self.made, output).written(self.kept))
-            self.timings["write"] = time.perf_counter() - started
-            with self.progress.step(f"Verifying {name}"):
-                release = self._release(made, path=path)
-            if page is not None:
-                with self.progress.step("Measuring the utility that is kept"):
-                    utility = Utility.between(
-                        self.source, made, self.policy, seed=self.seed, measure=measure
-                    )
-                release = replace(release, utility=utility)
-                document = certify(release, self.source, made, self.policy, self._how())
-                release = replace(release, certificate=document)
-                write_certificate(page, document)
-        return release
-
-    def _release(self, output: Source, **where: Any) -> Release:
-        """Audit the output and describe the release.
-
-        Raises
-        ------
-        InternalError
-            The output does not meet the rule although the plan did: nothing is released.
-        """
-        started = time.perf_counter()
+    def verify(self, output: Source) -> Audit:
+        """Audit the output, and hold against the rule what the plan answers for."""
         checked = audit(output, policy=self.policy, configuration=self._drawn_with())
-        expected = self.source.rows - self.verdict.suppressed_rows
-        refuse_unplanned(self._verifiable(output, checked), expected)
-        self.timings["verify"] = time.perf_counter() - started
-        self.timings["total"] = time.perf_counter() - self.started
-        return Release(
-            configuration=self.configuration,
-            rows=self.source.rows,
-            released_rows=checked.report.rows,
-            audit=checked,
-            unseen=self.unseen,
-            dropped=tuple(c for c in self.source.columns if c not in self.masks),
-            timings=self.timings,
-            noised_quasi_identifiers=self._noised(),
-            **where,
-        )
+        refuse_unplanned(self._verifiable(output, checked), self.source.rows - self.suppressed_rows)
+        return checked
+
+    def describe(self, **common: Any) -> Release:
+        """Return the release with its fitted configuration."""
+        noised = self._noised()
+        return Release(configuration=self.configuration, noised_quasi_identifiers=noised, **common)
+
+    def how(self, release: Release) -> Mapping[str, Any]:
+        """Return the configuration."""
+        masks = release.configuration.spec()
+        return {
+            "configuration": {"name": release.configuration.name, "masks": masks},
+            "noised_quasi_identifiers": list(release.noised_quasi_identifiers),
+        }
 
     def _verifiable(self, output: Source, checked: Audit) -> Audit:
         """Return the audit that the plan answers for.
@@ -350,14 +289,6 @@ class _Job:
 
     def _noised(self) -> tuple[str, ...]:
         return () if self.drawn is None else self.drawn.noised_quasi_identifiers
-
-    def _how(self) -> dict[str, Any]:
-        """Return what made the release, for the certificate."""
-        masks = self.configuration.spec()
-        return {
-            "configuration": {"name": self.configuration.name, "masks": masks},
-            "noised_quasi_identifiers": list(self._noised()),
-        }
 
 
 def _refuse_drawing(source: Source, masks: Mapping[str, Mask | None]) -> None:

@@ -97,6 +97,8 @@ class Released:
         folder, a text as it was given.
     data
         The released rows when they stayed in memory, else None.
+    stored
+        The released table or view where it was made in a database, else None.
     unseen
         Per attribute the rows whose value its mask did not know, shown as `*`.
     utility
@@ -114,6 +116,7 @@ class Released:
     audit: Audit
     path: Path | str | None = None
     data: pa.Table | None = None
+    stored: Source | None = None
     unseen: Mapping[str, int] = field(default_factory=dict)
     utility: Utility | None = None
     dropped: tuple[str, ...] = ()
@@ -139,19 +142,22 @@ class Released:
             "timings": dict(self.timings),
         }
 
+    def to_arrow(self) -> pa.Table:
+        """Return the released rows as an Arrow table: from memory, from the file, or from the database."""
+        if self.data is not None:
+            return self.data
+        if self.stored is not None:
+            return self.stored.collect(self.stored.table)
+        if self.path is None:
+            raise InternalError("A release has neither rows nor a file.")
+        written = open_table(self.path)
+        return written.collect(written.table)
+
     def to_polars(self) -> polars.DataFrame:
         """Return the released rows as a Polars frame (Polars must be installed)."""
         import polars
 
-        if self.data is not None:
-            frame = polars.from_arrow(self.data)
-        elif self.path is not None:
-            frame = polars.from_arrow(open_table(self.path).table.to_pyarrow())
-        else:
-            raise InternalError("A release has neither rows nor a file.")
-        if not isinstance(frame, polars.DataFrame):
-            raise InternalError("A release is not a table.")
-        return frame
+        return polars.DataFrame(self.to_arrow())
 
     def __repr__(self) -> str:
         where = f" in {self.path}" if self.path else ""

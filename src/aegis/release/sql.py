@@ -28,9 +28,10 @@ from sqlglot import exp
 
 import aegis
 from aegis.errors import DataError, EngineError, PolicyError
+from aegis.masking import fit_masks
 from aegis.masks import Compose, Mask, Tokenise
 from aegis.policy import Configuration, Policy, Unseen, policy_digest
-from aegis.release.masked import fit_masks, release_masks
+from aegis.release.choice import release_masks
 from aegis.release.sql_rule import RuleQuery, rule_query
 from aegis.sources import Source, open_table, table_names
 from aegis.sources.spark import infinity_is_known, null_is_not_nan

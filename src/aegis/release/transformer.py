@@ -12,12 +12,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from aegis.errors import DataError, PolicyError
+from aegis.masking import (
+    count_unseen,
+    draw_columns,
+    fit_masks,
+    masked_table,
+    noise_of,
+    refuse_unseen,
+)
 from aegis.masks import Mask, parse_mask
 from aegis.policy import Configuration, Policy, Unseen
-from aegis.release.masked import count_unseen, fit_masks, refuse_unseen
-from aegis.release.noised import draw_columns, noise_of
 from aegis.sources import Source, open_table
-from aegis.summary import masked_table
 
 
 class MaskingTransformer:

@@ -7,7 +7,6 @@ from aegis.summary.classes import CountedClasses, count_classes
 from aegis.summary.cooccurrence import Matrix, PairCounts, count_pairs
 from aegis.summary.count_cells import count_in_engine
 from aegis.summary.frequency import FrequencyTable
-from aegis.summary.masked import masked_table, suppress
 from aegis.summary.merge import merge
 from aegis.summary.model import (
     AttributeSummary,
@@ -40,11 +39,9 @@ __all__ = [
     "expected_reports",
     "level_channel",
     "load_bundle",
-    "masked_table",
     "merge",
     "pooled_groups",
     "save_bundle",
     "summarize",
-    "suppress",
     "withhold",
 ]

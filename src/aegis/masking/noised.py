@@ -17,17 +17,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aegis.errors import InternalError
+from aegis.masking.masked import masked_table
 from aegis.masks import Mask, NoiseMask
 from aegis.sources import Source, open_table
 from aegis.sources.source import ROW_NUMBER
-from aegis.summary import masked_table
 
 TRUE = "aegis_true_"
 """Prefix of the columns that hold true values of noised quasi-identifiers until classes are checked."""
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class DrawnTable:
     """A masked table with its noise drawn, held in memory.
 
     Attributes
@@ -61,7 +61,7 @@ def noise_of(masks: Mapping[str, Mask | None]) -> dict[str, NoiseMask]:
 
 def draw(
     source: Source, masks: Mapping[str, Mask | None], quasi: tuple[str, ...], *, seed: int
-) -> Drawn:
+) -> DrawnTable:
     """Mask a table and draw its noise; all of its released columns are then in memory.
 
     Parameters
@@ -87,7 +87,7 @@ def draw(
     table = table.mutate(**{true: table[name] for true, name in hidden.items()})
     found = source.collect(table.order_by(ROW_NUMBER))
     drawn = draw_columns(found, noise, seed=seed)
-    return Drawn(
+    return DrawnTable(
         open_table(drawn),
         names,
         tuple(TRUE + name if TRUE + name in hidden else name for name in quasi),

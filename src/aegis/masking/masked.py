@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import ibis
 import ibis.expr.types as ir
 
+from aegis.masking import looked_up
 from aegis.masks import Hierarchy, Mask
 from aegis.privacy import PrivacyRule, Verdict
 from aegis.sources import Source
 from aegis.sources.source import ROW_NUMBER
-from aegis.summary import looked_up
 from aegis.summary.classes import count_classes
 
 ORDERED_ROWS = 2_000_000

@@ -7,22 +7,24 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from aegis.errors import DataError, PolicyError
+from aegis.masks.channels import (
+    absolute_uniform_channel,
+    geometric_channel,
+    laplace_channel,
+    pram_channel,
+    randomised_response_channel,
+    relative_uniform_channel,
+    shuffle_channel,
+)
 from aegis.reconstruction import (
     Evidence,
     MaskedJoint,
     NoisyJoint,
-    absolute_uniform_channel,
     channel_em,
     check_channel,
     deterministic_channel,
     expected_joint,
-    geometric_channel,
-    laplace_channel,
-    pram_channel,
     privacy_level,
-    randomised_response_channel,
-    relative_uniform_channel,
-    shuffle_channel,
     total_variation,
     unfold,
 )

@@ -5,9 +5,6 @@ from __future__ import annotations
 from aegis.errors import PolicyError
 from aegis.masks import Mask
 from aegis.policy import Configuration, Policy, Role
-from aegis.summary.fitting import count_unseen, fit_masks, refuse_unseen
-
-__all__ = ["count_unseen", "fit_masks", "refuse_unseen", "release_masks"]
 
 
 def release_masks(policy: Policy, configuration: Configuration) -> dict[str, Mask | None]:
@@ -21,16 +18,16 @@ def release_masks(policy: Policy, configuration: Configuration) -> dict[str, Mas
     PolicyError
         The configuration leaves out a scored attribute.
     """
-    found: dict[str, Mask | None] = {}
+    masks: dict[str, Mask | None] = {}
     for attribute in policy.released():
         if attribute.role is Role.IDENTIFIER:
-            found[attribute.name] = attribute.masks[0]
+            masks[attribute.name] = attribute.masks[0]
         elif attribute.name in configuration.masks:
-            found[attribute.name] = configuration.masks[attribute.name]
+            masks[attribute.name] = configuration.masks[attribute.name]
         else:
             raise PolicyError(
                 f"Configuration {configuration.name!r} does not mask {attribute.name!r}.",
                 hint="Name every scored attribute.",
             )
-    found.setdefault(policy.label.column, None)
-    return found
+    masks.setdefault(policy.label.column, None)
+    return masks

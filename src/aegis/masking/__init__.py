@@ -1,0 +1,18 @@
+"""What applies masks to a table: fitting, the masked query, noise drawn here, suppression."""
+
+from aegis.masking.fitting import count_unseen, fit_masks, refuse_unseen
+from aegis.masking.masked import ORDERED_ROWS, masked_table, suppress
+from aegis.masking.noised import DrawnTable, draw, draw_columns, noise_of
+
+__all__ = [
+    "ORDERED_ROWS",
+    "DrawnTable",
+    "count_unseen",
+    "draw",
+    "draw_columns",
+    "fit_masks",
+    "masked_table",
+    "noise_of",
+    "refuse_unseen",
+    "suppress",
+]

@@ -1,0 +1,215 @@
+"""The one way in which releases are written: rows in, verify, utility, certificate, rename.
+
+Masks and record-level methods differ in how the rows of a release come about. What follows does
+not: the rows are written under a temporary name, what was written is read back and held against
+the rule, its utility is measured, the certificate is made, and only then file and certificate
+take their names. So nothing that failed a check can be taken for a release.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import ibis.expr.types as ir
+
+from aegis.errors import PolicyError
+from aegis.files import check_output, replacing, spare_input
+from aegis.measures import MEASURES
+from aegis.policy import Policy
+from aegis.progress import Progress
+from aegis.release.auditing import Audit
+from aegis.release.released import Released, Utility, certify, write_certificate
+from aegis.release.write import target_of
+from aegis.sources import Source, open_table
+
+R = TypeVar("R", bound=Released)
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where a release goes: a file, with its certificate or without, or memory.
+
+    Attributes
+    ----------
+    output
+        Path of the masked table, on Spark of its folder; None keeps the rows in memory.
+    certificate
+        Path of the certificate (JSON), or None.
+    measure
+        Measure of the utility that the certificate states; None for the policy's or the default.
+    """
+
+    output: str | Path | None = None
+    certificate: Path | None = None
+    measure: str | None = None
+
+    @classmethod
+    def checked(
+        cls,
+        source: Source,
+        output: str | Path | None,
+        certificate: str | Path | None,
+        measure: str | None,
+        *,
+        force: bool,
+    ) -> Destination:
+        """Return the destination of a release of `source`; nothing is made yet.
+
+        Raises
+        ------
+        PolicyError
+            A file exists and `force` is not set, it is the input, its extension names no format,
+            a certificate is asked for without an output or under its name, or the measure is
+            unknown.
+        """
+        page = None if certificate is None else Path(certificate)
+        if output is not None:
+            target_of(source, output).check(force=force)
+        if page is not None:
+            _check_certificate(page, output, force=force)
+            spare_input(source.files, page)
+        if measure is not None:
+            MEASURES.get(measure)
+        return cls(output, page, measure)
+
+
+def _check_certificate(page: Path, output: str | Path | None, *, force: bool) -> None:
+    if output is None:
+        raise PolicyError(
+            "A certificate goes with a file, and no output is named.",
+            hint="Name an output, or leave the certificate out.",
+        )
+    if page.resolve() == Path(output).resolve():
+        raise PolicyError(
+            f"The certificate and the masked table would both be {page}.",
+            hint="Give the certificate another name.",
+        )
+    check_output(page, force=force, formats=None)
+
+
+class ReleasePlan(ABC, Generic[R]):
+    """The rows of a release, checked on the plan and not yet written.
+
+    Attributes
+    ----------
+    source
+        The table as it was given.
+    policy
+        Roles and the rule.
+    seed
+        Seed of the samples behind the utility.
+    engine
+        The table whose engine runs `table`.
+    table
+        The rows that are released, as a query.
+    suppressed_rows
+        Rows of the input that `table` leaves out.
+    unseen
+        Per attribute the rows whose value its mask did not know.
+    progress
+        Receives one step per stage.
+    started, timings
+        When work began, and seconds per step.
+    """
+
+    source: Source
+    policy: Policy
+    seed: int
+    engine: Source
+    table: ir.Table
+    suppressed_rows: int
+    unseen: Mapping[str, int]
+    progress: Progress
+    started: float
+    timings: dict[str, float]
+
+    @abstractmethod
+    def verify(self, output: Source) -> Audit:
+        """Audit what was written.
+
+        Raises
+        ------
+        InternalError
+            It is not what was planned.
+        """
+
+    @abstractmethod
+    def describe(self, **common: Any) -> R:
+        """Return the release; `common` holds the fields that all releases have."""
+
+    @abstractmethod
+    def how(self, release: R) -> Mapping[str, Any]:
+        """Return what made the release, for the certificate."""
+
+    def verified(self, output: Source, **where: Any) -> R:
+        """Audit what was written, and describe the release; `where` says where it is."""
+        started = time.perf_counter()
+        checked = self.verify(output)
+        self.timings["verify"] = time.perf_counter() - started
+        self.timings["total"] = time.perf_counter() - self.started
+        return self.describe(
+            rows=self.source.rows,
+            released_rows=checked.report.rows,
+            audit=checked,
+            unseen=self.unseen,
+            dropped=tuple(c for c in self.source.columns if c not in self.table.columns),
+            timings=self.timings,
+            **where,
+        )
+
+
+def release_rows(plan: ReleasePlan[R], destination: Destination) -> R:
+    """Write the rows of a plan, or collect them, and return the checked release.
+
+    Raises
+    ------
+    InternalError
+        What was written is not what was planned: nothing is released.
+    EngineError
+        The engine failed while it computed or wrote the rows.
+    """
+    if destination.output is None:
+        data = plan.engine.collect(plan.table)
+        return plan.verified(open_table(data), data=data)
+    return _release_file(plan, destination.output, destination)
+
+
+def _release_file(plan: ReleasePlan[R], output: str | Path, destination: Destination) -> R:
+    """Write the rows, audit what was written, and only then give it its name."""
+    name = Path(output).name
+    started = time.perf_counter()
+    with ExitStack() as stack:
+        # Left last: it is whole on disk before the table takes its name, and takes its own
+        # after that, so that there is no certificate of a table that is not there.
+        page = destination.certificate
+        draft = None if page is None else stack.enter_context(replacing(page))
+        with plan.progress.step(f"Writing {name}"):
+            made = stack.enter_context(target_of(plan.engine, output).written(plan.table))
+        plan.timings["write"] = time.perf_counter() - started
+        with plan.progress.step(f"Verifying {name}"):
+            release = plan.verified(made, path=_path(plan.engine, output))
+        return release if draft is None else _certified(plan, release, made, draft, destination)
+
+
+def _path(engine: Source, output: str | Path) -> str | Path:
+    return str(output) if engine.is_spark else Path(output)
+
+
+def _certified(
+    plan: ReleasePlan[R], release: R, made: Source, draft: Path, destination: Destination
+) -> R:
+    """Measure the utility of a written table, write its certificate, return the release with both."""
+    with plan.progress.step("Measuring the utility that is kept"):
+        utility = Utility.between(
+            plan.source, made, plan.policy, seed=plan.seed, measure=destination.measure
+        )
+    release = replace(release, utility=utility)
+    document = certify(release, plan.source, made, plan.policy, plan.how(release))
+    write_certificate(draft, document)
+    return replace(release, certificate=document)
