@@ -16,6 +16,7 @@ import pytest
 
 from aegis.errors import DataError
 from aegis.policy import load_policy
+from aegis.signing import canonical
 from aegis.summary import (
     AttributeSummary,
     FrequencyTable,
@@ -160,8 +161,7 @@ def rewritten(
         change(manifest)
     if seal:
         manifest.pop("digest")
-        text = json.dumps(manifest, sort_keys=True).encode()
-        manifest["digest"] = hashlib.sha256(text).hexdigest()
+        manifest["digest"] = hashlib.sha256(canonical(manifest)).hexdigest()
     sink = io.BytesIO()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("manifest.json", json.dumps(manifest))

@@ -2,31 +2,46 @@
 
 A bundle comes from elsewhere and is not trusted. Nothing in it is executed, no more is inflated
 than the manifest and the ZIP directory both declare, and every byte that is read is covered by a
-SHA-256. The digests show damage and careless edits; they do not show who wrote the bundle.
+SHA-256. The digests show damage and careless edits; who wrote the bundle is shown by a signature
+of the manifest, where it has one.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from aegis.errors import DataError
 from aegis.files import replacing
+from aegis.signing import PrivateKey, PublicKey, Signature, canonical, sign_bytes, verify_bytes
 
 FORMAT = "aegis-summary"
-VERSION = 2
+VERSION = 3
 """Version of the format; it changes whenever an older reader would misread a bundle."""
 MANIFEST = "manifest.json"
-MAX_MANIFEST = 64 << 20
+MAX_MANIFEST = 32 << 20
 """Most bytes of a manifest."""
+MAX_PARTS = 2_000_000
+"""Most keys and values of a manifest: each becomes an object of its own."""
+MAX_DIRECTORY = 4 << 20
+"""Most bytes of the ZIP's directory."""
 MAX_BYTES = 4 << 30
 """Most bytes of all members together, inflated."""
+MAX_RATIO = 100
+"""Most bytes that a byte of the file may inflate to, beyond `FREE_BYTES`."""
+FREE_BYTES = 64 << 20
+"""Bytes that a bundle may inflate to whatever its size."""
 AGAIN = "Make a new one: `aegis summarize TABLE --policy POLICY -o NAME.aegis`."
 
 _FIRST_DATE = (1980, 1, 1, 0, 0, 0)
@@ -51,7 +66,12 @@ def damaged(path: Path, reason: str) -> DataError:
     return DataError(f"{path} is truncated or was tampered with: {reason}.", hint=AGAIN)
 
 
-def write_archive(path: Path, content: Mapping[str, Any], members: Mapping[str, bytes]) -> None:
+def write_archive(
+    path: Path,
+    content: Mapping[str, Any],
+    members: Mapping[str, bytes],
+    key: PrivateKey | None = None,
+) -> None:
     """Write a bundle, all or nothing; equal content gives equal bytes.
 
     Parameters
@@ -62,6 +82,8 @@ def write_archive(path: Path, content: Mapping[str, Any], members: Mapping[str, 
         What the manifest says besides the list of members: JSON values.
     members
         The other members, by name.
+    key
+        What the manifest, and with it every byte, is signed with.
 
     Raises
     ------
@@ -83,29 +105,103 @@ def write_archive(path: Path, content: Mapping[str, Any], members: Mapping[str, 
         },
         "summary": content,
     }
+    if key is not None:
+        manifest["signature"] = sign_bytes(_unsigned(manifest), key).to_dict()
     manifest["digest"] = _digest(manifest)
     text = json.dumps(manifest, sort_keys=True, indent=1).encode()
-    with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
-        for name, data in {MANIFEST: text, **members}.items():
+    if len(text) > MAX_MANIFEST:
+        raise DataError(
+            f"The summary's masks and names take {len(text):,} bytes; a bundle holds at most "
+            f"{MAX_MANIFEST:,} of them.",
+            hint="Give fewer or shorter masks.",
+        )
+    with replacing(path) as temporary:
+        _write(temporary, {MANIFEST: text, **members}, zipfile.ZIP_DEFLATED)
+        if total > FREE_BYTES + MAX_RATIO * temporary.stat().st_size:
+            # Nearly nothing but zeros: compressed, it would be taken for a bomb.
+            _write(temporary, {MANIFEST: text, **members}, zipfile.ZIP_STORED)
+
+
+def _write(path: Path, members: Mapping[str, bytes], compression: int) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members.items():
             entry = zipfile.ZipInfo(name, _FIRST_DATE)
-            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.compress_type = compression
             entry.create_system = 3  # the same bytes on every operating system
             entry.external_attr = 0o600 << 16
             archive.writestr(entry, data)
 
 
-def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return what a bundle's manifest says and its members, checked against the manifest.
+class _Guarded(io.FileIO):
+    """A file of which no more than so much is read at a time: a ZIP's directory is read at once."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Return up to `size` bytes."""
+        if size is not None and size > MAX_DIRECTORY:
+            raise zipfile.BadZipFile(f"its directory declares {size:,} bytes")
+        return super().read(-1 if size is None else size) or b""
+
+
+@dataclass(frozen=True)
+class Archive:
+    """An open bundle whose manifest has been checked.
+
+    Attributes
+    ----------
+    content
+        What the manifest says of the summary.
+    """
+
+    path: Path
+    content: Any
+    _zip: zipfile.ZipFile
+    _declared: Mapping[str, Any]
+
+    def members(self, expected: set[str]) -> dict[str, pa.Buffer]:
+        """Return the members, which must be those expected, checked against the manifest.
+
+        Raises
+        ------
+        ValueError
+            The manifest refers to other members than it lists.
+        DataError
+            A member differs from the manifest in its digest.
+        """
+        declared = set(self._declared)
+        if declared != expected:
+            odd = min(declared ^ expected)
+            problem = "is missing" if odd in expected else "is referred to by nothing"
+            raise ValueError(f"member {odd!r} {problem}")
+        found = {}
+        for name in sorted(declared):
+            data = _inflate(self._zip, self._zip.getinfo(name))
+            if hashlib.sha256(data).hexdigest() != self._declared[name]["sha256"]:
+                raise damaged(self.path, f"the digest of member {name!r} does not fit")
+            found[name] = pa.py_buffer(data)
+        return found
+
+
+@contextmanager
+def open_archive(path: Path, key: PublicKey | None = None) -> Iterator[Archive]:
+    """Open a bundle and check its manifest; members are inflated when they are asked for.
+
+    Parameters
+    ----------
+    path
+        The file.
+    key
+        What the bundle must be signed with; without one a signature is not looked at.
 
     Raises
     ------
     DataError
         The file cannot be read, is no bundle or one of another version, declares more than
-        `MAX_BYTES`, or differs from its manifest in any member, size or digest.
+        `MAX_BYTES`, more than its size explains or more than there is memory for, differs from
+        its manifest, or is not signed with the key.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
-            return _checked(path, archive)
+        with _Guarded(path) as file, zipfile.ZipFile(file) as archive:
+            yield _checked(path, archive, key)
     except FileNotFoundError as error:
         raise DataError(f"No such file: {path}.", hint="Check the path.") from error
     except _BROKEN as error:
@@ -123,41 +219,93 @@ def _looks_zipped(path: Path) -> bool:
         return file.read(4) == b"PK\x03\x04"
 
 
+def _unsigned(manifest: Mapping[str, Any]) -> bytes:
+    """Return the bytes that a signature is of: the manifest without signature and digest."""
+    return canonical({k: v for k, v in manifest.items() if k not in ("digest", "signature")})
+
+
 def _digest(manifest: Mapping[str, Any]) -> str:
     """Return the SHA-256 of a manifest without its own digest."""
     rest = {key: value for key, value in manifest.items() if key != "digest"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(canonical(rest)).hexdigest()
 
 
-def _checked(path: Path, archive: zipfile.ZipFile) -> tuple[dict[str, Any], dict[str, bytes]]:
+def _checked(path: Path, archive: zipfile.ZipFile, key: PublicKey | None) -> Archive:
     entries = {entry.filename: entry for entry in archive.infolist()}
     if MANIFEST not in entries:
         raise DataError(f"{path} is not a summary bundle: it has no {MANIFEST}.", hint=AGAIN)
     manifest = _manifest(path, archive, entries.pop(MANIFEST))
+    _check_signature(path, manifest, key)
     declared = manifest["members"]
     if len(archive.infolist()) != len(entries) + 1 or set(entries) != set(declared):
         raise damaged(path, "its members are not those that its manifest lists")
-    total = sum(entry.file_size for entry in entries.values())
-    if total > MAX_BYTES:
-        raise DataError(
-            f"{path} would expand to {total:,} bytes; at most {MAX_BYTES:,} are allowed.",
-            hint="If you trust its origin, summarise the table again with fewer quasi-identifiers.",
-        )
     for name, entry in entries.items():
         if entry.file_size != declared[name]["size"]:
             raise damaged(path, f"member {name!r} has not the size that the manifest declares")
-    members = {}
-    for name, entry in entries.items():
-        members[name] = _inflate(archive, entry)
-        if hashlib.sha256(members[name]).hexdigest() != declared[name]["sha256"]:
-            raise damaged(path, f"the digest of member {name!r} does not fit")
-    return manifest["summary"], members
+    _check_size(path, sum(entry.file_size for entry in entries.values()))
+    return Archive(path, manifest.get("summary"), archive, declared)
+
+
+def _check_size(path: Path, total: int) -> None:
+    """Raise before anything is inflated that is more than a bundle, or this machine, can hold."""
+    size = path.stat().st_size
+    if total > MAX_BYTES or total > FREE_BYTES + MAX_RATIO * size:
+        most = min(MAX_BYTES, FREE_BYTES + MAX_RATIO * size)
+        raise DataError(
+            f"{path} has {size:,} bytes and would expand to {total:,}; at most {most:,} are "
+            "allowed.",
+            hint="If you trust its origin, summarise the table again with fewer quasi-identifiers.",
+        )
+    free = free_memory()
+    if free is not None and 2 * total > free:
+        raise DataError(
+            f"{path} expands to {total:,} bytes and takes up to twice as many to check; "
+            f"{free:,} are free.",
+            hint="Load it where there is more memory.",
+        )
+
+
+def free_memory() -> int | None:
+    """Return the bytes that this process may still take; None where the system does not say."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    sizes = dict(line.split(":", 1) for line in lines)
+    said = sizes.get("MemAvailable", "").split()
+    return int(said[0]) * 1024 if said else None
+
+
+def _check_signature(path: Path, manifest: Mapping[str, Any], key: PublicKey | None) -> None:
+    if key is None:
+        return
+    if "signature" not in manifest:
+        raise DataError(
+            f"{path} is not signed.",
+            hint="Ask its maker for one made with `aegis summarize ... --sign KEY`.",
+        )
+    signature = Signature.of(manifest["signature"])
+    if signature.key != key.text:
+        raise DataError(
+            f"{path} is signed with the key {signature.key}, not with that of {key.origin} "
+            f"({key.text}).",
+            hint="Ask its maker for the public key, by a way that you trust.",
+        )
+    if not verify_bytes(_unsigned(manifest), signature, key):
+        raise DataError(
+            f"The signature of {path} is not that of its content.",
+            hint="It was changed after it was signed: ask its maker for another one.",
+        )
 
 
 def _manifest(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> dict[str, Any]:
     if entry.file_size > MAX_MANIFEST:
         raise damaged(path, f"its manifest declares {entry.file_size:,} bytes")
-    manifest = json.loads(_inflate(archive, entry))
+    text = _inflate(archive, entry)
+    parts = sum(text.count(mark) for mark in (b",", b"[", b"{"))
+    if parts > MAX_PARTS:
+        raise damaged(path, f"its manifest has {parts:,} entries")
+    manifest = json.loads(text)
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise DataError(f"{path} is not a summary bundle.", hint=AGAIN)
     version = manifest.get("version")
@@ -169,19 +317,23 @@ def _manifest(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> d
         )
     if manifest.get("digest") != _digest(manifest):
         raise damaged(path, "the digest of its manifest does not fit")
+    members = manifest.get("members")
+    if not isinstance(members, dict) or any(
+        not isinstance(said, dict) or said.keys() != {"size", "sha256"} for said in members.values()
+    ):
+        raise damaged(path, "its manifest does not say size and digest of every member")
     return manifest
 
 
-def _inflate(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
-    """Return a member's bytes, at most as many as the directory declares."""
+def _inflate(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytearray:
+    """Return a member's bytes, as many as the directory declares: memory is taken as they come."""
     if entry.compress_type not in _METHODS:
         raise zipfile.BadZipFile(f"member {entry.filename!r} has an unknown compression")
-    parts = []
-    left = entry.file_size
+    data = bytearray()
     with archive.open(entry) as file:
-        while left and (part := file.read(min(left, _CHUNK))):
-            parts.append(part)
-            left -= len(part)
-    if left:
-        raise zipfile.BadZipFile(f"member {entry.filename!r} ends too early")
-    return b"".join(parts)
+        while len(data) < entry.file_size:
+            part = file.read(min(entry.file_size - len(data), _CHUNK))
+            if not part:
+                raise zipfile.BadZipFile(f"member {entry.filename!r} ends too early")
+            data += part
+    return data

@@ -53,7 +53,7 @@ def pack(columns: Mapping[str, Any]) -> bytes:
     return bytes(sink.getvalue())
 
 
-def unpack(data: bytes) -> dict[str, pa.Array]:
+def unpack(data: bytes | pa.Buffer) -> dict[str, pa.Array]:
     """Return the arrays that `pack` wrote; they share the memory of `data`.
 
     Raises

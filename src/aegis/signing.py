@@ -1,0 +1,222 @@
+"""Who made a file: Ed25519 signatures over canonical bytes.
+
+A digest shows that bytes have changed, a signature shows who answers for them. Keys are PEM files:
+`aegis keygen` makes a pair, and `openssl genpkey -algorithm ed25519` does as well. The algorithm
+needs no parameters and gives the same signature for the same bytes.
+
+Reference: Josefsson and Liusvaara, RFC 8032 (EdDSA), section 5.1.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aegis.errors import DataError, PolicyError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+        Ed25519PrivateKey,
+        Ed25519PublicKey,
+    )
+
+ALGORITHM = "ed25519"
+MOST_BYTES = 1 << 16
+"""Most bytes of a key file."""
+_MAKE = "Make a pair of keys: `aegis keygen NAME`."
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A signature and the public key that it can be verified with.
+
+    Attributes
+    ----------
+    key
+        The public key, 32 bytes in hexadecimal. It says with which key the bytes were signed, not
+        whose that is.
+    value
+        The signature, 64 bytes in hexadecimal.
+    """
+
+    key: str
+    value: str
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the signature as plain JSON values."""
+        return {"algorithm": ALGORITHM, "key": self.key, "value": self.value}
+
+    @classmethod
+    def of(cls, given: object) -> Signature:
+        """Return the signature that `to_dict` wrote; raise `DataError` for anything else."""
+        if isinstance(given, Mapping) and given.keys() == {"algorithm", "key", "value"}:
+            key, value = given["key"], given["value"]
+            texts = isinstance(key, str) and isinstance(value, str)
+            if given["algorithm"] == ALGORITHM and texts:
+                return cls(key, value)
+        raise DataError(
+            "The signature is not one of Ed25519.", hint="Ask its maker to sign it again."
+        )
+
+
+@dataclass(frozen=True)
+class PublicKey:
+    """A key that signatures are verified with.
+
+    Attributes
+    ----------
+    raw
+        Its 32 bytes.
+    origin
+        Where it comes from, for messages.
+    """
+
+    raw: bytes
+    origin: str = "the key given"
+
+    @property
+    def text(self) -> str:
+        """The key in hexadecimal."""
+        return self.raw.hex()
+
+
+@dataclass(frozen=True)
+class PrivateKey:
+    """A key that is signed with; it shows in no text.
+
+    Attributes
+    ----------
+    key
+        The key of the library.
+    """
+
+    key: Ed25519PrivateKey
+
+    def __repr__(self) -> str:
+        return "PrivateKey(...)"
+
+    @property
+    def public(self) -> PublicKey:
+        """The key that its signatures are verified with."""
+        return PublicKey(self.key.public_key().public_bytes_raw())
+
+
+def canonical(data: Mapping[str, Any]) -> bytes:
+    """Return plain JSON values as bytes that do not depend on the order of keys or on blanks."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
+
+
+def sign_bytes(data: bytes, key: PrivateKey) -> Signature:
+    """Return the signature of `data`; the same bytes and key give the same one."""
+    return Signature(key.public.text, key.key.sign(data).hex())
+
+
+def verify_bytes(data: bytes, signature: Signature, key: PublicKey) -> bool:
+    """Return whether `signature` is that of `data` under `key`."""
+    from cryptography.exceptions import InvalidSignature
+
+    if signature.key != key.text:
+        return False
+    try:
+        _library(key).verify(bytes.fromhex(signature.value), data)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def make_keys() -> tuple[bytes, bytes]:
+    """Return a new private key and its public key, both PEM (PKCS 8 and SubjectPublicKeyInfo)."""
+    _require_library()
+    from cryptography.hazmat.primitives import serialization as form
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key = Ed25519PrivateKey.generate()
+    private = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
+    public = key.public_key().public_bytes(
+        form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo
+    )
+    return private, public
+
+
+def load_private_key(path: Path) -> PrivateKey:
+    """Read a private key from a PEM file.
+
+    Raises
+    ------
+    PolicyError
+        The file cannot be read or holds no Ed25519 private key, or the extra `sign` is missing.
+    """
+    _require_library()
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        key = load_pem_private_key(_read(path), password=None)
+    except (ValueError, TypeError) as error:
+        raise _no_key(path, "private key without a password") from error
+    except _unsupported() as error:
+        raise _no_key(path, "private key") from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise _no_key(path, "private key")
+    return PrivateKey(key)
+
+
+def load_public_key(path: Path) -> PublicKey:
+    """Read a public key from a PEM file.
+
+    Raises
+    ------
+    PolicyError
+        The file cannot be read or holds no Ed25519 public key, or the extra `sign` is missing.
+    """
+    _require_library()
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    try:
+        key = load_pem_public_key(_read(path))
+    except (ValueError, TypeError) as error:
+        raise _no_key(path, "public key") from error
+    except _unsupported() as error:
+        raise _no_key(path, "public key") from error
+    if not isinstance(key, Ed25519PublicKey):
+        raise _no_key(path, "public key")
+    return PublicKey(key.public_bytes_raw(), str(path))
+
+
+def _library(key: PublicKey) -> Ed25519PublicKey:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    return Ed25519PublicKey.from_public_bytes(key.raw)
+
+
+def _unsupported() -> type[Exception]:
+    from cryptography.exceptions import UnsupportedAlgorithm
+
+    return UnsupportedAlgorithm
+
+
+def _require_library() -> None:
+    if find_spec("cryptography") is None:
+        raise PolicyError(
+            "Signatures need the library cryptography, which is not installed.",
+            hint="Install the extra `sign`: pip install 'aegis-advisor[sign]'.",
+        )
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(MOST_BYTES)
+    except OSError as error:
+        raise PolicyError(
+            f"Cannot read the key {path}: {error.strerror}.", hint="Check the path."
+        ) from error
+
+
+def _no_key(path: Path, what: str) -> PolicyError:
+    return PolicyError(f"{path} holds no Ed25519 {what} (PEM).", hint=_MAKE)

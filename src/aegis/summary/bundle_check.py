@@ -1,0 +1,457 @@
+"""Hold the numbers of a summary from elsewhere against one another, before any of them is used.
+
+A summary says the same thing several times: the rows of a value, of an atom, of a pair of atoms and
+of a cell of the frequency table all add up to the same rows. Whoever changes one number by mistake
+or on purpose contradicts another; only a summary in which all agree is used. What lies beyond the
+numbers, that they are those of a table, no check can tell: a signature says who answers for them.
+
+All checks take one pass over an array in blocks, so that they need little memory beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import ibis
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from aegis.masks import Kind, common_refinement
+from aegis.policy import Role
+from aegis.summary.bundle_read import refuse
+from aegis.summary.codes import numbers_of, show
+from aegis.summary.cooccurrence import FoldCounts, PairCounts
+from aegis.summary.frequency import FrequencyTable, combine
+from aegis.summary.model import AttributeSummary, Candidate, Domain, LabelSummary, Summary
+from aegis.summary.ordered import RANGES
+
+Array = npt.NDArray[Any]
+Counts = npt.NDArray[np.int64]
+_BLOCK = 1 << 20
+"""Entries that are looked at together."""
+
+
+def check_summary(summary: Summary) -> None:
+    """Raise `ValueError` for the first number of a summary that contradicts another."""
+    _check_label(summary.label, summary.rows)
+    if summary.label.column in summary.attributes:
+        refuse(f"the label {summary.label.column!r} is also an attribute")
+    for attribute in summary.attributes.values():
+        _check_attribute(attribute, summary)
+    own = summary.label_attribute
+    if own is not None:
+        _check_label_attribute(own, summary)
+    _check_pairs(summary)
+    if summary.frequency is not None:
+        _check_frequency(summary.frequency, summary)
+
+
+def _require(condition: bool, problem: str) -> None:
+    if not condition:
+        refuse(problem)
+
+
+def _total(counts: Array, most: int, what: str, *, least: int = 0) -> int:
+    """Return the sum of counts, each of which must be from `least` to `most`.
+
+    Numbers so large that their sum would overflow are refused before they are added.
+    """
+    if not counts.size:
+        return 0
+    low, high = int(counts.min()), int(counts.max())
+    _require(least <= low and high <= most, f"{what}: a count is {low if low < least else high:,}")
+    # Rounding is far below a row where the sum is near `most`, which is exact as a float.
+    _require(float(counts.sum(dtype=np.float64)) < 2.0 * most + 1, f"{what}: more rows than it has")
+    return int(counts.sum(dtype=np.int64))
+
+
+def _below(codes: Array, size: int, what: str) -> None:
+    """Refuse codes that are not from 0 to `size`."""
+    if codes.size:
+        low, high = int(codes.min()), int(codes.max())
+        _require(low >= 0 and high < size, f"{what}: {low if low < 0 else high:,} of {size:,}")
+
+
+def _all_used(codes: Array, size: int, what: str) -> None:
+    _below(codes, size, what)
+    used = np.zeros(size, dtype=np.bool_)
+    used[codes] = True
+    _require(bool(used.all()), f"{what}: {int(np.argmin(used)):,} of {size:,} occurs nowhere")
+
+
+def _same(one: Array, two: Array, what: str) -> None:
+    _require(np.array_equal(one, two), what)
+
+
+def _added(size: int, length: int, entries: Callable[[slice], tuple[Array, Array]]) -> Counts:
+    """Return the sum of counts per key, shape (size,).
+
+    Parameters
+    ----------
+    size
+        Number of keys.
+    length
+        Number of entries.
+    entries
+        The keys and the counts of some of the entries.
+    """
+    sums = np.zeros(size, dtype=np.int64)
+    for part in _blocks(length, max(_BLOCK, size)):
+        keys, counts = entries(part)
+        sums += np.rint(np.bincount(keys, weights=counts, minlength=size)).astype(np.int64)
+    return sums
+
+
+def _blocks(length: int, block: int = _BLOCK) -> Iterator[slice]:
+    for start in range(0, length, block):
+        yield slice(start, min(start + block, length))
+
+
+def _ascending(keys: Array, what: str) -> None:
+    for part in _blocks(len(keys)):
+        # One entry of the block before, so that no neighbours are missed.
+        some = keys[max(0, part.start - 1) : part.stop]
+        _require(bool((some[1:] > some[:-1]).all()), what)
+
+
+def _check_label(label: LabelSummary, rows: int) -> None:
+    _require(len(set(label.classes)) == len(label.classes), "a class of the label is given twice")
+    labelled = _total(label.counts, rows, "classes of the label")
+    _require(
+        labelled + label.unlabelled == rows, "the classes of the label do not add up to the rows"
+    )
+    if label.mask is not None:
+        _require(label.mask.deterministic and label.mask.fitted, "the bins of the label are open")
+
+
+def _check_attribute(attribute: AttributeSummary, summary: Summary) -> None:
+    what = f"attribute {attribute.name!r}"
+    rows = summary.rows
+    _check_values(attribute, what)
+    _require(
+        _total(attribute.counts, rows, what) == rows,
+        f"{what}: its values do not add up to the rows",
+    )
+    _total(attribute.joint, rows, what)
+    of_values = attribute.joint.sum(axis=1)
+    _require(
+        bool((of_values <= attribute.counts).all()),
+        f"{what}: more labelled rows of a value than rows",
+    )
+    _same(
+        attribute.joint.sum(axis=0),
+        summary.label.counts,
+        f"{what}: its rows by class are not those of the label",
+    )
+    if attribute.domain is not None:
+        _check_domain(attribute, attribute.domain, of_values, what)
+    _check_divisions(attribute, summary.max_levels, what)
+
+
+def _check_label_attribute(own: AttributeSummary, summary: Summary) -> None:
+    label = summary.label
+    _require(own.name == label.column, f"the label's own entry is called {own.name!r}")
+    _require(label.mask is None, "a label in bins has masks of its own")
+    _require(own.domain is None, "the label's own entry withholds its values")
+    rows = np.append(label.counts, label.unlabelled) if label.unlabelled else label.counts
+    _same(own.counts, rows, "the label's own entry has other rows than its classes")
+    named = tuple(show(value) for value in own.values.drop_null().to_pylist())
+    _require(named == label.classes, "the label's own entry has other values than its classes")
+    _require(all(c.mask.deterministic for c in own.candidates), "the label has masks of noise")
+    _check_attribute(own, summary)
+
+
+def _check_values(attribute: AttributeSummary, what: str) -> None:
+    """Check type, order and nulls of the values."""
+    listed = attribute.all_values
+    _require(
+        Kind.of(ibis.dtype(listed.type)) is attribute.kind,
+        f"{what}: values of type {listed.type} are no {attribute.kind}",
+    )
+    _require(attribute.values.type == listed.type, f"{what}: its cells are of another type")
+    present = listed.drop_null()
+    _require(listed[: len(present)].null_count == 0, f"{what}: null is not its last value")
+    if pa.types.is_floating(present.type) and len(present) and pc.is_nan(present[-1]).as_py():
+        present = present[:-1]
+    for part in _blocks(len(present)):
+        some = present[max(0, part.start - 1) : part.stop]
+        ordered = pc.all(pc.greater(some[1:], some[:-1])).as_py()
+        _require(len(some) < 2 or bool(ordered), f"{what}: its values are not in ascending order")
+    _check_nulls(attribute, listed, what)
+
+
+def _check_nulls(attribute: AttributeSummary, listed: pa.Array, what: str) -> None:
+    nulls = attribute.nulls
+    _require((listed.null_count > 0) == (nulls > 0), f"{what}: {nulls:,} nulls")
+    if nulls and attribute.domain is None:
+        _require(int(attribute.counts[-1]) == nulls, f"{what}: {nulls:,} nulls")
+    elif nulls and attribute.domain is not None:
+        cell = int(attribute.domain.cells[-1])
+        fits = cell < len(attribute.counts) and int(attribute.counts[cell]) >= nulls
+        _require(fits, f"{what}: {nulls:,} nulls")
+
+
+def _check_domain(attribute: AttributeSummary, domain: Domain, of_cells: Counts, what: str) -> None:
+    size = len(attribute.values)
+    _all_used(domain.cells, size, f"{what}, cells of its values")
+    first = np.unique(domain.cells, return_index=True)[1]
+    named = domain.values.take(pa.array(first.tolist(), pa.int64()))
+    _require(_equal(attribute.values, named), f"{what}: names of its cells")
+    if domain.counts is not None:
+        _total(domain.counts, int(of_cells.sum()), f"{what}, histogram")
+        sums = _added(size, len(domain.cells), lambda s: (domain.cells[s], domain.counts[s]))  # type: ignore[index]
+        _same(sums, of_cells, f"{what}: its histogram does not add up to its cells")
+
+
+def _equal(one: pa.Array, two: pa.Array) -> bool:
+    """Return whether two arrays of one type hold the same, NaN being equal to itself."""
+    if pa.types.is_floating(one.type):
+        return np.array_equal(numbers_of(one), numbers_of(two), equal_nan=True)
+    return bool(one.equals(two))
+
+
+def _check_divisions(attribute: AttributeSummary, max_levels: int, what: str) -> None:
+    """Check atoms, and groups, levels and ranges of every candidate."""
+    atoms = attribute.n_atoms
+    _all_used(attribute.atoms, atoms, f"{what}, atoms")
+    for candidate in (*attribute.candidates, attribute.unmasked):
+        own = f"{what}, mask {candidate.declared}"
+        _require(len(candidate.levels) == atoms, f"{own}: {len(candidate.levels):,} atoms")
+        _check_candidate(candidate, attribute, max_levels, own)
+    plain = attribute.unmasked
+    _require(plain.noise is None, f"{what}: noise in place of the values")
+    _require(plain.size == len(attribute.values), f"{what}: its values are not told apart")
+
+
+def _check_candidate(
+    candidate: Candidate, attribute: AttributeSummary, max_levels: int, what: str
+) -> None:
+    mask, declared = candidate.mask, candidate.declared
+    mask.check(attribute.kind, attribute.name)
+    _require(mask.fitted, f"{what}: the mask is not fitted")
+    _require(type(mask) is type(declared), f"{what}: fitted as {mask}")
+    _require(attribute.domain is None or mask.deterministic, f"{what}: noise without raw joints")
+    _all_used(candidate.groups, candidate.size, f"{what}, groups")
+    distinct = len(pc.unique(candidate.shown))
+    _require(distinct == candidate.size, f"{what}: two groups show the same")
+    of_values = candidate.levels[attribute.atoms]
+    if mask.deterministic:
+        # Before the number of levels asks for an array of that size.
+        _below(candidate.levels, min(max_levels, attribute.n_atoms), f"{what}, levels")
+        _all_used(candidate.levels, candidate.n_levels, f"{what}, levels")
+        _follows(of_values, candidate.groups, f"{what}: its levels divide a group")
+    else:
+        _same(
+            candidate.levels, np.arange(attribute.n_atoms), f"{what}: its levels are not its atoms"
+        )
+    _check_ranges(candidate, attribute, what)
+
+
+def _check_ranges(candidate: Candidate, attribute: AttributeSummary, what: str) -> None:
+    ranges = candidate.ranges
+    due = attribute.kind.ordered and candidate.mask.deterministic
+    _require((ranges is not None) == due, f"{what}: ranges of what has no order, or none")
+    if ranges is not None:
+        _below(ranges, RANGES, f"{what}, ranges")
+        _follows(ranges[attribute.atoms], candidate.groups, f"{what}: its ranges divide a group")
+
+
+def _follows(codes: Array, groups: Array, what: str) -> None:
+    """Refuse codes that differ between two values of one group."""
+    of_group = np.zeros(int(groups.max(initial=-1)) + 1, dtype=codes.dtype)
+    of_group[groups] = codes
+    _same(of_group[groups], codes, what)
+
+
+def _check_pairs(summary: Summary) -> None:
+    pairs = summary.pairs
+    labelled = summary.rows - summary.label.unlabelled
+    _require(pairs.rows <= labelled, f"co-occurrences of {pairs.rows:,} rows of {labelled:,}")
+    by_class = None
+    for (name, attribute), joint in zip(summary.attributes.items(), pairs.joints, strict=True):
+        what = f"co-occurrences of {name!r}"
+        _require(
+            _total(joint, pairs.rows, what) == pairs.rows, f"{what}: not of {pairs.rows:,} rows"
+        )
+        whole = np.zeros_like(joint)
+        np.add.at(whole, attribute.atoms, attribute.joint)
+        # A sample has no more rows of an atom than the table; all rows are the table's.
+        fits = (joint <= whole).all() if pairs.rows < labelled else (joint == whole).all()
+        _require(bool(fits), f"{what}: other rows than those of its values")
+        by_class = joint.sum(axis=0) if by_class is None else by_class
+        _same(joint.sum(axis=0), by_class, f"{what}: other rows by class than of the others")
+    for pair in pairs.index:
+        _check_pair(pairs, pair)
+    if pairs.folds is not None:
+        _check_folds(pairs, pairs.folds)
+
+
+def _check_pair(pairs: PairCounts, pair: tuple[int, int]) -> None:
+    i, j = pair
+    what = f"co-occurrences of {pairs.names[i]!r} and {pairs.names[j]!r}"
+    index, count = pairs.index[pair], pairs.count[pair]
+    classes, width = pairs.classes, pairs.sizes[j]
+    _below(index, pairs.sizes[i] * width * classes, f"{what}, cells")
+    _ascending(index, f"{what}: their cells are not in ascending order")
+    _require(
+        _total(count, pairs.rows, what, least=1) == pairs.rows,
+        f"{what}: not of {pairs.rows:,} rows",
+    )
+    for joint, keys in ((pairs.joints[i], _left), (pairs.joints[j], _right)):
+        sums = _added(
+            joint.size,
+            len(index),
+            lambda s, keys=keys: (keys(index[s], width, classes), count[s]),  # type: ignore[misc]
+        )
+        _same(sums, joint.ravel(), f"{what}: they do not add up to the rows of each")
+
+
+def _left(index: Array, width: int, classes: int) -> Array:
+    """Return atom of the first attribute and class of a cell, as one number."""
+    keys: Array = index // (width * classes) * classes + index % classes
+    return keys
+
+
+def _right(index: Array, width: int, classes: int) -> Array:
+    """Return atom of the second attribute and class of a cell, as one number."""
+    keys: Array = index % (width * classes)
+    return keys
+
+
+def _check_folds(pairs: PairCounts, folds: FoldCounts) -> None:
+    what = "folds of the co-occurrences"
+    _require(
+        _total(folds.rows, pairs.rows, what) == pairs.rows, f"{what}: not of {pairs.rows:,} rows"
+    )
+    for by_fold, joint in zip(folds.joints, pairs.joints, strict=True):
+        _total(by_fold, pairs.rows, what)
+        _same(by_fold.sum(axis=0), joint, f"{what}: they do not add up to the rows of the atoms")
+        _same(by_fold.sum(axis=(1, 2)), folds.rows, f"{what}: atoms and folds differ in rows")
+    for pair in pairs.index:
+        _check_fold_cells(pairs, folds, pair)
+
+
+def _check_fold_cells(pairs: PairCounts, folds: FoldCounts, pair: tuple[int, int]) -> None:
+    i, j = pair
+    what = f"folds of {pairs.names[i]!r} and {pairs.names[j]!r}"
+    cell, fold, count = folds.cell[pair], folds.fold[pair], folds.count[pair]
+    index, size, classes, width = pairs.index[pair], folds.size, pairs.classes, pairs.sizes[j]
+    _below(cell, len(index), f"{what}, cells")
+    _below(fold, size, f"{what}, folds")
+    _total(count, pairs.rows, what, least=1)
+    for part in _blocks(len(cell)):
+        start = max(0, part.start - 1)
+        places = cell[start : part.stop].astype(np.int64) * size + fold[start : part.stop]
+        _ascending(places, f"{what}: their cells are not in ascending order")
+    sums = _added(len(index), len(cell), lambda s: (cell[s], count[s]))
+    _same(sums, pairs.count[pair], f"{what}: they do not add up to the cells")
+    for by_fold, keys in ((folds.joints[i], _left), (folds.joints[j], _right)):
+        block = by_fold[0].size
+
+        def entries(
+            some: slice, keys: Callable[..., Array] = keys, block: int = block
+        ) -> tuple[Array, Array]:
+            own = keys(index[cell[some]], width, classes)
+            return fold[some].astype(np.int64) * block + own, count[some]
+
+        sums = _added(by_fold.size, len(cell), entries)
+        _same(sums, by_fold.ravel(), f"{what}: they do not add up to the rows of each")
+
+
+def _check_frequency(frequency: FrequencyTable, summary: Summary) -> None:
+    known = {attribute.name: attribute for attribute in summary.all_attributes}
+    label = summary.label
+    _require(frequency.label == label.column, "the frequency table has another label")
+    quasi = {a.name for a in known.values() if a.role is Role.QUASI_IDENTIFIER}
+    _require(
+        set(frequency.quasi) == quasi and len(quasi) == len(frequency.quasi),
+        "the frequency table has other quasi-identifiers than the attributes",
+    )
+    others = [name for name in frequency.sensitive if name not in known and name != label.column]
+    _require(not others, f"the frequency table has the unknown column {', '.join(others)!r}")
+    what = "the frequency table"
+    rows = _total(frequency.counts, summary.rows, what, least=1)
+    _require(rows == summary.rows, f"{what} has {rows:,} rows of {summary.rows:,}")
+    classes = _label_codes(frequency, summary, known)
+    for name in frequency.codes:
+        _check_column(frequency, name, classes, summary, known)
+    keys = combine(frequency.codes.values(), frequency.cells)
+    _ascending(keys, f"{what}: its cells are not in ascending order")
+
+
+def _label_codes(
+    frequency: FrequencyTable, summary: Summary, known: Mapping[str, AttributeSummary]
+) -> Counts:
+    """Return the class of each code of the label, the number of classes for null."""
+    name = frequency.label
+    told = frequency.representatives[name]
+    _below(frequency.codes[name], len(told), "codes of the label")
+    if name in known:
+        _below(told, len(known[name].values), "codes of the label")
+    else:
+        _same(told, np.arange(len(told)), "the codes of the label are not its classes")
+        _require(len(told) <= len(summary.label.classes) + 1, "the label has too many codes")
+    return told.astype(np.int64)
+
+
+def _check_column(
+    frequency: FrequencyTable,
+    name: str,
+    classes: Counts,
+    summary: Summary,
+    known: Mapping[str, AttributeSummary],
+) -> None:
+    """Check the codes of a column, and that its cells add up to what the attribute says."""
+    what = f"the frequency table's column {name!r}"
+    codes, told = frequency.codes[name], frequency.representatives[name]
+    label = frequency.codes[frequency.label]
+    rows = np.append(summary.label.counts, summary.label.unlabelled)
+    size = len(rows)
+    _below(codes, len(told), what)
+    if name in known:
+        attribute = known[name]
+        _below(told, len(attribute.values), what)
+        missing = attribute.counts - attribute.joint.sum(axis=1)
+        due = _by_code(attribute, told, np.column_stack([attribute.joint, missing]), what)
+    else:
+        due = np.diag(rows)[: len(told)]
+        _same(due.sum(axis=0), rows, f"{what}: a class is missing")
+    apart = name != frequency.label and not _coarse_label(frequency, known)
+
+    def entries(some: slice) -> tuple[Array, Array]:
+        keys = codes[some].astype(np.int64)
+        if apart:
+            keys = keys * size + classes[label[some]]
+        return keys, frequency.counts[some]
+
+    due = due if apart else due.sum(axis=1)
+    sums = _added(due.size, len(codes), entries)
+    _same(sums, due.ravel(), f"{what}: its cells do not add up to the rows of its values")
+
+
+def _coarse_label(frequency: FrequencyTable, known: Mapping[str, AttributeSummary]) -> bool:
+    """Return whether the label is counted by groups of classes, as its masks tell them apart."""
+    name = frequency.label
+    return name in known and len(frequency.representatives[name]) < len(known[name].values)
+
+
+def _by_code(attribute: AttributeSummary, told: Array, rows: Counts, what: str) -> Counts:
+    """Return the rows per code and class, where each code stands for the values of one group."""
+    size = len(attribute.values)
+    ordered = np.array_equal(told, np.arange(len(told)))
+    if ordered and (len(told) == size or not rows[len(told) :].any()):
+        return rows[: len(told)]  # value by value; the last classes of a label may have no rows
+    listed = attribute.candidates or (attribute.unmasked,)
+    parts = common_refinement([candidate.groups for candidate in listed])
+    code = np.full(int(parts.max(initial=-1)) + 1, -1, dtype=np.int64)
+    code[parts[told]] = np.arange(len(told))
+    _require(
+        len(code) == len(told) <= size and bool((code >= 0).all()),
+        f"{what}: its codes are not what the masks tell apart",
+    )
+    due = np.zeros((len(told), rows.shape[1]), dtype=np.int64)
+    np.add.at(due, code[parts], rows)
+    return due

@@ -1,0 +1,303 @@
+"""Rebuild a summary from a bundle's manifest and members, none of which is trusted.
+
+Every array is checked for type and length as it is read; `bundle_check` then holds the numbers
+against one another. What does not fit raises `ValueError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import combinations
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from aegis.masks import Hierarchy, Kind, Mask, parse_mask
+from aegis.policy import Role
+from aegis.summary.bundle_arrow import numbers, unpack
+from aegis.summary.bundle_shape import (
+    AttributeShape,
+    CandidateShape,
+    FrequencyShape,
+    LabelShape,
+    PairsShape,
+    SummaryShape,
+)
+from aegis.summary.bundle_write import (
+    FREQUENCY,
+    LABEL_KEY,
+    PAIRS,
+    attribute_key,
+    hierarchy_member,
+    values_member,
+)
+from aegis.summary.cooccurrence import FoldCounts, PairCounts
+from aegis.summary.frequency import FrequencyTable
+from aegis.summary.model import AttributeSummary, Candidate, Domain, LabelSummary, Summary
+
+MOST_HIERARCHY = 256 << 20
+"""Most bytes of a hierarchy: its texts become Python objects, several times as large."""
+
+
+class Columns:
+    """The arrays of one member, each of which is taken once."""
+
+    def __init__(self, member: str, data: pa.Buffer) -> None:
+        self._member = member
+        self._arrays = unpack(data)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._arrays
+
+    def array(self, name: str, length: int | None = None) -> pa.Array:
+        """Return an array, of `length` entries where that is known."""
+        if name not in self._arrays:
+            refuse(f"member {self._member!r} has no column {name!r}")
+        array = self._arrays.pop(name)
+        if length is not None and len(array) != length:
+            refuse(
+                f"column {name!r} of {self._member!r} has {len(array):,} entries, not {length:,}"
+            )
+        return array
+
+    def whole(self, name: str, dtype: type[np.integer[Any]], length: int | None = None) -> Any:
+        """Return a column of whole numbers as NumPy."""
+        return numbers(self.array(name, length), dtype)
+
+    def finish(self) -> None:
+        """Raise unless every column was taken: what nothing refers to does not belong there."""
+        if self._arrays:
+            refuse(f"member {self._member!r} has the column {next(iter(self._arrays))!r}")
+
+
+def refuse(problem: str) -> NoReturn:
+    """Raise `ValueError`."""
+    raise ValueError(problem)
+
+
+def member_names(content: SummaryShape) -> set[str]:
+    """Return the names of the members that a manifest refers to."""
+    keys = [(attribute_key(i), entry) for i, entry in enumerate(content.attributes)]
+    if content.label_attribute is not None:
+        keys.append((LABEL_KEY, content.label_attribute))
+    names = {PAIRS} | ({FREQUENCY} if content.frequency is not None else set())
+    for key, entry in keys:
+        if entry.key != key:
+            refuse(f"attribute {entry.name!r} has the key {entry.key!r}, not {key!r}")
+        names.add(values_member(key))
+        if entry.hierarchy is not None:
+            names.add(hierarchy_member(key))
+    return names
+
+
+class Reader:
+    """Rebuilds a summary; each member is let go of once its arrays are taken."""
+
+    def __init__(self, members: Mapping[str, pa.Buffer]) -> None:
+        self.members = dict(members)
+
+    def summary(self, content: SummaryShape) -> Summary:
+        """Return the summary; raise `ValueError` where an array has another type or length."""
+        label = _label_from(content.label)
+        classes = len(label.classes)
+        attributes: dict[str, AttributeSummary] = {}
+        for entry in content.attributes:
+            if entry.name in attributes:
+                refuse(f"attribute {entry.name!r} is given twice")
+            attributes[entry.name] = self._attribute(entry, classes)
+        own = content.label_attribute
+        return Summary(
+            rows=content.rows,
+            label=label,
+            attributes=attributes,
+            label_attribute=None if own is None else self._attribute(own, classes),
+            pairs=self._pairs(content.pairs, attributes, classes),
+            frequency=None if content.frequency is None else self._frequency(content.frequency),
+            max_levels=content.max_levels,
+            seed=content.seed,
+            unnamed=tuple(content.unnamed),
+            digests=dict(content.digests),
+        )
+
+    def _columns(self, member: str) -> Columns:
+        return Columns(member, self.members.pop(member))
+
+    def _attribute(self, entry: AttributeShape, classes: int) -> AttributeSummary:
+        hierarchy = self._hierarchy(entry)
+        columns = self._columns(values_member(entry.key))
+        values = columns.array("values")
+        size = len(values)
+        candidates = [
+            _candidate(i, said, columns, hierarchy, size) for i, said in enumerate(entry.candidates)
+        ]
+        made = AttributeSummary(
+            name=entry.name,
+            role=Role(entry.role),
+            kind=Kind(entry.kind),
+            weight=float(entry.weight),
+            values=values,
+            counts=columns.whole("counts", np.int64, size),
+            joint=columns.whole("joint", np.int64, size * classes).reshape(size, classes),
+            atoms=columns.whole("atoms", np.int32, size),
+            candidates=tuple(candidates[:-1]),
+            unmasked=candidates[-1],
+            nulls=entry.nulls,
+            domain=_domain_from(columns),
+        )
+        columns.finish()
+        return made
+
+    def _hierarchy(self, entry: AttributeShape) -> Hierarchy | None:
+        if entry.hierarchy is None:
+            return None
+        member = hierarchy_member(entry.key)
+        size = self.members[member].size
+        if size > MOST_HIERARCHY:
+            refuse(f"member {member!r} has {size:,} bytes; at most {MOST_HIERARCHY:,} are allowed")
+        columns = self._columns(member)
+        levels: list[list[str | None]] = []
+        rows = None
+        while (name := f"text{len(levels)}") in columns:
+            texts = columns.array(name, rows)
+            rows = len(texts)
+            nulls = columns.whole(f"null{len(levels)}", np.int8, rows)
+            levels.append(_texts(texts, nulls))
+        columns.finish()
+        return Hierarchy(tuple(zip(*levels, strict=True)), entry.hierarchy)
+
+    def _pairs(
+        self, said: PairsShape, attributes: Mapping[str, AttributeSummary], classes: int
+    ) -> PairCounts:
+        sizes = tuple(attribute.n_atoms for attribute in attributes.values())
+        if tuple(said.sizes) != sizes or said.classes != classes:
+            refuse("the co-occurrences are of other atoms or classes than the attributes")
+        columns = self._columns(PAIRS)
+        pairs = list(combinations(range(len(sizes)), 2))
+        shapes = [(size, classes) for size in sizes]
+        joints = _shaped(columns.whole("joint", np.int64), shapes)
+        cells = columns.whole("cells", np.int64, len(pairs))
+        index = _parted(columns.whole("index", np.int64), cells, pairs)
+        count = _parted(columns.whole("count", np.int64), cells, pairs)
+        folds = None if said.folds is None else _folds_from(columns, said.folds, shapes, pairs)
+        columns.finish()
+        return PairCounts(
+            names=tuple(attributes),
+            sizes=sizes,
+            classes=classes,
+            rows=said.rows,
+            joints=joints,
+            index=index,
+            count=count,
+            folds=folds,
+        )
+
+    def _frequency(self, said: FrequencyShape) -> FrequencyTable:
+        names = list(dict.fromkeys((*said.quasi, *said.sensitive, said.label)))
+        if said.columns != names:
+            refuse("the frequency table has other columns than its names")
+        columns = self._columns(FREQUENCY)
+        counts = columns.whole("counts", np.int64)
+        codes, representatives = {}, {}
+        for i, name in enumerate(names):
+            codes[name] = columns.whole(f"codes{i}", np.int32, len(counts))
+            representatives[name] = columns.whole(f"representatives{i}", np.int32)
+        columns.finish()
+        return FrequencyTable(
+            quasi=tuple(said.quasi),
+            sensitive=tuple(said.sensitive),
+            label=said.label,
+            codes=codes,
+            counts=counts,
+            representatives=representatives,
+        )
+
+
+def _label_from(said: LabelShape) -> LabelSummary:
+    if len(said.counts) != len(said.classes):
+        refuse("classes and their counts differ")
+    mask = None if said.mask is None else parse_mask(said.mask)
+    counts = np.array(said.counts, dtype=np.int64)
+    return LabelSummary(said.column, tuple(said.classes), counts, said.unlabelled, mask)
+
+
+def _candidate(
+    index: int, said: CandidateShape, columns: Columns, hierarchy: Hierarchy | None, size: int
+) -> Candidate:
+    levels = columns.whole(f"levels{index}", np.int32)
+    ranges = f"ranges{index}"
+    return Candidate(
+        mask=_mask(said.mask, hierarchy),
+        declared=_mask(said.declared, hierarchy),
+        groups=columns.whole(f"groups{index}", np.int32, size),
+        shown=columns.array(f"shown{index}"),
+        levels=levels,
+        ranges=columns.whole(ranges, np.int32, len(levels)) if ranges in columns else None,
+    )
+
+
+def _mask(spec: str | dict[str, Any], hierarchy: Hierarchy | None) -> Mask:
+    return parse_mask(spec, hierarchy=hierarchy)
+
+
+def _domain_from(columns: Columns) -> Domain | None:
+    if "domain" not in columns:
+        return None
+    values = columns.array("domain")
+    cells = columns.whole("cells", np.int32, len(values))
+    known = "histogram" in columns
+    counts = columns.whole("histogram", np.int64, len(values)) if known else None
+    return Domain(values, cells, counts)
+
+
+def _texts(texts: pa.Array, nulls: npt.NDArray[np.int8]) -> list[str | None]:
+    """Return the texts of a level, None where it is null; equal ones are one object."""
+    if not pa.types.is_string(texts.type):
+        refuse(f"a hierarchy holds {texts.type} in place of texts")
+    encoded = texts.dictionary_encode()
+    distinct = encoded.dictionary.to_pylist()
+    places = encoded.indices.to_numpy(zero_copy_only=False)
+    return [
+        None if null else distinct[place]
+        for place, null in zip(places.tolist(), nulls.tolist(), strict=True)
+    ]
+
+
+def _folds_from(
+    columns: Columns, size: int, shapes: list[tuple[int, int]], pairs: list[tuple[int, int]]
+) -> FoldCounts:
+    entries = columns.whole("fold_cells", np.int64, len(pairs))
+    return FoldCounts(
+        size=size,
+        rows=columns.whole("fold_rows", np.int64, size),
+        joints=_shaped(columns.whole("fold_joint", np.int64), [(size, *s) for s in shapes]),
+        cell=_parted(columns.whole("fold_cell", np.int32), entries, pairs),
+        fold=_parted(columns.whole("fold_of", np.int8), entries, pairs),
+        count=_parted(columns.whole("fold_count", np.int32), entries, pairs),
+    )
+
+
+def _shaped(flat: npt.NDArray[Any], shapes: list[Any]) -> tuple[npt.NDArray[Any], ...]:
+    """Return arrays of these shapes that stand one after the other in `flat`."""
+    sizes = [int(np.prod(shape)) for shape in shapes]
+    if sum(sizes) != len(flat):
+        refuse("the joints of atoms and classes have another size")
+    ends = np.cumsum([0, *sizes])
+    return tuple(
+        flat[start:end].reshape(shape)
+        for start, end, shape in zip(ends[:-1], ends[1:], shapes, strict=True)
+    )
+
+
+def _parted(
+    flat: npt.NDArray[Any], lengths: npt.NDArray[np.int64], pairs: list[tuple[int, int]]
+) -> dict[tuple[int, int], Any]:
+    """Return the part of each pair, as long as `lengths` says."""
+    said = lengths.tolist()  # Python's own numbers, which cannot overflow
+    if any(length < 0 for length in said) or sum(said) != len(flat):
+        refuse("the cells of the pairs are more or fewer than the manifest says")
+    ends = np.cumsum([0, *said])
+    return {
+        pair: flat[start:end] for pair, start, end in zip(pairs, ends[:-1], ends[1:], strict=True)
+    }

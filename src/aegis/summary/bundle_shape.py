@@ -1,0 +1,96 @@
+"""The shape of a bundle's manifest: types and ranges, before anything is looked up or allocated."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+MOST_ROWS = 1 << 53
+"""Most rows: whole numbers up to here are exact as 64-bit floats, in which counts are added."""
+
+Rows = Annotated[int, Field(ge=0, le=MOST_ROWS)]
+MaskSpec = str | dict[str, Any]
+
+
+class Shape(BaseModel):
+    """A mapping of known keys, each with a value of its own type."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class LabelShape(Shape):
+    """The class label."""
+
+    column: str
+    classes: Annotated[list[str], Field(min_length=2, max_length=256)]
+    counts: list[Rows]
+    unlabelled: Rows
+    mask: MaskSpec | None
+
+
+class CandidateShape(Shape):
+    """One candidate mask, fitted and as declared."""
+
+    mask: MaskSpec
+    declared: MaskSpec
+
+
+class AttributeShape(Shape):
+    """One attribute; its arrays are in a member named after `key`."""
+
+    key: str
+    name: str
+    role: Literal["quasi-identifier", "sensitive", "feature"]
+    kind: Literal["integer", "number", "text", "date", "boolean"]
+    weight: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    nulls: Rows
+    hierarchy: str | None
+    candidates: Annotated[list[CandidateShape], Field(min_length=1)]
+
+
+class PairsShape(Shape):
+    """Co-occurrence counts."""
+
+    rows: Rows
+    classes: int
+    sizes: list[int]
+    folds: Annotated[int, Field(ge=2, le=127)] | None
+
+
+class FrequencyShape(Shape):
+    """The frequency table."""
+
+    quasi: list[str]
+    sensitive: list[str]
+    label: str
+    columns: list[str]
+
+
+class SummaryShape(Shape):
+    """What the manifest says of the summary."""
+
+    rows: Annotated[int, Field(ge=1, le=MOST_ROWS)]
+    label: LabelShape
+    attributes: Annotated[list[AttributeShape], Field(min_length=1)]
+    label_attribute: AttributeShape | None
+    pairs: PairsShape
+    frequency: FrequencyShape | None
+    max_levels: Annotated[int, Field(ge=2, le=1 << 31)]
+    seed: Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
+    unnamed: list[str]
+    digests: dict[str, str]
+
+
+def read_shape(content: object) -> SummaryShape:
+    """Return what a manifest says; raise `ValueError` that names the first entry that cannot be."""
+    try:
+        return SummaryShape.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "the summary"
+        raise ValueError(f"{place} of its manifest: {_lower(first['msg'])}") from error
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]

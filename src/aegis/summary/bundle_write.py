@@ -1,0 +1,187 @@
+"""What a bundle holds of a summary: plain JSON values, and arrays in members beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from aegis.errors import InternalError
+from aegis.masks import Compose, Hierarchy, Level, Mask
+from aegis.summary.bundle_arrow import pack
+from aegis.summary.cooccurrence import FoldCounts, PairCounts
+from aegis.summary.frequency import FrequencyTable
+from aegis.summary.model import AttributeSummary, LabelSummary, Summary
+
+PAIRS = "pairs.arrow"
+FREQUENCY = "frequency.arrow"
+LABEL_KEY = "label"
+"""What the members of the label's own entry are named after."""
+
+
+def attribute_key(index: int) -> str:
+    """Return what the members of the attribute at `index` are named after."""
+    return f"attribute_{index}"
+
+
+def values_member(key: str) -> str:
+    """Return the name of the member that holds an attribute's arrays."""
+    return f"{key}.arrow"
+
+
+def hierarchy_member(key: str) -> str:
+    """Return the name of the member that holds an attribute's hierarchy."""
+    return f"{key}_hierarchy.arrow"
+
+
+def pack_summary(summary: Summary) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Return what the manifest says of a summary, and the members by name."""
+    members: dict[str, bytes] = {}
+    own = summary.label_attribute
+    content: dict[str, Any] = {
+        "rows": summary.rows,
+        "label": _label_to(summary.label),
+        "attributes": [
+            _attribute_to(attribute, attribute_key(i), members)
+            for i, attribute in enumerate(summary.attributes.values())
+        ],
+        "label_attribute": None if own is None else _attribute_to(own, LABEL_KEY, members),
+        "pairs": _pairs_to(summary.pairs, members),
+        "frequency": _frequency_to(summary.frequency, members),
+        "max_levels": summary.max_levels,
+        "seed": summary.seed,
+        "unnamed": list(summary.unnamed),
+        "digests": dict(summary.digests),
+    }
+    return content, members
+
+
+def _label_to(label: LabelSummary) -> dict[str, Any]:
+    return {
+        "column": label.column,
+        "classes": list(label.classes),
+        "counts": label.counts.tolist(),
+        "unlabelled": label.unlabelled,
+        "mask": None if label.mask is None else label.mask.spec(),
+    }
+
+
+def _attribute_to(
+    attribute: AttributeSummary, key: str, members: dict[str, bytes]
+) -> dict[str, Any]:
+    listed = (*attribute.candidates, attribute.unmasked)
+    columns: dict[str, Any] = {
+        "values": attribute.values,
+        "counts": attribute.counts,
+        "joint": attribute.joint.ravel(),
+        "atoms": attribute.atoms,
+    }
+    for i, candidate in enumerate(listed):
+        columns[f"groups{i}"] = candidate.groups
+        columns[f"shown{i}"] = candidate.shown
+        columns[f"levels{i}"] = candidate.levels
+        if candidate.ranges is not None:
+            columns[f"ranges{i}"] = candidate.ranges
+    if attribute.domain is not None:
+        columns |= {"domain": attribute.domain.values, "cells": attribute.domain.cells}
+        if attribute.domain.counts is not None:
+            columns["histogram"] = attribute.domain.counts
+    members[f"{key}.arrow"] = pack(columns)
+    return {
+        "key": key,
+        "name": attribute.name,
+        "role": str(attribute.role),
+        "kind": str(attribute.kind),
+        "weight": attribute.weight,
+        "nulls": attribute.nulls,
+        "hierarchy": _hierarchy_to(attribute, key, members),
+        "candidates": [{"mask": c.mask.spec(), "declared": c.declared.spec()} for c in listed],
+    }
+
+
+def _hierarchy_to(attribute: AttributeSummary, key: str, members: dict[str, bytes]) -> str | None:
+    """Store the hierarchy behind an attribute's masks, one column a level; return its name."""
+    masks = (m for c in attribute.candidates for m in (c.mask, c.declared))
+    found = list(dict.fromkeys(_hierarchies(masks)))
+    if not found:
+        return None
+    if len(found) > 1:
+        raise InternalError(f"The masks of {attribute.name!r} use more than one hierarchy.")
+    levels = zip(*found[0].rows, strict=True)
+    # Text and the place of nulls apart, since many groups may be called null.
+    members[f"{key}_hierarchy.arrow"] = pack(
+        {
+            name: column
+            for i, level in enumerate(levels)
+            for name, column in (
+                (f"text{i}", pa.array(["" if t is None else t for t in level], pa.string())),
+                (f"null{i}", np.array([t is None for t in level], dtype=np.int8)),
+            )
+        }
+    )
+    return found[0].name
+
+
+def _hierarchies(masks: Iterable[Mask]) -> Iterator[Hierarchy]:
+    for mask in masks:
+        if isinstance(mask, Compose):
+            yield from _hierarchies(mask.masks)
+        elif isinstance(mask, Level) and mask.hierarchy is not None:
+            yield mask.hierarchy
+
+
+def _pairs_to(pairs: PairCounts, members: dict[str, bytes]) -> dict[str, Any]:
+    """Store the counts of all pairs one after the other: few columns, however many pairs."""
+    order = sorted(pairs.index)
+    columns: dict[str, Any] = {
+        "joint": _joined([joint.ravel() for joint in pairs.joints], np.int64),
+        "cells": np.array([len(pairs.index[pair]) for pair in order], dtype=np.int64),
+        "index": _joined([pairs.index[pair] for pair in order], np.int64),
+        "count": _joined([pairs.count[pair] for pair in order], np.int64),
+    }
+    if pairs.folds is not None:
+        columns |= _folds_to(pairs.folds, order)
+    members[PAIRS] = pack(columns)
+    return {
+        "rows": pairs.rows,
+        "classes": pairs.classes,
+        "sizes": list(pairs.sizes),
+        "folds": None if pairs.folds is None else pairs.folds.size,
+    }
+
+
+def _folds_to(folds: FoldCounts, order: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    return {
+        "fold_rows": folds.rows,
+        "fold_joint": _joined([joint.ravel() for joint in folds.joints], np.int64),
+        "fold_cells": np.array([len(folds.cell[pair]) for pair in order], dtype=np.int64),
+        "fold_cell": _joined([folds.cell[pair] for pair in order], np.int32),
+        "fold_of": _joined([folds.fold[pair] for pair in order], np.int8),
+        "fold_count": _joined([folds.count[pair] for pair in order], np.int32),
+    }
+
+
+def _joined(parts: Sequence[npt.NDArray[Any]], dtype: type[np.integer[Any]]) -> npt.NDArray[Any]:
+    return np.concatenate([np.zeros(0, dtype=dtype), *parts])
+
+
+def _frequency_to(
+    frequency: FrequencyTable | None, members: dict[str, bytes]
+) -> dict[str, Any] | None:
+    if frequency is None:
+        return None
+    names = list(frequency.codes)
+    columns: dict[str, Any] = {"counts": frequency.counts}
+    for i, name in enumerate(names):
+        columns[f"codes{i}"] = frequency.codes[name]
+        columns[f"representatives{i}"] = frequency.representatives[name]
+    members[FREQUENCY] = pack(columns)
+    return {
+        "quasi": list(frequency.quasi),
+        "sensitive": list(frequency.sensitive),
+        "label": frequency.label,
+        "columns": names,
+    }
