@@ -36,6 +36,7 @@ from aegis.cli.options import (
     Seed,
     TableName,
     TableOrBundle,
+    VerifyKey,
     With,
     split_names,
 )
@@ -134,6 +135,7 @@ def command(
     memory_limit: MemoryLimit = None,
     engine: EngineOption = None,
     master: Master = None,
+    verify_key: VerifyKey = None,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     seed: Seed = 0,
     force: Force = False,
@@ -171,7 +173,12 @@ def command(
     policy = load_policy(policy_file)
     listed = None if configurations is None else load_configurations(configurations, policy)
     subject = open_subject(
-        table, name=table_name, memory_limit=memory_limit, engine=engine, master=master
+        table,
+        name=table_name,
+        memory_limit=memory_limit,
+        engine=engine,
+        master=master,
+        verify_key=verify_key,
     )
     table = shown(table)
     with reporting(quiet=quiet) as progress:

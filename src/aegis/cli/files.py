@@ -32,6 +32,7 @@ def open_subject(
     memory_limit: str | None = None,
     engine: Engine | None = None,
     master: str | None = None,
+    verify_key: Path | None = None,
 ) -> str | Source | Summary:
     """Return what a path or URL names: a summary, a table of a database, or the path as it is.
 
@@ -45,6 +46,8 @@ def open_subject(
         Most memory of the embedded engine from now on.
     engine, master
         Who reads the table, and where Spark runs.
+    verify_key
+        The public key (PEM) that a summary must be signed with.
     """
     if memory_limit is not None and engine is Engine.SPARK:
         raise PolicyError(
@@ -61,14 +64,26 @@ def open_subject(
                 f"{given} is a summary, which no engine reads.",
                 hint="Leave out --engine and --master.",
             )
-        from aegis.summary import load_bundle
-
-        return load_bundle(given)
+        return read_summary(given, verify_key)
+    if verify_key is not None:
+        raise PolicyError(
+            f"{shown(given)} is a table, which nobody signs.",
+            hint="--verify-key is for summaries (.aegis).",
+        )
     if engine is not Engine.SPARK and master is None and name is None and "://" not in given:
         return given
     from aegis.sources import open_table
 
     return open_table(given, name=name, engine=engine and engine.value, master=master)
+
+
+def read_summary(path: str | Path, verify_key: Path | None) -> Summary:
+    """Return the summary on disk, signed with the private key of `verify_key` where one is given."""
+    from aegis.signing import load_public_key
+    from aegis.summary import load_bundle
+
+    key = None if verify_key is None else load_public_key(verify_key)
+    return load_bundle(path, verify_key=key)
 
 
 def shown(given: str) -> str:

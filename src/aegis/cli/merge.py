@@ -8,8 +8,16 @@ from typing import Annotated
 
 import typer
 
-from aegis.cli.files import BUNDLE, check_outputs, next_step, unused, written, written_dict
-from aegis.cli.options import Force, Format, FormatOption, Quiet
+from aegis.cli.files import (
+    BUNDLE,
+    check_outputs,
+    next_step,
+    read_summary,
+    unused,
+    written,
+    written_dict,
+)
+from aegis.cli.options import Force, Format, FormatOption, Quiet, VerifyKey
 from aegis.cli.output import Output
 from aegis.errors import PolicyError
 from aegis.words import counted
@@ -42,6 +50,7 @@ def command(
         ),
     ],
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+    verify_key: VerifyKey = None,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -54,11 +63,11 @@ def command(
     several providers can combine theirs without showing a row. Masks that learn cuts
     from the data must share them: make the later parts with `--like FIRST.aegis`.
     """
-    from aegis.summary import load_bundle, merge, save_bundle
+    from aegis.summary import merge, save_bundle
 
     check_outputs([(output, (BUNDLE,))], force=force)
     _refuse_twins(summaries)
-    merged = merge(*(load_bundle(path) for path in summaries))
+    merged = merge(*(read_summary(path, verify_key) for path in summaries))
     save_bundle(merged, output, force=force)
     page = Output(format, quiet)
     if len(summaries) == 1:

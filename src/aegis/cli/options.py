@@ -102,6 +102,16 @@ Seed = Annotated[
         "--seed", min=0, metavar="N", help="Seed of whatever is random: the same gives the same."
     ),
 ]
+VerifyKey = Annotated[
+    Path | None,
+    typer.Option(
+        "--verify-key",
+        metavar="FILE",
+        help="Read a summary only where it was signed with the private key of this public one "
+        "(PEM; aegis keygen makes pairs).",
+        show_default=False,
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
 Measure = Annotated[
     str | None,

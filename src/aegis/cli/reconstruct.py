@@ -20,6 +20,7 @@ from aegis.cli.options import (
     Seed,
     TableName,
     TableOrBundle,
+    VerifyKey,
 )
 from aegis.cli.output import Output, console
 from aegis.cli.progress import reporting
@@ -109,6 +110,7 @@ def command(
     ] = None,
     table_name: TableName = None,
     memory_limit: MemoryLimit = None,
+    verify_key: VerifyKey = None,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     seed: Seed = 0,
     force: Force = False,
@@ -141,7 +143,9 @@ def command(
             hint="For example: mi, chi2, g3.",
         )
     with reporting(quiet=quiet) as progress:
-        subject = open_subject(table, name=table_name, memory_limit=memory_limit)
+        subject = open_subject(
+            table, name=table_name, memory_limit=memory_limit, verify_key=verify_key
+        )
         summary = _summary(subject, policy, seed, progress)
         kept = summary.attributes.get(attribute)
         fallback = Information.HISTOGRAM if kept is None else known_of(kept)

@@ -17,6 +17,7 @@ from aegis.cli.options import (
     Quiet,
     Seed,
     TableOrBundle,
+    VerifyKey,
 )
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
@@ -43,6 +44,7 @@ def command(
     configurations: Configurations = None,
     generate: Generate = None,
     measure: Measure = None,
+    verify_key: VerifyKey = None,
     seed: Seed = 0,
     force: Force = False,
     quiet: Quiet = False,
@@ -61,7 +63,9 @@ def command(
     policy = load_policy(policy_file)
     listed = None if configurations is None else load_configurations(configurations, policy)
     with reporting(quiet=quiet) as progress:
-        study = Study(open_subject(table), policy, seed=seed, progress=progress)
+        study = Study(
+            open_subject(table, verify_key=verify_key), policy, seed=seed, progress=progress
+        )
         advice = study.rank(listed, generate_count=generate, measure=measure)
         study.report(advice, output, force=force)
     shell = Output(quiet=quiet)

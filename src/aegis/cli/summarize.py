@@ -12,6 +12,7 @@ from aegis.cli.files import (
     check_outputs,
     next_step,
     open_subject,
+    read_summary,
     unused,
     written,
     written_dict,
@@ -28,6 +29,7 @@ from aegis.cli.options import (
     Seed,
     Table,
     TableName,
+    VerifyKey,
 )
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
@@ -50,6 +52,7 @@ EXAMPLES = (
     "aegis summarize table.csv -p policy.yaml -o table.aegis --exact --force",
     "aegis summarize table.csv -p policy.yaml -o shared.aegis --information nothing",
     "aegis summarize march.parquet -p policy.yaml -o march.aegis --like january.aegis",
+    "aegis summarize table.csv -p policy.yaml -o table.aegis --sign hospital.key",
 )
 
 
@@ -94,6 +97,17 @@ def command(
     memory_limit: MemoryLimit = None,
     engine: EngineOption = None,
     master: Master = None,
+    sign: Annotated[
+        Path | None,
+        typer.Option(
+            "--sign",
+            metavar="FILE",
+            help="Sign the summary with this private key (PEM; aegis keygen makes pairs), so that "
+            "who has the public one can tell who made it.",
+            show_default=False,
+        ),
+    ] = None,
+    verify_key: VerifyKey = None,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     seed: Seed = 0,
     force: Force = False,
@@ -108,20 +122,26 @@ def command(
     show; rankings and searches are the same.
     """
     from aegis.policy import load_policy
-    from aegis.summary import Information, load_bundle, save_bundle, summarize, withhold
+    from aegis.signing import load_private_key
+    from aegis.summary import Information, save_bundle, summarize, withhold
 
     check_outputs([(output, (BUNDLE,))], force=force, inputs=(table, policy))
     if carried not in list(Information):
         raise PolicyError.unknown("information setting", carried, [str(i) for i in Information])
     rules = load_policy(policy)
-    model = None if like is None else load_bundle(like)
+    if verify_key is not None and like is None:
+        raise PolicyError(
+            "--verify-key is for the summary of --like, which is not given.", hint="Leave it out."
+        )
+    model = None if like is None else read_summary(like, verify_key)
+    key = None if sign is None else load_private_key(sign)
     subject = open_subject(
         table, name=table_name, memory_limit=memory_limit, engine=engine, master=master
     )
     with reporting(quiet=quiet) as progress:
         summary = summarize(subject, rules, exact=exact, seed=seed, like=model, progress=progress)
     summary = withhold(summary, Information(carried))
-    save_bundle(summary, output, force=force)
+    save_bundle(summary, output, force=force, key=key)
     _print(summary, output, policy, Output(format, quiet))
 
 

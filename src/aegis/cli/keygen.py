@@ -1,0 +1,60 @@
+"""`aegis keygen`: a pair of keys to sign summaries with."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aegis.cli.files import check_outputs, next_step, written
+from aegis.cli.options import Force, Quiet
+from aegis.cli.output import Output
+
+PRIVATE, PUBLIC = ".key", ".pub"
+"""Extensions of the two files."""
+EXAMPLES = ("aegis keygen hospital",)
+
+
+def command(
+    name: Annotated[
+        Path,
+        typer.Argument(
+            metavar="NAME",
+            help="What the files are called: NAME.key, which you keep, and NAME.pub, which you "
+            "hand out.",
+            show_default=False,
+        ),
+    ],
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Make a pair of keys (Ed25519): a private one to sign with, a public one to verify with.
+
+    In: a name. Out: NAME.key, which only you can read and which has no password, and
+    NAME.pub. `aegis summarize --sign NAME.key` signs a summary; whoever has NAME.pub
+    from you, by a way that they trust, reads it with `--verify-key NAME.pub` and
+    knows that it is yours and as you made it. Both files are PEM, as openssl makes
+    them.
+    """
+    from aegis.files import replacing
+    from aegis.signing import make_keys
+
+    private, public = (name.with_name(name.name + ending) for ending in (PRIVATE, PUBLIC))
+    check_outputs([(private, None), (public, None)], force=force)
+    keys = make_keys()
+    for path, key, mode in ((private, keys[0], 0o600), (public, keys[1], 0o644)):
+        with replacing(path) as temporary:
+            place = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+            with os.fdopen(place, "wb") as file:
+                file.write(key)
+    page = Output(quiet=quiet)
+    page.say(*written([private, public]))
+    page.suggest(
+        *next_step(
+            "sign a summary",
+            *("aegis", "summarize", "TABLE", "--policy", "POLICY", "-o", "NAME.aegis"),
+            *("--sign", private),
+        )
+    )
