@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from aegis.advisor.figures import Binding, FinerMask, Relaxation
 from aegis.advisor.search.branch import Found
 from aegis.advisor.search.clock import Clock
-from aegis.advisor.search.problem import Box, members
+from aegis.advisor.search.climb import next_finer
+from aegis.advisor.search.problem import Box
 from aegis.privacy import PrivacyRule
 
 if TYPE_CHECKING:
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
 
 SUPPRESSION_STEP = 0.01
 """One step of the suppression limit: one more percent of the rows."""
-
-NEXT_FINER = 8
-"""Next finer masks of one attribute that are looked at: those of the fewest groups."""
 
 
 def explain(searcher: Searcher, found: Found, clock: Clock) -> Binding:
@@ -46,11 +44,7 @@ def _finer(searcher: Searcher, box: Box, value: float) -> list[FinerMask]:
     found = []
     for index, (variable, domain) in enumerate(zip(problem.variables, box, strict=True)):
         current = domain.bit_length() - 1
-        finer = variable.finer[current] & ~domain
-        # A next finer candidate refines the current one with no other candidate in between.
-        covers = [c for c in members(finer) if not (variable.coarser[c] & finer & ~(1 << c))]
-        covers.sort(key=lambda c: variable.candidates[c].size)
-        for candidate in covers[:NEXT_FINER]:
+        for candidate in next_finer(problem, index, current):
             other = (*box[:index], 1 << candidate, *box[index + 1 :])
             verdict = searcher.plan.check(problem.choice(other))
             found.append(

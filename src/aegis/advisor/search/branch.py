@@ -15,12 +15,11 @@ from __future__ import annotations
 
 import heapq
 import math
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import reduce
-from operator import or_
 
+from aegis.advisor.search.climb import Climb
+from aegis.advisor.search.clock import Clock, OutOfTimeError
 from aegis.advisor.search.feasibility import Feasibility
 from aegis.advisor.search.objectives import Objective
 from aegis.advisor.search.problem import Box, Division, Problem, is_leaf, members
@@ -55,7 +54,8 @@ class Found:
     nodes
         Boxes that were split.
     complete
-        Whether the search ended by itself.
+        Whether the search ended by itself: then what was not returned is no better, and where
+        nothing was returned nothing is admissible.
     interrupted
         Whether the user ended it.
     """
@@ -76,8 +76,8 @@ class BranchAndBound:
         The space, what to maximise over it, and what is admissible.
     top
         How many best configurations to find.
-    time_limit
-        Seconds after which the search returns what it has; None for no limit.
+    clock
+        When its time is up the search returns what it has.
     step
         Receives notes on incumbent, bound and gap.
     """
@@ -89,14 +89,14 @@ class BranchAndBound:
         feasibility: Feasibility,
         *,
         top: int,
-        time_limit: float | None,
+        clock: Clock,
         step: Step,
     ) -> None:
         self.problem = problem
         self.objective = objective
         self.feasibility = feasibility
         self.top = top
-        self.deadline = math.inf if time_limit is None else time.monotonic() + time_limit
+        self.clock = clock
         self.step = step
         self.found = Found()
         self._heap: list[tuple[float, int, int, Box, bool]] = []
@@ -114,22 +114,39 @@ class BranchAndBound:
             Configurations to try first: a good one prunes from the beginning.
         """
         try:
-            root = self.feasibility.narrow(self.problem.root)
-            if root is not None:
-                self._push(root)
-                self._at_work = -math.inf
-                for box in start:
-                    self._keep(box)
-                self._dive(root)
-                self._loop()
+            self._search(start)
             self._at_work = -math.inf
             self.found.complete = not self._open()
+        except OutOfTimeError:
+            pass  # what is known until now is the answer
         except KeyboardInterrupt:
             acknowledge()
             self.found.interrupted = True
-        # A box that was being split when the user interrupted is no longer on the heap.
+        # A box that was being split when the search was stopped is no longer on the heap.
         self.found.bound = max(self._at_work, *self._bounds(), -math.inf)
         return self.found
+
+    def _search(self, start: tuple[Box, ...]) -> None:
+        """Look for something admissible first, then for the proven best."""
+        root = self.problem.root
+        if not self.feasibility.possible(root):
+            return
+        self._push(root)
+        self._at_work = -math.inf
+        for box in start:
+            self._keep(box)
+        box = Climb(self.problem, self.objective, self.clock, self._keep).run()
+        while box is not None:
+            box = self._improve(box)
+        self._at_work = self.objective.bound(root)
+        narrowed = self.feasibility.narrow(root)
+        self._heap.clear()
+        if narrowed is not None:
+            self._push(narrowed)
+            self._at_work = -math.inf
+            if not self.found.best:
+                self._dive(narrowed)
+            self._loop()
 
     def _bounds(self) -> list[float]:
         """Return the largest bound that is left and the best value, where there are any."""
@@ -146,8 +163,9 @@ class BranchAndBound:
         return best[self.top - 1][0] + _TOLERANCE if len(best) >= self.top else -math.inf
 
     def _loop(self) -> None:
-        while self._open() and time.monotonic() < self.deadline:
+        while self._open():
             check()
+            self.clock.check()
             self._at_work = -self._heap[0][0]
             _, _, _, box, tight = heapq.heappop(self._heap)
             if is_leaf(box):
@@ -165,13 +183,9 @@ class BranchAndBound:
         return self.problem.division(box) if self.objective.divides else None
 
     def _divide(self, box: Box, index: int, parts: tuple[int, ...]) -> None:
-        """Split a box into many along one variable; out of time, what is left stays one box."""
+        """Split a box into many along one variable."""
         self.found.nodes += 1
-        for place, part in enumerate(parts):
-            if time.monotonic() >= self.deadline:
-                rest = reduce(or_, parts[place:])
-                self._push(_replace(box, index, rest))
-                return
+        for part in parts:
             narrowed = self.feasibility.narrow(_replace(box, index, part))
             if narrowed is not None:
                 self._push(narrowed)
@@ -239,6 +253,7 @@ class BranchAndBound:
             return [(0.0, index, fine) for index, fine in self._splits(box)]
         found = []
         for index, fine in self._splits(box):
+            self.clock.check()
             coarser = _replace(box, index, box[index] & ~fine)
             found.append((whole - self.objective.bound(coarser), index, fine))
         return sorted(found, key=lambda split: -split[0])
@@ -255,6 +270,7 @@ class BranchAndBound:
         # The longer the search takes, the more care a split is worth.
         tried = min(1 + self.found.nodes // _PATIENCE, _STRONG)
         for loss, index, fine in self._losses(box)[:tried]:
+            self.clock.check()
             coarser = max(min(loss, slack), _TOLERANCE)
             if best is not None and coarser * slack <= best[0]:
                 break
@@ -305,7 +321,7 @@ class BranchAndBound:
         if not self._keep(box):
             return
         improved: Box | None = box
-        while improved is not None and time.monotonic() < self.deadline:
+        while improved is not None:
             improved = self._improve(improved)
 
     def _improve(self, box: Box) -> Box | None:
@@ -313,15 +329,13 @@ class BranchAndBound:
         start = self.objective.bound(box)
         moves = self._moves(box)
         for gain, index, candidate in moves:
-            if gain <= _TOLERANCE or time.monotonic() >= self.deadline:
+            if gain <= _TOLERANCE:
                 break
             if self._keep(other := _replace(box, index, candidate)):
                 return other
         for first, second in _exchanges(moves):
-            if time.monotonic() >= self.deadline:
-                break
             other = _replace(_replace(box, *first), *second)
-            if self.objective.bound(other) > start + _TOLERANCE and self._keep(other):
+            if self._value(other) > start + _TOLERANCE and self._keep(other):
                 return other
         return None
 
@@ -331,10 +345,18 @@ class BranchAndBound:
         moves = []
         for index, variable in enumerate(self.problem.variables):
             for candidate in range(len(variable.candidates)):
-                if time.monotonic() < self.deadline and box[index] != 1 << candidate:
-                    gain = self.objective.bound(_replace(box, index, 1 << candidate)) - start
+                if box[index] != 1 << candidate:
+                    gain = self._value(_replace(box, index, 1 << candidate)) - start
                     moves.append((gain, index, 1 << candidate))
         return sorted(moves, key=lambda move: (-move[0], *move[1:]))
+
+    def _value(self, box: Box) -> float:
+        """Return the value of a configuration, or -inf for one that would take too long to score."""
+        self.clock.check()
+        return self.objective.bound(box) if self._in_time(box) else -math.inf
+
+    def _in_time(self, box: Box) -> bool:
+        return self.clock.allows(self.objective.effort(box))
 
     def _keep(self, box: Box) -> bool:
         """Record a configuration if it is admissible; return whether it is."""

@@ -40,6 +40,10 @@ class ClassLoss(ABC):
             self._values[box] = -(self._exact(box) if is_leaf(box) else self._least(box))
         return self._values[box]
 
+    def effort(self, box: Box) -> float:  # noqa: ARG002 - the protocol's signature
+        """Return 0: a class count takes little time."""
+        return 0.0
+
     @abstractmethod
     def _exact(self, box: Box) -> float:
         """Return the loss of a single configuration, suppressed rows included."""

@@ -5,6 +5,10 @@ from __future__ import annotations
 import time
 
 
+class OutOfTimeError(Exception):
+    """The time limit of a search has passed; whoever runs the search answers for it."""
+
+
 class Clock:
     """Counts down from a limit that several searches share.
 
@@ -22,6 +26,15 @@ class Clock:
         if self._deadline is None:
             return None
         return max(0.0, self._deadline - time.monotonic()) / parts
+
+    def check(self, seconds: float = 0.0) -> None:
+        """Raise `OutOfTimeError` where work that takes so many seconds would end too late."""
+        if not self.allows(seconds):
+            raise OutOfTimeError
+
+    def allows(self, seconds: float = 0.0) -> bool:
+        """Return whether work that takes so many seconds ends in time."""
+        return self._deadline is None or time.monotonic() + seconds < self._deadline
 
     def stop(self) -> None:
         """Leave no time: the user has had enough."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.branch import BranchAndBound
+from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.problem import Box, Problem, is_leaf
 from aegis.progress import SILENT
 
@@ -31,6 +32,10 @@ class RowsRemoved:
         criteria = tuple(c for c in plan.rule.criteria if c.model.monotone_with_suppression)
         self._part = replace(plan.rule, criteria=criteria)
         self._values: dict[Box, float] = {}
+
+    def effort(self, box: Box) -> float:  # noqa: ARG002 - the protocol's signature
+        """Return 0: a class count takes little time."""
+        return 0.0
 
     def bound(self, box: Box) -> float:
         """Return minus the rows that a configuration removes, or a bound for a box."""
@@ -61,6 +66,10 @@ class _Anything:
 
     checked = 0
 
+    def possible(self, box: Box) -> bool:  # noqa: ARG002 - the protocol's signature
+        """Return True."""
+        return True
+
     def narrow(self, box: Box) -> Box | None:
         """Return the box as it is."""
         return box
@@ -70,10 +79,11 @@ class _Anything:
         return True
 
 
-def find_closest(problem: Problem, plan: PrivacyPlan, time_limit: float | None) -> Box | None:
+def find_closest(problem: Problem, plan: PrivacyPlan, clock: Clock) -> Box | None:
     """Return the configuration that removes the fewest rows to meet the rule.
 
-    Exact, unless the time runs out: then the best so far. None when it was interrupted at once.
+    Exact, unless the time runs out: then the best so far, at least the coarsest one. None when it
+    was interrupted at once.
     """
     with SILENT.step("") as step:
         found = BranchAndBound(
@@ -81,7 +91,7 @@ def find_closest(problem: Problem, plan: PrivacyPlan, time_limit: float | None) 
             RowsRemoved(problem, plan),
             _Anything(),
             top=1,
-            time_limit=time_limit,
+            clock=clock,
             step=step,
         ).run()
     return found.best[0][1] if found.best else None

@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.problem import Box, Problem, members
 from aegis.privacy import ClassTable, Need, PrivacyRule
 from aegis.summary import FrequencyTable
@@ -47,6 +48,9 @@ class Feasibility(Protocol):
 
     checked: int
 
+    def possible(self, box: Box) -> bool:
+        """Return whether anything in the box may be admissible; False proves that nothing is."""
+
     def narrow(self, box: Box) -> Box | None:
         """Return the box without what cannot be admissible; None when nothing is left."""
 
@@ -65,11 +69,16 @@ class InMemory:
         Frequency table at the finest candidates.
     plan
         Judges single configurations.
+    clock
+        Ends the counting, with `OutOfTimeError`.
     """
 
-    def __init__(self, problem: Problem, frequency: FrequencyTable, plan: PrivacyPlan) -> None:
+    def __init__(
+        self, problem: Problem, frequency: FrequencyTable, plan: PrivacyPlan, clock: Clock
+    ) -> None:
         self.problem = problem
         self.plan = plan
+        self.clock = clock
         self.frequency = frequency
         self.checked = 0
         self.rule = _prunable(plan.rule)
@@ -80,6 +89,10 @@ class InMemory:
         self._admits: dict[Box, bool] = {}
         self._sound: dict[frozenset[str], PrivacyRule | None] = {}
         self._cells = _Cells(frequency, self.rule)
+
+    def possible(self, box: Box) -> bool:
+        """Return whether the coarsest corner of a box meets what of the rule judges a box."""
+        return self.rule is None or self._passes(box, self._rule(box), *self._corner(box))
 
     def narrow(self, box: Box) -> Box | None:
         """Return the box without candidates that fail with all others at their coarsest.
@@ -111,6 +124,7 @@ class InMemory:
             if passing & variable.finer[candidate]:
                 passing |= 1 << candidate  # something finer passes, so this does
                 continue
+            self.clock.check()
             codes, size = self._coded(index, 1 << candidate)
             if self._passes(box, rule, *_refine(ids, space, codes, size)):
                 passing |= 1 << candidate
@@ -209,27 +223,31 @@ class InEngine:
     Each configuration costs a query, so only those that could be the best are asked about.
     """
 
-    def __init__(self, problem: Problem, plan: PrivacyPlan) -> None:
+    def __init__(self, problem: Problem, plan: PrivacyPlan, clock: Clock) -> None:
         self.problem = problem
         self.plan = plan
+        self.clock = clock
         self.checked = 0
         self._monotone = plan.rule.monotone
         self._admits: dict[Box, bool] = {}
 
     def narrow(self, box: Box) -> Box | None:
         """Return the box, or None when the configuration at its coarsest corner fails."""
+        self.clock.check()
+        return box if self.possible(box) else None
+
+    def possible(self, box: Box) -> bool:
+        """Return whether the configuration at the coarsest corner meets the rule, if there is one."""
         rule = self.plan.rule
-        if _sound_part(rule, _undecided(self.problem, box)) != rule:
-            return box
+        if not self._monotone or _sound_part(rule, _undecided(self.problem, box)) != rule:
+            return True
         corner = []
         for variable, domain in zip(self.problem.variables, box, strict=True):
             coarsest = variable.coarsest(domain) if variable.quasi else variable.finest(domain)
             if coarsest is None:
-                return box
+                return True
             corner.append(1 << coarsest)
-        if self._monotone and not self.admits(tuple(corner)):
-            return None
-        return box
+        return self.admits(tuple(corner))
 
     def admits(self, box: Box) -> bool:
         """Return whether a single configuration meets the rule, from one query."""

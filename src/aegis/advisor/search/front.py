@@ -256,7 +256,7 @@ def _settle(
     level.box = found.best[0][1] if found.best else None
     if level.box is None and not found.complete:
         plan = searcher.plan.under(level.rule)
-        closest = find_closest(searcher.problem, plan, clock.left(parts))
+        closest = find_closest(searcher.problem, plan, Clock(clock.left(parts)))
         level.box = closest if closest and _meets(searcher, level.rule, closest) else None
 
 

@@ -24,7 +24,7 @@ from aegis.advisor.search.classes import (
     Discernibility,
 )
 from aegis.advisor.search.problem import Box, Problem, is_leaf, members
-from aegis.advisor.search.trace import Pillai
+from aegis.advisor.search.trace import Pillai, seconds_of
 from aegis.errors import PolicyError
 from aegis.masks import Level
 from aegis.measures import MEASURES, Measure, Scope
@@ -44,6 +44,9 @@ class Objective(Protocol):
 
     def bound(self, box: Box) -> float:
         """Return an upper bound of `sign * figure` over a box; exact for a single configuration."""
+
+    def effort(self, box: Box) -> float:
+        """Return about how many seconds `bound` takes; 0 where that is not worth a thought."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,10 @@ class Additive:
             for label in labels
         )
 
+    def effort(self, box: Box) -> float:  # noqa: ARG002 - the protocol's signature
+        """Return 0: a sum takes no time."""
+        return 0.0
+
     def _over(self, label: int, variable: int, domain: int) -> float:
         key = (label, variable, domain)
         if key not in self._best:
@@ -119,6 +126,10 @@ class Unbounded:
             return math.inf
         return self.sign * self._scorer.value(self._problem.choice(box), self._measure)
 
+    def effort(self, box: Box) -> float:
+        """Return the time for what the measures of a whole configuration factorise."""
+        return seconds_of(self._problem, box)
+
 
 class HeldOut:
     """The held-out trace, bounded by the plug-in trace.
@@ -144,6 +155,10 @@ class HeldOut:
         if is_leaf(box):
             return self._scorer.value(self._problem.choice(box), self._measure)
         return self._plain.bound(box)
+
+    def effort(self, box: Box) -> float:
+        """Return the time of the fits."""
+        return seconds_of(self._problem, box)
 
 
 def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPlan) -> Objective:

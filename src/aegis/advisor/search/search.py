@@ -104,15 +104,15 @@ def search_combinations(
     started = time.perf_counter()
     if span is not None:
         check_span(span, plan.rule, summary.rows, plan.values)
-    searcher = Searcher(summary, plan, *_what(policy, objective, measure), progress)
     clock = Clock(time_limit)
+    searcher = Searcher(summary, plan, *_what(policy, objective, measure), progress)
     found, figures = searcher.run(plan.rule, top=top, time_limit=clock.left())
     if found.interrupted:
         clock.stop()
     if not found.best:
         figures = searcher.settle_for_closest(found, figures, clock)
     shown = searcher.measure
-    ranking = searcher.rank(found, clock.left())
+    ranking = searcher.rank(found, clock)
     if found.best:
         after = AfterSuppression(plan, shown, source, policy)
         choice = searcher.problem.choice(found.best[0][1])
@@ -195,12 +195,13 @@ class Searcher:
         self.objective = make_objective(objective, self.problem, self.scorer, plan)
         self.measure = MEASURES.get(measure)
 
-    def feasibility(self, rule: PrivacyRule) -> Feasibility:
-        """Return what is admissible under a rule."""
+    def feasibility(self, rule: PrivacyRule, clock: Clock | None = None) -> Feasibility:
+        """Return what is admissible under a rule; by default without a time limit."""
         plan = self.plan if rule is self.plan.rule else self.plan.under(rule)
+        clock = clock or Clock(None)
         if self.summary.frequency is None:
-            return InEngine(self.problem, plan)
-        return InMemory(self.problem, self.summary.frequency, plan)
+            return InEngine(self.problem, plan, clock)
+        return InMemory(self.problem, self.summary.frequency, plan, clock)
 
     @property
     def rule_matters(self) -> bool:
@@ -223,10 +224,11 @@ class Searcher:
     ) -> tuple[Found, SearchFigures]:
         """Search under a rule; `start` holds configurations that are worth trying first."""
         began = time.perf_counter()
-        feasibility = self.feasibility(rule)
+        clock = Clock(time_limit)
+        feasibility = self.feasibility(rule, clock)
         objective = self.objective_under(rule)
         with self.progress.step(f"Searching {self._size():,} combinations") as step:
-            found, exact, notes = self._find(objective, feasibility, top, time_limit, start, step)
+            found, exact, notes = self._find(objective, feasibility, top, clock, start, step)
         sign = objective.sign
         best = found.best[0][0] if found.best else -math.inf
         left = gap(best, found.bound)
@@ -263,13 +265,13 @@ class Searcher:
         objective: Objective,
         feasibility: Feasibility,
         top: int,
-        time_limit: float | None,
+        clock: Clock,
         start: tuple[Box, ...],
         step: Step,
     ) -> tuple[Found, bool, tuple[str, ...]]:
         if objective.bounded or self._size() <= ENUMERATED:
             one = BranchAndBound(
-                self.problem, objective, feasibility, top=top, time_limit=time_limit, step=step
+                self.problem, objective, feasibility, top=top, clock=clock, step=step
             )
             return one.run(start), True, ()
         plain = make_objective("pillai-plain", self.problem, self.scorer, self.plan)
@@ -278,7 +280,7 @@ class Searcher:
             plain,
             feasibility,
             top=max(RERANKED, top),
-            time_limit=time_limit,
+            clock=clock,
             step=step,
         ).run(start)
         boxes = [box for _, box in wide.best]
@@ -300,14 +302,14 @@ class Searcher:
     def _size(self) -> int:
         return math.prod(len(v.candidates) for v in self.problem.variables)
 
-    def rank(self, found: Found, time_limit: float | None = None) -> list[Ranked]:
+    def rank(self, found: Found, clock: Clock) -> list[Ranked]:
         """Return the configurations that were found, best first, or else the closest one."""
         if found.best:
             return [
                 self.ranked(f"best-{i + 1}", box, value)
                 for i, (value, box) in enumerate(found.best)
             ]
-        box = find_closest(self.problem, self.plan, time_limit)
+        box = find_closest(self.problem, self.plan, clock)
         return [] if box is None else [self.ranked("closest", box, self.objective.bound(box))]
 
     def settle_for_closest(
@@ -317,7 +319,7 @@ class Searcher:
 
         It goes into `found` when it is admissible; the figures say so.
         """
-        box = None if found.complete else find_closest(self.problem, self.plan, clock.left())
+        box = None if found.complete else find_closest(self.problem, self.plan, clock)
         if box is None or not self.plan.check(self.problem.choice(box)).admissible:
             return figures
         value = self.objective.bound(box)

@@ -31,7 +31,9 @@ Key = tuple[int, ...]
 _MANY_ROWS = 512
 """Rows from which on they are added up by a sparse product."""
 _LEVELS = 1024
-"""Levels of all attributes together up to which a box is fitted before it is divided."""
+"""Levels of all attributes together up to which a box is fitted before it is split."""
+_CUBED = 1e-10
+"""Seconds of a fit per cubed level, on a machine of the slow kind."""
 _DENSE = 1 << 11
 """Levels up to which counts between them are held in a dense array."""
 
@@ -47,7 +49,7 @@ class Pillai:
     atoms in the first and as one level in the second: given the atoms what it shows is independent
     of all else, so V cannot grow by it either, and d, less what only drawn rows explain, cannot
     fall below that of the other attributes. No trace exceeds the number of classes less one: that
-    bounds a box that is about to be divided, where its finest grouping has very many levels.
+    bounds a box whose finest grouping has very many levels, which take long to fit.
     """
 
     sign = 1
@@ -71,9 +73,13 @@ class Pillai:
             self._bounds[box] = self._bound(box)
         return self._bounds[box]
 
+    def effort(self, box: Box) -> float:
+        """Return the time of the fit, if it was not made yet."""
+        return 0.0 if box in self._bounds else seconds_of(self._problem, box)
+
     def _bound(self, box: Box) -> float:
         """Return the bound from the finest and the coarsest grouping of a box."""
-        if self._problem.division(box) is not None and self._finest.levels(box) > _LEVELS:
+        if not is_leaf(box) and self._finest.levels(box) > _LEVELS:
             return float(self._problem.summary.pairs.classes - 1)  # no trace is larger
         fine, _ = self._finest.fit(box)
         if not self._adjusted:
@@ -89,6 +95,13 @@ class Pillai:
         undecided = (j for j in self._noisy if box[j] & (box[j] - 1))
         noise = sum(self._problem.variables[j].most_levels(box[j]) for j in undecided)
         return bound if self._rows - fine.rank - noise - 1 > 0 else max(bound, 0.0)
+
+
+def seconds_of(problem: Problem, box: Box) -> float:
+    """Return about how many seconds the fit of a single configuration takes, or of a box."""
+    pairs = zip(problem.variables, box, strict=True)
+    levels = sum(v.candidates[domain.bit_length() - 1].n_levels for v, domain in pairs)
+    return float(_CUBED * levels**3)
 
 
 @dataclass(frozen=True)
