@@ -135,3 +135,10 @@ def test_stopping_minds_no_closed_connection(tmp_path: Path) -> None:
     source.backend.con.close()
     stop_queries()
     assert embedded().con.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_a_request_to_terminate_counts_as_an_interrupt() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with watching(), pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is before

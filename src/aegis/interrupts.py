@@ -1,4 +1,4 @@
-"""Ctrl-C that is not lost: libraries that are in the middle of something may swallow it.
+"""Ctrl-C and SIGTERM that are not lost: libraries in the middle of something may swallow them.
 
 Python raises `KeyboardInterrupt` wherever the program happens to be. Within DuckDB this becomes a
 `RuntimeError` ("Query interrupted"), or nothing at all, where it comes while the engine imports an
@@ -30,7 +30,7 @@ _SIGNALS = _Signals()
 
 @contextmanager
 def watching() -> Iterator[None]:
-    """Note interrupts while the context lasts.
+    """Note interrupts while the context lasts; a request to terminate counts as one.
 
     Outside the main thread, and where the program treats the signal in a way of its own (or was
     told to ignore it, as by nohup), nothing changes.
@@ -44,10 +44,16 @@ def watching() -> Iterator[None]:
         return
     acknowledge()
     signal.signal(signal.SIGINT, _note)
+    # Whoever ends a job politely (timeout, a scheduler, a container) is to get what is known, too.
+    terminates = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if terminates:
+        signal.signal(signal.SIGTERM, _note)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        if terminates:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
         acknowledge()
 
 

@@ -17,8 +17,10 @@ from hypothesis.extra.numpy import arrays
 
 from aegis import search
 from aegis.advisor import PrivacyPlan, Scorer
-from aegis.advisor.search import branch, trace
-from aegis.advisor.search.binding import NEXT_FINER, _finer
+from aegis.advisor.search import clock, trace
+from aegis.advisor.search.binding import _finer
+from aegis.advisor.search.climb import NEXT
+from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.problem import _refinements, make_problem, members
 from aegis.advisor.search.search import Searcher
 from aegis.measures import MEASURES
@@ -106,9 +108,9 @@ def test_the_next_finer_masks_are_those_of_the_fewest_groups() -> None:
     searcher = Searcher(summary, PrivacyPlan(summary, policy.privacy), "pillai", "pillai")
     variable = searcher.problem.variables[0]
     hidden = tuple(1 for _ in searcher.problem.variables)  # `suppress` is the first candidate
-    finer = _finer(searcher, hidden, searcher.objective.bound(hidden))
+    finer = _finer(searcher, hidden, searcher.objective.bound(hidden), Clock(None))
     shown = [one.mask for one in finer if one.attribute == variable.name]
-    assert len(shown) == NEXT_FINER
+    assert len(shown) == NEXT
     by_name = {str(c.declared): c.size for c in variable.candidates}
     left = [size for name, size in by_name.items() if name not in {*shown, "suppress"}]
     assert max(by_name[name] for name in shown) <= min(left)
@@ -133,7 +135,7 @@ def test_a_time_limit_leaves_an_incumbent_and_a_valid_bound(
     searcher = Searcher(summary, PrivacyPlan(summary, policy.privacy), "pillai", "pillai")
     divided = 0
     for readings in range(1, 1400, 40):
-        monkeypatch.setattr(branch, "time", _Clock(readings))
+        monkeypatch.setattr(clock, "time", _Clock(readings))
         found, figures = searcher.run(policy.privacy, top=1, time_limit=1.0)
         assert found.best
         assert found.best[0][0] <= best + 1e-9
@@ -141,7 +143,7 @@ def test_a_time_limit_leaves_an_incumbent_and_a_valid_bound(
         assert figures.optimal == (found.best[0][0] >= found.bound - 1e-12)
         divided += found.nodes == 1
     assert divided  # some stop came while the first domain was divided
-    monkeypatch.setattr(branch, "time", time)
+    monkeypatch.setattr(clock, "time", time)
     found, figures = searcher.run(policy.privacy, top=1, time_limit=None)
     assert figures.optimal
     assert found.best[0][0] == pytest.approx(best, rel=1e-9)

@@ -174,6 +174,7 @@ def test_additive_objectives_are_all_attribute_measures() -> None:
         "pillai-plain",
         "pillai-held-out",
         "pillai-codings",
+        "target-coded",
         "cmim",
     }
     problem = make_problem(prepared("plain")[1])

@@ -123,6 +123,92 @@ def test_a_search_notices_an_interrupt_that_a_library_swallowed(
     assert any("interrupted" in note for note in advice.search.notes)
 
 
+@pytest.mark.parametrize("objective", ["pillai", "nu-entropy", "discernibility", "g3"])
+def test_the_coarsest_combination_is_checked_first_and_kept(objective: str) -> None:
+    for rule in rules():
+        searcher = fresh("plain", objective, rule)
+        found, figures = searcher.run(rule, top=1, time_limit=0)
+        if not searcher.feasibility(rule).possible(searcher.problem.root):
+            assert (found.best, figures.complete, figures.checked) == ([], True, 1)
+        elif rule.monotone:
+            # Out of time at once, the coarsest is known to be admissible all the same.
+            assert found.best
+            assert not figures.complete
+            assert figures.stopped == "time limit"
+
+
+def test_a_stopped_search_says_so_and_never_that_nothing_meets_the_rule(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table, _ = prepared("plain")
+    rule = {"k": 3, "delta_disclosure": {"attribute": "ill", "delta": 1.0, "values": "present"}}
+    summary = summarize(table, policy_of(rule))
+    assert search(summary, policy_of(rule)).best is not None
+    monkeypatch.setattr("aegis.advisor.search.feasibility.InMemory.admits", lambda _, __: False)
+    monkeypatch.setattr("aegis.advisor.search.search.find_closest", lambda *_: None)
+    advice = search(summary, policy_of(rule), time_limit=0)
+    assert advice.undecided
+    assert advice.search.stopped == "time limit"
+    assert any("there may be one" in note for note in advice.search.notes)
+    with pytest.raises(NoAdmissibleConfiguration, match="whether there is one is not known"):
+        advice.require_best()
+
+
+def test_what_is_impossible_is_proven_at_once() -> None:
+    table, _ = prepared("plain")
+    fine = {
+        name: {"role": "quasi-identifier", "masks": ["identity", {"keep_frequent": {"count": 2}}]}
+        for name in ("age", "zip")
+    }
+    policy = policy_of({"k": 30}, attributes=fine)
+    advice = search(summarize(table, policy), policy, time_limit=0)
+    assert advice.search.complete
+    assert advice.search.checked == 1
+    assert not advice.undecided
+    with pytest.raises(NoAdmissibleConfiguration, match="proven"):
+        advice.require_best()
+
+
+class _Heavy:
+    """An objective whose scores take as long as they say, on a clock that they move."""
+
+    def __init__(self, inner: Any, clock: _Hands) -> None:
+        self.inner = inner
+        self.clock = clock
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def effort(self, box: Box) -> float:
+        return 0.1 * sum(domain.bit_count() for domain in box)
+
+    def bound(self, box: Box) -> float:
+        self.clock.now += self.effort(box)
+        return float(self.inner.bound(box))
+
+
+class _Hands:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize("limit", [0.0, 1.0, 5.0, 30.0])
+def test_no_score_is_begun_after_the_limit(monkeypatch: pytest.MonkeyPatch, limit: float) -> None:
+    hands = _Hands()
+    monkeypatch.setattr("aegis.advisor.search.clock.time", hands)
+    rule = rule_of(RULES[0], 0.0)
+    searcher = fresh("plain", "nu-entropy", rule)
+    searcher.objective = _Heavy(searcher.objective, hands)
+    found, _ = searcher.run(rule, top=1, time_limit=limit)
+    assert found.best
+    # The coarsest and the root are scored in any case; one more may be under way.
+    longest = 0.1 * sum(len(v.candidates) for v in searcher.problem.variables)
+    assert hands.now <= limit + 4 * longest
+
+
 def test_duplicate_groupings_are_dropped_and_said() -> None:
     table, _ = prepared("plain")
     policy = policy_of(

@@ -215,6 +215,11 @@ class Advice:
         first = self.ranking[0] if self.ranking else None
         return first if first is not None and first.admissible else None
 
+    @property
+    def undecided(self) -> bool:
+        """Whether a search was stopped before it was known if any combination meets the rule."""
+        return self.best is None and self.search is not None and not self.search.complete
+
     def require_best(self) -> Ranked:
         """Return the best admissible configuration.
 
@@ -228,13 +233,15 @@ class Advice:
         what = "combinations of candidate masks" if self.search else "configurations"
         count = self.combinations if self.search else len(self.ranking)
         closest = self.closest
-        if closest is None:
+        if self.undecided or closest is None:
             raise NoAdmissibleConfiguration(
-                f"The search ended before it found one of {count:,} {what} that meets the rule.",
-                hint="Allow more time.",
+                f"The search was stopped before it found one of {count:,} {what} that meets the "
+                "rule; whether there is one is not known.",
+                hint="Allow more time, or coarser masks, or a weaker rule.",
             )
+        proven = ": that is proven" if self.search else ""
         raise NoAdmissibleConfiguration(
-            f"None of the {count:,} {what} meets the privacy rule. "
+            f"None of the {count:,} {what} meets the privacy rule{proven}. "
             f"{closest.name!r} came closest: {'; '.join(closest.violations)}.",
             hint=_remedy(closest.suppressed_rows, self.summary["rows"]),
         )

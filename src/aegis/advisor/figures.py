@@ -36,6 +36,11 @@ class SearchFigures:
         Whether the whole rule prunes; if not, some criteria were checked one by one.
     notes
         What a reader should know.
+    complete
+        Whether the search ended by itself. Then a search that found nothing has proven that no
+        combination meets the rule; a stopped one has not.
+    stopped
+        What stopped it: "time limit" or "interrupt"; None where it is complete.
     """
 
     objective: str
@@ -50,6 +55,8 @@ class SearchFigures:
     seconds: float
     rule_monotone: bool
     notes: tuple[str, ...] = ()
+    complete: bool = True
+    stopped: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values; infinite figures as null."""

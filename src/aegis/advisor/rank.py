@@ -95,11 +95,16 @@ class AfterSuppression:
         self.source = source
         self.policy = policy
 
+    @property
+    def reads_table(self) -> bool:
+        """Whether the table is read and summarised anew for each figure."""
+        frequency = self.plan.summary.frequency
+        return frequency is None or not set(self.plan.summary.attributes) <= set(frequency.codes)
+
     def score(self, choice: Choice) -> float | None:
         """Return the measure of the kept rows, or None where it cannot be known."""
         summary = self.plan.summary
-        frequency = summary.frequency
-        if frequency is not None and set(summary.attributes) <= set(frequency.codes):
+        if not self.reads_table:
             return self._from_cells(summary, choice)
         if self.source is None or self.policy is None:
             return None

@@ -72,7 +72,9 @@ def _result(search: SearchFigures) -> str:
     from aegis.cli.tables import figure
 
     if search.best is None:
-        return "no admissible configuration was found"
+        if not search.complete:
+            return "stopped before anything admissible was found; whether there is any is not known"
+        return "proven: no combination meets the rule"
     if search.optimal:
         return "proven best of all combinations"
     if search.gap is None or search.bound is None:

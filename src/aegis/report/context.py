@@ -186,6 +186,7 @@ def _verdict(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
     verdict: dict[str, Any] = {
         "admissible": advice.best is not None,
         "configurations": ranked_words(advice),
+        "undecided": advice.undecided,
         "admissible_count": count(admissible),
         "combinations": count(advice.combinations),
         "optimal": advice.optimal,

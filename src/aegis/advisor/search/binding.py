@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from aegis.advisor.figures import Binding, FinerMask, Relaxation
 from aegis.advisor.search.branch import Found
-from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.climb import next_finer
+from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.problem import Box
 from aegis.privacy import PrivacyRule
 
@@ -33,19 +33,24 @@ def explain(searcher: Searcher, found: Found, clock: Clock) -> Binding:
     """
     value, box = found.best[0]
     return Binding(
-        finer=tuple(_finer(searcher, box, value)),
+        finer=tuple(_finer(searcher, box, value, clock)),
         relaxations=tuple(_relaxed(searcher, box, value, clock)),
     )
 
 
-def _finer(searcher: Searcher, box: Box, value: float) -> list[FinerMask]:
-    """Return, per attribute, the next finer candidates and what the rule says of them."""
+def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[FinerMask]:
+    """Return, per attribute, the next finer candidates and what the rule says of them.
+
+    Out of time, what is left is left out.
+    """
     problem = searcher.problem
     found = []
     for index, (variable, domain) in enumerate(zip(problem.variables, box, strict=True)):
         current = domain.bit_length() - 1
         for candidate in next_finer(problem, index, current):
             other = (*box[:index], 1 << candidate, *box[index + 1 :])
+            if not clock.allows(2 * searcher.objective.effort(other)):
+                continue
             verdict = searcher.plan.check(problem.choice(other))
             found.append(
                 FinerMask(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
+from itertools import compress
 
 from aegis.advisor.advice import Advice, Ranked
 from aegis.advisor.advise import warnings_of
@@ -35,6 +36,8 @@ from aegis.summary import Summary
 
 RERANKED = 200
 """Configurations that are ranked anew under an objective without a bound."""
+SEARCHED = 0.8
+"""Share of the time limit that the search may take; the rest is for what is said about its best."""
 ENUMERATED = 5_000
 """Largest space in which every admissible configuration is visited for such an objective."""
 
@@ -80,7 +83,8 @@ def search_combinations(
         How many of the best configurations to return, at least 1.
     time_limit
         Seconds for the search, what binds and the front together; then the best so far is returned
-        with its bound and gap. Ctrl-C does the same. Reading and summarising the table come before.
+        with its bound and gap, and what would take longer is left out and said. Ctrl-C does the
+        same. Reading and summarising the table and scoring it unmasked come before.
     front
         Trace the Pareto front over a parameter of the rule, such as "k=2..50".
     explain_best
@@ -104,26 +108,26 @@ def search_combinations(
     started = time.perf_counter()
     if span is not None:
         check_span(span, plan.rule, summary.rows, plan.values)
-    clock = Clock(time_limit)
     searcher = Searcher(summary, plan, *_what(policy, objective, measure), progress)
-    found, figures = searcher.run(plan.rule, top=top, time_limit=clock.left())
+    shown = searcher.measure
+    with progress.step("Scoring the unmasked table"):
+        unmasked = searcher.scorer.value(searcher.scorer.unmasked, shown)
+    clock = Clock(time_limit)
+    share = None if time_limit is None else SEARCHED * time_limit
+    found, figures = searcher.run(plan.rule, top=top, time_limit=share)
     if found.interrupted:
         clock.stop()
     if not found.best:
         figures = searcher.settle_for_closest(found, figures, clock)
-    shown = searcher.measure
     ranking = searcher.rank(found, clock)
     if found.best:
         after = AfterSuppression(plan, shown, source, policy)
-        choice = searcher.problem.choice(found.best[0][1])
-        ranking[0] = replace(ranking[0], after_suppression=after.score(choice))
-        if searcher.objective.name == shown.name:
-            choices = [searcher.problem.choice(box) for _, box in found.best]
-            ranking = with_confidence(ranking, choices, searcher.scorer, shown)
+        ranking, notes = searcher.judge(ranking, found, after, clock)
+        figures = replace(figures, notes=(*figures.notes, *notes))
     advice = Advice(
         measure=shown.name,
         ranking=tuple(ranking),
-        unmasked=searcher.scorer.value(searcher.scorer.unmasked, shown),
+        unmasked=unmasked,
         optimal=figures.optimal,
         combinations=combinations(summary),
         summary=summary.to_dict(),
@@ -234,8 +238,8 @@ class Searcher:
         left = gap(best, found.bound)
         if exact and left == 0 and not found.complete and top > 1:
             notes = (*notes, "the first is proven best, the order of the others is not")
-        if found.interrupted:
-            notes = (*notes, "the search was interrupted: this is the best until then")
+        if not found.complete:
+            notes = (*notes, _stopped(found))
         notes = (*notes, *self.problem.duplicates)
         if self.summary.frequency is None:
             notes = (*notes, "classes were counted in the engine, one query per configuration")
@@ -258,6 +262,8 @@ class Searcher:
             seconds=time.perf_counter() - began,
             rule_monotone=rule.monotone,
             notes=notes,
+            complete=found.complete,
+            stopped=None if found.complete else "interrupt" if found.interrupted else "time limit",
         )
 
     def _find(
@@ -286,7 +292,9 @@ class Searcher:
         boxes = [box for _, box in wide.best]
         # What was worth trying first is worth ranking, too.
         boxes += [box for box in start if box not in boxes and feasibility.admits(box)]
-        values = [(objective.bound(box), box) for box in boxes]
+        # The best by the trace is scored in any case, the others while there is time.
+        in_time = [i == 0 or clock.allows(objective.effort(box)) for i, box in enumerate(boxes)]
+        values = [(objective.bound(box), box) for box in compress(boxes, in_time)]
         values.sort(key=lambda entry: (-entry[0], entry[1]))
         if wide.complete and len(values) < max(RERANKED, top):
             # So few are admissible that each of them was visited.
@@ -296,7 +304,7 @@ class Searcher:
             f"{objective.name} has no valid bound: the {len(wide.best)} best configurations "
             "by plug-in Pillai's trace were ranked by it, and nothing is proven"
         )
-        ranked = Found(values[:top], math.inf, wide.nodes, interrupted=wide.interrupted)
+        ranked = Found(values[:top], math.inf, wide.nodes, wide.complete, wide.interrupted)
         return ranked, False, (note,)
 
     def _size(self) -> int:
@@ -324,7 +332,7 @@ class Searcher:
             return figures
         value = self.objective.bound(box)
         found.best.append((value, box))
-        note = "the search was stopped early: this is the configuration that removes fewest rows"
+        note = "this is the configuration that removes fewest rows"
         return replace(
             figures,
             best=self.objective.sign * value,
@@ -340,11 +348,47 @@ class Searcher:
             return ranked
         return replace(ranked, objective=self.objective.sign * value)
 
+    def judge(
+        self, ranking: list[Ranked], found: Found, after: AfterSuppression, clock: Clock
+    ) -> tuple[list[Ranked], list[str]]:
+        """Return the ranking with what its kept rows score and standard errors, and what is lacking.
+
+        What would not end in time is left out.
+        """
+        choices = [self.problem.choice(box) for _, box in found.best]
+        each = self.objective.effort(found.best[0][1])
+        timings = self.summary.timings
+        notes = []
+        again = sum(timings.values()) if after.reads_table else timings.get("cooccurrence", 0.0)
+        if clock.allows(again + each):
+            with self.progress.step("Scoring the rows that are kept"):
+                score = after.score(choices[0])
+            ranking = [replace(ranking[0], after_suppression=score), *ranking[1:]]
+        else:
+            notes.append("there was no time left to score the rows that are kept")
+        if self.objective.name == self.measure.name:
+            folds = self.summary.pairs.folds
+            count = 0 if folds is None else len(folds.rows)
+            if clock.allows(count * (timings.get("cooccurrence", 0.0) + each * len(choices))):
+                with self.progress.step("Estimating standard errors"):
+                    ranking = with_confidence(ranking, choices, self.scorer, self.measure)
+            else:
+                notes.append("there was no time left to estimate standard errors")
+        return ranking, notes
+
     def utility_kept(self, box: Box) -> float | None:
         """Return the percent of the unmasked utility that a configuration keeps."""
         measure, scorer = self.measure, self.scorer
         score = scorer.value(self.problem.choice(box), measure)
         return utility_kept(score, scorer.value(scorer.unmasked, measure), measure.direction)
+
+
+def _stopped(found: Found) -> str:
+    """Return what a search that did not end by itself has to say for itself."""
+    why = "was interrupted" if found.interrupted else "reached its time limit"
+    if found.best:
+        return f"the search {why}: this is the best until then"
+    return f"the search {why} before it found an admissible configuration; there may be one"
 
 
 def objective_names() -> tuple[str, ...]:
