@@ -135,9 +135,9 @@ class BranchAndBound:
         self._at_work = -math.inf
         for box in start:
             self._keep(box)
-        box = Climb(self.problem, self.objective, self.clock, self._keep).run()
-        while box is not None:
-            box = self._improve(box)
+        summit = Climb(self.problem, self.objective, self.clock, self._keep).run()
+        while summit is not None:
+            summit = self._improve(summit)
         self._at_work = self.objective.bound(root)
         narrowed = self.feasibility.narrow(root)
         self._heap.clear()
