@@ -24,7 +24,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: venv ## Advise on and release UCI Adult; results in demo/.
 	@mkdir -p $(DEMO)
-	$(BIN)/aegis advise data/adult.parquet $(ADULT) --generate 50 --seed 1 -o $(DEMO)/best.yaml --report $(DEMO)/report.html --force
+	$(BIN)/aegis advise data/adult.parquet $(ADULT) -o $(DEMO)/best.yaml --report $(DEMO)/report.html --force
 	$(BIN)/aegis apply data/adult.parquet $(ADULT) --configuration $(DEMO)/best.yaml -o $(DEMO)/masked.parquet --certificate $(DEMO)/certificate.json --force
 
 test: venv ## Run the tests.

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
 from collections.abc import Iterator
 from enum import Enum
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel
 
+import aegis
 from aegis.advisor.search.objectives import LOSSES
 from aegis.anonymizers import ANONYMIZERS, listed_options
 from aegis.masks import MASKS
@@ -202,6 +206,98 @@ def policy() -> str:
     return _page(lines)
 
 
+API = {
+    "One table, one policy": ["Study"],
+    "One call each": [
+        "advise",
+        "search",
+        "evaluate",
+        "apply",
+        "anonymize",
+        "audit",
+        "render_report",
+    ],
+    "Policies": ["init_policy", "load_policy", "load_configurations", "Policy", "Configuration"],
+    "Summaries": ["summarize", "save_bundle", "load_bundle", "merge", "Summary"],
+    "Results": ["Advice", "Release", "AnonymizedRelease", "Audit", "PrivacyReport", "Evaluation"],
+    "In pipelines and databases": ["MaskingTransformer", "release_sql"],
+}
+"""Public names by the heading under which they stand."""
+_SECTION = re.compile(r"^(Parameters|Attributes|Returns|Raises|Examples|References)\n-+\n", re.M)
+
+
+def python() -> str:
+    """Return the page of the Python interface: every public name, from its docstring."""
+    lines = [
+        "# Python",
+        "",
+        NOTE.format(source="the docstrings"),
+        "`import aegis` gives all of these. Tables may be paths, globs, URLs of databases, pandas, Polars,",
+        "PyArrow, DuckDB relations or Ibis tables. What goes wrong is an `aegis.errors.AegisError`: bad input is",
+        "a `PolicyError` or a `DataError`, and a rule that nothing meets `NoAdmissibleConfiguration`. The",
+        "examples are executed by the tests, in the folder of the repository.",
+        "",
+    ]
+    for title, names in API.items():
+        lines += [f"## {title}", ""]
+        for name in names:
+            lines += _described(name, getattr(aegis, name), "###")
+    return _page(lines)
+
+
+def _described(name: str, thing: Any, level: str) -> Iterator[str]:
+    """Yield a class with its own methods, or a function."""
+    if inspect.isclass(thing):
+        yield from (f"{level} `{name}`", "")
+        yield from _docstring(thing)
+        for own, member in vars(thing).items():
+            if own.startswith("_"):
+                continue
+            if inspect.isfunction(member):
+                yield from (f"{level}# `{name}.{_signature(own, member)}`", "")
+                yield from _docstring(member)
+            elif isinstance(member, property | cached_property):
+                said = inspect.getdoc(member) or ""
+                yield from (f"- `{name}.{own}`: {_cell(said)}", "")
+        return
+    yield from (f"{level} `{_signature(name, thing)}`", "")
+    yield from _docstring(thing)
+
+
+def _signature(name: str, function: Any) -> str:
+    """Return the parameters by name, with defaults that are short."""
+    shown = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name == "self":
+            continue
+        star = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        plain = isinstance(parameter.default, str | int | float | bool | None)
+        default = f"={parameter.default!r}" if plain else "=..."
+        given = "" if parameter.default is parameter.empty else default
+        shown.append(f"{star}{parameter.name}{given}")
+    return f"{name}({', '.join(shown)})"
+
+
+def _docstring(thing: Any) -> Iterator[str]:
+    """Yield a docstring in numpy's form as Markdown."""
+    parts = _SECTION.split(inspect.getdoc(thing) or "")
+    yield from (parts[0].strip(), "")
+    for title, body in zip(parts[1::2], parts[2::2], strict=True):
+        if title == "Examples":
+            yield from ("```pycon", body.strip(), "```", "")
+            continue
+        yield from (f"{title}:", "")
+        entry = ""
+        for line in body.strip().splitlines():
+            if line.startswith(" "):
+                entry += f" {line.strip()}"
+            elif line.strip():
+                if entry:
+                    yield entry
+                entry = f"- **{line.strip()}**:"
+        yield from (entry, "")
+
+
 def _members(kind: type[Enum]) -> Iterator[tuple[str, str]]:
     """Yield value and docstring of the members of an enumeration."""
     body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
@@ -241,6 +337,7 @@ PAGES = {
     "measures.md": measures,
     "privacy-models.md": models,
     "policy.md": policy,
+    "python.md": python,
 }
 """File name to the function that returns its content."""
 

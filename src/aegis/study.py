@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 BUNDLE = ".aegis"
 """Extension of a summary on disk."""
 
+SEARCH_SECONDS = 30.0
+"""How long a search takes at most where nobody says."""
+
 Configurations = Mapping[str, Configuration] | Sequence[Configuration]
 
 
@@ -122,6 +125,55 @@ class Study:
             if self._plan is None:
                 self._plan = plan_of(self.summary, self.policy, self._source)
             return self._plan
+
+    def advise(
+        self,
+        configurations: Configurations | None = None,
+        *,
+        generate_count: int | None = None,
+        measure: str | None = None,
+        top: int = 10,
+        time_limit: float | None = SEARCH_SECONDS,
+        methods: Sequence[str | Recipe] | None = None,
+    ) -> Advice:
+        """Return the best release and its runners-up: a search, unless configurations are named.
+
+        Parameters
+        ----------
+        configurations
+            Rank these, as `rank` does. Those that the policy lists are ranked without being given.
+        generate_count
+            Rank this many random combinations of the candidate masks, for experiments.
+        measure
+            Name of a measure.
+        top
+            How many of the best a search returns.
+        time_limit
+            Seconds of a search; None lets it run until the best is proven. A search that is stopped
+            says how far from the best it may be.
+        methods
+            Record-level methods whose releases are ranked beside.
+
+        Raises
+        ------
+        PolicyError
+            A measure, a mask or a method is unknown, or the rule does not fit the table.
+        DataError
+            The table cannot be summarised.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> study.advise(generate_count=5).best.admissible
+        True
+        """
+        listed = configurations is not None or generate_count is not None
+        if listed or self.policy.configurations:
+            return self.rank(
+                configurations, generate_count=generate_count, measure=measure, methods=methods
+            )
+        return self.search(measure=measure, top=top, time_limit=time_limit, methods=methods)
 
     def rank(
         self,
@@ -341,7 +393,7 @@ class Study:
         Parameters
         ----------
         advice
-            What `rank`, `search` or `evaluate` returned; by default the study is searched.
+            What `advise`, `rank`, `search` or `evaluate` returned; by default `advise()` is called.
         path
             File to write (.html).
         title
@@ -354,8 +406,9 @@ class Study:
 
         if path is not None:
             check_output(Path(path), force=force, formats=(".html", ".htm"))
+        given = self.advise() if advice is None else advice
         with self.progress.step("Drawing the report"):
-            page = render_report(self.search() if advice is None else advice, title=title)
+            page = render_report(given, title=title)
         if path is not None:
             write_text(Path(path), page)
         return page
@@ -518,7 +571,7 @@ def advise(
     progress: Progress = SILENT,
     **options: Any,
 ) -> Advice:
-    """Rank masking configurations: `Study(table, policy).rank(...)`, in one call.
+    """Return the best release and its runners-up: `Study(table, policy).advise(...)`, in one call.
 
     Examples
     --------
@@ -527,7 +580,7 @@ def advise(
     >>> len(advice.ranking)
     5
     """
-    return Study(table, policy, exact=exact, seed=seed, progress=progress).rank(**options)
+    return Study(table, policy, exact=exact, seed=seed, progress=progress).advise(**options)
 
 
 def search(
@@ -539,7 +592,15 @@ def search(
     progress: Progress = SILENT,
     **options: Any,
 ) -> Advice:
-    """Return the best of all combinations: `Study(table, policy).search(...)`, in one call."""
+    """Return the best of all combinations: `Study(table, policy).search(...)`, in one call.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> advice = aegis.search("data/adult.parquet", "examples/adult/policy.yaml", top=1)
+    >>> advice.optimal, advice.best.admissible
+    (True, True)
+    """
     return Study(table, policy, exact=exact, seed=seed, progress=progress).search(**options)
 
 
@@ -552,5 +613,19 @@ def evaluate(
     progress: Progress = SILENT,
     **options: Any,
 ) -> Evaluation:
-    """Train models on masked tables: `Study(table, policy).evaluate(...)`, in one call."""
+    """Train models on masked tables: `Study(table, policy).evaluate(...)`, in one call.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> evaluation = aegis.evaluate(
+    ...     "data/adult.parquet",
+    ...     "examples/adult/policy.yaml",
+    ...     generate_count=2,
+    ...     models=("nb",),
+    ...     comparators=(),
+    ... )
+    >>> len(evaluation.trainings)
+    3
+    """
     return Study(table, policy, exact=exact, seed=seed, progress=progress).evaluate(**options)

@@ -14,7 +14,8 @@ def test_a_search_says_how_many_combinations_it_went_through(shell):
 
 
 def test_record_level_releases_are_shown_however_low_they_rank(shell):
-    words = ("advise", "table.csv", "-p", "policy.yaml", "--with", "mdav,mondrian", "--top", "1")
+    words = ("advise", "table.csv", "-p", "policy.yaml", "--generate", "20")
+    words += ("--with", "mdav,mondrian", "--top", "1")
     whole = json.loads(shell(*words, "--format", "json", "--top", "0").out)["ranking"]
     ranks = {one["name"]: place + 1 for place, one in enumerate(whole)}
     for name in ("mdav", "mondrian"):

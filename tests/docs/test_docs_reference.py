@@ -19,7 +19,7 @@ def generator() -> object:
     return module
 
 
-NAMES = ["anonymizers.md", "masks.md", "measures.md", "privacy-models.md", "policy.md"]
+NAMES = ["anonymizers.md", "masks.md", "measures.md", "privacy-models.md", "policy.md", "python.md"]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -81,10 +81,13 @@ def rank_configurations(
     sign = chosen.direction.sign
     scored.sort(key=lambda s: (not s[0].admissible, -sign * s[0].score, s[0].name))
     scoring = time.perf_counter()
-    with progress.step("Estimating standard errors"):
-        ranking = with_confidence(
-            [ranked for ranked, _ in scored], [choice for _, choice in scored], scorer, chosen
-        )
+    ranking = with_confidence(
+        [ranked for ranked, _ in scored],
+        [choice for _, choice in scored],
+        scorer,
+        chosen,
+        progress,
+    )
     possible = combinations(summary)
     now = time.perf_counter()
     return with_doubts(

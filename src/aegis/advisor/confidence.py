@@ -21,6 +21,7 @@ from aegis.advisor.advice import Ranked
 from aegis.advisor.grouping import group_rows, masked_classes
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.measures import Contingency, Measure, Scope
+from aegis.progress import SILENT, Progress
 from aegis.summary import AttributeSummary, Candidate, Summary
 from aegis.summary.folds import without_fold
 
@@ -63,7 +64,9 @@ class FoldScorer(Scorer):
         return Contingency.of(masked_classes(joint, label))
 
 
-def jackknife(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> Floats | None:
+def jackknife(
+    scorer: Scorer, choices: Sequence[Choice], measure: Measure, progress: Progress = SILENT
+) -> Floats | None:
     """Return the score of each configuration without each fold, shape (G, len(choices)).
 
     Folds without rows are left out; None where the summary has fewer than two others.
@@ -71,11 +74,14 @@ def jackknife(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> Fl
     folds = scorer.summary.pairs.folds
     if folds is None or np.count_nonzero(folds.rows) < 2:
         return None
-    found = []
-    for fold in np.flatnonzero(folds.rows):
-        rest = FoldScorer(scorer, int(fold))
-        found.append([rest.value(choice, measure) for choice in choices])
-    return np.array(found)
+    scores = []
+    counted = np.flatnonzero(folds.rows)
+    with progress.step("Estimating standard errors", len(counted)) as step:
+        for fold in counted:
+            rest = FoldScorer(scorer, int(fold))
+            scores.append([rest.value(choice, measure) for choice in choices])
+            step.advance()
+    return np.array(scores)
 
 
 def standard_errors(values: Floats) -> Floats:
@@ -87,7 +93,11 @@ def standard_errors(values: Floats) -> Floats:
 
 
 def with_confidence(
-    ranking: Sequence[Ranked], choices: Sequence[Choice], scorer: Scorer, measure: Measure
+    ranking: Sequence[Ranked],
+    choices: Sequence[Choice],
+    scorer: Scorer,
+    measure: Measure,
+    progress: Progress = SILENT,
 ) -> list[Ranked]:
     """Return a ranking with standard errors for its first entries, and who ties with the best.
 
@@ -99,9 +109,11 @@ def with_confidence(
         What each of the first ones masks with, in the same order; at most `COMPARED` are used.
     scorer, measure
         What scored them.
+    progress
+        Receives one step per fold.
     """
     chosen = list(choices)[:COMPARED]
-    values = jackknife(scorer, chosen, measure) if chosen else None
+    values = jackknife(scorer, chosen, measure, progress) if chosen else None
     if values is None:
         return list(ranking)
     shrink = _shrink(scorer.summary, measure)

@@ -1,4 +1,4 @@
-"""`aegis advise`: rank masking configurations by the predictive value that they keep."""
+"""`aegis advise`: find the masks that keep the most predictive value under a rule."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     "aegis advise table.csv -p policy.yaml -o best.yaml --report report.html",
-    "aegis advise table.csv -p policy.yaml --generate 200 --seed 1 --top 5",
+    "aegis advise table.csv -p policy.yaml --time-limit 300 --top 5",
     "aegis advise table.aegis -p policy.yaml --measure cmim --format json",
-    "aegis advise table.csv -p policy.yaml --search --time-limit 60",
-    "aegis advise table.csv -p policy.yaml --search --front k=2..20",
+    "aegis advise table.csv -p policy.yaml --front k=2..20",
+    "aegis advise table.csv -p policy.yaml --generate 200 --seed 1",
     "aegis advise table.csv -p policy.yaml --with mondrian,mdav -o best.yaml",
 )
 
@@ -68,7 +68,8 @@ def command(
         bool,
         typer.Option(
             "--search",
-            help="Search all combinations of the candidate masks, with proof of the best.",
+            help="Search all combinations of the candidate masks, with proof of the best: the "
+            "default, unless the policy lists configurations of its own.",
         ),
     ] = False,
     measure: Measure = None,
@@ -88,8 +89,8 @@ def command(
         typer.Option(
             "--time-limit",
             metavar="SECONDS",
-            help="Stop the search after this time, as Ctrl-C does, with the best so far and "
-            "its gap. Reading and summarising the table come before it.",
+            help="Stop the search after this time, as Ctrl-C does, with the best so far and its gap: "
+            "by default 30 seconds. Reading and summarising the table come before it.",
             show_default=False,
         ),
     ] = None,
@@ -141,20 +142,22 @@ def command(
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Rank masking configurations by the predictive value that they keep.
+    """Find the masks that keep the most predictive value under the privacy rule.
 
-    In: a table, or its summary, and a policy. Out: configurations, admissible ones
-    first and the best first among them, each with its score, the utility kept
-    (percent of the unmasked score), the predictive utility deviation (PUD), the
-    smallest class and the rows to suppress; then the best one, mask by mask. With
-    record-level methods, their releases are ranked among them, by the same measure
-    and rule.
+    In: a table, or its summary, and a policy. Out: the best of all combinations of
+    the candidate masks, with proof, or how far it may still be from the best, and
+    the runners-up: each with its score, the utility kept (percent of the unmasked
+    score), the predictive utility deviation (PUD), the smallest class and the rows
+    to suppress; then the best one, mask by mask. Configurations that the policy, a
+    file or --generate names are ranked instead. With record-level methods, their
+    releases are ranked among them, by the same measure and rule.
 
-    Exit code 1 when none meets the privacy rule; what came closest is said.
+    Exit code 1 when none meets the privacy rule; the one that comes closest is named.
     """
     from aegis import Study
     from aegis.files import write_text
     from aegis.policy import load_configurations, load_policy
+    from aegis.study import SEARCH_SECONDS
 
     check_outputs(
         [(output, YAML), (report, HTML)], force=force, inputs=(table, policy_file, configurations)
@@ -168,9 +171,11 @@ def command(
             "is not for a search, which tries all combinations",
             "Leave out {} or --search.",
         )
-    else:
-        _refuse(searching, "is for a search", "Add --search.")
+    if any(given is not None for given in ranking.values()):
+        _refuse(searching, "is for a search, which tries all combinations", "Leave it out.")
     policy = load_policy(policy_file)
+    asked = search or any(given is not None for given in searching.values())
+    searches = asked or not (configurations or generate or policy.configurations)
     listed = None if configurations is None else load_configurations(configurations, policy)
     subject = open_subject(
         table,
@@ -183,12 +188,12 @@ def command(
     table = shown(table)
     with reporting(quiet=quiet) as progress:
         study = Study(subject, policy, exact=exact, seed=seed, progress=progress)
-        if search:
+        if searches:
             advice = study.search(
                 objective=objective,
                 measure=measure,
                 top=top or 10,
-                time_limit=time_limit,
+                time_limit=SEARCH_SECONDS if time_limit is None else time_limit,
                 front=front,
                 methods=names,
             )

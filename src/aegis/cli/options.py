@@ -156,8 +156,7 @@ Generate = Annotated[
     typer.Option(
         "--generate",
         metavar="N",
-        help="Rank N random combinations of the candidate masks. By default the policy's own "
-        "configurations are ranked, or 50 random ones where it has none.",
+        help="Rank N random combinations of the candidate masks, for experiments.",
         show_default=False,
     ),
 ]

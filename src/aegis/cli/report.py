@@ -54,7 +54,7 @@ def command(
     In: a table, or its summary, and a policy. Out: the recommendation, the ranking,
     what each mask costs, privacy before and after, in charts and tables that a
     privacy officer can read. Exit code 1 when no configuration meets the rule; the
-    report is written all the same and says what came closest.
+    report is written all the same and names the one that comes closest.
     """
     from aegis import Study
     from aegis.policy import load_configurations, load_policy
@@ -66,7 +66,7 @@ def command(
         study = Study(
             open_subject(table, verify_key=verify_key), policy, seed=seed, progress=progress
         )
-        advice = study.rank(listed, generate_count=generate, measure=measure)
+        advice = study.advise(listed, generate_count=generate, measure=measure)
         study.report(advice, output, force=force)
     shell = Output(quiet=quiet)
     shell.warn(advice.warnings)

@@ -66,6 +66,13 @@ def load_policy(source: str | Path | Mapping[str, Any]) -> Policy:
         parameter has the wrong type or range. The message names the line.
     DataError
         A hierarchy cannot be read or is none; so does this message.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> policy = aegis.load_policy("examples/adult/policy.yaml")
+    >>> policy.label.column, str(policy.privacy)
+    ('income', 'k-anonymity (k = 5); at most 2 % of the rows suppressed')
     """
     if isinstance(source, Mapping):
         return _Loader(read_yaml(write_yaml(_plain(source)), "policy"), Path()).load()
@@ -97,6 +104,22 @@ def load_configurations(source: str | Path | Located, policy: Policy) -> dict[st
 
     A file that holds one bare `{attribute: mask}` mapping is one configuration named after it.
     `source` is its path, or what `read_document` made of it.
+
+    Examples
+    --------
+    >>> import aegis, tempfile, pathlib
+    >>> policy = aegis.load_policy(
+    ...     {
+    ...         "version": 1,
+    ...         "label": "income",
+    ...         "attributes": {"age": {"role": "quasi-identifier", "masks": ["identity", "suppress"]}},
+    ...     }
+    ... )
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "all.yaml")
+    ...     _ = path.write_text("configurations: {hidden: {age: suppress}, shown: {age: identity}}")
+    ...     list(aegis.load_configurations(path, policy))
+    ['hidden', 'shown']
     """
     located = _document(source, "configuration")
     file, data = Path(located.origin), located.data

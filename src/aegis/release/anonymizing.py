@@ -149,6 +149,21 @@ def anonymize(
         `force` is not set, or its extension names no format.
     DataError
         The table is not usable: see `aegis.anonymizers.encode`.
+
+    Examples
+    --------
+    >>> import aegis, pyarrow as pa
+    >>> table = pa.table({"age": [21, 22, 38, 39, 40, 61], "bought": [0, 0, 1, 1, 1, 0]})
+    >>> policy = aegis.load_policy(
+    ...     {
+    ...         "version": 1,
+    ...         "label": "bought",
+    ...         "privacy": {"k": 3},
+    ...         "attributes": {"age": {"role": "quasi-identifier"}},
+    ...     }
+    ... )
+    >>> aegis.anonymize(table, policy, "mdav").audit.report.k
+    3
     """
     policy = as_policy(policy)
     recipe = _recipe(method, options, style, seed)

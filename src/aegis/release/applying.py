@@ -127,6 +127,15 @@ def apply(
         An output exists and `force` is not set, its extension names no format, or a certificate
         is asked for without an output or under its name; the rule asks for more than any masks
         could keep; or the rule or a mask cannot be written in the SQL that makes a table.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> policy = aegis.load_policy("examples/adult/policy.yaml")
+    >>> best = aegis.advise("data/adult.parquet", policy, generate_count=20, seed=1).best
+    >>> release = aegis.apply("data/adult.parquet", policy, best.configuration)
+    >>> release.audit.passed, release.released_rows + release.suppressed_rows
+    (True, 32561)
     """
     policy = as_policy(policy)
     if into is not None and output is not None:

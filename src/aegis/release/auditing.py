@@ -111,6 +111,13 @@ def audit(
         quasi-identifier and sensitive.
     DataError
         A column is missing, or the table has no rows.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> audit = aegis.audit("data/adult.parquet", quasi_identifiers=["age", "sex"])
+    >>> audit.report.k, audit.report.uniques
+    (1, 5)
     """
     policy = None if policy is None else as_policy(policy)
     source = open_table(table)

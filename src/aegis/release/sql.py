@@ -136,6 +136,17 @@ def release_sql(
         identifier is tokenised: the key would stand in the SQL.
     DataError
         A column is missing or its name starts with `aegis_`.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> policy = aegis.load_policy("examples/adult/policy.yaml")
+    >>> best = aegis.advise("data/adult.parquet", policy, generate_count=5).best.configuration
+    >>> query = aegis.release_sql(
+    ...     "data/adult.parquet", policy, best, dialect="postgres", name="hr.staff", form="view"
+    ... )
+    >>> "CREATE VIEW" in str(query)
+    True
     """
     chosen = _member(Dialect, "SQL dialect", dialect)
     shape = _member(Form, "form of the SQL", form)

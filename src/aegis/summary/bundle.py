@@ -41,6 +41,16 @@ def save_bundle(
     The same summary gives the same bytes. Everything is in the file but the timings: hierarchies
     are stored by content, masks as a policy writes them.
 
+    Examples
+    --------
+    >>> import aegis, tempfile, pathlib
+    >>> summary = aegis.summarize("data/adult.parquet", "examples/adult/policy.yaml")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "adult.aegis")
+    ...     aegis.save_bundle(summary, path)
+    ...     path.stat().st_size < 10_000_000
+    True
+
     Parameters
     ----------
     summary
@@ -84,6 +94,16 @@ def load_bundle(path: str | Path, *, verify_key: PublicKey | None = None) -> Sum
     DataError
         The file is missing, is no bundle or one of another format version, is truncated or
         tampered with, contradicts itself, or is not signed with the key.
+
+    Examples
+    --------
+    >>> import aegis, tempfile, pathlib
+    >>> summary = aegis.summarize("data/adult.parquet", "examples/adult/policy.yaml")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "adult.aegis")
+    ...     aegis.save_bundle(summary, path)
+    ...     aegis.load_bundle(path).rows
+    32561
     """
     source = Path(path)
     with open_archive(source, verify_key) as archive:

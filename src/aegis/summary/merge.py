@@ -52,6 +52,21 @@ def merge(*summaries: Summary) -> Summary:
     DataError
         Co-occurrences of a part come from a sample; columns have different types; or a part
         pools groups that the whole would not.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> policy = {
+    ...     "version": 1,
+    ...     "label": "bought",
+    ...     "attributes": {"age": {"role": "quasi-identifier", "masks": ["identity", "suppress"]}},
+    ... }
+    >>> north = aegis.summarize(pa.table({"age": [30, 40, 40], "bought": [0, 1, 1]}), policy)
+    >>> south = aegis.summarize(
+    ...     pa.table({"age": [40, 50], "bought": [1, 0]}), policy, like=north
+    ... )
+    >>> aegis.merge(north, south).rows
+    5
     """
     _check(summaries)
     first = summaries[0]

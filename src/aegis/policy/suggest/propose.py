@@ -181,6 +181,15 @@ def init_policy(
     PolicyError
         No column besides the label can be scored: there is none, or all are identifiers or
         carry no information.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> proposed = aegis.init_policy("data/adult.parquet", label="income")
+    >>> proposed.policy.attributes["age"].role.value
+    'quasi-identifier'
+    >>> proposed.yaml.startswith("#")
+    True
     """
     source = open_table(table)
     source.require(label, where="the label")
