@@ -13,7 +13,15 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from aegis.advisor import Advice, PrivacyPlan, Ranked, plan_of, rank_configurations, with_privacy
+from aegis.advisor import (
+    Advice,
+    PrivacyPlan,
+    Ranked,
+    plan_of,
+    rank_configurations,
+    with_privacy,
+    with_uncovered,
+)
 from aegis.advisor.plan import require_same
 from aegis.errors import DataError, PolicyError
 from aegis.policy import Configuration, Policy, as_policy
@@ -506,6 +514,7 @@ class Study:
                 seed=seed,
                 progress=self.progress,
             )
+        advice = with_uncovered(advice, self.summary, self.policy, self._source)
         return with_privacy(advice, self.summary, self.plan, self.policy)
 
     def __repr__(self) -> str:

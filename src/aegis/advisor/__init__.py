@@ -7,6 +7,7 @@ from aegis.advisor.generate import combinations, generate
 from aegis.advisor.plan import PrivacyPlan, plan_of
 from aegis.advisor.rank import as_it_is, tells_classes_apart
 from aegis.advisor.scoring import AttributeScore, Choice, ConfigurationScore, Scorer, utility_kept
+from aegis.advisor.uncovered import Uncovered, with_uncovered
 
 __all__ = [
     "Advice",
@@ -17,6 +18,7 @@ __all__ = [
     "PrivacyPlan",
     "Ranked",
     "Scorer",
+    "Uncovered",
     "as_it_is",
     "combinations",
     "generate",
@@ -25,4 +27,5 @@ __all__ = [
     "tells_classes_apart",
     "utility_kept",
     "with_privacy",
+    "with_uncovered",
 ]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import polars
 
     from aegis.advisor.methods import RecordLevel
+    from aegis.advisor.uncovered import Uncovered
 
 SCHEMA_VERSION = 2
 """Version of the JSON form of `Advice`; it changes when a field changes its meaning."""
@@ -188,6 +189,8 @@ class Advice:
         The best configuration for each of several strengths of the rule, where it was asked for.
     privacy
         Privacy before masking and of the best release; None where it was not computed.
+    uncovered
+        What stands outside the rule; None where it was not looked for.
     """
 
     measure: str
@@ -203,6 +206,7 @@ class Advice:
     binding: Binding | None = None
     front: Front | None = None
     privacy: PrivacyChange | None = None
+    uncovered: Uncovered | None = None
 
     @property
     def closest(self) -> Ranked | None:
@@ -264,6 +268,7 @@ class Advice:
             "binding": None if self.binding is None else self.binding.to_dict(),
             "front": None if self.front is None else self.front.to_dict(),
             "privacy": None if self.privacy is None else self.privacy.to_dict(),
+            "uncovered": None if self.uncovered is None else self.uncovered.to_dict(),
         }
 
     def rows(self, top: int | None = None) -> list[dict[str, Any]]:

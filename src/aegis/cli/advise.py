@@ -28,6 +28,7 @@ from aegis.cli.options import (
     Format,
     FormatOption,
     Generate,
+    LeaveOut,
     Master,
     Measure,
     MemoryLimit,
@@ -105,6 +106,7 @@ def command(
         ),
     ] = None,
     methods: With = None,
+    leave_out: LeaveOut = None,
     top: Annotated[
         int,
         typer.Option(
@@ -173,7 +175,8 @@ def command(
         )
     if any(given is not None for given in ranking.values()):
         _refuse(searching, "is for a search, which tries all combinations", "Leave it out.")
-    policy = load_policy(policy_file)
+    dropped = split_names(leave_out)
+    policy = load_policy(policy_file).without(dropped or ())
     asked = search or any(given is not None for given in searching.values())
     searches = asked or not (configurations or generate or policy.configurations)
     listed = None if configurations is None else load_configurations(configurations, policy)
@@ -211,6 +214,7 @@ def command(
     if best is None:
         advice.require_best()
     reading = {
+        "leave_out": dropped,
         "table": table_name,
         "engine": engine,
         "master": master,

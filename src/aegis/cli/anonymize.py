@@ -57,7 +57,7 @@ EXAMPLES = (
 
 def command(
     table: Table,
-    policy: PolicyFile,
+    policy_file: PolicyFile,
     method: Annotated[
         str | None,
         typer.Option(
@@ -162,7 +162,7 @@ def command(
     check_outputs(
         [(output, TABLE_FORMATS), (certificate, JSON), (report, HTML)],
         force=force,
-        inputs=(table, policy),
+        inputs=(table, policy_file),
     )
     if output is None and not front:
         raise PolicyError(
@@ -170,7 +170,7 @@ def command(
         )
     if is_bundle(table):
         raise DataError(f"{table} is a summary: it holds no records.", hint="Give the table.")
-    rules = load_policy(policy)
+    policy = load_policy(policy_file)
     subject = open_subject(table, name=table_name, memory_limit=memory_limit)
     document = None if recipe is None else read_document(recipe, "recipe")
     chosen = _recipe(method, document, option, k, style, seed)
@@ -178,18 +178,18 @@ def command(
     with reporting(quiet=quiet) as progress:
         release = anonymize(
             subject,
-            rules,
+            policy,
             chosen,
             output=output,
             certificate=certificate,
-            measure=measure or rules.measure or stated,
+            measure=measure or policy.measure or stated,
             force=force,
             front=front,
             progress=progress,
         )
         if report is not None:
-            write_text(report, _page(release, subject, rules))
-    _print(Output(format, quiet), release, rules, policy, [output, certificate, report])
+            write_text(report, _page(release, subject, policy))
+    _print(Output(format, quiet), release, policy, policy_file, [output, certificate, report])
 
 
 def _recipe(
@@ -230,19 +230,19 @@ def _option(text: str) -> tuple[str, Any]:
     return name.strip().replace("-", "_"), parse_value(value.strip(), f"--option {name.strip()}")
 
 
-def _page(release: AnonymizedRelease, table: str | Source | Summary, rules: Policy) -> str:
+def _page(release: AnonymizedRelease, table: str | Source | Summary, policy: Policy) -> str:
     """Return the report on the release as HTML."""
     from aegis.release import audit
     from aegis.report import render_anonymized
 
-    return render_anonymized(release, before=audit(table, policy=rules).report)
+    return render_anonymized(release, before=audit(table, policy=policy).report)
 
 
 def _print(
     page: Output,
     release: AnonymizedRelease,
-    rules: Policy,
-    policy: Path,
+    policy: Policy,
+    policy_file: Path,
     paths: list[Path | None],
 ) -> None:
     if not page.tabular:
@@ -253,24 +253,24 @@ def _print(
         return
     from aegis.cli.anonymize_page import print_front, print_release
 
-    print_release(page, release, rules)
+    print_release(page, release, policy)
     if release.front:
         print_front(page, release)
     page.warn(release.notes)
     if release.certificate is not None and release.utility is None:
-        page.warn([nothing_to_predict(rules)])
+        page.warn([nothing_to_predict(policy)])
     page.say(*written(paths))
-    page.suggest(*_next(release, policy))
+    page.suggest(*_next(release, policy_file))
 
 
-def _next(release: AnonymizedRelease, policy: Path) -> list[RenderableType]:
+def _next(release: AnonymizedRelease, policy_file: Path) -> list[RenderableType]:
     if release.path is None:
         return next_step(
             "release the table under a setting of the front",
-            *("aegis", "anonymize", "TABLE", "--policy", policy, "--method", "mo-obam"),
+            *("aegis", "anonymize", "TABLE", "--policy", policy_file, "--method", "mo-obam"),
             *("--option", "clusters=N", "--option", "weight=W", "-o", unused("released.parquet")),
         )
     return next_step(
         "see every privacy figure of the output",
-        *("aegis", "audit", release.path, "--policy", policy),
+        *("aegis", "audit", release.path, "--policy", policy_file),
     )

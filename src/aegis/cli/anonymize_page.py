@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from aegis.release import AnonymizedRelease
 
 
-def print_release(page: Output, release: AnonymizedRelease, rules: Policy) -> None:
+def print_release(page: Output, release: AnonymizedRelease, policy: Policy) -> None:
     """Print what was released, what it cost and what its privacy is."""
     from aegis.cli.tables import heading, line, pairs
 
@@ -20,7 +20,7 @@ def print_release(page: Output, release: AnonymizedRelease, rules: Policy) -> No
     page.show(line(f"Released {release.released_rows:,} of {counted(release.rows, 'row')}, {how}."))
     page.show(heading("Release"), pairs(_facts(release)))
     page.show(heading("Information loss, lower is better"), pairs(_losses(release)))
-    page.show(heading("Privacy, measured on the output"), pairs(_privacy(release, rules)))
+    page.show(heading("Privacy, measured on the output"), pairs(_privacy(release, policy)))
 
 
 def _facts(release: AnonymizedRelease) -> list[tuple[str, str]]:
@@ -63,9 +63,9 @@ def _losses(release: AnonymizedRelease) -> list[tuple[str, str]]:
     ]
 
 
-def _privacy(release: AnonymizedRelease, rules: Policy) -> list[tuple[str, str]]:
+def _privacy(release: AnonymizedRelease, policy: Policy) -> list[tuple[str, str]]:
     report = release.audit.report
-    found = [(str(criterion), "met") for criterion in rules.privacy.criteria]
+    found = [(str(criterion), "met") for criterion in policy.privacy.criteria]
     claims = release.claims
     claimed = "none: the method promises no k" if claims is None else f"k = {claims['k']}, met"
     return [

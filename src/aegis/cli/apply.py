@@ -24,6 +24,7 @@ from aegis.cli.options import (
     Force,
     Format,
     FormatOption,
+    LeaveOut,
     Master,
     MemoryLimit,
     PolicyFile,
@@ -32,6 +33,7 @@ from aegis.cli.options import (
     Table,
     TableName,
     UtilityMeasure,
+    split_names,
 )
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
@@ -54,7 +56,7 @@ EXAMPLES = (
 
 def command(
     table: Table,
-    policy: PolicyFile,
+    policy_file: PolicyFile,
     configuration: Annotated[
         Path,
         typer.Option(
@@ -100,6 +102,7 @@ def command(
         ),
     ] = None,
     measure: UtilityMeasure = None,
+    leave_out: LeaveOut = None,
     table_name: TableName = None,
     memory_limit: MemoryLimit = None,
     engine: EngineOption = None,
@@ -130,39 +133,40 @@ def command(
     check_outputs(
         [(here, TABLE_FORMATS), (certificate, JSON)],
         force=force,
-        inputs=(table, policy, configuration),
+        inputs=(table, policy_file, configuration),
     )
-    rules = load_policy(policy)
+    dropped = split_names(leave_out)
+    policy = load_policy(policy_file).without(dropped or ())
     document = read_document(configuration, "configuration")
-    chosen = choose(load_configurations(document, rules), name, configuration)
+    chosen = choose(load_configurations(document, policy), name, configuration)
     with reporting(quiet=quiet) as progress:
         release = apply(
             open_subject(
                 table, name=table_name, memory_limit=memory_limit, engine=engine, master=master
             ),
-            rules,
+            policy,
             chosen,
             output=output,
             into=into,
             form="view" if view else "table",
             certificate=certificate,
-            measure=measure or rules.measure or measure_of_choice(document),
+            measure=measure or policy.measure or measure_of_choice(document),
             force=force,
             seed=seed,
             progress=progress,
         )
     page = Output(format, quiet)
-    _print(page, release, rules, [output, certificate])
+    _print(page, release, policy, [output, certificate])
     if release.differential_privacy is not None:
         page.warn(release.differential_privacy.notes)
     if certificate is not None and release.utility is None:
-        page.warn([nothing_to_predict(rules)])
+        page.warn([nothing_to_predict(policy)])
     if release.path is not None:
         page.suggest(
             *next_step(
                 "see every privacy figure of the output",
                 *("aegis", "audit", release.path, *repeated(engine=engine, master=master)),
-                *("--policy", str(policy)),
+                *("--policy", str(policy_file)),
                 # The account of noise needs the masks that drew it.
                 *repeated(
                     configuration=configuration if release.differential_privacy else None,
@@ -186,15 +190,15 @@ def choose(found: Mapping[str, Configuration], name: str | None, file: Path) -> 
     return next(iter(found.values()))
 
 
-def nothing_to_predict(rules: Policy) -> str:
+def nothing_to_predict(policy: Policy) -> str:
     """Return what is to be known of a release whose label tells no classes apart."""
     return (
-        f"the label {rules.label.column} shows fewer than two classes in the released rows: there "
+        f"the label {policy.label.column} shows fewer than two classes in the released rows: there "
         "is nothing to predict, and the certificate states no utility"
     )
 
 
-def _print(page: Output, release: Release, rules: Policy, paths: list[str | Path | None]) -> None:
+def _print(page: Output, release: Release, policy: Policy, paths: list[str | Path | None]) -> None:
     if not page.tabular:
         data = {"schema": SCHEMA} | release.to_dict() | {"files": written_dict(paths)}
         page.json(data) if page.format is Format.JSON else page.figures(data)
@@ -210,7 +214,7 @@ def _print(page: Output, release: Release, rules: Policy, paths: list[str | Path
         )
     )
     page.show(heading("Release"), pairs(_facts(release)))
-    page.show(heading("Privacy, measured on the output"), pairs(_privacy(release, rules)))
+    page.show(heading("Privacy, measured on the output"), pairs(_privacy(release, policy)))
     page.say(*written(paths))
 
 
@@ -248,9 +252,9 @@ def _facts(release: Release) -> list[tuple[str, str]]:
     return found
 
 
-def _privacy(release: Release, rules: Policy) -> list[tuple[str, str]]:
+def _privacy(release: Release, policy: Policy) -> list[tuple[str, str]]:
     report = release.audit.report
-    met = [(str(criterion), "met") for criterion in rules.privacy.criteria]
+    met = [(str(criterion), "met") for criterion in policy.privacy.criteria]
     return [
         *met,
         ("smallest class (k)", f"{report.k:,}"),

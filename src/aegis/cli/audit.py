@@ -54,7 +54,7 @@ def command(
             show_default=False,
         ),
     ] = None,
-    policy: Annotated[
+    policy_file: Annotated[
         Path | None,
         typer.Option(
             "--policy",
@@ -102,14 +102,14 @@ def command(
     from aegis.privacy import PrivacyRule
     from aegis.release import audit
 
-    rules = None if policy is None else load_policy(policy)
+    policy = None if policy_file is None else load_policy(policy_file)
     masks = None
     if configuration is not None:
-        if rules is None:
+        if policy is None:
             raise PolicyError(
                 "A configuration needs the policy that it belongs to.", hint="Add --policy FILE."
             )
-        masks = choose(load_configurations(configuration, rules), name, configuration)
+        masks = choose(load_configurations(configuration, policy), name, configuration)
     with reporting(quiet=quiet) as progress:
         found = audit(
             open_subject(
@@ -117,7 +117,7 @@ def command(
             ),
             quasi_identifiers=_names(quasi_identifiers),
             sensitive=_names(sensitive),
-            policy=rules,
+            policy=policy,
             rule=None if k is None else PrivacyRule.parse({"k": k}),
             configuration=masks,
             progress=progress,

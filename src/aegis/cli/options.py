@@ -172,6 +172,17 @@ With = Annotated[
 ]
 
 
+LeaveOut = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--leave-out",
+        metavar="A,B,...",
+        help="Attributes to leave out of scores and release, as if the policy ignored them.",
+        show_default=False,
+    ),
+]
+
+
 def split_names(given: list[str] | None) -> list[str] | None:
     """Return names from repeated options, each a list separated by commas; None for no option."""
     if given is None:

@@ -12,12 +12,14 @@ from aegis.cli.options import (
     Configurations,
     Force,
     Generate,
+    LeaveOut,
     Measure,
     PolicyFile,
     Quiet,
     Seed,
     TableOrBundle,
     VerifyKey,
+    split_names,
 )
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
@@ -45,6 +47,7 @@ def command(
     generate: Generate = None,
     measure: Measure = None,
     verify_key: VerifyKey = None,
+    leave_out: LeaveOut = None,
     seed: Seed = 0,
     force: Force = False,
     quiet: Quiet = False,
@@ -60,7 +63,7 @@ def command(
     from aegis.policy import load_configurations, load_policy
 
     check_outputs([(output, HTML)], force=force, inputs=(table, policy_file, configurations))
-    policy = load_policy(policy_file)
+    policy = load_policy(policy_file).without(split_names(leave_out) or ())
     listed = None if configurations is None else load_configurations(configurations, policy)
     with reporting(quiet=quiet) as progress:
         study = Study(

@@ -44,7 +44,7 @@ class SqlForm(StrEnum):
 
 
 def command(
-    policy: PolicyFile,
+    policy_file: PolicyFile,
     configuration: Annotated[
         Path,
         typer.Option(
@@ -115,11 +115,11 @@ def command(
     from aegis.policy import load_configurations, load_policy
     from aegis.release import release_sql
 
-    check_outputs([(output, SQL)], force=force, inputs=(policy, configuration, schema_from))
-    rules = load_policy(policy)
-    chosen = choose(load_configurations(configuration, rules), name, configuration)
+    check_outputs([(output, SQL)], force=force, inputs=(policy_file, configuration, schema_from))
+    policy = load_policy(policy_file)
+    chosen = choose(load_configurations(configuration, policy), name, configuration)
     query = release_sql(
-        schema_from, rules, chosen, dialect=dialect, name=table, form=form, into=into
+        schema_from, policy, chosen, dialect=dialect, name=table, form=form, into=into
     )
     if output is None:
         typer.echo(query.sql, nl=False)

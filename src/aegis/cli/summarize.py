@@ -58,7 +58,7 @@ EXAMPLES = (
 
 def command(
     table: Table,
-    policy: PolicyFile,
+    policy_file: PolicyFile,
     output: Annotated[
         Path,
         typer.Option(
@@ -125,10 +125,10 @@ def command(
     from aegis.signing import load_private_key
     from aegis.summary import Information, save_bundle, summarize, withhold
 
-    check_outputs([(output, (BUNDLE,))], force=force, inputs=(table, policy))
+    check_outputs([(output, (BUNDLE,))], force=force, inputs=(table, policy_file))
     if carried not in list(Information):
         raise PolicyError.unknown("information setting", carried, [str(i) for i in Information])
-    rules = load_policy(policy)
+    policy = load_policy(policy_file)
     if verify_key is not None and like is None:
         raise PolicyError(
             "--verify-key is for the summary of --like, which is not given.", hint="Leave it out."
@@ -139,13 +139,13 @@ def command(
         table, name=table_name, memory_limit=memory_limit, engine=engine, master=master
     )
     with reporting(quiet=quiet) as progress:
-        summary = summarize(subject, rules, exact=exact, seed=seed, like=model, progress=progress)
+        summary = summarize(subject, policy, exact=exact, seed=seed, like=model, progress=progress)
     summary = withhold(summary, Information(carried))
     save_bundle(summary, output, force=force, key=key)
-    _print(summary, output, policy, Output(format, quiet))
+    _print(summary, output, policy_file, Output(format, quiet))
 
 
-def _print(summary: Summary, output: Path, policy: Path, page: Output) -> None:
+def _print(summary: Summary, output: Path, policy_file: Path, page: Output) -> None:
     figures = summary.to_dict()
     if page.format is Format.JSON:
         page.json({"schema": SCHEMA} | figures | {"files": written_dict([output])})
@@ -167,7 +167,7 @@ def _print(summary: Summary, output: Path, policy: Path, page: Output) -> None:
     page.suggest(
         *next_step(
             "rank configurations from the summary alone",
-            *("aegis", "advise", output, "--policy", policy, "-o", unused("best.yaml")),
+            *("aegis", "advise", output, "--policy", policy_file, "-o", unused("best.yaml")),
         )
     )
 

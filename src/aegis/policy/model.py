@@ -5,8 +5,8 @@ All classes are frozen; `aegis.policy.load` makes them from YAML and writes them
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -227,6 +227,32 @@ class Policy:
                     f"The privacy rule protects {name!r}, whose role is {attribute.role}.",
                     hint="Give it the role sensitive.",
                 )
+
+    def without(self, names: Iterable[str]) -> Policy:
+        """Return the policy with these attributes ignored: neither scored nor released.
+
+        Raises
+        ------
+        PolicyError
+            A name is no attribute, or is the label or protected by the rule.
+        """
+        dropped = set(names)
+        for name in dropped:
+            if name not in self.attributes:
+                raise PolicyError.unknown("attribute to leave out", name, [*self.attributes])
+        return replace(
+            self,
+            attributes={
+                name: Attribute(name, Role.IGNORE, ()) if name in dropped else attribute
+                for name, attribute in self.attributes.items()
+            },
+            configurations={
+                name: Configuration(
+                    name, {a: mask for a, mask in listed.masks.items() if a not in dropped}
+                )
+                for name, listed in self.configurations.items()
+            },
+        )
 
     def with_role(self, *roles: Role) -> tuple[Attribute, ...]:
         """Return the attributes that have one of these roles, in order."""

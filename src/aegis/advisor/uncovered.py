@@ -1,0 +1,175 @@
+"""What the privacy rule does not cover: keys beside the quasi-identifiers, and the label in disguise.
+
+A rule looks at the quasi-identifiers alone. Whoever knows more of a person than those may single
+the person out by all that is released; and a column that holds the label in other words makes every
+score look better than any model will be where that column is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.advisor.advice import Advice
+from aegis.advisor.scoring import Choice, Scorer
+from aegis.masking import masked_table, suppress
+from aegis.policy import Policy
+from aegis.sources import Source
+from aegis.summary import Summary
+
+NEAR_KEY = 0.5
+"""Shown values per row from which a column is nearly a key: most of them stand in one or two rows."""
+LEAK = 0.8
+"""Share of the label's variance that makes a single column look like the label in other words."""
+MOST_ROWS = 2_000_000
+"""Largest table whose rows are compared over all columns while advice is given."""
+
+
+@dataclass(frozen=True)
+class Uncovered:
+    """What stands outside the rule.
+
+    Attributes
+    ----------
+    label
+        The column that is predicted.
+    released_rows, unique_rows
+        Rows of the best release, and how many of them no other row equals in all released columns;
+        None where the rows were not at hand, are drawn with noise, or are more than two million.
+    near_keys
+        Released columns that show nearly a value of their own for each row, with the number of
+        values.
+    leaks
+        Columns that alone tell most of the label, with the share of its variance that they explain
+        (Pillai's trace, corrected for chance).
+    """
+
+    label: str
+    released_rows: int | None = None
+    unique_rows: int | None = None
+    near_keys: Mapping[str, int] = field(default_factory=dict)
+    leaks: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What a privacy officer should know, in words."""
+        said = []
+        if self.unique_rows:
+            said.append(
+                f"{self.unique_rows:,} of {self.released_rows:,} released rows are the only ones with "
+                "their values in all columns together: the rule covers the quasi-identifiers, and "
+                "whoever knows more of a person than those can find the row"
+            )
+        for name, values in self.near_keys.items():
+            said.append(
+                f"{name} shows {values:,} values and is nearly a key: whoever knows it finds the "
+                "row. Mask it, make it a quasi-identifier, or leave it out (--leave-out)"
+            )
+        for name, share in self.leaks.items():
+            said.append(
+                f"{name} alone explains {100 * share:.0f} % of {self.label}: it may hold the label in "
+                "other words, and not be known where a model is used. Then leave it out (--leave-out)"
+            )
+        return tuple(said)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return {
+            "released_rows": self.released_rows,
+            "unique_rows": self.unique_rows,
+            "near_keys": dict(self.near_keys),
+            "leaks": dict(self.leaks),
+        }
+
+
+def with_uncovered(
+    advice: Advice, summary: Summary, policy: Policy, source: Source | None = None
+) -> Advice:
+    """Return the advice with what its best release leaves outside the rule.
+
+    Parameters
+    ----------
+    advice
+        A ranking.
+    summary, policy
+        What it was made from.
+    source
+        The table, where it is at hand; its rows are compared with each other.
+    """
+    scorer = Scorer(summary)
+    leaks = {
+        name: share
+        for name, attribute in summary.attributes.items()
+        if (share := label_share(attribute.joint)) >= LEAK
+    }
+    best = advice.best
+    if best is None or best.method is not None:
+        return _told(advice, Uncovered(summary.label.column, leaks=leaks))
+    choice = scorer.choose(best.configuration)
+    near = {
+        name: candidate.size
+        for name, candidate in choice.items()
+        if candidate.noise is None and candidate.size >= NEAR_KEY * summary.rows > 1
+    }
+    counted = unique_rows(source, policy, choice)
+    released, unique = (None, None) if counted is None else counted
+    return _told(advice, Uncovered(summary.label.column, released, unique, near, leaks))
+
+
+def _told(advice: Advice, uncovered: Uncovered) -> Advice:
+    return replace(advice, uncovered=uncovered, warnings=(*advice.warnings, *uncovered.sentences))
+
+
+def unique_rows(source: Source | None, policy: Policy, choice: Choice) -> tuple[int, int] | None:
+    """Return the rows of a release, and those that are alone with their values in all columns.
+
+    None where the table is not at hand or too large, or its masks draw noise.
+    """
+    drawn = any(candidate.noise is not None for candidate in choice.values())
+    if source is None or drawn or source.rows > MOST_ROWS:
+        return None
+    masks: dict[str, Any] = {name: candidate.mask for name, candidate in choice.items()}
+    masks.setdefault(policy.label.column, None)
+    rule = policy.privacy
+    quasi = [attribute.name for attribute in policy.quasi_identifiers]
+    released, _ = suppress(
+        source,
+        masked_table(source, masks),
+        quasi,
+        rule.sensitive,
+        rule,
+        policy.protected_hierarchies,
+    )
+    sizes = released.group_by(released.columns).aggregate(rows=released.count())
+    figures = sizes.aggregate(rows=sizes.rows.sum(), alone=(sizes.rows == 1).sum())
+    told = source.collect(figures)
+    return int(told["rows"][0].as_py() or 0), int(told["alone"][0].as_py() or 0)
+
+
+def label_share(joint: npt.NDArray[np.integer[Any]]) -> float:
+    """Return the share of the label's variance that an attribute explains, corrected for chance.
+
+    Pillai's trace of the table over its maximum, min(V, C) - 1: phi squared over that. By chance
+    (V - 1) (C - 1) / (N - 1) of phi squared is expected of V values and C classes (Bartlett, 1937);
+    that is taken from both sides. At most 1; 0 for an attribute that tells nothing.
+
+    Parameters
+    ----------
+    joint
+        Rows by value and class, shape (V, C).
+    """
+    counts = np.asarray(joint, dtype=np.float64)
+    counts = counts[counts.any(axis=1)][:, counts.any(axis=0)]
+    values, classes = counts.shape
+    rows = counts.sum()
+    if min(values, classes) < 2:
+        return 0.0
+    expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / rows
+    phi_squared = float(((counts - expected) ** 2 / expected).sum() / rows)
+    chance = (values - 1) * (classes - 1) / max(rows - 1, 1)
+    most = min(values, classes) - 1
+    return max(0.0, (phi_squared - chance) / (most - chance)) if chance < most else 0.0
