@@ -62,14 +62,21 @@ class PrivacyPlan:
                 "The summary holds no frequency table of the quasi-identifiers.",
                 hint="Give the table itself, so that classes can be counted where the data is.",
             )
+        if rule.person is not None and summary.frequency and summary.frequency.persons is None:
+            raise DataError(
+                f"The summary counts rows, and the policy counts persons ({rule.person}).",
+                hint="Give the table itself: who has which rows is in no bundle.",
+            )
         self.in_engine = summary.frequency is None
         self._counter = counter
         self._hierarchies = hierarchies or {}
         self._check_rule()
 
     def _check_rule(self) -> None:
-        self.rule.require_possible(self.summary.rows, self._held())
-        lacks = self.rule.shortage(self.summary.rows, self.values)
+        persons = self.summary.frequency.persons if self.summary.frequency else None
+        subjects = self.summary.rows if persons is None else persons.total
+        self.rule.require_possible(subjects, self._held())
+        lacks = self.rule.shortage(subjects, self.values)
         if lacks is not None:
             raise PolicyError(
                 f"The rule asks for {lacks} under its finest candidate mask.",
@@ -168,7 +175,9 @@ def plan_of(summary: Summary, policy: Policy, source: Source | None = None) -> P
     counter = None
     if summary.frequency is None and source is not None:
         quasi = tuple(a.name for a in policy.quasi_identifiers)
-        counter = count_in_engine(source, quasi, policy.privacy.sensitive, hierarchies)
+        counter = count_in_engine(
+            source, quasi, policy.privacy.sensitive, hierarchies, policy.person
+        )
     return PrivacyPlan(summary, policy.privacy, counter=counter, hierarchies=hierarchies)
 
 

@@ -115,7 +115,7 @@ class AfterSuppression:
     def _from_table(self, source: Source, policy: Policy, choice: Choice) -> float | None:
         masks: dict[str, Any] = {name: c.mask for name, c in choice.items()}
         masks.setdefault(policy.label.column, None)
-        masked = masked_table(source, masks)
+        masked = masked_table(source, masks, person=self.plan.rule.person)
         quasi = [a.name for a in policy.quasi_identifiers]
         rule = self.plan.rule
         kept, _ = suppress(

@@ -146,6 +146,11 @@ def read_records(
             hint="Leave them out (--with, or `anonymizers` in the policy), or read the table "
             "without Spark.",
         )
+    if policy.person is not None:
+        raise PolicyError(
+            f"Record-level methods group rows, and the policy counts persons ({policy.person}).",
+            hint="Leave them out, or leave `person` out where each person has one row.",
+        )
     for name in (policy.label.column, *policy.attributes):
         source.require(name, where="named in the policy")
     if source.rows == 0:

@@ -29,6 +29,7 @@ from aegis.errors import NoAdmissibleConfiguration, PolicyError
 EXAMPLES = (
     "aegis audit table.csv --quasi-identifiers age,sex,zip --sensitive diagnosis",
     "aegis audit table.csv --quasi-identifiers age,sex --k 2",
+    "aegis audit visits.csv --quasi-identifiers age,sex --person patient",
     "aegis audit table.csv -p policy.yaml --format json",
 )
 
@@ -51,6 +52,16 @@ def command(
             "--sensitive",
             metavar="A,B,...",
             help="Columns that nobody may learn, named alike.",
+            show_default=False,
+        ),
+    ] = None,
+    person: Annotated[
+        str | None,
+        typer.Option(
+            "--person",
+            metavar="COLUMN",
+            help="Column that names the person a row is about: distinct persons are counted in "
+            "place of rows.",
             show_default=False,
         ),
     ] = None,
@@ -117,6 +128,7 @@ def command(
             ),
             quasi_identifiers=_names(quasi_identifiers),
             sensitive=_names(sensitive),
+            person=person,
             policy=policy,
             rule=None if k is None else PrivacyRule.parse({"k": k}),
             configuration=masks,

@@ -12,19 +12,24 @@ from aegis.masks import Hierarchy, Mask
 from aegis.privacy import PrivacyRule, Verdict
 from aegis.sources import Source
 from aegis.sources.source import ROW_NUMBER
-from aegis.summary.classes import count_classes
+from aegis.summary.classes import PERSON, count_classes
 
 ORDERED_ROWS = 2_000_000
 """Above so many rows, what is left after suppression comes in no particular order."""
 
 
 def masked_table(
-    source: Source, masks: Mapping[str, Mask | None], *, numbered: bool = False
+    source: Source,
+    masks: Mapping[str, Mask | None],
+    *,
+    numbered: bool = False,
+    person: str | None = None,
 ) -> ir.Table:
     """Return the columns that `masks` names, masked (None: as they are), in the table's order.
 
     With `numbered` the column `ROW_NUMBER` comes along, so that `suppress` can keep the rows in
-    the table's order; but not on Spark, whose tables have none.
+    the table's order; but not on Spark, whose tables have none. With `person` the column of that
+    name comes along as `PERSON`, for a rule that counts persons.
     """
     numbered = numbered and not source.is_spark
     table = _numbered(source) if numbered else source.table
@@ -34,6 +39,9 @@ def masked_table(
             mask = masks[name]
             column = table[name]
             columns[name] = column if mask is None else looked_up.expression(source, column, mask)
+    if person is not None:
+        source.require(person, where="the policy's person")
+        columns[PERSON] = table[person]
     if numbered:
         columns[ROW_NUMBER] = table[ROW_NUMBER]
     return table.select(**columns)
@@ -64,7 +72,8 @@ def suppress(
     source
         Runs the query that counts the classes.
     table
-        The masked table, with row numbers where the order of its rows matters.
+        The masked table, with row numbers where the order of its rows matters, and with persons
+        (`PERSON`) where the rule counts them.
     quasi, sensitive
         Columns that form the classes, and columns that the rule protects.
     rule
@@ -75,9 +84,13 @@ def suppress(
     Returns
     -------
     tuple
-        The table without those rows, and what the rule said.
+        The table without those rows, still with persons where it had them, and what the rule
+        said.
     """
-    counted = count_classes(source, quasi, sensitive, table=table, hierarchies=hierarchies)
+    person = PERSON if rule.person is not None else None
+    counted = count_classes(
+        source, quasi, sensitive, table=table, hierarchies=hierarchies, person=person
+    )
     verdict = rule.check(counted.table)
     in_order = ROW_NUMBER in table.columns
     if verdict.kept_classes.all() or not quasi:

@@ -21,6 +21,7 @@ from aegis.masking.masked import masked_table
 from aegis.masks import Mask, NoiseMask
 from aegis.sources import Source, open_table
 from aegis.sources.source import ROW_NUMBER
+from aegis.summary.classes import PERSON
 
 TRUE = "aegis_true_"
 """Prefix of the columns that hold true values of noised quasi-identifiers until classes are checked."""
@@ -60,7 +61,12 @@ def noise_of(masks: Mapping[str, Mask | None]) -> dict[str, NoiseMask]:
 
 
 def draw(
-    source: Source, masks: Mapping[str, Mask | None], quasi: tuple[str, ...], *, seed: int
+    source: Source,
+    masks: Mapping[str, Mask | None],
+    quasi: tuple[str, ...],
+    *,
+    seed: int,
+    person: str | None = None,
 ) -> DrawnTable:
     """Mask a table and draw its noise; all of its released columns are then in memory.
 
@@ -75,6 +81,8 @@ def draw(
         from someone who can take it away, so it never helps to meet a rule.
     seed
         Seed of the draws.
+    person
+        Column that names persons, for a rule that counts them.
     """
     noise = noise_of(masks)
     hidden = {TRUE + name: name for name in quasi if name in noise}
@@ -82,8 +90,8 @@ def draw(
         if name in source.columns:
             raise InternalError(f"A column of the table is called {name!r}.")
     plain = {name: None if name in noise else mask for name, mask in masks.items()}
-    table = masked_table(source, plain, numbered=True)
-    names = tuple(name for name in table.columns if name != ROW_NUMBER)
+    table = masked_table(source, plain, numbered=True, person=person)
+    names = tuple(name for name in table.columns if name not in (ROW_NUMBER, PERSON))
     table = table.mutate(**{true: table[name] for true, name in hidden.items()})
     found = source.collect(table.order_by(ROW_NUMBER))
     drawn = draw_columns(found, noise, seed=seed)

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -225,6 +226,7 @@ def policy_mapping(policy: Policy) -> dict[str, Any]:
         "version": VERSION,
         "label": {"column": label.column, "bins": label.bins} if label.bins else label.column,
         **({} if policy.measure is None else {"measure": policy.measure}),
+        **({} if policy.person is None else {"person": policy.person}),
         "privacy": policy.privacy.to_mapping(),
         "unseen": str(policy.unseen),
         "attributes": {},
@@ -305,7 +307,7 @@ class _Loader:
             return Policy(
                 label=Label(shape.label.column, shape.label.bins),
                 attributes=attributes,
-                privacy=privacy,
+                privacy=replace(privacy, person=shape.person),
                 measure=shape.measure,
                 configurations=configurations,
                 unseen=Unseen(shape.unseen),

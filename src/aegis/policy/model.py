@@ -179,6 +179,29 @@ class Policy:
         self._check_identifiers()
         self._check_sensitive()
         self._check_bins()
+        self._check_person()
+
+    @property
+    def person(self) -> str | None:
+        """Column that names persons, who are counted in place of rows; None to count rows."""
+        return self.privacy.person
+
+    def _check_person(self) -> None:
+        """Refuse a person key that would be released as it is, or that is the label."""
+        name = self.person
+        if name is None:
+            return
+        if name == self.label.column:
+            raise PolicyError(
+                f"{name!r} is the label and names persons.", hint="Name two different columns."
+            )
+        own = self.attributes.get(name)
+        if own is not None and own.scored:
+            raise PolicyError(
+                f"{name!r} names persons and has the role {own.role}, which would release it.",
+                hint="Give it the role identifier, or leave it out of the attributes: it is never "
+                "released but as a token.",
+            )
 
     def _check_bins(self) -> None:
         """Refuse a binned label that is masked or protected: its bins are not what is released."""

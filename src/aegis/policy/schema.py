@@ -62,6 +62,8 @@ class PolicyShape(Shape):
     """The measure that ranks configurations and that a search maximises. Without it `pillai-codings` ranks and tells what a release keeps, and `pillai` is searched."""
     privacy: dict[str, Any] = Field(default_factory=dict)
     """The privacy rule."""
+    person: Annotated[str, BeforeValidator(_column)] | None = None
+    """Column that names the person a row is about, where a person may have several: the rule, its limit and risks then count distinct persons. Never released but as a token."""
     unseen: Literal["error", "suppress"] = "error"
     """What happens at apply time to a value that a mask does not know."""
     attributes: dict[str, AttributeShape]

@@ -6,6 +6,7 @@ from aegis.privacy.classes import ClassTable, SensitiveCounts
 from aegis.privacy.dp import PrivacyAccount, PrivacyLoss
 from aegis.privacy.model import Comparison, Criterion, ModelParameter, Need, PrivacyModel
 from aegis.privacy.models import MODELS
+from aegis.privacy.persons import KnownPersons, Persons
 from aegis.privacy.report import PrivacyReport, Risk, SizeBin, report
 from aegis.privacy.rule import PrivacyRule, Shortage, Verdict, suppressed_rows_k
 
@@ -14,8 +15,10 @@ __all__ = [
     "ClassTable",
     "Comparison",
     "Criterion",
+    "KnownPersons",
     "ModelParameter",
     "Need",
+    "Persons",
     "PrivacyAccount",
     "PrivacyLoss",
     "PrivacyModel",

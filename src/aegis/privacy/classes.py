@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import DataError, InternalError
+from aegis.privacy.persons import Persons
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -49,6 +50,9 @@ class SensitiveCounts:
     levels
         Optional hierarchy of the values, shape (V, L): the code of each value's group at height
         0 (the value itself), 1, ... L-1; groups are nested. Needed by hierarchical distances.
+    persons
+        Where `counts` are of distinct persons: the persons of each class, shape (n_classes,). A
+        person with several values in a class is counted with each; None where rows are counted.
 
     Raises
     ------
@@ -63,6 +67,7 @@ class SensitiveCounts:
     counts: IntArray
     labels: tuple[str, ...]
     levels: IntArray | None = None
+    persons: IntArray | None = None
 
     def __post_init__(self) -> None:
         self._check_cells()
@@ -101,8 +106,24 @@ class SensitiveCounts:
 
     @cached_property
     def sizes(self) -> IntArray:
-        """Rows of each class, shape (n_classes,)."""
+        """Rows of each class, shape (n_classes,); of persons, each with each of its values."""
         return self.sum_by_class(self.counts)
+
+    @cached_property
+    def members(self) -> IntArray:
+        """Rows of each class, or persons where they are counted, shape (n_classes,)."""
+        return self.sizes if self.persons is None else self.persons
+
+    @cached_property
+    def certain(self) -> BoolArray:
+        """Whether all members of a class share some value, shape (n_classes,).
+
+        Of rows that have one value each this is to have one value in the class. A person may have
+        several, and then such a value is certain although there are others beside it.
+        """
+        if self.persons is None:
+            return np.asarray(self.lengths == 1)
+        return np.asarray(self.max_by_class(self.counts.astype(np.float64)) >= self.persons)
 
     @cached_property
     def shares(self) -> FloatArray:
@@ -155,6 +176,7 @@ class SensitiveCounts:
             self.counts[cells],
             self.labels,
             self.levels,
+            None if self.persons is None else self.persons[mask],
         )
 
 
@@ -165,7 +187,8 @@ class ClassTable:
     Attributes
     ----------
     sizes
-        Rows per class, at least 1, shape (n_classes,), int64.
+        Rows per class, at least 1, shape (n_classes,), int64; distinct persons where they are
+        counted.
     sensitive
         Per sensitive attribute its contingency table with the classes.
     population
@@ -177,6 +200,8 @@ class ClassTable:
     ids
         The identifier that `from_cells` was given for each class, shape (n_classes,), ascending;
         None where the classes are simply numbered.
+    persons
+        The persons behind the classes, where they are counted in place of rows.
 
     Raises
     ------
@@ -191,20 +216,37 @@ class ClassTable:
     population: IntArray | None = None
     absent: int = 0
     ids: IntArray | None = None
+    persons: Persons | None = None
 
     def __post_init__(self) -> None:
         if len(self.sizes) and self.sizes.min() < 1:
             raise InternalError("An equivalence class has at least one row.")
         for name, counts in self.sensitive.items():
-            if not np.array_equal(counts.sizes, self.sizes):
+            if not np.array_equal(counts.members, self.sizes):
                 raise InternalError(f"Counts of {name!r} do not add up to the class sizes.")
         if self.population is not None:
             _check_population(self.population, self.sizes)
 
+    @property
+    def class_rows(self) -> IntArray:
+        """Rows of each class, shape (n_classes,), also where sizes count persons."""
+        return self.sizes if self.persons is None else self.persons.rows
+
     @cached_property
     def rows(self) -> int:
         """Rows of the table."""
-        return int(self.sizes.sum())
+        return int(self.class_rows.sum())
+
+    @cached_property
+    def subjects(self) -> int:
+        """What a limit of suppression is a share of: rows, or distinct persons."""
+        return self.rows if self.persons is None else self.persons.total
+
+    def subjects_in(self, classes: BoolArray) -> int:
+        """Return the rows, or the distinct persons, in the classes that are selected."""
+        if self.persons is None:
+            return int(self.sizes[classes].sum())
+        return self.persons.within(classes)
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -264,6 +306,40 @@ class ClassTable:
         grouped = None if people is None else _add_up(index, people, len(unique))
         return cls(sizes, MappingProxyType(tables), grouped, absent, unique)
 
+    @classmethod
+    def from_persons(
+        cls,
+        sizes: IntArray,
+        persons: Persons,
+        sensitive: Mapping[str, tuple[IntArray, IntArray, IntArray, tuple[str, ...]]],
+        *,
+        ids: IntArray | None = None,
+        hierarchies: Mapping[str, npt.ArrayLike] | None = None,
+    ) -> ClassTable:
+        """Return the table of classes whose distinct persons have been counted.
+
+        Parameters
+        ----------
+        sizes
+            Distinct persons per class, shape (n_classes,).
+        persons
+            The persons behind the classes.
+        sensitive
+            Per sensitive attribute the class, the code of the value and the distinct persons of
+            each cell, shape (nnz,) each, in any order; and the labels of the codes.
+        ids, hierarchies
+            As in `from_cells`.
+        """
+        tables = {}
+        for name, (classes, codes, counts, labels) in sensitive.items():
+            order = np.lexsort((codes, classes))
+            given = (hierarchies or {}).get(name)
+            levels = None if given is None else np.asarray(given, dtype=np.int64)
+            tables[name] = SensitiveCounts(
+                classes[order], codes[order], counts[order], labels, levels, sizes
+            )
+        return cls(sizes, MappingProxyType(tables), ids=ids, persons=persons)
+
     def kept_ids(self, mask: BoolArray) -> IntArray:
         """Return the identifiers of the classes that `mask` (n_classes,) selects."""
         ids = np.arange(len(self.sizes)) if self.ids is None else self.ids
@@ -290,6 +366,7 @@ class ClassTable:
             population=None if people is None else people[chosen],
             absent=self.absent + (0 if people is None else int(people[~chosen].sum())),
             ids=None if self.ids is None else self.ids[chosen],
+            persons=None if self.persons is None else self.persons.keep(chosen),
         )
 
 

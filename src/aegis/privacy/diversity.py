@@ -14,9 +14,10 @@ from aegis.privacy.classes import BoolArray, FloatArray, IntArray, SensitiveCoun
 def distinct_values(counts: SensitiveCounts) -> IntArray:
     """Return the number of distinct sensitive values per class, from 1.
 
-    Distinct l-diversity (Li et al. 2007, section 2); null counts as a value.
+    Distinct l-diversity (Li et al. 2007, section 2); null counts as a value. Of persons: 1 where
+    all of a class share some value, which is then certain whatever else they have.
     """
-    return counts.lengths
+    return np.where(counts.certain, 1, counts.lengths)
 
 
 def entropy(counts: SensitiveCounts) -> FloatArray:
@@ -36,17 +37,19 @@ def effective_values(counts: SensitiveCounts) -> FloatArray:
     A figure within 1e-9 of a whole number is that number, so that a class of l equally frequent
     values has exactly l.
     """
-    figures = np.exp(entropy(counts))
+    figures = np.where(counts.certain, 1.0, np.exp(entropy(counts)))
     whole = np.rint(figures)
     return np.where(np.abs(figures - whole) < 1e-9, whole, figures)
 
 
 def largest_share(counts: SensitiveCounts) -> FloatArray:
-    """Return the share of the most frequent sensitive value per class, in (0, 1].
+    """Return the share of the members that have the most frequent value per class, in (0, 1].
 
     The alpha of (alpha, k)-anonymity for every value (Wong et al. 2006).
     """
-    return counts.max_by_class(counts.shares)
+    if counts.persons is None:
+        return counts.max_by_class(counts.shares)
+    return counts.max_by_class(counts.counts.astype(np.float64)) / counts.persons
 
 
 def recursive_ratio(counts: SensitiveCounts, l: int) -> FloatArray:  # noqa: E741 - the field's term
@@ -70,14 +73,17 @@ def recursive_ratio(counts: SensitiveCounts, l: int) -> FloatArray:  # noqa: E74
         top[inside] += ordered[counts.starts[inside] + place]
     rest = counts.sizes - top
     ratio = np.full(len(top), np.inf)
-    np.divide(ordered[counts.starts], rest, out=ratio, where=rest > 0)
+    possible = rest > 0 if l == 1 else (rest > 0) & ~counts.certain
+    np.divide(ordered[counts.starts], rest, out=ratio, where=possible)
     return ratio
 
 
 def homogeneous(counts: SensitiveCounts) -> BoolArray:
     """Return which classes have one constant sensitive value; classes of one row are among them.
 
+    Of persons: in which classes all share some value.
+
     The rows of such a class are open to the homogeneity attack (Machanavajjhala et al. 2007,
     section 2.1).
     """
-    return np.asarray(counts.lengths == 1)
+    return counts.certain

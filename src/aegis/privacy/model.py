@@ -204,6 +204,9 @@ class PrivacyModel:
     monotone_with_suppression
         A merged class fails only when all its parts fail, so the rows in failing classes cannot
         grow when classes merge. This holds for a conjunction of such models too.
+    monotone_by_person
+        The same as `monotone_with_suppression` where distinct persons are counted, who may be in
+        both of two classes that merge, so that a merged class is no mixture of its parts.
     argument
         Why the two properties hold, or a counterexample in words.
     figures
@@ -232,6 +235,7 @@ class PrivacyModel:
     needs: frozenset[Need] = frozenset()
     variant: tuple[str, str] | None = None
     fails: Callable[[ClassTable, Criterion], BoolArray] | None = None
+    monotone_by_person: bool = False
 
     def __reduce__(self) -> tuple[Callable[[str], PrivacyModel], tuple[str]]:
         # A copy, also one in another process, is the registered record itself.

@@ -25,7 +25,13 @@ from aegis.privacy.closeness import (
     ordered_distance,
     relative_gain,
 )
-from aegis.privacy.diversity import effective_values, homogeneous, largest_share, recursive_ratio
+from aegis.privacy.diversity import (
+    distinct_values,
+    effective_values,
+    homogeneous,
+    largest_share,
+    recursive_ratio,
+)
 from aegis.privacy.models import crowd
 
 AT_RISK = (0.05, 0.075, 0.1, 0.2)
@@ -147,6 +153,9 @@ class PrivacyReport:
         Classes and rows by class size.
     notes
         What a reader should know about how figures came about, in sentences.
+    persons
+        Distinct persons of the table where they are counted in place of rows: then `k`, `uniques`,
+        `at_risk`, risks, homogeneity and shares are of persons. None where rows are counted.
     """
 
     rows: int
@@ -162,6 +171,7 @@ class PrivacyReport:
     attributes: Mapping[str, AttributeFigures]
     class_size_histogram: tuple[SizeBin, ...]
     notes: tuple[str, ...] = ()
+    persons: int | None = None
 
     @property
     def homogeneous_rows(self) -> dict[str, int]:
@@ -173,6 +183,7 @@ class PrivacyReport:
         each = self.attributes.items()
         return {
             "rows": self.rows,
+            "persons": self.persons,
             "classes": self.classes,
             "k": self.k,
             "uniques": self.uniques,
@@ -218,14 +229,16 @@ class PrivacyReport:
         }
 
     def _table(self) -> list[tuple[str, str]]:
+        unit = "rows" if self.persons is None else "persons"
         lines = [
             ("rows", f"{self.rows:,}"),
+            *([] if self.persons is None else [("persons", f"{self.persons:,}")]),
             ("equivalence classes", f"{self.classes:,}"),
             ("k (smallest class)", f"{self.k:,}"),
-            ("unique rows", f"{self.uniques:,}"),
+            (f"unique {unit}", f"{self.uniques:,}"),
             ("mean class size", _text(self.mean_class_size)),
         ]
-        lines += [(f"rows at risk above {tau}", f"{n:,}") for tau, n in self.at_risk.items()]
+        lines += [(f"{unit} at risk above {tau}", f"{n:,}") for tau, n in self.at_risk.items()]
         for title, risk in (("prosecutor", self.prosecutor), ("journalist", self.journalist)):
             lines.append(
                 (
@@ -235,9 +248,9 @@ class PrivacyReport:
             )
         lines.append(("marketer risk", _text(self.marketer)))
         if len(self.attributes) > 1:
-            lines.append(("homogeneous rows, any attribute", f"{self.homogeneous_rows_any:,}"))
+            lines.append((f"homogeneous {unit}, any attribute", f"{self.homogeneous_rows_any:,}"))
         for name, one in self.attributes.items():
-            lines += _attribute_lines(name, one)
+            lines += _attribute_lines(name, one, unit)
         return lines
 
     def __repr__(self) -> str:
@@ -281,23 +294,26 @@ def report(
     """
     table = _completed(table, population, hierarchies or {})
     sizes, rows = table.sizes, table.rows
+    # A person in several classes is found in any of them: each counts.
+    members = int(sizes.sum())
     risks = 1.0 / crowd(table)
-    mean = float((sizes * risks).sum()) / rows if rows else None
+    mean = float((sizes * risks).sum()) / members if rows else None
     constant = [homogeneous(counts) for counts in table.sensitive.values()]
     return PrivacyReport(
         rows=rows,
         classes=len(sizes),
         k=int(sizes.min()) if rows else 0,
         uniques=int((sizes == 1).sum()),
-        mean_class_size=rows / len(sizes) if rows else None,
+        mean_class_size=members / len(sizes) if rows else None,
         at_risk=MappingProxyType({f"{tau:g}": rows_at_risk(sizes, tau) for tau in AT_RISK}),
-        prosecutor=Risk(1.0 / int(sizes.min()), len(sizes) / rows) if rows else Risk(None, None),
+        prosecutor=Risk(1.0 / int(sizes.min()), len(sizes) / members) if rows else Risk(None, None),
         journalist=Risk(float(risks.max()), mean) if rows else Risk(None, None),
         marketer=mean,
         homogeneous_rows_any=int(sizes[np.logical_or.reduce(constant)].sum()) if constant else None,
         attributes=MappingProxyType({name: _measure(one) for name, one in table.sensitive.items()}),
         class_size_histogram=histogram(sizes),
         notes=_notes(table),
+        persons=None if table.persons is None else table.persons.total,
     )
 
 
@@ -353,9 +369,9 @@ def _measure(counts: SensitiveCounts) -> AttributeFigures:
     basic = float(relative_gain(counts).max())
     tree = counts.levels
     return AttributeFigures(
-        homogeneous_rows=int(counts.sizes[homogeneous(counts)].sum()),
+        homogeneous_rows=int(counts.members[homogeneous(counts)].sum()),
         alpha=float(largest_share(counts).max()),
-        distinct=int(counts.lengths.min()),
+        distinct=int(distinct_values(counts).min()),
         entropy=float(effective_values(counts).min()),
         recursive_c=MappingProxyType(
             {str(values): _finite(recursive_ratio(counts, values).max()) for values in RECURSIVE_L}
@@ -377,6 +393,11 @@ def _finite(figure: float) -> float | None:
 
 def _notes(table: ClassTable) -> tuple[str, ...]:
     notes = []
+    if table.persons is not None:
+        notes.append(
+            "Distinct persons are counted, not rows: k, risks and shares are of persons; a person "
+            "in several classes counts in each, one with several values with each of them."
+        )
     if table.population is None:
         notes.append(
             "No population is given, so the table stands for it: journalist risk equals "
@@ -402,13 +423,13 @@ def _text(figure: float | None) -> str:
     return "-" if figure is None else f"{figure:.4g}"
 
 
-def _attribute_lines(name: str, one: AttributeFigures) -> list[tuple[str, str]]:
+def _attribute_lines(name: str, one: AttributeFigures, unit: str) -> list[tuple[str, str]]:
     recursive = ", ".join(f"c = {_text(c)} (l = {values})" for values, c in one.recursive_c.items())
     closeness = f"{_text(one.equal)} equal, {_text(one.ordered)} ordered"
     if one.hierarchical is not None:
         closeness += f", {_text(one.hierarchical)} hierarchical"
     return [
-        (f"{name}: homogeneous rows", f"{one.homogeneous_rows:,}"),
+        (f"{name}: homogeneous {unit}", f"{one.homogeneous_rows:,}"),
         (f"{name}: alpha", _text(one.alpha)),
         (f"{name}: l-diversity", f"{_text(one.distinct)} distinct, {_text(one.entropy)} entropy"),
         (f"{name}: recursive (c,l)-diversity", recursive),

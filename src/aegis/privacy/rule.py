@@ -50,6 +50,9 @@ class Verdict:
         What falls short and by how much, one plain sentence each; empty when admissible.
     kept_classes
         Which classes are kept, shape (n_classes,).
+    persons, suppressed_persons, allowed_persons
+        Where persons are counted: how many there are, how many lose a row, and how many may; None
+        else. Then `allowed_rows` is all rows, and sizes of classes are in persons.
     """
 
     admissible: bool
@@ -60,6 +63,9 @@ class Verdict:
     smallest_before: int
     violations: tuple[str, ...]
     kept_classes: BoolArray = field(repr=False)
+    persons: int | None = None
+    suppressed_persons: int | None = None
+    allowed_persons: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the mask of kept classes as JSON-able values."""
@@ -71,6 +77,9 @@ class Verdict:
             "smallest_class": self.smallest_class,
             "smallest_before": self.smallest_before,
             "violations": list(self.violations),
+            "persons": self.persons,
+            "suppressed_persons": self.suppressed_persons,
+            "allowed_persons": self.allowed_persons,
         }
 
 
@@ -106,11 +115,15 @@ class PrivacyRule:
     criteria
         The demands; all must hold. Without any, every table with rows is admissible.
     suppression
-        Share of the rows that may be removed, in [0, 1).
+        Share of the rows that may be removed, in [0, 1); of the persons who may lose a row, where
+        persons are counted.
+    person
+        Column that names persons, who are counted in place of rows; None to count rows.
     """
 
     criteria: tuple[Criterion, ...] = ()
     suppression: float = 0.0
+    person: str | None = None
 
     def __post_init__(self) -> None:
         given = self.suppression
@@ -170,7 +183,8 @@ class PrivacyRule:
 
     def __str__(self) -> str:
         demands = "; ".join(map(str, self.criteria)) or "no demand"
-        return f"{demands}; at most {100 * self.suppression:g} % of the rows suppressed"
+        unit = "rows" if self.person is None else f"persons ({self.person})"
+        return f"{demands}; at most {100 * self.suppression:g} % of the {unit} suppressed"
 
     @cached_property
     def sensitive(self) -> tuple[str, ...]:
@@ -217,6 +231,8 @@ class PrivacyRule:
 
     def _keeps_order(self, criterion: Criterion) -> bool:
         model = criterion.model
+        if self.person is not None:
+            return model.monotone_by_person
         return model.monotone_with_suppression if self.suppression else model.monotone
 
     @cached_property
@@ -240,15 +256,16 @@ class PrivacyRule:
         Parameters
         ----------
         rows
-            Rows of the table.
+            Rows of the table, or its persons where they are counted.
         values
             Distinct values by sensitive attribute, null one of them; of one that is not named
             nothing is asked.
         """
+        unit = "row" if self.person is None else "person"
         if self.minimum_size > rows:
             return Shortage(
-                f"{counted(self.minimum_size, 'row')} in a class",
-                f"the table has {counted(rows, 'row')}",
+                f"{counted(self.minimum_size, unit)} in a class",
+                f"the table has {counted(rows, unit)}",
                 "choose a smaller k",
                 ("k", "risk"),
             )
@@ -333,19 +350,23 @@ class PrivacyRule:
     ) -> Verdict:
         sizes = table.sizes
         remaining = sizes[kept]
-        removed = table.rows - int(remaining.sum())
-        allowed = self.allowed_rows(table.rows)
+        removed = table.subjects_in(~kept)
+        allowed = self.allowed_rows(table.subjects)
+        by_person = table.persons is not None
         some = len(remaining) > 0
         admissible = some and removed <= allowed
         return Verdict(
             admissible=admissible,
-            suppressed_rows=removed,
+            suppressed_rows=int(table.class_rows[~kept].sum()),
             suppressed_classes=len(sizes) - len(remaining),
-            allowed_rows=allowed,
+            allowed_rows=table.rows if by_person else allowed,
             smallest_class=int(remaining.min()) if some else 0,
             smallest_before=int(sizes.min()) if len(sizes) else 0,
             violations=() if admissible else self._violations(table, kept, failed, allowed),
             kept_classes=kept,
+            persons=table.subjects if by_person else None,
+            suppressed_persons=removed if by_person else None,
+            allowed_persons=allowed if by_person else None,
         )
 
     def _violations(
@@ -354,16 +375,17 @@ class PrivacyRule:
         if not table.rows:
             return ("The table has no rows.",)
         masks = failed or [one.failing(table) for one in self.criteria]
-        rows = [int(table.sizes[mask].sum()) for mask in masks]
-        removed = int(table.sizes[~kept].sum())
+        rows = [table.subjects_in(mask) for mask in masks]
+        removed = table.subjects_in(~kept)
+        unit = "row" if table.persons is None else "person"
         worst = [
-            _sentence(one, count, allowed)
+            _sentence(one, count, allowed, unit)
             for one, count in zip(self.criteria, rows, strict=True)
             if count > allowed
         ]
         if removed > max([allowed, *rows]):
             worst.append(
-                f"together: {counted(removed, 'row')} in classes that fail a criterion; "
+                f"together: {counted(removed, unit)} in classes that fail a criterion; "
                 f"{allowed:,} may be suppressed"
             )
         return tuple(worst) or ("no class meets all criteria, so nothing would be released",)
@@ -394,12 +416,12 @@ def _strictest_of(criterion: Criterion, held: int) -> tuple[str, str]:
     return "l", f"an l of at most {held:,}"
 
 
-def _sentence(criterion: Criterion, rows: int, allowed: int) -> str:
+def _sentence(criterion: Criterion, count: int, allowed: int, unit: str) -> str:
     of = f" of {criterion.attribute}" if criterion.attribute else ""
     chosen = {name: f"{value:g}" for name, value in criterion.parameters}
     where = criterion.model.shortfall.format(**chosen)
     return (
-        f"{criterion.model.title}{of}: {counted(rows, 'row')} in classes {where}; "
+        f"{criterion.model.title}{of}: {counted(count, unit)} in classes {where}; "
         f"{allowed:,} may be suppressed"
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,11 @@ from aegis.privacy.diversity import distinct_values
 from aegis.progress import SILENT, Progress
 from aegis.release.auditing import Audit, audit
 from aegis.release.choice import release_masks
-from aegis.release.released import Released, refuse_unplanned
+from aegis.release.released import Released, refuse_other_classes, refuse_unplanned
 from aegis.release.sql import Form, create_statements, require_database
 from aegis.release.writing import Destination, ReleasePlan, release_rows
 from aegis.sources import Source, open_named, open_table, transaction
-from aegis.summary import check_noise, count_classes
+from aegis.summary import PERSON, check_noise, count_classes
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -190,15 +190,15 @@ class _MaskedPlan(ReleasePlan[Release]):
         if noise_of(self.masks):
             _refuse_drawing(source, self.masks)
             with progress.step("Drawing noise"):
-                self.drawn = draw(source, self.masks, self.quasi, seed=seed)
+                self.drawn = draw(source, self.masks, self.quasi, seed=seed, person=policy.person)
             self.engine, quasi = self.drawn.source, self.drawn.quasi
         with progress.step("Checking classes"):
             masked = (
-                masked_table(source, self.masks, numbered=True)
+                masked_table(source, self.masks, numbered=True, person=policy.person)
                 if self.drawn is None
                 else self.engine.table
             )
-            self.table, self.verdict = suppress(
+            judged, self.verdict = suppress(
                 self.engine,
                 masked,
                 quasi,
@@ -206,10 +206,14 @@ class _MaskedPlan(ReleasePlan[Release]):
                 policy.privacy,
                 policy.protected_hierarchies,
             )
-            if self.drawn is not None:
-                self.table = self.drawn.released(self.table)
+            self.judged = Source(judged, source.origin)
+            self.table = judged if self.drawn is None else self.drawn.released(judged)
+            if PERSON in self.table.columns:
+                self.table = self.table.drop(PERSON)
         self._require(configuration)
         self.suppressed_rows = self.verdict.suppressed_rows
+        self.suppressed_persons = self.verdict.suppressed_persons
+        self.persons = self.verdict.persons
         self.timings = {"plan": time.perf_counter() - self.started}
 
     def _require(self, configuration: Configuration) -> None:
@@ -220,7 +224,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         if (
             not self.verdict.smallest_class
         ):  # no row is kept: it may be that no masks could keep any
-            rule, rows = self.policy.privacy, self.source.rows
+            rule, rows = self.policy.privacy, self.verdict.persons or self.source.rows
             rule.require_possible(rows, self._values(masked=False))
             lacks = rule.shortage(rows, self._values(masked=True))
             if lacks is not None:
@@ -262,9 +266,15 @@ class _MaskedPlan(ReleasePlan[Release]):
 
     def verify(self, output: Source) -> Audit:
         """Audit the output, and hold against the rule what the plan answers for."""
-        checked = audit(output, policy=self.policy, configuration=self._drawn_with())
-        refuse_unplanned(self._verifiable(output, checked), self.source.rows - self.suppressed_rows)
-        return checked
+        shown = output
+        if self.policy.person is not None:
+            refuse_other_classes(output, self.judged, self.quasi, self.policy.privacy.sensitive)
+            shown = self.judged
+        checked = audit(
+            shown, policy=self.policy, person=self._person(), configuration=self._drawn_with()
+        )
+        refuse_unplanned(self._verifiable(shown, checked), self.source.rows - self.suppressed_rows)
+        return replace(checked, person=self.policy.person)
 
     def describe(self, **common: Any) -> Release:
         """Return the release with its fitted configuration."""
@@ -291,7 +301,17 @@ class _MaskedPlan(ReleasePlan[Release]):
             return checked
         criteria = tuple(c for c in self.policy.privacy.criteria if c.model.monotone)
         rest = [name for name in self.quasi if name not in noised]
-        return audit(output, quasi_identifiers=rest, policy=self.policy, rule=PrivacyRule(criteria))
+        rule = PrivacyRule(criteria, person=self.policy.person)
+        return audit(
+            output,
+            quasi_identifiers=rest,
+            policy=self.policy,
+            rule=rule,
+            person=self._person(),
+        )
+
+    def _person(self) -> str | None:
+        return None if self.policy.person is None else PERSON
 
     def _drawn_with(self) -> Configuration | None:
         return None if self.drawn is None else self.configuration

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,8 @@ class Audit:
     differential_privacy
         What the noise masks of a configuration promise, where one was given; None without such a
         promise.
+    person
+        The column whose distinct values were counted as persons; None where rows were counted.
     """
 
     report: PrivacyReport
@@ -44,6 +46,7 @@ class Audit:
     rule: PrivacyRule | None = None
     violations: tuple[str, ...] = ()
     differential_privacy: PrivacyAccount | None = None
+    person: str | None = None
 
     @property
     def passed(self) -> bool | None:
@@ -56,6 +59,7 @@ class Audit:
             "schema": AUDIT_VERSION,
             "quasi_identifiers": list(self.quasi_identifiers),
             "sensitive": list(self.sensitive),
+            "person": self.person,
             **self.report.to_dict(),
             "rule": None if self.rule is None else self.rule.to_mapping(),
             "passed": self.passed,
@@ -82,6 +86,7 @@ def audit(
     sensitive: Sequence[str] | None = None,
     policy: Policy | str | Path | None = None,
     rule: PrivacyRule | None = None,
+    person: str | None = None,
     configuration: Configuration | None = None,
     progress: Progress = SILENT,
 ) -> Audit:
@@ -98,6 +103,9 @@ def audit(
     rule
         The rule to hold the table against; by default the policy's. Nothing is suppressed here:
         an audited table must meet the rule as it is.
+    person
+        Column that names persons, who are then counted in place of rows; by default the policy's
+        where the table has it. Where it has not, rows are counted, and a note says so.
     configuration
         The masks that the table was made with: its noise is accounted for. Nothing in a table
         shows how it was drawn, so the account is as good as this statement.
@@ -129,6 +137,8 @@ def audit(
             ]
         if sensitive is None:
             sensitive = [name for name in policy.sensitive if name in source.columns]
+        if person is None and policy.person in source.columns:
+            person = policy.person
     if quasi_identifiers is None:
         raise PolicyError(
             "An audit needs quasi-identifiers.",
@@ -137,9 +147,12 @@ def audit(
     protected = rule.sensitive if rule is not None else ()
     sensitive = tuple(dict.fromkeys((*(sensitive or ()), *protected)))
     _refuse_both(quasi_identifiers, sensitive)
+    _refuse_person(person, quasi_identifiers, sensitive)
     with progress.step("Counting equivalence classes"):
         hierarchies = policy.protected_hierarchies if policy is not None else {}
-        counted = count_classes(source, quasi_identifiers, sensitive, hierarchies=hierarchies)
+        counted = count_classes(
+            source, quasi_identifiers, sensitive, hierarchies=hierarchies, person=person
+        )
         classes = counted.table
     violations: tuple[str, ...] = ()
     if rule is not None:
@@ -148,7 +161,28 @@ def audit(
     if configuration is not None:
         masks = {name: configuration.masks.get(name) for name in source.columns}
         account = privacy_account(masks, _nulls(source, masks))
-    return Audit(report(classes), tuple(quasi_identifiers), sensitive, rule, violations, account)
+    figures = report(classes)
+    if person is None and policy is not None and policy.person is not None:
+        figures = replace(figures, notes=(*figures.notes, _rows_alone(policy.person)))
+    return Audit(figures, tuple(quasi_identifiers), sensitive, rule, violations, account, person)
+
+
+def _rows_alone(person: str) -> str:
+    return (
+        f"The policy counts persons ({person}), whom the table does not tell apart: rows are "
+        "counted, which are at least as many."
+    )
+
+
+def _refuse_person(
+    person: str | None, quasi_identifiers: Sequence[str], sensitive: Sequence[str]
+) -> None:
+    """Raise where the column that names persons has another role."""
+    if person is not None and person in (*quasi_identifiers, *sensitive):
+        raise PolicyError(
+            f"{person!r} names persons and is taken as a quasi-identifier or as sensitive.",
+            hint="Name it in one of the roles.",
+        )
 
 
 def _refuse_both(quasi_identifiers: Sequence[str], sensitive: Sequence[str]) -> None:

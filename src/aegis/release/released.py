@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 import aegis
@@ -18,7 +19,7 @@ from aegis.measures import DEFAULT_MEASURE, MEASURES
 from aegis.policy import Policy, policy_digest, policy_mapping
 from aegis.release.auditing import Audit
 from aegis.sources import Source, open_table
-from aegis.summary import summarize
+from aegis.summary import count_classes, summarize
 
 if TYPE_CHECKING:
     import polars
@@ -91,7 +92,10 @@ class Released:
     rows, released_rows
         Rows of the input and of the output; the difference was suppressed.
     audit
-        Privacy figures measured on the output.
+        Privacy figures measured on the output. Where persons are counted, whom the output does not
+        name, they are measured on its rows before their names were left out.
+    persons, suppressed_persons
+        Persons of the input, and how many of them lost a row; None where rows are counted.
     path
         The written file, or None when the release stayed in memory; of a release on Spark the
         folder, a text as it was given.
@@ -117,6 +121,8 @@ class Released:
     path: Path | str | None = None
     data: pa.Table | None = None
     stored: Source | None = None
+    persons: int | None = None
+    suppressed_persons: int | None = None
     unseen: Mapping[str, int] = field(default_factory=dict)
     utility: Utility | None = None
     dropped: tuple[str, ...] = ()
@@ -135,6 +141,8 @@ class Released:
             "rows": self.rows,
             "released_rows": self.released_rows,
             "suppressed_rows": self.suppressed_rows,
+            "persons": self.persons,
+            "suppressed_persons": self.suppressed_persons,
             "unseen_rows": dict(self.unseen),
             "dropped_columns": list(self.dropped),
             "utility": None if self.utility is None else self.utility.to_dict(),
@@ -196,6 +204,8 @@ def certify(
         "policy": {"sha256": policy_digest(policy), **policy_mapping(policy)},
         **how,
         "suppressed_rows": release.suppressed_rows,
+        "persons": release.persons,
+        "suppressed_persons": release.suppressed_persons,
         "unseen_rows": dict(release.unseen),
         "dropped_columns": list(release.dropped),
         "utility": None if release.utility is None else release.utility.to_dict(),
@@ -209,6 +219,28 @@ def refuse_unplanned(checked: Audit, expected: int) -> None:
         found = "; ".join(checked.violations) or f"{checked.report.rows:,} rows, not {expected:,}"
         raise InternalError(
             f"The written table is not what was planned: {found}.",
+            hint="Nothing was released. Please report this with the policy and how it was made.",
+        )
+
+
+def refuse_other_classes(
+    output: Source, judged: Source, quasi: Sequence[str], sensitive: Sequence[str]
+) -> None:
+    """Raise `InternalError` unless what was written has the classes that were judged.
+
+    The output does not say which rows are of one person, so its rule cannot be read off it. But
+    the rows that were judged do, and if both have as many rows in each class, and with each
+    protected value in it, then the figures of the one are those of the other.
+    """
+    written = count_classes(output, quasi, sensitive).table
+    planned = count_classes(judged, quasi, sensitive).table
+    same = np.array_equal(np.sort(written.sizes), np.sort(planned.sizes)) and all(
+        np.array_equal(np.sort(counts.counts), np.sort(planned.sensitive[name].counts))
+        for name, counts in written.sensitive.items()
+    )
+    if not same:
+        raise InternalError(
+            "The written table has other classes than were planned.",
             hint="Nothing was released. Please report this with the policy and how it was made.",
         )
 

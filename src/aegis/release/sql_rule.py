@@ -61,6 +61,11 @@ def rule_query(rule: PrivacyRule, quasi: Sequence[str], quote: Quote) -> RuleQue
         A criterion compares classes with the kept rows or with a population, or needs sorted
         counts: SQL without loops cannot say it.
     """
+    if rule.person is not None:
+        raise PolicyError(
+            f"A rule that counts persons ({rule.person}) is not written as a query yet.",
+            hint="Release with `aegis apply -o FILE`.",
+        )
     for criterion in rule.criteria:
         if criterion.model.name not in EXPRESSED:
             raise PolicyError(

@@ -110,6 +110,8 @@ class ReleasePlan(ABC, Generic[R]):
         The rows that are released, as a query.
     suppressed_rows
         Rows of the input that `table` leaves out.
+    persons, suppressed_persons
+        Persons of the input, and how many of them lose a row; None where rows are counted.
     unseen
         Per attribute the rows whose value its mask did not know.
     progress
@@ -124,6 +126,8 @@ class ReleasePlan(ABC, Generic[R]):
     engine: Source
     table: ir.Table
     suppressed_rows: int
+    persons: int | None = None
+    suppressed_persons: int | None = None
     unseen: Mapping[str, int]
     progress: Progress
     started: float
@@ -156,6 +160,8 @@ class ReleasePlan(ABC, Generic[R]):
         return self.describe(
             rows=self.source.rows,
             released_rows=checked.report.rows,
+            persons=self.persons,
+            suppressed_persons=self.suppressed_persons,
             audit=checked,
             unseen=self.unseen,
             dropped=tuple(c for c in self.source.columns if c not in self.table.columns),

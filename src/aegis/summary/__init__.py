@@ -3,7 +3,7 @@
 from aegis.summary.attributes import pooled_groups
 from aegis.summary.build import summarize
 from aegis.summary.bundle import load_bundle, save_bundle
-from aegis.summary.classes import CountedClasses, count_classes
+from aegis.summary.classes import PERSON, CountedClasses, count_classes
 from aegis.summary.cooccurrence import Matrix, PairCounts, count_pairs
 from aegis.summary.count_cells import count_in_engine
 from aegis.summary.frequency import FrequencyTable
@@ -21,6 +21,7 @@ from aegis.summary.ordered import RANGES
 from aegis.summary.withhold import withhold
 
 __all__ = [
+    "PERSON",
     "RANGES",
     "AttributeSummary",
     "Candidate",

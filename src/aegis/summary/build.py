@@ -330,6 +330,7 @@ class _Builder:
                 label,
                 self._class,
                 classes,
+                person=self.policy.person,
             )
 
 
@@ -349,6 +350,8 @@ def _check_model(like: Summary, policy: Policy) -> None:
 def check_columns(source: Source, policy: Policy) -> None:
     """Raise when the table lacks a column that the policy names, or holds what no mask works on."""
     source.require(policy.label.column, where="the policy's label")
+    if policy.person is not None:
+        source.require(policy.person, where="the policy's person")
     for attribute in policy.attributes.values():
         if attribute.role is not Role.IGNORE:
             source.require(attribute.name, where="named in the policy")

@@ -18,6 +18,10 @@ from aegis.sources import Source
 from aegis.summary.codes import encode, natural_order, show
 from aegis.summary.frequency import combine
 from aegis.summary.grouped import count_by
+from aegis.summary.person_classes import PersonClasses, count_person_classes
+
+PERSON = "aegis_person"
+"""Name of the column of a masked table that names persons, until its classes are checked."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +91,8 @@ def count_classes(
     *,
     table: ir.Table | None = None,
     hierarchies: Mapping[str, Hierarchy] | None = None,
-) -> CountedClasses:
+    person: str | None = None,
+) -> CountedClasses | PersonClasses:
     """Count the equivalence classes of a table as it stands.
 
     Parameters
@@ -103,6 +108,8 @@ def count_classes(
         Another table of the same engine to count instead, such as the masked one.
     hierarchies
         Hierarchies of sensitive columns, for models that need them.
+    person
+        Column that names persons, who are then counted in place of rows.
 
     Raises
     ------
@@ -111,9 +118,11 @@ def count_classes(
     """
     rows = source.table if table is None else table
     names = tuple(dict.fromkeys((*quasi, *sensitive)))
-    for name in names:
+    for name in (*names, *(() if person is None else (person,))):
         if name not in rows.columns:
             raise DataError.unknown_column(name, rows.columns)
+    if person is not None:
+        return count_person_classes(source, rows, quasi, sensitive, person, hierarchies)
     keys = {f"k{i}": rows[name] for i, name in enumerate(names)}
     found = source.collect(count_by(source, rows, keys))
     if found.num_rows == 0 or not found["n"][0].as_py():

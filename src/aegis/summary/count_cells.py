@@ -12,11 +12,12 @@ import pyarrow as pa
 from aegis.masks import Hierarchy, Mask, refines
 from aegis.privacy import ClassTable
 from aegis.sources import Source
-from aegis.summary.classes import count_classes
-from aegis.summary.codes import code_values
+from aegis.summary.classes import PERSON, count_classes
+from aegis.summary.codes import code_values, encode
 from aegis.summary.frequency import FrequencyTable, combine
 from aegis.summary.grouped import count_by
 from aegis.summary.model import AttributeSummary, Candidate
+from aegis.summary.persons import PersonCells
 
 MAX_CELLS = 50_000_000
 """Most cells of a frequency table that is held in memory."""
@@ -31,6 +32,7 @@ def count_cells(
     label_class: Callable[[ir.Table], ir.Value],
     classes: pa.Array,
     *,
+    person: str | None = None,
     max_cells: int = MAX_CELLS,
 ) -> FrequencyTable | None:
     """Count rows per combination of quasi-identifiers, sensitive attributes and label.
@@ -52,8 +54,10 @@ def count_cells(
         The class of each row of a table.
     classes
         The classes, in order.
+    person
+        Column that names persons, whom the table then also counts.
     max_cells
-        Above this many cells the table is not built: None is returned.
+        Above this many cells, or cells of persons, the table is not built: None is returned.
     """
     table = source.table
     keys: dict[str, ir.Value] = {}
@@ -65,30 +69,67 @@ def count_cells(
             sets[name] = pa.concat_arrays([classes, pa.nulls(1, classes.type)])
         else:
             keys[f"k{i}"], sets[name], representatives[name] = _key(table, attributes[name])
-    counted = count_by(source, table, keys)
-    codes: dict[str, list[npt.NDArray[np.int32]]] = {name: [] for name in sets}
-    counts = []
-    cells = 0
-    for batch in source.batches(counted, rows=1 << 20):
-        cells += len(batch)
-        if cells > max_cells:
-            return None
-        for i, name in enumerate(sets):
-            codes[name].append(code_values(batch.column(f"k{i}"), sets[name]).astype(np.int32))
-        counts.append(batch.column("n").to_numpy().astype(np.int64))
-    joined = {name: np.concatenate(parts) for name, parts in codes.items()}
+    read = _read(
+        source, count_by(source, table, _with_person(table, keys, person)), sets, max_cells
+    )
+    if read is None:
+        return None
+    joined, counts, persons = read
     # The code after the last class stands for null and is there only where a label is missing.
     representatives[label] = np.arange(int(joined[label].max(initial=0)) + 1, dtype=np.int32)
+    key = combine(joined.values(), len(counts))
     # The engine returns groups in any order; sorted, equal tables give equal bytes.
-    order = np.argsort(combine(joined.values(), cells), kind="stable")
+    if persons is None:
+        order = np.argsort(key, kind="stable")
+        return FrequencyTable(
+            quasi,
+            sensitive,
+            label,
+            {name: column[order] for name, column in joined.items()},
+            counts[order],
+            representatives,
+        )
+    cells, order, cell = np.unique(key, return_index=True, return_inverse=True)
+    rows = np.bincount(cell, weights=counts, minlength=len(cells)).astype(np.int64)
     return FrequencyTable(
         quasi,
         sensitive,
         label,
         {name: column[order] for name, column in joined.items()},
-        np.concatenate(counts)[order],
+        rows,
         representatives,
+        PersonCells.of_pairs(cell.astype(np.int64), persons, len(cells)),
     )
+
+
+def _with_person(
+    table: ir.Table, keys: Mapping[str, ir.Value], person: str | None
+) -> dict[str, ir.Value]:
+    return dict(keys) if person is None else {**keys, PERSON: table[person]}
+
+
+def _read(
+    source: Source, counted: ir.Table, sets: Mapping[str, pa.Array], most: int
+) -> (
+    tuple[dict[str, npt.NDArray[np.int32]], npt.NDArray[np.int64], npt.NDArray[np.int64] | None]
+    | None
+):
+    """Return codes by column, rows and persons of counted cells; None where there are too many."""
+    codes: dict[str, list[npt.NDArray[np.int32]]] = {name: [] for name in sets}
+    counts, persons = [], []
+    cells = 0
+    for batch in source.batches(counted, rows=1 << 20):
+        cells += len(batch)
+        if cells > most:
+            return None
+        for i, (name, values) in enumerate(sets.items()):
+            codes[name].append(code_values(batch.column(f"k{i}"), values).astype(np.int32))
+        counts.append(batch.column("n").to_numpy().astype(np.int64))
+        if PERSON in batch.schema.names:
+            persons.append(batch.column(PERSON))
+    joined = {name: np.concatenate(parts) for name, parts in codes.items()}
+    numbers = encode(pa.concat_arrays(persons))[0] if persons else None
+    return joined, np.concatenate(counts), numbers
 
 
 def finest_key(attribute: AttributeSummary) -> Candidate | None:
@@ -117,6 +158,7 @@ def count_in_engine(
     quasi: tuple[str, ...],
     sensitive: tuple[str, ...],
     hierarchies: Mapping[str, Hierarchy] | None = None,
+    person: str | None = None,
 ) -> Callable[[Mapping[str, Mask]], ClassTable]:
     """Return a function that counts the classes of a configuration in the engine.
 
@@ -131,7 +173,14 @@ def count_in_engine(
             else source.table[name]
             for name in names
         }
+        if person is not None:
+            columns[PERSON] = source.table[person]
         masked = source.table.select(**columns)
-        return count_classes(source, quasi, sensitive, table=masked, hierarchies=hierarchies).table
+        return count_classes(
+            *(source, quasi, sensitive),
+            table=masked,
+            hierarchies=hierarchies,
+            person=None if person is None else PERSON,
+        ).table
 
     return classes

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.privacy import ClassTable
+from aegis.summary.persons import PersonCells
 
 Codes = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.int64]
@@ -35,6 +36,8 @@ class FrequencyTable:
     representatives
         Per column the index of one value that has each code, shape (codes,): a candidate's groups
         at these indices say which codes it treats alike.
+    persons
+        The persons behind the cells, where the policy counts them in place of rows.
     """
 
     quasi: tuple[str, ...]
@@ -43,6 +46,7 @@ class FrequencyTable:
     codes: Mapping[str, Codes]
     counts: Counts
     representatives: Mapping[str, Codes]
+    persons: PersonCells | None = None
 
     @property
     def cells(self) -> int:
@@ -91,7 +95,18 @@ class FrequencyTable:
             name: (grouping[self.representatives[name]][self.codes[name]], labels)
             for name, (grouping, labels) in (sensitive or {}).items()
         }
-        return ClassTable.from_cells(ids, self.counts, cells, hierarchies=hierarchies)
+        return self.count(ids, cells, hierarchies)
+
+    def count(
+        self,
+        ids: npt.NDArray[np.int64],
+        sensitive: Mapping[str, tuple[npt.NDArray[np.integer], tuple[str, ...]]],
+        hierarchies: Mapping[str, npt.NDArray[np.int64]] | None = None,
+    ) -> ClassTable:
+        """Return the classes `ids` (cells,) of the cells, in rows, or in persons where known."""
+        if self.persons is not None:
+            return self.persons.classes(ids, self.counts, sensitive, hierarchies)
+        return ClassTable.from_cells(ids, self.counts, sensitive, hierarchies=hierarchies)
 
 
 def combine(columns: Iterable[npt.NDArray[np.integer]], rows: int) -> Counts:

@@ -69,14 +69,14 @@ class Discernibility(ClassLoss):
     def _exact(self, box: Box) -> float:
         classes = self._plan.classes(self._problem.choice(box))
         kept = self._plan.rule.check(classes).kept_classes
-        sizes = classes.sizes.astype(np.float64)
+        sizes = classes.class_rows.astype(np.float64)
         return float((sizes[kept] ** 2).sum() + classes.rows * sizes[~kept].sum())
 
     def _least(self, box: Box) -> float:
         frequency = self._problem.summary.frequency
         if frequency is None:
             return 0.0
-        sizes = frequency.roll_up(self._joined(box)).sizes.astype(np.float64)
+        sizes = frequency.roll_up(self._joined(box)).class_rows.astype(np.float64)
         return float((sizes**2).sum())
 
 

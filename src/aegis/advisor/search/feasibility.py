@@ -88,6 +88,7 @@ class InMemory:
         self._bytes = 0
         self._admits: dict[Box, bool] = {}
         self._sound: dict[frozenset[str], PrivacyRule | None] = {}
+        self._by_person = frequency.persons is not None
         self._cells = _Cells(frequency, self.rule)
 
     def possible(self, box: Box) -> bool:
@@ -182,9 +183,9 @@ class InMemory:
         self.checked += 1
         if rule is None:
             return True
-        if rule.sizes_only:
+        if rule.sizes_only and not self._by_person:
             return self._cells.rows_below(ids, space, rule.minimum_size) <= self._limit
-        table = self._cells.classes(ids, self._sensitive(box))
+        table = self._cells.classes(ids, rule.sensitive, self._sensitive(box))
         return rule.check(table).admissible
 
     def _rule(self, box: Box) -> PrivacyRule | None:
@@ -209,7 +210,8 @@ class InMemory:
     def admits(self, box: Box) -> bool:
         """Return whether a single configuration meets the whole rule."""
         if box not in self._admits:
-            if self.plan.rule.sizes_only and self.plan.rule.criteria:
+            quick = self.plan.rule.sizes_only and not self._by_person
+            if quick and self.plan.rule.criteria:
                 self._admits[box] = self._passes(box, self._rule(box), *self._corner(box))
             else:
                 self.checked += 1
@@ -283,7 +285,7 @@ class _Cells:
 
     def __init__(self, frequency: FrequencyTable, rule: PrivacyRule | None) -> None:
         self._frequency = frequency
-        self._whole = rule is not None and not rule.sizes_only
+        self._whole = (rule is not None and not rule.sizes_only) or frequency.persons is not None
         if self._whole:
             self._first = np.arange(frequency.cells)
             self.counts = frequency.counts
@@ -316,17 +318,22 @@ class _Cells:
         # Spread thinly, classes are fewer by cell than by place.
         return int(self._weights.sum(where=sizes.take(ids) < k))
 
-    def classes(self, ids: Ids, sensitive: Mapping[str, npt.NDArray[np.integer]]) -> ClassTable:
-        """Return the classes with the counts of sensitive values, each at a given grouping."""
+    def classes(
+        self,
+        ids: Ids,
+        protected: tuple[str, ...],
+        sensitive: Mapping[str, npt.NDArray[np.integer]],
+    ) -> ClassTable:
+        """Return the classes with the counts of protected values, each at a given grouping."""
         frequency = self._frequency
         cells = {}
-        for name in frequency.sensitive:
+        for name in protected:
             groups = sensitive.get(name)
             if groups is None:
                 groups = np.arange(int(frequency.representatives[name].max()) + 1)
             size = int(groups.max(initial=0)) + 1
             cells[name] = (self.code(name, groups), tuple(map(str, range(size))))
-        return ClassTable.from_cells(ids, self.counts, cells)
+        return frequency.count(ids, cells)
 
 
 def _prunable(rule: PrivacyRule) -> PrivacyRule | None:

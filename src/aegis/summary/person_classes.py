@@ -1,0 +1,188 @@
+"""Equivalence classes counted in distinct persons, where the data is.
+
+One query counts the rows and persons of each class, one more for each sensitive attribute the
+persons of each value: distinct counts do not add up, so no query follows from another. A row
+without a person belongs to one unknown person: the fewest that there may be, so that no figure
+looks safer than it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import ibis.expr.types as ir
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from aegis.errors import DataError
+from aegis.masks import Hierarchy
+from aegis.privacy import ClassTable, Persons
+from aegis.sources import Source
+from aegis.summary.codes import encode, natural_order, show
+from aegis.summary.frequency import combine
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class _PersonsInEngine(Persons):
+    """Persons whose keys stay in the engine, which is asked for each number.
+
+    Attributes
+    ----------
+    rows
+        Rows of each class, shape (n_classes,).
+    counter
+        Counts the distinct persons of the classes that a mask over all classes selects.
+    places
+        Position of each class among all classes, shape (n_classes,).
+    every
+        Number of all classes.
+    """
+
+    rows: Ints
+    counter: Callable[[Bools], int]
+    places: Ints
+    every: int
+
+    @cached_property
+    def total(self) -> int:  # type: ignore[override]
+        return self.within(np.ones(len(self.rows), dtype=np.bool_))
+
+    def within(self, classes: Bools) -> int:
+        """Return how many distinct persons have a row in the classes that are selected."""
+        if not classes.any():
+            return 0
+        chosen = np.zeros(self.every, dtype=np.bool_)
+        chosen[self.places[classes]] = True
+        return self.counter(chosen)
+
+    def keep(self, classes: Bools) -> _PersonsInEngine:
+        """Return the persons of only the classes that are selected."""
+        return _PersonsInEngine(self.rows[classes], self.counter, self.places[classes], self.every)
+
+
+@dataclass(frozen=True, eq=False)
+class PersonClasses:
+    """The classes of a table, counted in persons, and the values that form them.
+
+    Attributes
+    ----------
+    source
+        Runs the queries.
+    rows
+        The table that was counted.
+    person
+        Its column that names persons.
+    classes
+        One row per class: columns `k0`, `k1`, ... of the quasi-identifiers, the rows `n`, and the
+        distinct persons `p`.
+    values
+        Per sensitive attribute one row per class and value: `k0`, `k1`, ..., `v` and `p`.
+    quasi, sensitive, hierarchies
+        As in `CountedClasses`.
+    """
+
+    source: Source
+    rows: ir.Table
+    person: str
+    classes: pa.Table
+    values: Mapping[str, pa.Table]
+    quasi: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)
+
+    @cached_property
+    def _ids(self) -> list[Ints]:
+        """The class of each row of `classes`, then of each table of `values`, from 0."""
+        parts = [self.classes, *self.values.values()]
+        lengths = [part.num_rows for part in parts]
+        columns = (
+            encode(pa.concat_arrays([part[f"k{i}"].combine_chunks() for part in parts]))[0]
+            for i in range(len(self.quasi))
+        )
+        ids = combine(columns, sum(lengths))
+        own = ids[: lengths[0]]
+        dense = np.searchsorted(np.sort(own), ids)
+        return np.split(dense, np.cumsum(lengths)[:-1])
+
+    @cached_property
+    def _order(self) -> Ints:
+        """The row of `classes` that holds each class, shape (n_classes,)."""
+        return np.argsort(self._ids[0])
+
+    @cached_property
+    def table(self) -> ClassTable:
+        """The classes without the values that form them, sizes in persons."""
+        order = self._order
+        sizes = self.classes["p"].to_numpy().astype(np.int64)[order]
+        rows = self.classes["n"].to_numpy().astype(np.int64)[order]
+        cells, levels = {}, {}
+        for name, ids in zip(self.sensitive, self._ids[1:], strict=True):
+            codes, values = encode(self.values[name]["v"].combine_chunks())
+            labels = tuple(show(value) for value in values.to_pylist())
+            natural = natural_order(labels)
+            rank = np.empty(len(natural), dtype=np.int64)
+            rank[natural] = np.arange(len(natural))
+            counts = self.values[name]["p"].to_numpy().astype(np.int64)
+            cells[name] = (ids, rank[codes], counts, tuple(labels[i] for i in natural))
+            if name in self.hierarchies:
+                levels[name] = self.hierarchies[name].ancestry(cells[name][3])
+        persons = _PersonsInEngine(rows, self._count, np.arange(len(rows)), len(rows))
+        return ClassTable.from_persons(sizes, persons, cells, hierarchies=levels)
+
+    def members(self, classes: Bools) -> pa.Table:
+        """Return the quasi-identifier values, one row per class that `classes` selects."""
+        keys = self.classes.select([f"k{i}" for i in range(len(self.quasi))])
+        return keys.take(pa.array(self._order[classes]))
+
+    def _count(self, classes: Bools) -> int:
+        """Return the distinct persons of the classes that are selected."""
+        rows = self.rows
+        if not classes.all():
+            chosen = self.source.hand_over(self.members(classes))
+            same = [rows[name].identical_to(chosen[f"k{i}"]) for i, name in enumerate(self.quasi)]
+            rows = rows.semi_join(chosen, same)
+        counted = self.source.collect(rows.aggregate(p=distinct_persons(rows[self.person])))
+        return int(counted["p"][0].as_py())
+
+
+def distinct_persons(column: ir.Column) -> ir.Value:
+    """Return the number of distinct persons of a group; those without a name are one."""
+    unknown = column.isnull().cast("int64").max()
+    return (column.nunique() + unknown).cast("int64")
+
+
+def count_person_classes(
+    source: Source,
+    rows: ir.Table,
+    quasi: Sequence[str],
+    sensitive: Sequence[str],
+    person: str,
+    hierarchies: Mapping[str, Hierarchy] | None = None,
+) -> PersonClasses:
+    """Count the classes of `rows` in distinct persons: see `count_classes`.
+
+    Raises
+    ------
+    DataError
+        The table has no rows.
+    """
+    keys = {f"k{i}": rows[name] for i, name in enumerate(quasi)}
+    counted = distinct_persons(rows[person])
+    grouped = rows.group_by(**keys) if keys else rows
+    classes = source.collect(grouped.aggregate(n=rows.count(), p=counted))
+    if classes.num_rows == 0 or not classes["n"][0].as_py():
+        raise DataError(f"{source.origin} has no rows.", hint="Give a table with rows.")
+    values = {
+        name: source.collect(rows.group_by(**keys, v=rows[name]).aggregate(p=counted))
+        for name in dict.fromkeys(sensitive)
+    }
+    return PersonClasses(
+        *(source, rows, person, classes, values, tuple(quasi), tuple(values)),
+        hierarchies or {},
+    )

@@ -1,0 +1,102 @@
+"""Which persons have rows in which cells of the frequency table, so that plans count them exactly.
+
+Distinct persons of a merged class are not the sum of those of its parts: whoever is in both counts
+once. So the plan needs to know who is where. Most persons have all of their rows in one cell and
+are no more than a number per cell; the others are listed, each cell of each of them once, under a
+number that this process gives them. Like coded rows, the list stays in the process: it is in no
+bundle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.privacy import ClassTable, KnownPersons
+from aegis.privacy.classes import number
+
+Ints = npt.NDArray[np.int64]
+Sensitive = Mapping[str, tuple[npt.NDArray[np.integer], tuple[str, ...]]]
+
+
+@dataclass(frozen=True, eq=False)
+class PersonCells:
+    """The persons behind the cells of a frequency table.
+
+    Attributes
+    ----------
+    alone
+        Persons all of whose rows lie in this cell, shape (cells,).
+    cells, persons
+        Each cell of each other person once, shape (n,); persons are numbered from 0.
+    others
+        How many other persons there are.
+    """
+
+    alone: Ints
+    cells: Ints
+    persons: Ints
+    others: int
+
+    @classmethod
+    def of_pairs(cls, cells: Ints, persons: Ints, n_cells: int) -> PersonCells:
+        """Return the persons behind `n_cells` cells from each cell of each person, shape (n,)."""
+        spread = np.bincount(persons)
+        one = spread[persons] == 1
+        alone = np.bincount(cells[one], minlength=n_cells).astype(np.int64)
+        several, numbers = number(persons[~one])
+        return cls(alone, cells[~one], numbers, len(several))
+
+    @property
+    def total(self) -> int:
+        """Distinct persons."""
+        return int(self.alone.sum()) + self.others
+
+    def classes(
+        self,
+        ids: Ints,
+        rows: Ints,
+        sensitive: Sensitive,
+        hierarchies: Mapping[str, npt.ArrayLike] | None = None,
+    ) -> ClassTable:
+        """Return the classes of which cells are parts, counted in distinct persons.
+
+        Parameters
+        ----------
+        ids
+            Class of each cell, shape (cells,): any integers.
+        rows
+            Rows of each cell, shape (cells,).
+        sensitive, hierarchies
+            As in `ClassTable.from_cells`.
+        """
+        unique, index = number(ids)
+        classes, persons, sizes = self._distinct(index, len(unique))
+        known = KnownPersons(
+            np.bincount(index, weights=rows, minlength=len(unique)).astype(np.int64),
+            np.bincount(index, weights=self.alone, minlength=len(unique)).astype(np.int64),
+            classes,
+            persons,
+            self.others,
+        )
+        tables = {}
+        for name, (codes, labels) in sensitive.items():
+            width = max(len(labels), 1)
+            keys, place = number(index * width + np.asarray(codes, dtype=np.int64))
+            counts = self._distinct(place, len(keys))[2]
+            tables[name] = (keys // width, keys % width, counts, labels)
+        return ClassTable.from_persons(sizes, known, tables, ids=unique, hierarchies=hierarchies)
+
+    def _distinct(self, index: Ints, groups: int) -> tuple[Ints, Ints, Ints]:
+        """Return each group of each person in several cells once, and the persons of each group.
+
+        `index` is the group of each cell, shape (cells,).
+        """
+        keys = np.unique(index[self.cells] * max(self.others, 1) + self.persons)
+        group, person = np.divmod(keys, max(self.others, 1))
+        counts = np.bincount(index, weights=self.alone, minlength=groups)
+        counts += np.bincount(group, minlength=groups)
+        return group, person, counts.astype(np.int64)

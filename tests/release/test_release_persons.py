@@ -1,0 +1,194 @@
+"""Releases whose rule counts persons, against sets of persons in plain Python."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import aegis
+from aegis.cli.main import run
+from aegis.errors import InternalError, NoAdmissibleConfiguration, PolicyError
+from aegis.masks import parse_mask
+from aegis.policy import Configuration, Policy, dump_policy, load_policy
+from aegis.release import apply, applying, audit
+
+
+def visits(seed: int = 0, rows: int = 240) -> pd.DataFrame:
+    """Return visits of patients, some of whom moved or aged between two of them."""
+    random = np.random.default_rng(seed)
+    patient = random.integers(0, 70, rows)
+    age = 20 + patient % 12 + random.integers(0, 2, rows)
+    sick = random.random(rows) < 0.2 + 0.5 * (age > 26)
+    return pd.DataFrame(
+        {
+            "patient": patient,
+            "age": age,
+            "zip": np.array(["a1", "a2", "b1"])[(patient + random.integers(0, 8, rows) // 7) % 3],
+            "ward": np.array(["u", "v", "w", "x"])[random.integers(0, 4, rows)],
+            "y": np.where(sick, "yes", "no"),
+        }
+    )
+
+
+def policy_of(privacy: dict[str, Any] | None = None, **changes: Any) -> Policy:
+    quasi = {"role": "quasi-identifier"}
+    attributes = {
+        "age": quasi
+        | {"masks": ["identity", {"bucketize": {"width": 2}}, {"bucketize": {"width": 4}}]},
+        "zip": quasi | {"masks": ["identity", {"blur": {"keep": 1}}, "suppress"]},
+        "ward": {"role": "sensitive", "masks": ["identity"]},
+    }
+    rule = privacy or {"k": 5, "suppression": 0.4}
+    data = {"version": 1, "label": "y", "person": "patient", "privacy": rule}
+    return load_policy(data | {"attributes": attributes} | changes)
+
+
+CHOSEN = Configuration(
+    "chosen",
+    {
+        "age": parse_mask({"bucketize": {"width": 2}}),
+        "zip": parse_mask("identity"),
+        "ward": parse_mask("identity"),
+    },
+)
+
+
+def left_out(frame: pd.DataFrame, age: int, zips: str, k: int) -> tuple[int, int]:
+    """Return the rows and the persons that a release loses."""
+    shown = frame.assign(
+        age=frame["age"] // age,
+        zip={"identity": frame["zip"], "blur": frame["zip"].str[:1], "suppress": "*"}[zips],
+    )
+    persons = shown.groupby(["age", "zip"])["patient"].transform("nunique")
+    return int((persons < k).sum()), frame.loc[persons < k, "patient"].nunique()
+
+
+def test_a_release_leaves_out_classes_of_few_persons_and_their_names(tmp_path):
+    frame, out, page = visits(), tmp_path / "masked.parquet", tmp_path / "paper.json"
+    release = apply(frame, policy_of(), CHOSEN, output=out, certificate=page)
+    rows, persons = left_out(frame, 2, "identity", 5)
+    assert rows > 0
+    assert (release.suppressed_rows, release.suppressed_persons) == (rows, persons)
+    assert release.persons == frame["patient"].nunique()
+    written = pa.parquet.read_table(out)
+    assert written.column_names == ["age", "zip", "ward", "y"]
+    assert written.num_rows == len(frame) - rows
+    # By rows the smallest class is larger: the figures are those of persons.
+    assert release.audit.report.k >= 5
+    assert release.audit.report.k < audit(out, quasi_identifiers=["age", "zip"]).report.k
+    assert release.audit.person == "patient"
+    document = json.loads(page.read_text())
+    assert document["persons"] == release.persons
+    assert document["suppressed_persons"] == persons
+    assert document["policy"]["person"] == "patient"
+    assert document["privacy"]["persons"] == release.audit.report.persons
+    assert document["privacy"]["person"] == "patient"
+
+
+def test_the_limit_is_a_share_of_persons():
+    frame = visits()
+    rows, persons = left_out(frame, 2, "identity", 5)
+    total = frame["patient"].nunique()
+    assert persons / total > rows / len(frame)  # so that the two limits differ
+    enough = policy_of({"k": 5, "suppression": persons / total})
+    assert apply(frame, enough, CHOSEN).suppressed_persons == persons
+    between = policy_of({"k": 5, "suppression": (persons - 0.5) / total})
+    with pytest.raises(NoAdmissibleConfiguration, match=f"{persons} persons in classes smaller"):
+        apply(frame, between, CHOSEN)
+
+
+def test_a_tokenised_key_is_released_and_audited_by(monkeypatch, tmp_path):
+    monkeypatch.setenv("AEGIS_TEST_KEY", "k" * 32)
+    token = {"role": "identifier", "masks": [{"tokenise": {"key_env": "AEGIS_TEST_KEY"}}]}
+    policy = policy_of()
+    attributes = json.loads(json.dumps(dict.fromkeys(policy.attributes)))
+    assert attributes
+    frame = visits().assign(patient=lambda f: "p" + f["patient"].astype(str))
+    data = aegis.load_policy(dump_policy_with(policy_of(), token, tmp_path))
+    release = apply(frame, data, CHOSEN, output=tmp_path / "out.parquet")
+    own = audit(tmp_path / "out.parquet", quasi_identifiers=["age", "zip"], person="patient")
+    assert own.report.k == release.audit.report.k
+    assert own.report.persons == release.audit.report.persons
+
+
+def dump_policy_with(policy: Policy, token: dict[str, Any], folder: Any) -> Any:
+    import yaml
+
+    data = yaml.safe_load(dump_policy(policy))
+    data["attributes"]["patient"] = token
+    path = folder / "policy.yaml"
+    path.write_text(yaml.safe_dump(data))
+    return path
+
+
+def test_a_file_with_other_classes_is_not_released(monkeypatch, tmp_path):
+    """The file names nobody, so it is held against the rows that were judged."""
+    honest = applying.refuse_other_classes
+
+    def other(output: Any, judged: Any, *rest: Any) -> None:
+        honest(audit_of(output), judged, *rest)
+
+    def audit_of(output: Any) -> Any:
+        table = output.collect(output.table)
+        return aegis.sources.open_table(table.slice(1))
+
+    monkeypatch.setattr(applying, "refuse_other_classes", other)
+    with pytest.raises(InternalError, match="other classes than were planned"):
+        apply(visits(), policy_of(), CHOSEN, output=tmp_path / "out.parquet")
+    assert not (tmp_path / "out.parquet").exists()
+
+
+@pytest.mark.parametrize(("suppression", "k"), [(0.0, 3), (0.1, 6), (0.4, 6)])
+def test_the_search_finds_what_trying_all_finds(suppression, k):
+    frame = visits(1)
+    policy = policy_of({"k": k, "suppression": suppression})
+    total = frame["patient"].nunique()
+    names = {1: "identity", 2: "bucketize(width=2)", 4: "bucketize(width=4)"}
+    zips = {"identity": "identity", "blur": "blur(keep=1)", "suppress": "suppress"}
+    admissible = {
+        (names[age], zips[z])
+        for age, z in product(names, zips)
+        if left_out(frame, age, z, k)[1] <= np.floor(suppression * total + 1e-9)
+    }
+    assert 0 < len(admissible) < 9
+    advice = aegis.search(frame, policy, measure="pillai", top=9)
+    found = {
+        (str(r.configuration.masks["age"]), str(r.configuration.masks["zip"]))
+        for r in advice.ranking
+        if r.admissible
+    }
+    assert found == admissible
+    release = apply(frame, policy, advice.require_best().configuration)
+    assert release.suppressed_rows == advice.require_best().suppressed_rows
+
+
+def test_the_command_counts_persons(tmp_path, capsys):
+    frame = visits()
+    frame.to_parquet(tmp_path / "t.parquet")
+    words = ["audit", str(tmp_path / "t.parquet"), "--quasi-identifiers", "age,zip"]
+    assert run([*words, "--person", "patient", "-f", "json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    persons = frame.groupby(["age", "zip"])["patient"].nunique()
+    assert shown["k"] == persons.min()
+    assert shown["persons"] == frame["patient"].nunique()
+    assert shown["uniques"] == (persons == 1).sum()
+    assert run([*words, "--person", "zip"]) == 2
+    assert run([*words, "--person", "patiant"]) == 2
+    assert "patient" in capsys.readouterr().err
+
+
+def test_a_key_that_would_be_released_is_refused():
+    with pytest.raises(PolicyError, match="names persons and has the role feature"):
+        policy_of(
+            person="patient",
+            attributes={"patient": {"role": "feature"}, "age": {"role": "feature"}},
+        )
+    with pytest.raises(PolicyError, match="is the label and names persons"):
+        policy_of(person="y")
