@@ -9,6 +9,7 @@ from aegis.measures.cmim import CmimPath, attribute_information, cmim_path, pair
 from aegis.measures.contingency import Contingency
 from aegis.measures.cooccurrence import Cooccurrence, OrderedCounts
 from aegis.measures.dependency import g1, g2, g3, held_out_error
+from aegis.measures.discriminant import PartCounts, Scores, out_of_fold
 from aegis.measures.held_out import PENALTIES, UNPOOLED, held_out_traces
 from aegis.measures.information import (
     corrected_mutual_information,
@@ -35,8 +36,10 @@ __all__ = [
     "Direction",
     "Measure",
     "OrderedCounts",
+    "PartCounts",
     "PillaiFit",
     "Scope",
+    "Scores",
     "adjusted_for",
     "attribute_information",
     "chi_square",
@@ -57,6 +60,7 @@ __all__ = [
     "miller_madow_information",
     "mutual_information",
     "ordered_traces",
+    "out_of_fold",
     "pair_information",
     "phi_square",
     "pillai_trace",
