@@ -42,12 +42,18 @@ class PartBlocks:
         self._joints: dict[Any, Floats] = {}
 
     def counts(
-        self, levels: Sequence[Levels], keys: Sequence[Hashable], label: Candidate | None
+        self,
+        which: Sequence[int],
+        levels: Sequence[Levels],
+        keys: Sequence[Hashable],
+        label: Candidate | None,
     ) -> PartCounts:
         """Return the counts of one configuration.
 
         Parameters
         ----------
+        which
+            The attributes, by their place in the summary.
         levels
             Per attribute the level of each atom, shape (A_i,), or P(level | atom), shape (A_i, L_i).
         keys
@@ -56,8 +62,8 @@ class PartBlocks:
             What groups the classes, where they are masked.
         """
         joints = [
-            self._joint(i, level, key, label)
-            for i, (level, key) in enumerate(zip(levels, keys, strict=True))
+            self._joint(index, level, key, label)
+            for index, level, key in zip(which, levels, keys, strict=True)
         ]
         offsets = np.cumsum([0, *(joint.shape[2] for joint in joints)])
         joint = np.concatenate(joints, axis=2)
@@ -69,10 +75,11 @@ class PartBlocks:
             own = slice(offsets[i], offsets[i + 1])
             for j in range(i + 1, len(levels)):
                 other = slice(offsets[j], offsets[j + 1])
-                block = self._block((i, j), (levels[i], levels[j]), (keys[i], keys[j]), label)
+                pair = which[i], which[j]
+                block = self._block(pair, (levels[i], levels[j]), (keys[i], keys[j]), label)
                 total[:, :, own, other] = block
                 total[:, :, other, own] = block.swapaxes(2, 3)
-        return PartCounts(joints[0].sum(axis=2), joint, total, self._chance(levels, offsets))
+        return PartCounts(joints[0].sum(axis=2), joint, total, self._chance(which, levels, offsets))
 
     def _classes(self, label: Candidate | None) -> tuple[npt.NDArray[Any], int]:
         if label is None:
@@ -110,11 +117,8 @@ class PartBlocks:
         (first, width), (second, height) = _placed(levels[0], a), _placed(levels[1], b)
         place = ((part * classes + group[y]) * width + first) * height + second
         size = self.parts * classes * width * height
-        block = np.bincount(place, weights=rows, minlength=size)
-        block = block.reshape(self.parts, classes, width, height)
-        if levels[0].ndim == 2:
-            block = np.einsum("al,pcab->pclb", levels[0], block)
-        return block @ levels[1] if levels[1].ndim == 2 else block
+        counted = np.bincount(place, weights=rows, minlength=size).astype(np.float64)
+        return _shown(counted.reshape(self.parts, classes, width, height), levels)
 
     def _entries(self, pair: tuple[int, int]) -> tuple[npt.NDArray[Any], ...]:
         """Return atom of i, atom of j, class, part and rows of every cell of a pair that has rows."""
@@ -125,12 +129,17 @@ class PartBlocks:
             self._cells[pair] = (a[cell], b[cell], y[cell], fold % self.parts, rows)
         return self._cells[pair]
 
-    def _chance(self, levels: Sequence[Levels], offsets: npt.NDArray[np.int64]) -> Floats | None:
+    def _chance(
+        self,
+        which: Sequence[int],
+        levels: Sequence[Levels],
+        offsets: npt.NDArray[np.int64],
+    ) -> Floats | None:
         """Return what rows that are drawn add by chance, shape (d, k); None without noise."""
         found = []
         for i, level in enumerate(levels):
             if level.ndim == 2:
-                atoms = self._pairs.joints[i].sum(axis=1).astype(np.float64)
+                atoms = self._pairs.joints[which[i]].sum(axis=1).astype(np.float64)
                 own = drawn_chance(level, atoms)
                 found.append(np.zeros((int(offsets[-1]), own.shape[1])))
                 found[-1][offsets[i] : offsets[i + 1]] = own
@@ -149,3 +158,32 @@ def _placed(level: Levels, atoms: npt.NDArray[np.int64]) -> tuple[npt.NDArray[An
     if level.ndim == 2:
         return atoms, len(level)
     return level[atoms].astype(np.int64), int(level.max(initial=0)) + 1
+
+
+def widths(level: Levels) -> int:
+    """Return the number of levels that atoms are put into."""
+    return level.shape[1] if level.ndim == 2 else int(level.max(initial=0)) + 1
+
+
+def pair_block(
+    pairs: PairCounts,
+    pair: tuple[int, int],
+    levels: tuple[Levels, Levels],
+    label: Candidate | None,
+) -> npt.NDArray[Any]:
+    """Return the counts of two masked attributes by (masked) class, shape (C, L_i, L_j)."""
+    classes = pairs.classes if label is None else label.size
+    a, b, y, n = pairs.cells(*pair)
+    (first, rows), (second, columns) = _placed(levels[0], a), _placed(levels[1], b)
+    target = y if label is None else label.groups[y]
+    key = (target * rows + first) * columns + second
+    counts = np.bincount(key, weights=n, minlength=classes * rows * columns).astype(np.float64)
+    return _shown(counts.reshape(classes, rows, columns), levels)
+
+
+def _shown(block: Floats, levels: tuple[Levels, Levels]) -> Floats:
+    """Return a block with what noise masks show in place of their atoms, shape (.., L_i, L_j)."""
+    shown = block
+    if levels[0].ndim == 2:
+        shown = levels[0].T @ shown
+    return shown @ levels[1] if levels[1].ndim == 2 else shown

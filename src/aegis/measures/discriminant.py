@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +19,10 @@ from aegis.errors import InternalError
 
 Floats = npt.NDArray[np.float64]
 
-PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+PENALTIES = (1.0, 10.0, 100.0)
 """Rows that a masked value needs before half of what they say of it is believed."""
+_ROUNDING = 1e-12
+"""Share of a mean square, or of means, up to which what is left of a difference is rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,13 +76,17 @@ class Scores:
     second: Floats
 
     def moments(self, without: int | None = None) -> tuple[Floats, Floats, Floats]:
-        """Return rows (T, 2), means and variances (T, 2, P) over all parts, or all but one."""
+        """Return rows (T, 2), means and variances (T, 2, P) over all parts, or all but one.
+
+        A variance within rounding of the mean square counts as none.
+        """
         parts = [part for part in range(len(self.rows)) if part != without]
         rows = self.rows[parts].sum(axis=0)
         count = np.maximum(rows, 1.0)[..., None]
         mean = self.first[parts].sum(axis=0) / count
-        spread = self.second[parts].sum(axis=0) / count - mean**2
-        return rows, mean, np.maximum(spread, 0.0)
+        square = self.second[parts].sum(axis=0) / count
+        spread = square - mean**2
+        return rows, mean, np.where(spread > _ROUNDING * square, spread, 0.0)
 
     def auc(self, without: int | None = None) -> Floats:
         """Return the AUC of each direction under normal scores, mean over classes, shape (P,).
@@ -95,8 +100,8 @@ class Scores:
         if not known.any():
             return np.full(mean.shape[-1], 0.5)
         gap = mean[known, 1] - mean[known, 0]
-        both = np.sqrt(spread[known].sum(axis=1))
-        area: Floats = normal_cdf(_ratio(gap, both)).mean(axis=0)
+        gap[np.abs(gap) <= _ROUNDING * np.abs(mean[known]).sum(axis=1)] = 0.0
+        area: Floats = normal_cdf(_ratio(gap, spread[known].sum(axis=1))).mean(axis=0)
         return area
 
 
@@ -108,10 +113,10 @@ def normal_cdf(values: Floats) -> Floats:
     return found
 
 
-def _ratio(gap: Floats, spread: Floats) -> Floats:
-    """Return gap / spread; without spread the sign of the gap decides, and no gap decides nothing."""
-    certain = np.where(np.abs(gap) > 1e-12, np.sign(gap) * np.inf, 0.0)
-    return np.divide(gap, spread, out=certain, where=spread > 1e-12)
+def _ratio(gap: Floats, variance: Floats) -> Floats:
+    """Return the gap in standard deviations; without variance its sign decides, if it has one."""
+    certain = np.where(gap != 0, np.copysign(np.inf, gap), 0.0)
+    return np.divide(gap, np.sqrt(variance), out=certain, where=variance > 0)
 
 
 def out_of_fold(counts: PartCounts, penalties: Sequence[float] = PENALTIES) -> Scores:
@@ -156,15 +161,18 @@ def out_of_fold(counts: PartCounts, penalties: Sequence[float] = PENALTIES) -> S
         chance = counts.chance[kept] / np.sqrt(counts.rows.sum())
     for place, target in enumerate(told):
         n, sums, products = (_sides(a, target, classes) for a in (counts.rows, joint, total))
-        everything = n.sum(axis=0), sums.sum(axis=0), products.sum(axis=0)
+        products_of_all = products.sum(axis=0)
         for part in range(parts):
-            outside = [
-                whole - own[part]
-                for whole, own in zip(everything, (n, sums, products), strict=True)
-            ]
-            if (outside[0] < 0.5).any():
+            others = n.sum(axis=0) - n[part]
+            if (others < 0.5).any():
                 continue
-            fit = _directions(*outside, penalties, chance)
+            fit = _directions(
+                others,
+                sums.sum(axis=0) - sums[part],
+                products_of_all - products[part],
+                penalties,
+                chance,
+            )
             rows[part, place] = n[part]
             first[part, place], second[part, place] = fit.scores(
                 n[part], sums[part], products[part]
@@ -220,7 +228,8 @@ class _Directions:
         if n <= 0:
             return np.zeros(self.drawn.shape[0])
         covariance = products - np.outer(sums, sums / n)
-        return np.einsum("pik,ij,pjk->p", self.drawn, covariance, self.drawn)
+        noise: Floats = np.einsum("pik,ij,pjk->p", self.drawn, covariance, self.drawn)
+        return noise
 
 
 def _directions(
@@ -257,6 +266,37 @@ def _solved(matrix: Floats, right: Floats, ridges: Sequence[float]) -> Floats:
     return found
 
 
-def averaged(values: Any) -> float:
-    """Return the mean of AUCs over directions, at least 1/2, which a constant reaches."""
-    return max(float(np.mean(values)), 0.5)
+def in_thresholds(
+    counts: PartCounts, offsets: npt.NDArray[np.int64], ordered: Sequence[bool]
+) -> PartCounts:
+    """Return counts with thresholds for the levels of ordered attributes, as `thresholds` does.
+
+    The indicator of level t becomes that of t or a later level, so that the coefficient of a
+    threshold is the step between neighbours.
+
+    Parameters
+    ----------
+    counts
+        Levels in the order of their values.
+    offsets
+        Where each attribute's levels start, shape (m + 1,).
+    ordered
+        Per attribute whether its levels have an order.
+    """
+    joint, total = counts.joint.copy(), counts.total.copy()
+    chance = None if counts.chance is None else counts.chance.copy()
+    for place, known in enumerate(ordered):
+        if known:
+            own = slice(int(offsets[place]), int(offsets[place + 1]))
+            joint[:, :, own] = _later(joint[:, :, own], 2)
+            total[:, :, own] = _later(total[:, :, own], 2)
+            total[:, :, :, own] = _later(total[:, :, :, own], 3)
+            if chance is not None:
+                chance[own] = _later(chance[own], 0)
+    return PartCounts(counts.rows, joint, total, chance)
+
+
+def _later(values: Floats, axis: int) -> Floats:
+    """Return the sums of each entry and all later ones along an axis."""
+    turned: Floats = np.flip(np.cumsum(np.flip(values, axis), axis), axis)
+    return turned
