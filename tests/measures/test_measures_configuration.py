@@ -227,12 +227,12 @@ def test_pair_information_is_that_of_the_pairs_of_values(rows):
 @pytest.mark.parametrize("offsets", [[0, 2], [1, 3], [0, 0, 3], [0, 2, 1, 3]])
 def test_offsets_that_do_not_divide_the_levels_are_refused(offsets):
     with pytest.raises(InternalError, match="Offsets"):
-        Cooccurrence(1, np.zeros((3, 2)), np.zeros((3, 3)), np.array(offsets), lambda i, j: None)
+        Cooccurrence(1, np.zeros((3, 2)), np.zeros((3, 3)), np.array(offsets))
 
 
 def test_counts_that_do_not_fit_each_other_are_refused():
     with pytest.raises(InternalError, match="joint"):
-        Cooccurrence(1, np.zeros((3, 2)), np.zeros((4, 4)), np.array([0, 3]), lambda i, j: None)
+        Cooccurrence(1, np.zeros((3, 2)), np.zeros((4, 4)), np.array([0, 3]))
 
 
 def test_a_measure_that_gives_no_number_is_refused():

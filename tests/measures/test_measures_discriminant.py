@@ -85,6 +85,8 @@ def test_thresholds_are_counts_of_rows_on_one_side(rows, ordered):
     for i, column in enumerate(codes.T):
         for level in range(offsets[i + 1] - offsets[i]):
             steps[:, offsets[i] + level] = column >= level if known[i] else column == level
+    shown = (parts.joint.sum(axis=(0, 1)) > 0).nonzero()[0]
+    steps = steps[:, shown]
     for k in range(parts.rows.shape[0]):
         for y in range(parts.rows.shape[1]):
             own = steps[(part == k) & (label == y)]

@@ -26,7 +26,7 @@ from aegis.advisor.grouping import (
     group_rows,
     masked_classes,
 )
-from aegis.advisor.parts import PartBlocks, pair_block, widths
+from aegis.advisor.parts import PARTS, PartBlocks, pair_block, widths
 from aegis.errors import PolicyError
 from aegis.measures import (
     Contingency,
@@ -339,6 +339,15 @@ class Scorer:
         offsets = np.cumsum([0, *sizes])
         ordered = [known for _, known in found]
         return {"parts": parts, "parts_in_order": in_thresholds(in_order, offsets, ordered)}
+
+    @property
+    def parts(self) -> int:
+        """Number of parts of the rows with rows in them; 0 where the summary holds no folds."""
+        folds = self.summary.pairs.folds
+        if folds is None:
+            return 0
+        part = np.arange(folds.size) % min(PARTS, folds.size)
+        return int(np.count_nonzero(np.bincount(part, weights=folds.rows)))
 
     @cached_property
     def _part_blocks(self) -> PartBlocks:

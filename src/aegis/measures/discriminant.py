@@ -272,7 +272,8 @@ def in_thresholds(
     """Return counts with thresholds for the levels of ordered attributes, as `thresholds` does.
 
     The indicator of level t becomes that of t or a later level, so that the coefficient of a
-    threshold is the step between neighbours.
+    threshold is the step between neighbours. Levels that no row shows are left out: two thresholds
+    with nothing between them are one.
 
     Parameters
     ----------
@@ -283,11 +284,13 @@ def in_thresholds(
     ordered
         Per attribute whether its levels have an order.
     """
-    joint, total = counts.joint.copy(), counts.total.copy()
-    chance = None if counts.chance is None else counts.chance.copy()
+    shown = np.flatnonzero(counts.joint.sum(axis=(0, 1)) > 0)
+    joint, total = counts.joint[..., shown], counts.total[:, :, shown[:, None], shown]
+    chance = None if counts.chance is None else counts.chance[shown]
+    bounds = np.searchsorted(shown, offsets)
     for place, known in enumerate(ordered):
         if known:
-            own = slice(int(offsets[place]), int(offsets[place + 1]))
+            own = slice(int(bounds[place]), int(bounds[place + 1]))
             joint[:, :, own] = _later(joint[:, :, own], 2)
             total[:, :, own] = _later(total[:, :, own], 2)
             total[:, :, :, own] = _later(total[:, :, :, own], 3)
