@@ -54,8 +54,8 @@ def compare(table: pa.Table, summary: Summary, choice: Choice) -> None:
             wanted = attribute_value(measure.name, own[name], own["y"], before[name])
             unmasked = attribute_value(measure.name, before[name], before["y"], before[name])
             assert score.attributes[name].score == pytest.approx(wanted, rel=1e-8, abs=1e-8), (
-                    measure.name
-                )
+                measure.name
+            )
             assert score.attributes[name].unmasked == pytest.approx(unmasked, rel=1e-8, abs=1e-8)
             changes.append(abs(unmasked - wanted))
             masked.append(wanted * WEIGHTS[name])
