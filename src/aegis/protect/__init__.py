@@ -1,0 +1,63 @@
+"""Safe summaries: what may leave the house, what a file gives away, and how both are known."""
+
+from aegis.protect.accounting import (
+    Round,
+    Unit,
+    budget_of,
+    epsilon_of,
+    gaussian_epsilon,
+    rho_of,
+    sigma_of,
+)
+from aegis.protect.build import protect
+from aegis.protect.counts import Perturbation
+from aegis.protect.file import EXTENSION, dumps, load_protected, loads, save_protected
+from aegis.protect.model import (
+    Level,
+    Method,
+    Moments,
+    ProtectedAttribute,
+    ProtectedCandidate,
+    ProtectedSummary,
+    Protection,
+    StatedVerdict,
+)
+from aegis.protect.noise import Noise
+from aegis.protect.ranking import (
+    ProtectedAdvice,
+    ProtectedRanked,
+    ProtectedScorer,
+    rank_protected,
+    search_protected,
+)
+
+__all__ = [
+    "EXTENSION",
+    "Level",
+    "Method",
+    "Moments",
+    "Noise",
+    "Perturbation",
+    "ProtectedAdvice",
+    "ProtectedAttribute",
+    "ProtectedCandidate",
+    "ProtectedRanked",
+    "ProtectedScorer",
+    "ProtectedSummary",
+    "Protection",
+    "Round",
+    "StatedVerdict",
+    "Unit",
+    "budget_of",
+    "dumps",
+    "epsilon_of",
+    "gaussian_epsilon",
+    "load_protected",
+    "loads",
+    "protect",
+    "rank_protected",
+    "rho_of",
+    "save_protected",
+    "search_protected",
+    "sigma_of",
+]

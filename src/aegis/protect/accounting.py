@@ -1,0 +1,170 @@
+"""Accounts of differential privacy: zero-concentrated, shown as epsilon at a delta.
+
+A mechanism that adds Gaussian noise of scale sigma to a figure of L2 sensitivity s is
+rho-zCDP with rho = s^2 / (2 sigma^2); rhos of several figures of the same table add up (Bun and
+Steinke, Concentrated differential privacy: simplifications, extensions, and lower bounds, TCC
+2016, propositions 1.6 and 1.7). The discrete Gaussian keeps that guarantee on whole numbers
+(Canonne, Kamath and Steinke, The discrete Gaussian for differential privacy, NeurIPS 2020,
+theorem 14).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from aegis.errors import PolicyError
+
+MOST_EPSILON = 50.0
+"""Largest epsilon that is taken: beyond it the promise means nothing."""
+LEAST_EPSILON = 1e-3
+_LOG_ORDERS = (-12.0, 14.0)
+"""Range of log(alpha - 1) in which the best order is looked for."""
+
+
+class Unit(StrEnum):
+    """What is added to or removed from a table to make a neighbouring one."""
+
+    ROWS = "rows"
+    """One row."""
+    PERSONS = "persons"
+    """All rows of one person, of which there is a stated most."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """Figures that were published with noise of one scale.
+
+    Attributes
+    ----------
+    name
+        What the figures are.
+    sensitivity
+        L2 distance that one unit can move them by at most.
+    sigma
+        Scale of the discrete Gaussian, in the same units.
+    rho
+        Its cost.
+    """
+
+    name: str
+    sensitivity: float
+    sigma: float
+    rho: float
+
+
+def rho_of(sensitivity: float, sigma: float) -> float:
+    """Return the zCDP cost of Gaussian noise of scale `sigma` on a figure of that sensitivity."""
+    return sensitivity * sensitivity / (2.0 * sigma * sigma)
+
+
+def sigma_of(sensitivity: float, rho: float) -> float:
+    """Return the scale of the noise that costs `rho`, rounded up by a billionth."""
+    return sensitivity / math.sqrt(2.0 * rho) * (1.0 + 1e-9)
+
+
+def epsilon_of(rho: float, delta: float) -> float:
+    """Return the epsilon that rho-zCDP gives at `delta`.
+
+    The smallest over orders a > 1 of a rho + (log(1/delta) + (a-1) log(1-1/a) - log a) / (a-1)
+    (Canonne, Kamath and Steinke, 2020, corollary 13).
+
+    Raises
+    ------
+    PolicyError
+        `rho` is negative or `delta` not between 0 and 1.
+    """
+    from scipy.optimize import minimize_scalar
+
+    check_delta(delta)
+    if not rho >= 0:
+        raise PolicyError(f"The cost rho is {rho}.", hint="Give a number, 0 or more.")
+    if rho == 0:
+        return 0.0
+    log_delta = math.log(1.0 / delta)
+
+    def at(log_order: float) -> float:
+        less = math.exp(log_order)
+        order = 1.0 + less
+        return order * rho + (log_delta - math.log(order)) / less + math.log(less / order)
+
+    found = minimize_scalar(at, bounds=_LOG_ORDERS, method="bounded", options={"xatol": 1e-10})
+    return max(float(found.fun), 0.0)
+
+
+def budget_of(epsilon: float, delta: float) -> float:
+    """Return the rho that gives `epsilon` at `delta`, rounded down.
+
+    Raises
+    ------
+    PolicyError
+        Epsilon or delta are out of range.
+    """
+    from scipy.optimize import brentq
+
+    check_epsilon(epsilon)
+    check_delta(delta)
+    # The classical bound epsilon = rho + 2 sqrt(rho log(1/delta)) spends more, so this brackets.
+    high = 1.0
+    while epsilon_of(high, delta) < epsilon:
+        high *= 2.0
+    rho = float(brentq(lambda r: epsilon_of(r, delta) - epsilon, 0.0, high, xtol=1e-15))
+    return rho * (1.0 - 1e-9)
+
+
+def gaussian_epsilon(sensitivity: float, sigma: float, delta: float) -> float:
+    """Return the exact epsilon at `delta` of one continuous Gaussian mechanism.
+
+    The second account: Balle and Wang, Improving the Gaussian mechanism for differential privacy,
+    ICML 2018, theorem 8. It is at most what `epsilon_of` says of the same noise.
+    """
+    from scipy.optimize import brentq
+    from scipy.special import log_ndtr, ndtr
+
+    check_delta(delta)
+    mu = sensitivity / sigma
+
+    def excess(epsilon: float) -> float:
+        far = float(log_ndtr(-mu / 2 - epsilon / mu)) + epsilon
+        return float(ndtr(mu / 2 - epsilon / mu)) - math.exp(far) - delta
+
+    if excess(0.0) <= 0:
+        return 0.0
+    high = 1.0
+    while excess(high) > 0:
+        high *= 2.0
+    return float(brentq(excess, 0.0, high, xtol=1e-12))
+
+
+def threshold_of(sigma: float, classes: int, cells: int, delta: float, alone: int = 1) -> float:
+    """Return the noisy total above which a cell of an undeclared domain may be named.
+
+    One unit can be alone in at most `cells` cells, with at most `alone` rows in each. Such a cell
+    has noise of scale `sigma` in each of `classes` counts, whose sum is at least t with a
+    probability of at most exp(-t^2 / (2 classes sigma^2)): the discrete Gaussian is subgaussian
+    (Canonne, Kamath and Steinke, 2020, fact 8 and corollary 9). Below `alone` + sigma
+    sqrt(2 classes log(cells / delta)) a cell stays unnamed, so that a unit's own cells are named
+    with probability `delta` at most; otherwise the output is as without the unit (Korolova et al.,
+    Releasing search queries and clicks privately, WWW 2009, for the argument).
+    """
+    check_delta(delta)
+    return alone + sigma * math.sqrt(2.0 * classes * math.log(max(cells, 1) / delta))
+
+
+def check_epsilon(epsilon: float) -> None:
+    """Raise `PolicyError` unless epsilon is one that a release may have."""
+    if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
+        raise PolicyError(
+            f"Epsilon is {epsilon}.",
+            hint=f"Allowed: {LEAST_EPSILON:g} to {MOST_EPSILON:g}; 1 is usual.",
+        )
+
+
+def check_delta(delta: float) -> None:
+    """Raise `PolicyError` unless delta lies between 0 and 1."""
+    if not 0 < delta < 1:
+        raise PolicyError(
+            f"Delta is {delta}.",
+            hint="Allowed: above 0 and below 1; take less than one over the number of rows.",
+        )

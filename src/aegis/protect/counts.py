@@ -1,0 +1,274 @@
+"""Level `counts`: label tables whose small cells are perturbed, and rounded moments of codes.
+
+What official statistics do, without a formal promise: cells of fewer rows than the threshold lose
+their names, every count is rounded at random or changed by its cell key, and linear programming
+says whether what is published still pins a small cell down. Where it does nothing is written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.errors import PolicyError
+from aegis.progress import SILENT, Progress
+from aegis.protect.cells import Cells, cells_of, join_similar, without_small
+from aegis.protect.codes import code_cells, norms_of
+from aegis.protect.derive import Derivable, derivable_cells
+from aegis.protect.mechanisms import (
+    apply_key,
+    check_key,
+    key_table,
+    round_randomly,
+    spread_of_key,
+    uniform,
+)
+from aegis.protect.model import (
+    GRID,
+    Level,
+    Method,
+    Moments,
+    ProtectedSummary,
+    Protection,
+    StatedVerdict,
+)
+from aegis.protect.moments import moments_of_pairs, moments_of_rows
+from aegis.protect.noise import class_counts, published
+from aegis.sources import Source
+from aegis.summary import Summary
+
+Ints = npt.NDArray[np.int64]
+THRESHOLD = 10
+"""Rows from which a cell is large."""
+STEP_OF_MOMENTS = 0.5
+"""Moments are rounded to this part of the sampling error of a correlation."""
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    """What level `counts` is asked for.
+
+    Attributes
+    ----------
+    key
+        Secret: whoever has it can take the perturbation off.
+    method
+        Random rounding, or cell keys.
+    threshold
+        Rows from which a cell is large; at least 2.
+    step
+        The base of rounding, or the largest change of a cell key; by default the threshold.
+    variance
+        Of the changes that cell keys make; by default that of rounding to the threshold.
+    """
+
+    key: bytes = field(repr=False)
+    method: Method = Method.ROUNDING
+    threshold: int = THRESHOLD
+    step: int | None = None
+    variance: float | None = None
+
+    def __post_init__(self) -> None:
+        check_key(self.key)
+        if self.threshold < 2:
+            raise PolicyError(
+                f"The threshold is {self.threshold}.",
+                hint="Give the number of rows from which a cell is large, 2 or more.",
+            )
+        if self.width < 2:
+            raise PolicyError(
+                f"The step of the perturbation is {self.width}.", hint="Give at least 2."
+            )
+        if self.variance is not None and not self.variance > 0:
+            raise PolicyError(
+                f"The variance of cell keys is {self.variance}.", hint="Give more than 0."
+            )
+
+    @property
+    def width(self) -> int:
+        """The base of rounding, or the largest change of a cell key."""
+        return self.threshold if self.step is None else self.step
+
+    @property
+    def spread(self) -> float:
+        """Variance of what a cell key adds."""
+        return self.threshold**2 / 6 if self.variance is None else self.variance
+
+    @property
+    def least(self) -> int:
+        """Least positive count that cell keys show."""
+        return max(2, self.threshold // 2)
+
+    @property
+    def error(self) -> float:
+        """Standard deviation of what is added to a cell."""
+        if self.method is Method.ROUNDING:
+            return math.sqrt((self.width**2 - 1) / 6)
+        return spread_of_key(self.width, self.spread)
+
+    def change(self, count: int, parts: Sequence[str]) -> int:
+        """Return what is published of a count; `parts` say which cell it is."""
+        chance = uniform(self.key, parts)
+        if self.method is Method.ROUNDING:
+            return round_randomly(count, self.width, chance)
+        return apply_key(count, self.width, self.spread, self.least, chance)
+
+
+def protect_counts(
+    summary: Summary,
+    asked: Perturbation,
+    *,
+    verdicts: Sequence[StatedVerdict] = (),
+    rule_as_written: Any = None,
+    source: Source | None = None,
+    progress: Progress = SILENT,
+) -> ProtectedSummary:
+    """Return the summary with perturbed label tables.
+
+    Parameters
+    ----------
+    summary
+        Exact aggregates; stays here.
+    asked
+        How cells are perturbed.
+    verdicts, rule_as_written
+        What the rule says of configurations, and the rule.
+    source
+        The table, where it is at hand; else the moments come from the summary.
+
+    Raises
+    ------
+    PolicyError
+        The threshold is above the number of rows, or linear programming finds that what would be
+        published pins a small cell down.
+    """
+    if asked.threshold > summary.rows:
+        raise PolicyError(
+            f"The threshold is {asked.threshold}, and the table has {summary.rows:,} rows.",
+            hint="Give a smaller threshold.",
+        )
+    if asked.method is Method.CELL_KEYS:
+        key_table(1, asked.width, asked.spread, asked.least)  # refuses what cannot be
+    cells = [without_small(cells_of(a), asked.threshold) for a in summary.attributes.values()]
+    with progress.step("Auditing what could be derived"):
+        bare, cells = _audited(summary, cells, asked)
+    tables = [a.table for a in bare.attributes.values()]
+    codes = [
+        code_cells(
+            a.table.astype(np.float64),
+            [c.groups for c in a.candidates],
+            bare.shares,
+            bare.cell_error**2 * a.units,
+            bare.rows,
+        )
+        for a in bare.attributes.values()
+    ]
+    return replace(
+        bare,
+        attributes={
+            a.name: replace(a, codes=codes[i]) for i, a in enumerate(bare.attributes.values())
+        },
+        moments=_moments(summary, source, cells, codes, tables, bare.rows, progress),
+        verdicts=tuple(verdicts),
+        rule=rule_as_written if verdicts else None,
+    )
+
+
+def _audited(
+    summary: Summary, cells: list[Cells], asked: Perturbation
+) -> tuple[ProtectedSummary, list[Cells]]:
+    """Return label tables from which no small cell follows, and their cells.
+
+    A cell that would follow joins the most similar one, and its attribute is perturbed anew.
+    """
+    while True:
+        bare = _bare(summary, cells, asked)
+        small = _small(derivable_cells(bare), cells, asked.threshold)
+        if not small:
+            return bare, cells
+        worst = {d.attribute: d for d in reversed(small)}
+        for place, own in enumerate(cells):
+            if own.name not in worst:
+                continue
+            if own.count == 1:
+                raise PolicyError(
+                    f"A small cell of {own.name!r} could be derived from what would be published, "
+                    "whatever is put together: nothing is written.",
+                    hint="Take a larger threshold or step, or another key.",
+                )
+            cells[place] = join_similar(own, worst[own.name].cell)
+
+
+def _bare(summary: Summary, cells: Sequence[Cells], asked: Perturbation) -> ProtectedSummary:
+    """Return the protected label tables, without moments and verdicts."""
+    tables = [_perturbed(own, summary.label.classes, asked) for own in cells]
+    return ProtectedSummary(
+        protection=Protection(
+            Level.COUNTS,
+            method=asked.method,
+            threshold=asked.threshold,
+            step=asked.width,
+            variance=asked.spread if asked.method is Method.CELL_KEYS else None,
+        ),
+        label=summary.label.column,
+        classes=summary.label.classes,
+        class_counts=class_counts(tables, len(summary.label.classes)),
+        attributes={c.name: published(c, table) for c, table in zip(cells, tables, strict=True)},
+        moments=None,
+        cell_error=asked.error,
+        policy=summary.digests.get("policy", ""),
+    )
+
+
+def _perturbed(cells: Cells, classes: Sequence[str], asked: Perturbation) -> Ints:
+    names = _names(cells)
+    return np.array(
+        [
+            [
+                asked.change(int(count), (cells.name, names[i], classes[y]))
+                for y, count in enumerate(row)
+            ]
+            for i, row in enumerate(cells.joint)
+        ],
+        dtype=np.int64,
+    ).reshape(cells.joint.shape)
+
+
+def _names(cells: Cells) -> list[str]:
+    """Return what tells each cell from the others: what every candidate shows of it."""
+    return [
+        "\x1e".join(c.shown[int(c.groups[i])] for c in cells.candidates) for i in range(cells.count)
+    ]
+
+
+def _small(found: Sequence[Derivable], cells: Sequence[Cells], threshold: int) -> list[Derivable]:
+    """Return the derivable cells that are truly small."""
+    exact = {c.name: c.joint for c in cells}
+    return [d for d in found if 0 < int(exact[d.attribute][d.cell, d.label]) < threshold]
+
+
+def _moments(
+    summary: Summary,
+    source: Source | None,
+    cells: Sequence[Cells],
+    codes: Sequence[Ints],
+    tables: Sequence[Ints],
+    rows: float,
+    progress: Progress,
+) -> Moments:
+    """Return moments rounded to a part of their sampling error."""
+    if source is None:
+        longest = [int(16 * norms_of([c], [t])) for c, t in zip(codes, tables, strict=True)]
+        sums = moments_of_pairs(summary, cells, codes, longest).sums
+    else:
+        listed = [(summary.attributes[c.name].values, c) for c in cells]
+        most = int(16 * norms_of(codes, tables))
+        sums = moments_of_rows(source, summary.label.column, listed, codes, most, progress).sums
+    step = STEP_OF_MOMENTS / math.sqrt(rows)
+    matrix = np.rint(sums / (rows * GRID**2) / step) * step
+    return Moments(matrix, step / math.sqrt(12))

@@ -1,0 +1,200 @@
+"""What protects a count: OpenDP's discrete Gaussian, random rounding, cell keys.
+
+Noise with a promise is drawn by OpenDP on whole numbers, never from a generator of floats. Rounding
+and cell keys are perturbations of official statistics without such a promise; what they draw is a
+keyed hash of the cell, so that the same cell is perturbed alike each time and nobody without the
+key can take it off.
+"""
+
+from __future__ import annotations
+
+import hmac
+import math
+from collections.abc import Sequence
+from functools import cache
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.errors import InternalError, PolicyError
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+LEAST_KEY = 16
+"""Fewest bytes of a secret key."""
+
+
+def library() -> Any:
+    """Return OpenDP; raise `PolicyError` that names the extra where it is not installed."""
+    try:
+        import opendp.prelude as dp
+    except ImportError as error:
+        raise PolicyError(
+            "Protection by noise draws with OpenDP, which is not installed.",
+            hint="Install it: pip install 'aegis-advisor[dp]'.",
+        ) from error
+    dp.enable_features("contrib")
+    return dp
+
+
+def discrete_gaussian(figures: Ints, sigma: float, sensitivity: float, rho: float) -> Ints:
+    """Return whole numbers with discrete Gaussian noise of their own.
+
+    Parameters
+    ----------
+    figures
+        Whole numbers, any shape.
+    sigma
+        Scale of the noise.
+    sensitivity
+        L2 distance that one unit can move the figures by at most.
+    rho
+        What they may cost: OpenDP's own account is asked before anything is drawn.
+
+    Raises
+    ------
+    InternalError
+        By OpenDP's account the noise costs more than `rho`.
+    """
+    dp = library()
+    domain = dp.vector_domain(dp.atom_domain(T="i64"))
+    mechanism = dp.m.make_gaussian(domain, dp.l2_distance(T="f64"), scale=float(sigma))
+    cost = float(mechanism.map(float(sensitivity)))
+    if not cost <= rho:
+        raise InternalError(
+            f"Noise of scale {sigma} on a sensitivity of {sensitivity} costs rho {cost}, not {rho}."
+        )
+    if not figures.size:
+        return figures.astype(np.int64)
+    noisy = np.array(mechanism(figures.ravel().tolist()), dtype=np.int64)
+    return noisy.reshape(figures.shape)
+
+
+def uniform(key: bytes, parts: Sequence[str]) -> float:
+    """Return a number in [0, 1) that only the key tells: HMAC-SHA256 of what a cell is."""
+    text = "\x1f".join(part.replace("\x1f", "\x1f\x1f") for part in parts)
+    digest = hmac.new(key, text.encode("utf-8"), sha256).digest()
+    return int.from_bytes(digest[:7], "big") / float(1 << 56)
+
+
+def check_key(key: bytes) -> None:
+    """Raise `PolicyError` for a key that could be guessed by trying."""
+    if len(key) < LEAST_KEY:
+        raise PolicyError(
+            f"The secret key has {len(key)} bytes.",
+            hint=f"Give at least {LEAST_KEY} random ones, and keep them.",
+        )
+
+
+def round_randomly(count: int, base: int, chance: float) -> int:
+    """Return a count rounded to a multiple of `base`, up with the probability of its remainder.
+
+    So the mean is the count itself (Cox, A constructive procedure for unbiased controlled
+    rounding, JASA 82, 1987, section 2). `chance` is uniform in [0, 1).
+    """
+    low, rest = divmod(count, base)
+    return (low + (chance * base < rest)) * base
+
+
+def rounded_range(published: int, base: int) -> tuple[int, int]:
+    """Return the least and largest count that `round_randomly` can have published as that."""
+    return max(published - base + 1, 0), published + base - 1
+
+
+@cache
+def key_table(count: int, deviation: int, variance: float, least: int) -> tuple[Ints, Floats]:
+    """Return the changes that a cell key can make to a count, and their probabilities.
+
+    The distribution of largest entropy with mean 0 and the given variance on whole changes from
+    -`deviation` to `deviation` that leave no count below 0 and none from 1 to `least` - 1 (Giessing,
+    Computational issues in the design of transition probabilities and disclosure risk estimation
+    for additive noise, Privacy in Statistical Databases 2016; the ABS cell key method: Fraser and
+    Wooton, A proposed method for confidentialising tabular output, 2005). Where no distribution has
+    that variance the nearest one is taken. 0 stays 0.
+
+    Returns
+    -------
+    changes, probabilities
+        Shape (S,), ascending changes.
+    """
+    if count == 0:
+        return np.zeros(1, dtype=np.int64), np.ones(1)
+    changes = np.arange(-min(count, deviation), deviation + 1, dtype=np.int64)
+    shown = count + changes
+    changes = changes[(shown == 0) | (shown >= least)]
+    if not len(changes) or changes[-1] < 0 or changes[0] > 0:
+        raise PolicyError(
+            f"No change of at most {deviation} makes {count} neither negative nor below {least} "
+            "without a bias.",
+            hint="Allow a larger deviation.",
+        )
+    if len(changes) == 1:
+        return changes, np.ones(1)
+    return changes, _largest_entropy(changes.astype(np.float64), variance)
+
+
+def _largest_entropy(changes: Floats, variance: float) -> Floats:
+    """Return p proportional to exp(a d + b d^2) with mean 0 and that variance, as near as can be."""
+    from scipy.optimize import brentq
+
+    scale = float(np.abs(changes).max())
+    unit = changes / scale
+
+    def tilted(bend: float) -> Floats:
+        def mean(slope: float) -> float:
+            return float(_soft(slope * unit + bend * unit**2) @ unit)
+
+        if mean(-400.0) >= 0 or mean(400.0) <= 0:
+            return _two_points(unit)
+        slope = brentq(mean, -400.0, 400.0, xtol=1e-12)
+        return _soft(slope * unit + bend * unit**2)
+
+    def spread(bend: float) -> float:
+        return float(tilted(bend) @ unit**2) - variance / scale**2
+
+    low, high = -300.0, 300.0
+    if spread(low) >= 0:
+        return tilted(low)
+    if spread(high) <= 0:
+        return tilted(high)
+    return tilted(float(brentq(spread, low, high, xtol=1e-10)))
+
+
+def _soft(exponent: Floats) -> Floats:
+    weight = np.exp(exponent - exponent.max())
+    share: Floats = weight / weight.sum()
+    return share
+
+
+def _two_points(unit: Floats) -> Floats:
+    """Return the distribution with mean 0 on the two ends."""
+    found = np.zeros(len(unit))
+    low, high = -unit[0], unit[-1]
+    found[0], found[-1] = high / (low + high), low / (low + high)
+    return found
+
+
+def apply_key(count: int, deviation: int, variance: float, least: int, chance: float) -> int:
+    """Return a count changed as its cell key, uniform in [0, 1), says."""
+    changes, probability = key_table(count, deviation, variance, least)
+    place = int(np.searchsorted(np.cumsum(probability), chance, side="right"))
+    return count + int(changes[min(place, len(changes) - 1)])
+
+
+def keyed_range(published: int, deviation: int, variance: float, least: int) -> tuple[int, int]:
+    """Return the least and largest count that `apply_key` can have published as that."""
+    low = max(published - deviation, 0)
+    possible = [
+        count
+        for count in range(low, published + deviation + 1)
+        if published - count in key_table(count, deviation, variance, least)[0]
+    ]
+    return (min(possible), max(possible)) if possible else (0, published + deviation)
+
+
+def spread_of_key(deviation: int, variance: float) -> float:
+    """Return the standard deviation of what a cell key adds to a large count."""
+    changes, probability = key_table(10 * deviation + 10, deviation, variance, 1)
+    return math.sqrt(float(probability @ changes.astype(np.float64) ** 2))

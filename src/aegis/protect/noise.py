@@ -1,0 +1,458 @@
+"""Level `noise`: label tables and moments of codes with discrete Gaussian noise.
+
+The rounds, all of one table and one budget:
+
+1. where masks learn from the data and their attribute is not public: how many rows hold each value;
+   the masks are fitted to that;
+2. rows per cell and class of every attribute;
+3. mean products of codes between attributes, the codes computed from round 2;
+4. where verdicts are asked for: rows in classes that are too small.
+
+One row is in one cell of each attribute, so that rounds 1 and 2 have the L2 sensitivity
+sqrt(attributes); for round 3 see `aegis.protect.moments`. A row more makes a class of k - 1 rows one
+of k, which takes k - 1 rows out of the classes that are too small, and else adds at most one: k - 1
+is the sensitivity of a figure of round 4. With b rows per person all of them are b times that. What
+follows from published figures costs nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.errors import PolicyError
+from aegis.policy import Configuration
+from aegis.privacy import PrivacyRule
+from aegis.progress import SILENT, Progress
+from aegis.protect.accounting import (
+    Round,
+    Unit,
+    budget_of,
+    check_delta,
+    check_epsilon,
+    rho_of,
+    sigma_of,
+    threshold_of,
+)
+from aegis.protect.cells import (
+    Cells,
+    cells_of,
+    fit_to,
+    learned,
+    with_unnamed,
+)
+from aegis.protect.codes import code_cells, norms_of
+from aegis.protect.mechanisms import discrete_gaussian
+from aegis.protect.model import (
+    GRID,
+    Level,
+    Moments,
+    ProtectedAttribute,
+    ProtectedSummary,
+    Protection,
+    StatedVerdict,
+)
+from aegis.protect.moments import (
+    BLOCK_LENGTH,
+    MomentSums,
+    moments_of_pairs,
+    moments_of_rows,
+)
+from aegis.sources import Source
+from aegis.summary import Summary
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+TABLES = 0.9
+"""Share of the budget of rounds 2 and 3 that label tables get."""
+FITTING = 0.1
+"""Share of the budget for fitting masks, where any has to be."""
+DECIDING = 0.1
+"""Share of the budget for verdicts, where any is asked for."""
+MOST_ERROR = 0.03
+"""Error of a correlation of codes above which moments are not worth their cost."""
+SURE = 3.0
+"""A verdict is stated where it is this many errors away from turning."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What level `noise` is asked for.
+
+    Attributes
+    ----------
+    epsilon, delta
+        The promise.
+    unit, rows_per_person
+        What a neighbouring table differs in, and for persons the most rows of one.
+    public
+        Attributes whose values and cuts are public knowledge, or `*` for all.
+    verdicts
+        Configurations to state a verdict on.
+    """
+
+    epsilon: float
+    delta: float
+    unit: Unit = Unit.ROWS
+    rows_per_person: int = 1
+    public: frozenset[str] = frozenset()
+    verdicts: tuple[Configuration, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        check_delta(self.delta)
+        if self.rows_per_person < 1 or (self.unit is Unit.ROWS and self.rows_per_person != 1):
+            raise PolicyError(
+                f"{self.rows_per_person} rows per person were given for the unit {self.unit}.",
+                hint="Give the most rows of one person, at least 1, with the unit persons.",
+            )
+
+
+class _Budget:
+    """What is left of a budget, and which rounds it went to."""
+
+    def __init__(self, rho: float, unit_rows: int) -> None:
+        self.left = rho
+        self.unit_rows = unit_rows
+        self.rounds: list[Round] = []
+
+    def spend(
+        self, name: str, figures: Sequence[Ints], sensitivity: float, rho: float
+    ) -> tuple[list[Ints], float]:
+        """Return figures with noise that costs `rho`, and its scale."""
+        distance = sensitivity * self.unit_rows
+        sigma = sigma_of(distance, rho)
+        flat = np.concatenate([f.ravel() for f in figures]) if figures else np.zeros(0, np.int64)
+        noisy = discrete_gaussian(flat, sigma, distance, rho)
+        cuts = np.cumsum([f.size for f in figures])[:-1]
+        parts = np.split(noisy, cuts) if figures else []
+        self.rounds.append(Round(name, distance, sigma, rho_of(distance, sigma)))
+        self.left -= rho
+        shaped = [part.reshape(f.shape) for part, f in zip(parts, figures, strict=True)]
+        return shaped, sigma
+
+
+def protect_with_noise(
+    summary: Summary,
+    asked: Noise,
+    *,
+    rule: PrivacyRule | None = None,
+    rule_as_written: Mapping[str, Any] | None = None,
+    source: Source | None = None,
+    progress: Progress = SILENT,
+) -> ProtectedSummary:
+    """Return the summary protected by noise.
+
+    Parameters
+    ----------
+    summary
+        Exact aggregates; stays here.
+    asked
+        The promise, and what is public.
+    rule, rule_as_written
+        The privacy rule, where verdicts are asked for.
+    source
+        The table, where it is at hand: its rows are clipped as a whole, which needs less noise.
+        Without it the moments come from the summary's co-occurrence counts.
+
+    Raises
+    ------
+    PolicyError
+        The summary cannot be protected this way; see `aegis.protect.protect`.
+    """
+    width = len(summary.attributes)
+    classes = len(summary.label.classes)
+    open_domain = not asked.public >= frozenset(summary.attributes)
+    delta = asked.delta / 2 if open_domain else asked.delta
+    budget = _Budget(budget_of(asked.epsilon, delta), asked.rows_per_person)
+    total = budget.left
+    cells = _cells(summary, asked, budget, total)
+    decisions = _decisions(summary, asked, rule, cells)
+    for_rule = DECIDING * total if decisions is not None else 0.0
+    for_both = budget.left - for_rule
+    tables, sigma = budget.spend(
+        "label tables", [c.joint for c in cells], math.sqrt(width), TABLES * for_both
+    )
+    if open_domain:
+        cells, tables = _named(cells, tables, sigma, classes, asked)
+    protected = _with_rest(_assemble(summary, cells, tables, sigma), cells)
+    for_moments = (1 - TABLES) * for_both
+    codes = _codes(protected)
+    shown = [a.table for a in protected.attributes.values()]
+    longest = norms_of(codes, shown)
+    error = _expected_error(longest, width, protected.rows, for_moments, asked.rows_per_person)
+    moments, notes = None, ()
+    if error <= MOST_ERROR:
+        sums = _sums(summary, source, cells, codes, shown, progress)
+        upper = np.triu(sums.sums)
+        noisy, scale = budget.spend(
+            "moments of codes", [_upper(upper)], sums.sensitivity, for_moments
+        )
+        moments = _mean_moments(noisy[0], len(upper), scale, protected.rows)
+    else:
+        again, second = budget.spend(
+            "label tables again", [c.joint for c in cells], math.sqrt(width), for_moments
+        )
+        tables, sigma = _pooled(tables, sigma, again, second)
+        protected = _with_rest(_assemble(summary, cells, tables, sigma), cells)
+        codes = []
+        notes = (
+            f"correlations of codes would err by {error:.3f}, above {MOST_ERROR:g}: label tables "
+            "alone are published, and attributes count as if they did not overlap",
+        )
+    verdicts: tuple[StatedVerdict, ...] = ()
+    if decisions is not None:
+        verdicts = decisions.state(budget, for_rule, protected.rows)
+    return replace(
+        protected,
+        protection=Protection(
+            level=Level.NOISE,
+            unit=asked.unit,
+            rows_per_person=asked.rows_per_person,
+            epsilon=asked.epsilon,
+            delta=asked.delta,
+            rho=math.fsum(r.rho for r in budget.rounds),
+            rounds=tuple(budget.rounds),
+            public=tuple(n for n in summary.attributes if n in asked.public),
+        ),
+        attributes={
+            a.name: replace(a, codes=codes[i] if codes else None)
+            for i, a in enumerate(protected.attributes.values())
+        },
+        moments=moments,
+        verdicts=verdicts,
+        rule=rule_as_written if verdicts else None,
+        notes=notes,
+    )
+
+
+def _cells(summary: Summary, asked: Noise, budget: _Budget, total: float) -> list[Cells]:
+    """Return the cells of every attribute, masks that learn fitted to noisy counts."""
+    fitted = [a for a in summary.attributes.values() if a.name not in asked.public and learned(a)]
+    masks: dict[str, Any] = {}
+    if fitted:
+        for attribute in fitted:
+            if attribute.domain is not None:
+                raise PolicyError(
+                    f"Masks of {attribute.name!r} learn from counts of single values, which this "
+                    "summary does not hold.",
+                    hint="Give a summary with the raw joints, or declare the attribute public.",
+                )
+        rows = [a.joint.sum(axis=1) for a in fitted]
+        noisy, sigma = budget.spend("rows per value", rows, math.sqrt(len(fitted)), FITTING * total)
+        least = _least(asked, len(fitted), 1, sigma)
+        for attribute, counts in zip(fitted, noisy, strict=True):
+            masks[attribute.name] = fit_to(attribute, counts, counts >= least)
+    return [
+        replace(cells_of(a, masks.get(a.name)), public=a.name in asked.public)
+        for a in summary.attributes.values()
+    ]
+
+
+def _least(asked: Noise, attributes: int, classes: int, sigma: float) -> float:
+    """Return the noisy total from which a value or a cell is named.
+
+    Half of delta is for names, half of that for either of the rounds 1 and 2.
+    """
+    rows = asked.rows_per_person
+    return threshold_of(sigma, classes, attributes * rows, asked.delta / 4, alone=rows)
+
+
+def _named(
+    cells: Sequence[Cells], tables: Sequence[Ints], sigma: float, classes: int, asked: Noise
+) -> tuple[list[Cells], list[Ints]]:
+    """Return the cells whose names the noise covers, and their counts."""
+    least = _least(asked, len(cells), classes, sigma)
+    named, kept = [], []
+    for own, table in zip(cells, tables, strict=True):
+        clear = (table.sum(axis=1) >= least) | np.full(own.count, own.name in asked.public)
+        named.append(own.keep(clear))
+        kept.append(table[clear])
+    return named, kept
+
+
+def _assemble(
+    summary: Summary, cells: Sequence[Cells], tables: Sequence[Ints], sigma: float
+) -> ProtectedSummary:
+    counts = class_counts(tables, len(summary.label.classes))
+    return ProtectedSummary(
+        protection=Protection(Level.NOISE),
+        label=summary.label.column,
+        classes=summary.label.classes,
+        class_counts=counts,
+        attributes={c.name: published(c, t) for c, t in zip(cells, tables, strict=True)},
+        moments=None,
+        cell_error=sigma,
+        policy=summary.digests.get("policy", ""),
+    )
+
+
+def published(cells: Cells, table: Ints, units: Ints | None = None) -> ProtectedAttribute:
+    """Return an attribute as a protected summary holds it."""
+    return ProtectedAttribute(
+        *(cells.name, cells.role, cells.kind, cells.weight, table, cells.candidates),
+        units=np.ones(len(table), dtype=np.int64) if units is None else units,
+    )
+
+
+def _with_rest(protected: ProtectedSummary, cells: Sequence[Cells]) -> ProtectedSummary:
+    """Return the summary with one cell for all unnamed values of an attribute, where they matter.
+
+    Its counts are what the named cells leave of the rows of each class: no figure of its own, so
+    that it costs nothing, and with the error of all the others.
+    """
+    attributes = {}
+    for own in cells:
+        attribute = protected.attributes[own.name]
+        units = len(attribute.table) + 1
+        rest = np.rint(protected.class_counts - attribute.table.sum(axis=0)).astype(np.int64)
+        clear = rest.sum() > 3 * protected.cell_error * math.sqrt(units * len(rest))
+        if own.has_unnamed and clear:
+            attribute = replace(
+                attribute,
+                table=np.vstack([attribute.table, np.maximum(rest, 0)]),
+                units=np.append(attribute.units, units),
+                candidates=tuple(with_unnamed(c, attribute.table) for c in attribute.candidates),
+            )
+        attributes[own.name] = attribute
+    return replace(protected, attributes=attributes)
+
+
+def class_counts(tables: Sequence[Ints], classes: int) -> Floats:
+    """Return the rows per class that several tables of the same rows tell, shape (C,).
+
+    Tables of few cells carry less noise: each is weighted by one over its cells. Tables that lost
+    unnamed cells tell less than there is, so that only those near the largest total count.
+    """
+    sums = np.array([t.sum(axis=0) for t in tables], dtype=np.float64).reshape(-1, classes)
+    if not len(sums):
+        return np.zeros(classes)
+    totals = sums.sum(axis=1)
+    weight = np.array([1.0 / max(len(t), 1) for t in tables])
+    weight[totals < 0.98 * totals.max()] = 0.0
+    counts: Floats = np.maximum((weight @ sums) / weight.sum(), 0.0)
+    return counts
+
+
+def _codes(protected: ProtectedSummary) -> list[Ints]:
+    return [
+        code_cells(
+            a.table.astype(np.float64),
+            [c.groups for c in a.candidates],
+            protected.shares,
+            protected.cell_error**2 * a.units,
+            protected.rows,
+        )
+        for a in protected.attributes.values()
+    ]
+
+
+def _expected_error(longest: float, width: int, rows: float, rho: float, unit_rows: int) -> float:
+    """Return the error of a correlation of first codes that round 3 would leave."""
+    if width < 2 or longest <= 0:
+        return math.inf
+    sensitivity = longest / GRID**2 * math.sqrt((1 - 1 / width) / 2) * unit_rows
+    return sigma_of(sensitivity, rho) / rows
+
+
+def _sums(
+    summary: Summary,
+    source: Source | None,
+    cells: Sequence[Cells],
+    codes: Sequence[Ints],
+    tables: Sequence[Ints],
+    progress: Progress,
+) -> MomentSums:
+    if source is None:
+        longest = [
+            int(BLOCK_LENGTH**2 * norms_of([c], [t])) for c, t in zip(codes, tables, strict=True)
+        ]
+        return moments_of_pairs(summary, cells, codes, longest)
+    listed = [(summary.attributes[c.name].values, c) for c in cells]
+    most = int(norms_of(codes, tables))
+    return moments_of_rows(source, summary.label.column, listed, codes, most, progress)
+
+
+def _upper(sums: Ints) -> Ints:
+    found: Ints = sums[np.triu_indices(len(sums), 1)]
+    return found
+
+
+def _mean_moments(upper: Ints, size: int, sigma: float, rows: float) -> Moments:
+    matrix = np.zeros((size, size))
+    matrix[np.triu_indices(size, 1)] = upper / (rows * GRID**2)
+    return Moments(matrix + matrix.T, sigma / (rows * GRID**2))
+
+
+def _pooled(
+    first: Sequence[Ints], sigma: float, again: Sequence[Ints], second: float
+) -> tuple[list[Ints], float]:
+    """Return the mean of two measurements of the same tables, weighted by what they tell."""
+    weight = (1 / sigma**2) / (1 / sigma**2 + 1 / second**2)
+    pooled = [
+        np.rint(weight * a + (1 - weight) * b).astype(np.int64)
+        for a, b in zip(first, again, strict=True)
+    ]
+    return pooled, 1 / math.sqrt(1 / sigma**2 + 1 / second**2)
+
+
+@dataclass(frozen=True, eq=False)
+class _Decisions:
+    """Rows in too small classes of the configurations that verdicts are asked for."""
+
+    choices: tuple[tuple[int, ...], ...]
+    below: Ints
+    k: int
+    suppression: float
+
+    def state(self, budget: _Budget, rho: float, rows: float) -> tuple[StatedVerdict, ...]:
+        sensitivity = max(self.k - 1, 1) * math.sqrt(len(self.choices))
+        noisy, sigma = budget.spend("rows in small classes", [self.below], sensitivity, rho)
+        limit = self.suppression * rows
+        stated = []
+        for choice, below in zip(self.choices, noisy[0].tolist(), strict=True):
+            away = (limit - below) / sigma
+            sure = None if abs(away) < SURE else away > 0
+            stated.append(StatedVerdict(choice, sure))
+        return tuple(stated)
+
+
+def _decisions(
+    summary: Summary, asked: Noise, rule: PrivacyRule | None, cells: Sequence[Cells]
+) -> _Decisions | None:
+    if not asked.verdicts or rule is None:
+        return None
+    if not (rule.sizes_only and rule.criteria) or summary.frequency is None:
+        raise PolicyError(
+            "Verdicts with noise are for rules on class sizes alone, from a summary that holds the "
+            "frequency table.",
+            hint="Leave out --verdicts, or protect by counts.",
+        )
+    choices, below = [], []
+    places = {c.name: c for c in cells}
+    for configuration in asked.verdicts:
+        choice = []
+        for name, attribute in summary.attributes.items():
+            candidate = attribute.candidate(configuration.masks[name])
+            choice.append(attribute.candidates.index(candidate))
+            if places[name].candidates[choice[-1]].mask != candidate.mask:
+                raise PolicyError(
+                    f"Mask {candidate.declared} of {name!r} was fitted to noisy counts, so that "
+                    "classes under it are not in the summary.",
+                    hint=f"Declare {name!r} public, or leave out verdicts.",
+                )
+        groups = {
+            q: summary.attributes[q].candidates[choice[list(summary.attributes).index(q)]].groups
+            for q in summary.frequency.quasi
+        }
+        sizes = summary.frequency.roll_up(groups).sizes
+        choices.append(tuple(choice))
+        below.append(int(sizes[sizes < rule.minimum_size].sum()))
+    return _Decisions(
+        tuple(choices), np.array(below, dtype=np.int64), rule.minimum_size, rule.suppression
+    )
