@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from aegis.advisor.search import FrontRange
     from aegis.anonymizers import Recipe
     from aegis.evaluation import Evaluation
+    from aegis.protect import ProtectedSummary
     from aegis.release import AnonymizedRelease, Audit, Release
     from aegis.summary import Information
 
@@ -99,6 +100,12 @@ class Study:
         self._summary: Summary | None = None
         self._plan: PrivacyPlan | None = None
         self._source: Source | None = None
+        if _is_protected(table):
+            raise PolicyError(
+                "A protected summary answers no question that takes rows or exact counts.",
+                hint="Give the table or its exact summary, or rank the protected one: "
+                "aegis.protect.rank_protected.",
+            )
         if isinstance(table, str | Path) and str(table).lower().endswith(BUNDLE):
             table = load_bundle(table)
         if isinstance(table, Summary):
@@ -475,6 +482,25 @@ class Study:
 
         return audit(self._rows("audit"), policy=self.policy, progress=self.progress)
 
+    def protect(self, **options: Any) -> ProtectedSummary:
+        """Return what may leave the house: see `aegis.protect.protect` for the options.
+
+        Parameters
+        ----------
+        options
+            `level`, and with it `epsilon`, `delta`, `unit`, `rows_per_person`, `person`, `public`
+            for noise, or `key`, `method`, `threshold`, `step`, `variance` for counts; `verdicts`.
+
+        Raises
+        ------
+        PolicyError
+            An option is out of range, or what would be published lets small cells be derived.
+        """
+        from aegis.protect import protect
+
+        subject = self.summary if self._source is None else self._source
+        return protect(subject, self.policy, progress=self.progress, **options)
+
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the summary (.aegis); `Study(path, policy)` goes on from it without the table.
 
@@ -526,6 +552,14 @@ class Study:
         return f"<p>{html.escape(repr(self))}</p>" + (
             "" if self._summary is None else _attributes_html(self._summary)
         )
+
+
+def _is_protected(given: Any) -> bool:
+    if isinstance(given, str | Path):
+        return str(given).lower().endswith(".protected")
+    from aegis.protect.model import ProtectedSummary
+
+    return isinstance(given, ProtectedSummary)
 
 
 def _chosen(given: Configuration | Ranked | Advice) -> tuple[Configuration, str | None]:

@@ -14,6 +14,7 @@ from aegis.cli.files import (
     YAML,
     check_outputs,
     is_bundle,
+    is_protected,
     next_step,
     open_subject,
     repeated,
@@ -180,6 +181,28 @@ def command(
     asked = search or any(given is not None for given in searching.values())
     searches = asked or not (configurations or generate or policy.configurations)
     listed = None if configurations is None else load_configurations(configurations, policy)
+    if is_protected(table):
+        from aegis.cli.protected import advise_protected
+
+        advise_protected(
+            *(table, policy_file),
+            search=search,
+            listed=listed,
+            generate=generate,
+            time_limit=time_limit,
+            top=top,
+            output=output,
+            report=report,
+            refused={
+                "--measure": measure,
+                "--objective": objective,
+                "--front": front,
+                "--with": methods,
+            },
+            page=Output(format, quiet),
+            seed=seed,
+        )
+        return
     subject = open_subject(
         table,
         name=table_name,

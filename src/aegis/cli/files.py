@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 BUNDLE = ".aegis"
 """Extension of a summary on disk."""
+PROTECTED = ".protected"
+"""Extension of a protected summary on disk."""
 YAML = (".yaml", ".yml")
 HTML = (".html", ".htm")
 JSON = (".json",)
@@ -49,6 +51,12 @@ def open_subject(
     verify_key
         The public key (PEM) that a summary must be signed with.
     """
+    if is_protected(given):
+        raise PolicyError(
+            f"{given} is a protected summary, and this needs rows or exact counts.",
+            hint="Give the table or its exact summary (.aegis); aegis advise and aegis leak take "
+            "protected ones.",
+        )
     if memory_limit is not None and engine is Engine.SPARK:
         raise PolicyError(
             "--memory-limit is for the embedded engine.",
@@ -98,6 +106,11 @@ def shown(given: str) -> str:
 def is_bundle(given: str) -> bool:
     """Return whether a path names a summary on disk."""
     return given.lower().endswith(BUNDLE)
+
+
+def is_protected(given: str | Path) -> bool:
+    """Return whether a path names a protected summary on disk."""
+    return str(given).lower().endswith(PROTECTED)
 
 
 def check_outputs(

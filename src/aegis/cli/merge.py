@@ -11,6 +11,7 @@ import typer
 from aegis.cli.files import (
     BUNDLE,
     check_outputs,
+    is_protected,
     next_step,
     read_summary,
     unused,
@@ -65,6 +66,13 @@ def command(
     """
     from aegis.summary import merge, save_bundle
 
+    for path in summaries:
+        if is_protected(path):
+            raise PolicyError(
+                f"{path} is a protected summary, which cannot be merged: parts that were protected "
+                "apart tell more together than each of them.",
+                hint="Merge the exact summaries (.aegis), and protect the whole.",
+            )
     check_outputs([(output, (BUNDLE,))], force=force)
     _refuse_twins(summaries)
     merged = merge(*(read_summary(path, verify_key) for path in summaries))

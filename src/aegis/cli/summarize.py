@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,6 +10,7 @@ import typer
 
 from aegis.cli.files import (
     BUNDLE,
+    PROTECTED,
     check_outputs,
     next_step,
     open_subject,
@@ -33,6 +35,7 @@ from aegis.cli.options import (
 )
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
+from aegis.cli.protect import Delta, Epsilon, KeyFile
 from aegis.errors import PolicyError
 from aegis.words import counted
 
@@ -65,7 +68,7 @@ def command(
             "--output",
             "-o",
             metavar="FILE",
-            help="The summary to write (.aegis).",
+            help="The summary to write (.aegis; .protected with --protect).",
             show_default=False,
         ),
     ],
@@ -93,6 +96,18 @@ def command(
             "joint of values and label), histogram or nothing.",
         ),
     ] = "raw",
+    protection: Annotated[
+        str,
+        typer.Option(
+            "--protect",
+            metavar="LEVEL",
+            help="Write what may leave the house instead: noise, with --epsilon and --delta, or "
+            "counts, with --key-file. aegis protect has more options, and takes a summary, too.",
+        ),
+    ] = "none",
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    key_file: KeyFile = None,
     table_name: TableName = None,
     memory_limit: MemoryLimit = None,
     engine: EngineOption = None,
@@ -125,6 +140,19 @@ def command(
     from aegis.signing import load_private_key
     from aegis.summary import Information, save_bundle, summarize, withhold
 
+    if protection != "none":
+        _protect(
+            *(table, policy_file, output, protection, epsilon, delta, key_file, like, carried),
+            subject=lambda: open_subject(
+                table, name=table_name, memory_limit=memory_limit, engine=engine, master=master
+            ),
+            page=Output(format, quiet),
+            force=force,
+        )
+        return
+    for name, given in (("--epsilon", epsilon), ("--delta", delta), ("--key-file", key_file)):
+        if given is not None:
+            raise PolicyError(f"{name} is for a protected summary.", hint="Add --protect.")
     check_outputs([(output, (BUNDLE,))], force=force, inputs=(table, policy_file))
     if carried not in list(Information):
         raise PolicyError.unknown("information setting", carried, [str(i) for i in Information])
@@ -143,6 +171,38 @@ def command(
     summary = withhold(summary, Information(carried))
     save_bundle(summary, output, force=force, key=key)
     _print(summary, output, policy_file, Output(format, quiet))
+
+
+def _protect(
+    table: str,
+    policy_file: Path,
+    output: Path,
+    level: str,
+    epsilon: float | None,
+    delta: float | None,
+    key_file: Path | None,
+    like: Path | None,
+    carried: str,
+    *,
+    subject: Callable[[], Any],
+    page: Output,
+    force: bool,
+) -> None:
+    """Write a protected summary of a table."""
+    from aegis.cli.protect import print_protected, read_key, write_protected
+    from aegis.policy import load_policy
+
+    if like is not None or carried != "raw":
+        raise PolicyError(
+            "--like and --information are for exact summaries.",
+            hint="Leave them out: protected summaries are never merged, for parts that were "
+            "protected apart tell more together than each of them.",
+        )
+    check_outputs([(output, (PROTECTED,))], force=force, inputs=(table, policy_file))
+    policy = load_policy(policy_file)
+    options = {"level": level, "epsilon": epsilon, "delta": delta, "key": read_key(key_file)}
+    made = write_protected(subject(), policy, output, options, None, None, force, page.quiet)
+    print_protected(page, made, output, policy_file)
 
 
 def _print(summary: Summary, output: Path, policy_file: Path, page: Output) -> None:

@@ -65,9 +65,9 @@ def explained(table: Floats, groups: Ints, shares: Floats, noise: Floats, rows: 
     width = len(shares)
     grouped = np.zeros((size, width))
     np.add.at(grouped, groups, table)
-    noise = np.bincount(groups, weights=noise, minlength=size)
+    blur_of_group = np.bincount(groups, weights=noise, minlength=size).astype(np.float64)
     count = grouped.sum(axis=1)
-    clear = count > CLEAR * np.sqrt(width * noise) + 0.5
+    clear = count > CLEAR * np.sqrt(width * blur_of_group) + 0.5
     count = np.maximum(count, 1.0)
     root = np.sqrt(shares)
     deviation = (grouped - count[:, None] * shares) / root * clear[:, None]
@@ -75,9 +75,9 @@ def explained(table: Floats, groups: Ints, shares: Floats, noise: Floats, rows: 
     centre = (np.eye(width) - np.outer(shares, np.ones(width))) / root[:, None]
     per_cell = centre @ centre.T
     raw = (deviation.T / count) @ deviation / rows
-    covariance = _positive(raw - per_cell * float((noise * clear / count).sum()) / rows)
+    covariance = _positive(raw - per_cell * float((blur_of_group * clear / count).sum()) / rows)
     strength = float(np.trace(covariance)) * rows / max(float((count * clear).sum()), 1.0)
-    blur = noise * float(np.trace(per_cell)) / count**2
+    blur = blur_of_group * float(np.trace(per_cell)) / count**2
     trust = strength / np.maximum(strength + blur, 1e-300)
     codes = deviation / count[:, None] * trust[:, None]
     return Explained(codes, covariance, int(clear.sum()))
@@ -129,7 +129,8 @@ def code_cells(
     # The sign of a component is arbitrary: its largest entry is made positive.
     largest = np.abs(damped).argmax(axis=0)
     damped *= np.where(damped[largest, np.arange(number)] < 0, -1.0, 1.0)
-    return np.trunc(damped * GRID).astype(np.int64)
+    coded: Ints = np.trunc(damped * GRID).astype(np.int64)
+    return coded
 
 
 def coefficients(codes: Floats, target: Floats, weight: Floats) -> Floats:
@@ -145,7 +146,7 @@ def coefficients(codes: Floats, target: Floats, weight: Floats) -> Floats:
         Share of the rows of each cell, shape (K,).
     """
     root = np.sqrt(weight)[:, None]
-    found: Floats = np.linalg.lstsq(root * codes, root * target, rcond=1e-6)[0]
+    found: Floats = np.linalg.lstsq(root * codes, root * target, rcond=1e-6)[0].astype(np.float64)
     return found
 
 

@@ -163,7 +163,7 @@ def protect_counts(
             a.table.astype(np.float64),
             [c.groups for c in a.candidates],
             bare.shares,
-            bare.cell_error**2 * a.units,
+            a.noise(bare.cell_error),
             bare.rows,
         )
         for a in bare.attributes.values()

@@ -176,7 +176,7 @@ def _narrow(
         asked=asked,
     )
     return [
-        Derivable(name, *divmod(place, classes), own)
+        Derivable(name, place // classes, place % classes, own)
         for place, own in zip(asked, found, strict=True)
         if own.values < threshold and own.high > 0
     ]

@@ -156,7 +156,7 @@ def _content(summary: ProtectedSummary) -> dict[str, Any]:
 
 def _short(value: float) -> float:
     """Return a number with so many significant digits as a file holds."""
-    return float(f"{value:.{DIGITS}g}")
+    return float(f"{value:.{DIGITS}g}") + 0.0  # no negative zero
 
 
 def _attribute_to(attribute: ProtectedAttribute) -> dict[str, Any]:

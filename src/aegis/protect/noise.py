@@ -186,7 +186,8 @@ def protect_with_noise(
     shown = [a.table for a in protected.attributes.values()]
     longest = norms_of(codes, shown)
     error = _expected_error(longest, width, protected.rows, for_moments, asked.rows_per_person)
-    moments, notes = None, ()
+    moments: Moments | None = None
+    notes: tuple[str, ...] = ()
     if error <= MOST_ERROR:
         sums = _sums(summary, source, cells, codes, shown, progress)
         upper = np.triu(sums.sums)
@@ -345,7 +346,7 @@ def _codes(protected: ProtectedSummary) -> list[Ints]:
             a.table.astype(np.float64),
             [c.groups for c in a.candidates],
             protected.shares,
-            protected.cell_error**2 * a.units,
+            a.noise(protected.cell_error),
             protected.rows,
         )
         for a in protected.attributes.values()

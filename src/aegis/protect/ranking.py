@@ -54,7 +54,7 @@ class ProtectedRanked:
         Attribute to mask as the policy wrote it.
     score
         Estimate of the target-coded trace, adjusted for chance.
-    kept
+    utility_kept
         Percent of what all masks together show; None where that is nothing.
     stderr
         Standard error of the score: protection and drawing of the rows. None where it was not
@@ -71,7 +71,7 @@ class ProtectedRanked:
     configuration: Configuration
     declared: Mapping[str, str]
     score: float
-    kept: float | None
+    utility_kept: float | None
     admissible: bool | None
     attributes: Mapping[str, float]
     stderr: float | None = None
@@ -87,7 +87,7 @@ class ProtectedRanked:
         return {
             "name": self.name,
             "score": self.score,
-            "kept": self.kept,
+            "utility_kept": self.utility_kept,
             "stderr": self.stderr,
             "tied_with_best": self.tied_with_best,
             "admissible": self.admissible,
@@ -258,7 +258,7 @@ class ProtectedScorer:
     def _mask(self, index: int, place: int) -> _Masked:
         summary, attribute, table = self.summary, self._attributes[index], self._tables[index]
         groups = np.arange(len(table)) if place == FINEST else attribute.candidates[place].groups
-        noise = summary.cell_error**2 * attribute.units
+        noise = attribute.noise(summary.cell_error)
         told = explained(table, groups, summary.shares, noise, summary.rows)
         values, vectors = np.linalg.eigh(told.covariance)
         strength = float(values.sum())
@@ -446,14 +446,16 @@ def _candidates(
         for choice in product(*map(range, sizes)):
             yield choice, True
         return
-    alone = tuple(
-        max(range(size), key=lambda place, i=i: scorer.masked(i, place).strength)
-        for i, size in enumerate(sizes)
-    )
+    alone = tuple(_strongest(scorer, i, size) for i, size in enumerate(sizes))
     yield alone, scorer.estimator == "tables"
     yield from (
         (choice, scorer.estimator == "tables") for choice in _exchanged(scorer, alone, sizes)
     )
+
+
+def _strongest(scorer: ProtectedScorer, index: int, size: int) -> int:
+    """Return the place of the candidate that says most of the label by itself."""
+    return max(range(size), key=lambda place: scorer.masked(index, place).strength)
 
 
 def _exchanged(scorer: ProtectedScorer, start: Choice, sizes: Sequence[int]) -> Iterator[Choice]:
@@ -557,7 +559,7 @@ def _ranked(
         configuration=summary.configuration(name, choice),
         declared={a.name: str(a.candidates[place].declared) for a, place in pairs},
         score=score,
-        kept=100 * score / unmasked if unmasked > 0 else None,
+        utility_kept=100 * score / unmasked if unmasked > 0 else None,
         admissible=summary.verdict(choice),
         attributes=scorer.attributes(choice),
     )

@@ -1,0 +1,373 @@
+"""`aegis protect`: a summary that may leave the house."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aegis.cli.files import (
+    PROTECTED,
+    check_outputs,
+    next_step,
+    open_subject,
+    unused,
+    written,
+    written_dict,
+)
+from aegis.cli.options import (
+    EngineOption,
+    Force,
+    Format,
+    FormatOption,
+    Master,
+    MemoryLimit,
+    PolicyFile,
+    Quiet,
+    TableName,
+    TableOrBundle,
+    split_names,
+)
+from aegis.cli.output import Output
+from aegis.cli.progress import reporting
+from aegis.errors import DataError, PolicyError
+
+if TYPE_CHECKING:
+    from aegis.ledger import Spend
+    from aegis.ledger.book import Spending
+    from aegis.protect import ProtectedSummary
+
+SCHEMA = 1
+"""Version of the JSON form; it changes when a field changes its meaning."""
+EXAMPLES = (
+    "aegis protect table.csv -p policy.yaml -o table.protected --epsilon 1 --delta 1e-6",
+    "aegis protect table.csv -p policy.yaml -o table.protected --epsilon 1 --delta 1e-6 "
+    "--ledger house.ledger --population patients",
+    "aegis protect table.aegis -p policy.yaml -o table.protected --level counts --key-file secret.key",
+)
+Epsilon = Annotated[
+    float | None,
+    typer.Option(
+        "--epsilon",
+        metavar="E",
+        help="The promise of level noise, with --delta.",
+        show_default=False,
+    ),
+]
+Delta = Annotated[
+    float | None,
+    typer.Option(
+        "--delta",
+        metavar="D",
+        help="How unlikely it is that the promise does not hold; less than one over the rows.",
+        show_default=False,
+    ),
+]
+KeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--key-file",
+        metavar="FILE",
+        help="The secret that seeds level counts: a file of at least 16 random bytes.",
+        show_default=False,
+    ),
+]
+LedgerFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--ledger",
+        metavar="FILE",
+        help="Spend from this ledger, with --population: refused where the budget is spent.",
+        show_default=False,
+    ),
+]
+PopulationName = Annotated[
+    str | None,
+    typer.Option("--population", metavar="NAME", help="Whose budget it is.", show_default=False),
+]
+
+
+def command(
+    table: TableOrBundle,
+    policy: PolicyFile,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The protected summary to write (.protected).",
+            show_default=False,
+        ),
+    ],
+    level: Annotated[
+        str,
+        typer.Option(
+            "--level",
+            metavar="LEVEL",
+            help="noise (differential privacy) or counts (perturbed small cells).",
+        ),
+    ] = "noise",
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    unit: Annotated[
+        str,
+        typer.Option("--unit", metavar="UNIT", help="What noise protects: rows or persons."),
+    ] = "rows",
+    rows_per_person: Annotated[
+        int,
+        typer.Option(
+            "--rows-per-person", metavar="N", help="Most rows of one person, with --unit persons."
+        ),
+    ] = 1,
+    person: Annotated[
+        str | None,
+        typer.Option(
+            "--person",
+            metavar="COLUMN",
+            help="Column that tells persons: refused where one has more rows than stated.",
+            show_default=False,
+        ),
+    ] = None,
+    public: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--public",
+            metavar="A,B,...",
+            help="Attributes whose values and cuts are public knowledge; '*' for all. Those of the "
+            "others are bought from the budget.",
+            show_default=False,
+        ),
+    ] = None,
+    key_file: KeyFile = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method", metavar="NAME", help="How level counts perturbs: rounding or cell-keys."
+        ),
+    ] = "rounding",
+    threshold: Annotated[
+        int,
+        typer.Option("--threshold", metavar="N", help="Rows from which a cell is large."),
+    ] = 10,
+    step: Annotated[
+        int | None,
+        typer.Option(
+            "--step",
+            metavar="N",
+            help="Base of rounding, or largest change of a cell key; by default the threshold.",
+            show_default=False,
+        ),
+    ] = None,
+    variance: Annotated[
+        float | None,
+        typer.Option("--variance", metavar="V", help="Variance of cell keys.", show_default=False),
+    ] = None,
+    configurations: Annotated[
+        Path | None,
+        typer.Option(
+            "--configurations",
+            metavar="FILE",
+            help="State whether these configurations (YAML) meet the rule.",
+            show_default=False,
+        ),
+    ] = None,
+    verdicts: Annotated[
+        int | None,
+        typer.Option(
+            "--verdicts",
+            metavar="N",
+            help="State it for all combinations of masks, where they are at most N.",
+            show_default=False,
+        ),
+    ] = None,
+    ledger: LedgerFile = None,
+    population: PopulationName = None,
+    table_name: TableName = None,
+    memory_limit: MemoryLimit = None,
+    engine: EngineOption = None,
+    master: Master = None,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Protect a summary, so that it may leave the house.
+
+    In: a table, or its exact summary, and a policy. Out: one file (.protected) from
+    which `aegis advise` ranks and searches. It has no values, pairs or frequency
+    table in it. Level noise promises differential privacy: with epsilon at delta,
+    per row or per person. Level counts perturbs label tables so that linear
+    programming derives no small cell; it makes no formal promise, and is refused
+    where its own audit fails.
+    """
+    from aegis.policy import load_configurations, load_policy
+
+    check_outputs([(output, (PROTECTED,))], force=force, inputs=(table, policy))
+    rules = load_policy(policy)
+    listed: Any = ()
+    if configurations is not None and verdicts is not None:
+        raise PolicyError(
+            "Both --configurations and --verdicts were given.", hint="Give one of them."
+        )
+    if configurations is not None:
+        listed = load_configurations(configurations, rules)
+    elif verdicts is not None:
+        listed = verdicts
+    subject = open_subject(
+        table, name=table_name, memory_limit=memory_limit, engine=engine, master=master
+    )
+    options = {
+        "level": level,
+        "epsilon": epsilon,
+        "delta": delta,
+        "unit": unit,
+        "rows_per_person": rows_per_person,
+        "person": person,
+        "public": split_names(public) or (),
+        "key": read_key(key_file),
+        "method": method,
+        "threshold": threshold,
+        "step": step,
+        "variance": variance,
+        "verdicts": listed,
+    }
+    page = Output(format, quiet)
+    made = write_protected(subject, rules, output, options, ledger, population, force, quiet)
+    print_protected(page, made, output, policy)
+
+
+def read_key(path: Path | None) -> bytes | None:
+    """Return the secret in a file; None without one."""
+    if path is None:
+        return None
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(
+            f"Cannot read the key file {path}: {error.strerror}.", hint="Check the path."
+        ) from error
+
+
+def write_protected(
+    subject: Any,
+    policy: Any,
+    output: Path,
+    options: dict[str, Any],
+    ledger: Path | None,
+    population: str | None,
+    force: bool,
+    quiet: bool,
+) -> ProtectedSummary:
+    """Protect, pay from the ledger where one is named, and write the file."""
+    from aegis.protect import protect, save_protected
+
+    with _paying(ledger, population, options) as spending, reporting(quiet=quiet) as progress:
+        made = protect(subject, policy, **options, progress=progress)
+        if spending is not None:
+            spending.begin()
+        digest = save_protected(made, output, force=force)
+        if spending is not None:
+            spending.commit(digest)
+    return made
+
+
+@contextmanager
+def _paying(
+    ledger: Path | None, population: str | None, options: dict[str, Any]
+) -> Iterator[Spending | None]:
+    """Reserve what level noise will cost; level counts has no cost, and is listed afterwards."""
+    if (ledger is None) != (population is None):
+        raise PolicyError("--ledger and --population go together.", hint="Name both, or neither.")
+    if ledger is None or population is None:
+        with nullcontext():
+            yield None
+        return
+    from aegis.ledger import Ledger
+
+    book = Ledger(ledger)
+    book.verify()
+    if options["level"] != "noise":
+        book.population(population)
+        yield None
+        book.list_release(population, "protected summary of level counts", "")
+        return
+    with book.spending(population, cost_of(options), note="protected summary") as spending:
+        yield spending
+
+
+def cost_of(options: dict[str, Any]) -> Spend:
+    """Return what level noise costs under these options: the whole of its epsilon."""
+    from aegis.ledger import Spend
+    from aegis.protect import budget_of
+
+    epsilon, delta = options["epsilon"], options["delta"]
+    if epsilon is None or delta is None:
+        raise PolicyError(
+            "Protection by noise needs an epsilon and a delta.",
+            hint="Give both, for example --epsilon 1 --delta 1e-6.",
+        )
+    return Spend(
+        mechanism="discrete Gaussian: label tables and moments of codes",
+        rho=budget_of(epsilon, delta),
+        unit=str(options["unit"]),
+        rows_per_person=int(options["rows_per_person"]),
+    )
+
+
+def print_protected(page: Output, made: ProtectedSummary, output: Path, policy: Path) -> None:
+    """Print what left, in the format that was asked for."""
+    figures = made.to_dict()
+    if page.format is Format.JSON:
+        page.json({"schema": SCHEMA} | figures | {"files": written_dict([output])})
+        return
+    names = ("attribute", "role", "cells", "masks")
+    rows = [
+        [name, entry["role"], entry["cells"], len(entry["candidates"])]
+        for name, entry in figures["attributes"].items()
+    ]
+    if page.format is Format.CSV:
+        page.csv(names, rows)
+        return
+    from aegis.cli.tables import Column, line, number, table
+
+    page.show(line(_overview(made)), line(""))
+    columns = (Column(names[0], wraps=True), Column(names[1]), number(names[2]), number(names[3]))
+    page.show(table(columns, ([*r[:2], *(f"{n:,}" for n in r[2:])] for r in rows)))
+    page.warn(made.notes)
+    page.say(*written([output]))
+    page.suggest(
+        *next_step(
+            "rank configurations from what may leave the house",
+            *("aegis", "advise", output, "--policy", policy, "-o", unused("best.yaml")),
+        )
+    )
+
+
+def _overview(made: ProtectedSummary) -> str:
+    said = made.protection
+    if said.epsilon is None:
+        promise = (
+            f"counts: {said.method}, threshold {said.threshold}; no formal promise, and no small "
+            "cell follows by linear programming"
+        )
+    else:
+        whom = (
+            "one row"
+            if said.unit == "rows"
+            else f"one person of at most {said.rows_per_person} rows"
+        )
+        promise = f"noise: epsilon {said.epsilon:g} at delta {said.delta:g} (rho {said.rho:.4g}) for {whom}"
+    moments = (
+        "no moments of codes"
+        if made.moments is None
+        else f"correlations of codes by {made.moments.error:.4f}"
+    )
+    return (
+        f"About {made.rows:,.0f} labelled rows; label {made.label}\n"
+        f"Protected by {promise}\n"
+        f"Counts err by {made.cell_error:.1f}, {moments}; verdicts on {len(made.verdicts):,} "
+        "configurations"
+    )

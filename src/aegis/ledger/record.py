@@ -1,0 +1,159 @@
+"""What a ledger holds, as frozen records."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from aegis.errors import PolicyError
+
+
+class State(StrEnum):
+    """How far an entry is."""
+
+    RESERVED = "reserved"
+    """Its cost counts; nothing has been given out."""
+    BEGUN = "begun"
+    """Output has begun: the cost stays, whatever happens next."""
+    COMMITTED = "committed"
+    """The output was given out."""
+    CANCELLED = "cancelled"
+    """Given up before any output: it costs nothing."""
+    LISTED = "listed"
+    """A release without differential privacy, which has no cost that adds up."""
+
+
+@dataclass(frozen=True)
+class Spend:
+    """What an output costs.
+
+    Attributes
+    ----------
+    mechanism
+        What made it, in words.
+    rho
+        Its cost under zero-concentrated differential privacy, above 0.
+    unit
+        What is protected: `rows`, or `persons` (with the most rows of one in `rows_per_person`).
+    sensitivity, sigma
+        Of its rounds, as text for people; empty where there is no one figure.
+    rows_per_person
+        Most rows of one person; 1 for rows.
+
+    Raises
+    ------
+    PolicyError
+        The cost is no positive number.
+    """
+
+    mechanism: str
+    rho: float
+    unit: str = "rows"
+    sensitivity: str = ""
+    sigma: str = ""
+    rows_per_person: int = 1
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.rho) and self.rho > 0):
+            raise PolicyError(f"The cost rho is {self.rho}.", hint="Give a number above 0.")
+        if self.unit not in ("rows", "persons"):
+            raise PolicyError.unknown("unit", self.unit, ("rows", "persons"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Population:
+    """The people or rows that a budget belongs to; new versions of a table keep it.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    ceiling
+        Most rho that may be spent on it.
+    delta
+        At which epsilon is shown.
+    unit
+        What is protected.
+    """
+
+    name: str
+    ceiling: float
+    delta: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One output, or one that was about to be.
+
+    Attributes
+    ----------
+    number
+        Its number in the ledger.
+    population
+        Whose budget it is on.
+    state
+        How far it is.
+    time
+        When it was reserved or listed, UTC.
+    spend
+        What it costs; None for a listed release.
+    digest
+        SHA-256 of the output, where there is one.
+    note
+        What it is, in words.
+    """
+
+    number: int
+    population: str
+    state: State
+    time: str
+    spend: Spend | None
+    digest: str
+    note: str
+
+    @property
+    def rho(self) -> float:
+        """What it counts for: nothing where it was cancelled or has no cost."""
+        if self.spend is None or self.state is State.CANCELLED:
+            return 0.0
+        return self.spend.rho
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return {
+            "number": self.number,
+            "population": self.population,
+            "state": str(self.state),
+            "time": self.time,
+            "spend": None if self.spend is None else self.spend.to_dict(),
+            "digest": self.digest,
+            "note": self.note,
+        }
+
+
+@dataclass(frozen=True)
+class Balance:
+    """What was spent on a population.
+
+    Attributes
+    ----------
+    population
+        Whose budget it is.
+    spent
+        rho of all entries that count.
+    """
+
+    population: Population
+    spent: float
+
+    @property
+    def left(self) -> float:
+        """rho that is left."""
+        return max(self.population.ceiling - self.spent, 0.0)
