@@ -13,8 +13,10 @@ import pyarrow.parquet
 import pytest
 
 from aegis.cli.main import run
+from aegis.ledger import Ledger
 from aegis.policy import load_policy
-from aegis.summary import save_bundle, summarize
+from aegis.protect import protect, save_protected
+from aegis.summary import Summary, save_bundle, summarize
 
 POLICY = """\
 version: 1
@@ -101,7 +103,23 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
         save_bundle(replace(summary, seed=number), folder / f"{name}.aegis")
     for name in ("march", "sample", "staff"):
         pyarrow.parquet.write_table(pa.Table.from_pylist(table), folder / f"{name}.parquet")
+    _protect(folder, summary)
     return folder
+
+
+def _protect(folder: Path, summary: Summary) -> None:
+    """Add what protection needs: a secret, a ledger, and protected summaries of both levels."""
+    policy = load_policy(folder / "policy.yaml")
+    (folder / "secret.key").write_bytes(b"not so secret, but long enough")
+    Ledger(folder / "house.ledger", create=True).open_population(
+        "patients", ceiling=0.2, delta=1e-6
+    )
+    told = protect(
+        *(summary, policy), level="counts", key=(folder / "secret.key").read_bytes(), verdicts=32
+    )
+    save_protected(told, folder / "told.protected")
+    noisy = protect(summary, policy, epsilon=1, delta=1e-6, public=["sex"])
+    save_protected(noisy, folder / "noisy.protected")
 
 
 @pytest.fixture

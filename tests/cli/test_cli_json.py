@@ -90,6 +90,11 @@ RUNS = {
         ("advise", "table.csv", "-p", "strict.yaml", "--search", "--front", "k=2,30,50"),
         ("advise", "table.csv", "-p", "noise.yaml", "--top", "0"),
     ],
+    "aegis advise of a protected summary": [
+        ("advise", "told.protected", "-p", "policy.yaml"),
+        ("advise", "told.protected", "-p", "policy.yaml", "--search"),
+        ("advise", "noisy.protected", "-p", "policy.yaml", "--generate", "3"),
+    ],
     "aegis audit": [
         ("audit", "table.csv", "--quasi-identifiers", "sex", "--sensitive", "diagnosis,price"),
         ("audit", "table.csv", "-p", "policy.yaml"),
@@ -114,6 +119,21 @@ RUNS = {
     "aegis anonymizers": [("anonymizers",), ("anonymizers", "hybrid")],
     "aegis summarize": [("summarize", "table.csv", "-p", "policy.yaml", "-o", "s.aegis")],
     "aegis merge": [("merge", "january.aegis", "february.aegis", "-o", "s.aegis")],
+    "aegis protect": [
+        (
+            *("protect", "table.csv", "-p", "policy.yaml", "-o", "p.protected", "--epsilon", "1"),
+            *("--delta", "1e-5", "--public", "*"),
+        ),
+        (
+            *("protect", "table.aegis", "-p", "policy.yaml", "-o", "q.protected"),
+            *("--level", "counts", "--key-file", "secret.key", "--method", "cell-keys"),
+        ),
+    ],
+    "aegis ledger": [
+        ("ledger", "house.ledger", "reserve", "patients", "--rho", "0.001"),
+        ("ledger", "house.ledger", "list", "patients", "--note", "k = 5"),
+        ("ledger", "house.ledger", "verify"),
+    ],
     "aegis evaluate": [
         (
             *("evaluate", "table.csv", "-p", "policy.yaml", "--generate", "2"),
@@ -183,4 +203,6 @@ def test_every_command_that_prints_results_has_a_section():
         for name, command in commands.items()
         if any(one.name == "format" for one in command.params)
     }
-    assert set(DOCUMENTED) == set(RUNS) == printing | {"Errors"}
+    assert (
+        set(DOCUMENTED) == set(RUNS) == printing | {"Errors", "aegis advise of a protected summary"}
+    )

@@ -16,7 +16,7 @@ SCHEMA = 1
 """Version of the JSON form; it changes when a field changes its meaning."""
 ACTIONS = ("open", "show", "reserve", "commit", "cancel", "list", "verify")
 EXAMPLES = (
-    "aegis ledger house.ledger open patients --epsilon 3 --delta 1e-6",
+    "aegis ledger house.ledger open visitors --epsilon 3 --delta 1e-6",
     "aegis ledger house.ledger show",
     "aegis ledger house.ledger reserve patients --epsilon 1 --delta 1e-6 --note 'survey of May'",
     "aegis ledger house.ledger verify",
@@ -81,7 +81,7 @@ def command(
     A population keeps its budget when its table changes. `reserve` refuses what
     passes the ceiling; `commit` notes what was given out; `cancel` gives a cost back
     that nothing was given out for; `list` notes releases outside of differential
-    privacy. `verify` finds what was changed.
+    privacy. `verify` finds what was changed. Out: the budgets and their entries.
     """
     from aegis.ledger import Ledger
 
