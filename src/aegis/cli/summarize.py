@@ -141,6 +141,8 @@ def command(
     from aegis.summary import Information, save_bundle, summarize, withhold
 
     if protection != "none":
+        if sign is not None:
+            raise PolicyError("--sign is for exact summaries.", hint="Leave it out.")
         _protect(
             *(table, policy_file, output, protection, epsilon, delta, key_file, like, carried),
             subject=lambda: open_subject(
