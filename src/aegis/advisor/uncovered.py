@@ -19,7 +19,8 @@ from aegis.advisor.scoring import Choice, Scorer
 from aegis.masking import masked_table, suppress
 from aegis.policy import Policy
 from aegis.sources import Source
-from aegis.summary import Summary
+from aegis.summary import PERSON, Summary
+from aegis.summary.person_classes import distinct_persons
 
 NEAR_KEY = 0.5
 """Shown values per row from which a column is nearly a key: most of them stand in one or two rows."""
@@ -127,6 +128,8 @@ def _told(advice: Advice, uncovered: Uncovered) -> Advice:
 def unique_rows(source: Source | None, policy: Policy, choice: Choice) -> tuple[int, int] | None:
     """Return the rows of a release, and those that are alone with their values in all columns.
 
+    Where persons are counted, rows of one person are alone together.
+
     None where the table is not at hand or too large, or its masks draw noise.
     """
     drawn = any(candidate.noise is not None for candidate in choice.values())
@@ -138,14 +141,16 @@ def unique_rows(source: Source | None, policy: Policy, choice: Choice) -> tuple[
     quasi = [attribute.name for attribute in policy.quasi_identifiers]
     released, _ = suppress(
         source,
-        masked_table(source, masks),
+        masked_table(source, masks, person=policy.person),
         quasi,
         rule.sensitive,
         rule,
         policy.protected_hierarchies,
     )
-    sizes = released.group_by(released.columns).aggregate(rows=released.count())
-    figures = sizes.aggregate(rows=sizes.rows.sum(), alone=(sizes.rows == 1).sum())
+    names = [name for name in released.columns if name != PERSON]
+    members = released.count() if policy.person is None else distinct_persons(released[PERSON])
+    sizes = released.group_by(names).aggregate(rows=released.count(), members=members)
+    figures = sizes.aggregate(rows=sizes.rows.sum(), alone=sizes.rows.sum(where=sizes.members == 1))
     told = source.collect(figures)
     return int(told["rows"][0].as_py() or 0), int(told["alone"][0].as_py() or 0)
 
