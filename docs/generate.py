@@ -196,6 +196,7 @@ def policy() -> str:
     for title, shape in (
         ("Top level", schema.PolicyShape),
         ("label", schema.LabelShape),
+        ("reading", schema.ReadingShape),
         ("attributes", schema.AttributeShape),
     ):
         lines += [f"## {title}\n", "| key | meaning | default |", "|---|---|---|"]

@@ -112,7 +112,7 @@ class Study:
             require_same(table, self.policy)
             self._summary = table
         else:
-            self._source = open_table(table)
+            self._source = open_table(table, reading=self.policy.reading)
 
     @property
     def source(self) -> Source | None:

@@ -9,7 +9,8 @@ import pytest
 
 from aegis.errors import DataError
 from aegis.sources import open_table
-from aegis.sources.csv_lines import refuse_uneven
+from aegis.sources.csv_lines import count_lines
+from aegis.sources.dialect import Dialect
 
 ROWS = [f"{i % 5},{'pq'[i % 2]}" for i in range(60)]
 
@@ -37,6 +38,7 @@ def test_even_files_are_read(tmp_path: Path) -> None:
 
 
 def test_quoted_separators_and_line_breaks_are_one_field() -> None:
-    refuse_uneven(['a,"b, c"\n', '1,"x\n', ' y"\n', "\n", "2,z\n"], "t.csv", 2, ",")
+    lines = ['a,"b, c"\n', '1,"x\n', ' y"\n', "\n", "2,z\n"]
+    assert count_lines(lines, "t.csv", Dialect(), 2) == 3
     with pytest.raises(DataError, match=r"Line 3 of t.csv has 1 field, but its first line has 2"):
-        refuse_uneven(["a;b\n", "1;2\n", "3,4\n"], "t.csv", 2, ";")
+        count_lines(["a;b\n", "1;2\n", "3,4\n"], "t.csv", Dialect(";"), 2)

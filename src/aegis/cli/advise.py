@@ -16,27 +16,23 @@ from aegis.cli.files import (
     is_bundle,
     is_protected,
     next_step,
-    open_subject,
     repeated,
     shown,
     unused,
     written,
 )
+from aegis.cli.opening import DEFAULT, Opening, opens_table
 from aegis.cli.options import (
     Configurations,
-    EngineOption,
     Force,
     Format,
     FormatOption,
     Generate,
     LeaveOut,
-    Master,
     Measure,
-    MemoryLimit,
     PolicyFile,
     Quiet,
     Seed,
-    TableName,
     TableOrBundle,
     VerifyKey,
     With,
@@ -61,6 +57,7 @@ EXAMPLES = (
 )
 
 
+@opens_table
 def command(
     table: TableOrBundle,
     policy_file: PolicyFile,
@@ -135,11 +132,8 @@ def command(
         bool,
         typer.Option("--exact", help="Count co-occurrences on all rows, not on a sample."),
     ] = False,
-    table_name: TableName = None,
-    memory_limit: MemoryLimit = None,
-    engine: EngineOption = None,
-    master: Master = None,
     verify_key: VerifyKey = None,
+    opening: Opening = DEFAULT,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     seed: Seed = 0,
     force: Force = False,
@@ -203,14 +197,7 @@ def command(
             seed=seed,
         )
         return
-    subject = open_subject(
-        table,
-        name=table_name,
-        memory_limit=memory_limit,
-        engine=engine,
-        master=master,
-        verify_key=verify_key,
-    )
+    subject = opening.subject(table, policy, quiet=quiet, verify_key=verify_key)
     table = shown(table)
     with reporting(quiet=quiet) as progress:
         study = Study(subject, policy, exact=exact, seed=seed, progress=progress)
@@ -236,13 +223,6 @@ def command(
     shell.say(*written([made, report]))
     if best is None:
         advice.require_best()
-    reading = {
-        "leave_out": dropped,
-        "table": table_name,
-        "engine": engine,
-        "master": master,
-        "memory_limit": memory_limit,
-    }
     deciding = {
         "configurations": configurations,
         "generate": generate,
@@ -257,7 +237,15 @@ def command(
     # The policy's measure would come before the one in the file.
     other = advice.measure if policy.measure not in (None, advice.measure) else None
     shell.suggest(
-        *_next(table, policy_file, made, best, reading, deciding, repeated(measure=other))
+        *_next(
+            table,
+            policy_file,
+            made,
+            best,
+            [*opening.words(), *repeated(leave_out=dropped)],
+            deciding,
+            repeated(measure=other),
+        )
     )
 
 
@@ -291,7 +279,7 @@ def _next(
     policy_file: Path,
     made: Path | None,
     best: Ranked | None,
-    reading: Mapping[str, object],
+    read: Sequence[str],
     deciding: Mapping[str, object],
     stated: Sequence[str],
 ) -> list[RenderableType]:
@@ -300,7 +288,6 @@ def _next(
     `stated` names the measure of the certificate, where neither policy nor file would.
     """
     policy = ("--policy", str(policy_file))
-    read = repeated(**reading)
     if made is None:
         return next_step(
             "write the best configuration, for aegis apply",

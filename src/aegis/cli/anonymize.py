@@ -14,21 +14,19 @@ from aegis.cli.files import (
     check_outputs,
     is_bundle,
     next_step,
-    open_subject,
     unused,
     written,
     written_dict,
 )
+from aegis.cli.opening import DEFAULT, Opening, opens_table
 from aegis.cli.options import (
     Force,
     Format,
     FormatOption,
-    MemoryLimit,
     PolicyFile,
     Quiet,
     Seed,
     Table,
-    TableName,
     UtilityMeasure,
 )
 from aegis.cli.output import Output
@@ -55,6 +53,7 @@ EXAMPLES = (
 )
 
 
+@opens_table
 def command(
     table: Table,
     policy_file: PolicyFile,
@@ -139,8 +138,7 @@ def command(
             "--report", metavar="FILE", help="Write a report (one HTML file).", show_default=False
         ),
     ] = None,
-    table_name: TableName = None,
-    memory_limit: MemoryLimit = None,
+    opening: Opening = DEFAULT,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     seed: Seed = 0,
     force: Force = False,
@@ -171,7 +169,7 @@ def command(
     if is_bundle(table):
         raise DataError(f"{table} is a summary: it holds no records.", hint="Give the table.")
     policy = load_policy(policy_file)
-    subject = open_subject(table, name=table_name, memory_limit=memory_limit)
+    subject = opening.subject(table, policy, quiet=quiet)
     document = None if recipe is None else read_document(recipe, "recipe")
     chosen = _recipe(method, document, option, k, style, seed)
     stated = None if document is None else measure_of_choice(document)

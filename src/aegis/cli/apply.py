@@ -12,26 +12,22 @@ from aegis.cli.files import (
     JSON,
     check_outputs,
     next_step,
-    open_subject,
     repeated,
     written,
     written_dict,
 )
+from aegis.cli.opening import DEFAULT, Opening, opens_table
 from aegis.cli.options import (
     ConfigurationName,
     Engine,
-    EngineOption,
     Force,
     Format,
     FormatOption,
     LeaveOut,
-    Master,
-    MemoryLimit,
     PolicyFile,
     Quiet,
     Seed,
     Table,
-    TableName,
     UtilityMeasure,
     split_names,
 )
@@ -54,6 +50,7 @@ EXAMPLES = (
 )
 
 
+@opens_table
 def command(
     table: Table,
     policy_file: PolicyFile,
@@ -103,10 +100,7 @@ def command(
     ] = None,
     measure: UtilityMeasure = None,
     leave_out: LeaveOut = None,
-    table_name: TableName = None,
-    memory_limit: MemoryLimit = None,
-    engine: EngineOption = None,
-    master: Master = None,
+    opening: Opening = DEFAULT,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     seed: Seed = 0,
     force: Force = False,
@@ -129,7 +123,7 @@ def command(
             hint="Give --output FILE, or --into NAME (and --view for a view).",
         )
     # Whether Spark can write is for Spark to say: its files may be on no disk of this machine.
-    here = None if output is None or engine is Engine.SPARK else Path(output)
+    here = None if output is None or opening.engine is Engine.SPARK else Path(output)
     check_outputs(
         [(here, TABLE_FORMATS), (certificate, JSON)],
         force=force,
@@ -141,9 +135,7 @@ def command(
     chosen = choose(load_configurations(document, policy), name, configuration)
     with reporting(quiet=quiet) as progress:
         release = apply(
-            open_subject(
-                table, name=table_name, memory_limit=memory_limit, engine=engine, master=master
-            ),
+            opening.subject(table, policy, quiet=quiet),
             policy,
             chosen,
             output=output,
@@ -165,7 +157,12 @@ def command(
         page.suggest(
             *next_step(
                 "see every privacy figure of the output",
-                *("aegis", "audit", release.path, *repeated(engine=engine, master=master)),
+                *(
+                    "aegis",
+                    "audit",
+                    release.path,
+                    *repeated(engine=opening.engine, master=opening.master),
+                ),
                 *("--policy", str(policy_file)),
                 # The account of noise needs the masks that drew it.
                 *repeated(

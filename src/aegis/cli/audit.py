@@ -10,17 +10,14 @@ import typer
 
 from aegis.cli.apply import choose
 from aegis.cli.audit_page import print_audit
-from aegis.cli.files import open_subject, shown
+from aegis.cli.files import shown
+from aegis.cli.opening import DEFAULT, Opening, opens_table
 from aegis.cli.options import (
     ConfigurationName,
-    EngineOption,
     Format,
     FormatOption,
-    Master,
-    MemoryLimit,
     Quiet,
     Table,
-    TableName,
 )
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
@@ -34,6 +31,7 @@ EXAMPLES = (
 )
 
 
+@opens_table
 def command(
     table: Table,
     quasi_identifiers: Annotated[
@@ -96,10 +94,7 @@ def command(
             show_default=False,
         ),
     ] = None,
-    table_name: TableName = None,
-    memory_limit: MemoryLimit = None,
-    engine: EngineOption = None,
-    master: Master = None,
+    opening: Opening = DEFAULT,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     quiet: Quiet = False,
 ) -> None:
@@ -123,9 +118,7 @@ def command(
         masks = choose(load_configurations(configuration, policy), name, configuration)
     with reporting(quiet=quiet) as progress:
         found = audit(
-            open_subject(
-                table, name=table_name, memory_limit=memory_limit, engine=engine, master=master
-            ),
+            opening.subject(table, quiet=quiet),
             quasi_identifiers=_names(quasi_identifiers),
             sensitive=_names(sensitive),
             person=person,

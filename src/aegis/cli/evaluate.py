@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aegis.cli.files import HTML, check_outputs, is_bundle, written
+from aegis.cli.opening import DEFAULT, Opening, opens_table
 from aegis.cli.options import (
     Configurations,
     Force,
@@ -43,6 +44,7 @@ FEWEST = 4
 (once in 6 for three, once in 24 for four)."""
 
 
+@opens_table
 def command(
     table: Table,
     policy_file: PolicyFile,
@@ -98,6 +100,7 @@ def command(
             "--report", metavar="FILE", help="Write a report (one HTML file).", show_default=False
         ),
     ] = None,
+    opening: Opening = DEFAULT,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     seed: Seed = 0,
     force: Force = False,
@@ -122,7 +125,9 @@ def command(
         )
     policy = load_policy(policy_file)
     with reporting(quiet=quiet) as progress:
-        study = Study(table, policy, seed=seed, progress=progress)
+        study = Study(
+            opening.subject(table, policy, quiet=quiet), policy, seed=seed, progress=progress
+        )
         found = study.evaluate(
             None if configurations is None else load_configurations(configurations, policy),
             generate_count=generate,

@@ -15,7 +15,7 @@ from aegis.files import TABLE_FORMATS, check_output
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from aegis.sources import Source
+    from aegis.sources import Reading, Source
     from aegis.summary import Summary
 
 BUNDLE = ".aegis"
@@ -35,8 +35,10 @@ def open_subject(
     engine: Engine | None = None,
     master: str | None = None,
     verify_key: Path | None = None,
-) -> str | Source | Summary:
-    """Return what a path or URL names: a summary, a table of a database, or the path as it is.
+    reading: Reading | None = None,
+    proposing: bool = False,
+) -> Source | Summary:
+    """Return what a path or URL names: a summary, or a table, opened.
 
     Parameters
     ----------
@@ -50,6 +52,10 @@ def open_subject(
         Who reads the table, and where Spark runs.
     verify_key
         The public key (PEM) that a summary must be signed with.
+    reading
+        How text files are written.
+    proposing
+        Whether more may be said of them than is: see `aegis.sources.open_proposing`.
     """
     if is_protected(given):
         raise PolicyError(
@@ -78,11 +84,13 @@ def open_subject(
             f"{shown(given)} is a table, which nobody signs.",
             hint="--verify-key is for summaries (.aegis).",
         )
-    if engine is not Engine.SPARK and master is None and name is None and "://" not in given:
-        return given
-    from aegis.sources import open_table
+    from aegis.sources import open_proposing, open_table
 
-    return open_table(given, name=name, engine=engine and engine.value, master=master)
+    if proposing and engine is not Engine.SPARK and master is None and "://" not in given:
+        return open_proposing(given, reading)
+    return open_table(
+        given, name=name, engine=engine and engine.value, master=master, reading=reading
+    )
 
 
 def read_summary(path: str | Path, verify_key: Path | None) -> Summary:

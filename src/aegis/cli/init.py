@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aegis.cli.files import YAML, check_outputs, next_step, unused, written
+from aegis.cli.opening import DEFAULT, Opening, opens_table
 from aegis.cli.options import Force, Quiet, Table
 from aegis.cli.output import Output, write
 from aegis.cli.progress import reporting
@@ -25,6 +26,7 @@ EXAMPLES = (
 )
 
 
+@opens_table
 def command(
     table: Table,
     label: Annotated[
@@ -43,6 +45,7 @@ def command(
             show_default=False,
         ),
     ] = None,
+    opening: Opening = DEFAULT,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -57,7 +60,12 @@ def command(
 
     check_outputs([(output, YAML)], force=force, inputs=(table,))
     with reporting(quiet=quiet) as progress:
-        proposed = init_policy(table, label=label, path=output or "policy.yaml", progress=progress)
+        proposed = init_policy(
+            opening.subject(table, quiet=quiet, proposing=True),
+            label=label,
+            path=output or "policy.yaml",
+            progress=progress,
+        )
     page = Output(quiet=quiet)
     page.warn(proposed.warnings)
     if output is None:

@@ -217,7 +217,12 @@ def command(
     elif verdicts is not None:
         listed = verdicts
     subject = open_subject(
-        table, name=table_name, memory_limit=memory_limit, engine=engine, master=master
+        table,
+        name=table_name,
+        memory_limit=memory_limit,
+        engine=engine,
+        master=master,
+        reading=rules.reading,
     )
     options = {
         "level": level,

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aegis.cli.files import HTML, check_outputs, open_subject, written, written_dict
+from aegis.cli.files import HTML, check_outputs, written, written_dict
+from aegis.cli.opening import DEFAULT, Opening, opens_table
 from aegis.cli.options import (
     Force,
     Format,
     FormatOption,
-    MemoryLimit,
     Quiet,
     Seed,
-    TableName,
     TableOrBundle,
     VerifyKey,
 )
@@ -47,6 +46,7 @@ SHOWN = 24
 """Values of the table for people; the heat map shows all of them."""
 
 
+@opens_table
 def command(
     table: TableOrBundle,
     attribute: Annotated[
@@ -108,9 +108,8 @@ def command(
             show_default=False,
         ),
     ] = None,
-    table_name: TableName = None,
-    memory_limit: MemoryLimit = None,
     verify_key: VerifyKey = None,
+    opening: Opening = DEFAULT,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     seed: Seed = 0,
     force: Force = False,
@@ -143,9 +142,7 @@ def command(
             hint="For example: mi, chi2, g3.",
         )
     with reporting(quiet=quiet) as progress:
-        subject = open_subject(
-            table, name=table_name, memory_limit=memory_limit, verify_key=verify_key
-        )
+        subject = opening.subject(table, quiet=quiet, verify_key=verify_key)
         summary = _summary(subject, policy, seed, progress)
         kept = summary.attributes.get(attribute)
         fallback = Information.HISTOGRAM if kept is None else known_of(kept)

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from aegis.cli.files import HTML, check_outputs, open_subject, written
+from aegis.cli.files import HTML, check_outputs, written
+from aegis.cli.opening import DEFAULT, Opening, opens_table
 from aegis.cli.options import (
     Configurations,
     Force,
@@ -30,6 +31,7 @@ EXAMPLES = (
 )
 
 
+@opens_table
 def command(
     table: TableOrBundle,
     policy_file: PolicyFile,
@@ -48,6 +50,7 @@ def command(
     measure: Measure = None,
     verify_key: VerifyKey = None,
     leave_out: LeaveOut = None,
+    opening: Opening = DEFAULT,
     seed: Seed = 0,
     force: Force = False,
     quiet: Quiet = False,
@@ -67,7 +70,10 @@ def command(
     listed = None if configurations is None else load_configurations(configurations, policy)
     with reporting(quiet=quiet) as progress:
         study = Study(
-            open_subject(table, verify_key=verify_key), policy, seed=seed, progress=progress
+            opening.subject(table, policy, quiet=quiet, verify_key=verify_key),
+            policy,
+            seed=seed,
+            progress=progress,
         )
         advice = study.advise(listed, generate_count=generate, measure=measure)
         study.report(advice, output, force=force)

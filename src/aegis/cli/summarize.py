@@ -13,24 +13,20 @@ from aegis.cli.files import (
     PROTECTED,
     check_outputs,
     next_step,
-    open_subject,
     read_summary,
     unused,
     written,
     written_dict,
 )
+from aegis.cli.opening import DEFAULT, Opening, opens_table
 from aegis.cli.options import (
-    EngineOption,
     Force,
     Format,
     FormatOption,
-    Master,
-    MemoryLimit,
     PolicyFile,
     Quiet,
     Seed,
     Table,
-    TableName,
     VerifyKey,
 )
 from aegis.cli.output import Output
@@ -59,6 +55,7 @@ EXAMPLES = (
 )
 
 
+@opens_table
 def command(
     table: Table,
     policy_file: PolicyFile,
@@ -108,10 +105,6 @@ def command(
     epsilon: Epsilon = None,
     delta: Delta = None,
     key_file: KeyFile = None,
-    table_name: TableName = None,
-    memory_limit: MemoryLimit = None,
-    engine: EngineOption = None,
-    master: Master = None,
     sign: Annotated[
         Path | None,
         typer.Option(
@@ -123,6 +116,7 @@ def command(
         ),
     ] = None,
     verify_key: VerifyKey = None,
+    opening: Opening = DEFAULT,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     seed: Seed = 0,
     force: Force = False,
@@ -145,9 +139,7 @@ def command(
             raise PolicyError("--sign is for exact summaries.", hint="Leave it out.")
         _protect(
             *(table, policy_file, output, protection, epsilon, delta, key_file, like, carried),
-            subject=lambda: open_subject(
-                table, name=table_name, memory_limit=memory_limit, engine=engine, master=master
-            ),
+            subject=lambda: opening.subject(table, policy, quiet=quiet),
             page=Output(format, quiet),
             force=force,
         )
@@ -165,9 +157,7 @@ def command(
         )
     model = None if like is None else read_summary(like, verify_key)
     key = None if sign is None else load_private_key(sign)
-    subject = open_subject(
-        table, name=table_name, memory_limit=memory_limit, engine=engine, master=master
-    )
+    subject = opening.subject(table, policy, quiet=quiet)
     with reporting(quiet=quiet) as progress:
         summary = summarize(subject, policy, exact=exact, seed=seed, like=model, progress=progress)
     summary = withhold(summary, Information(carried))

@@ -27,8 +27,9 @@ from aegis.policy.model import (
     Role,
     Unseen,
 )
-from aegis.policy.schema import AttributeShape, LabelShape, PolicyShape, Shape
+from aegis.policy.schema import AttributeShape, LabelShape, PolicyShape, ReadingShape, Shape
 from aegis.privacy import PrivacyRule
+from aegis.sources.dialect import Reading
 
 VERSION = 1
 
@@ -225,6 +226,7 @@ def policy_mapping(policy: Policy) -> dict[str, Any]:
     data: dict[str, Any] = {
         "version": VERSION,
         "label": {"column": label.column, "bins": label.bins} if label.bins else label.column,
+        **({} if policy.reading is None else {"reading": policy.reading.to_dict()}),
         **({} if policy.measure is None else {"measure": policy.measure}),
         **({} if policy.person is None else {"person": policy.person}),
         "privacy": policy.privacy.to_mapping(),
@@ -312,7 +314,14 @@ class _Loader:
                 configurations=configurations,
                 unseen=Unseen(shape.unseen),
                 anonymizers=methods,
+                reading=self._reading(shape),
             )
+
+    def _reading(self, shape: PolicyShape) -> Reading | None:
+        if shape.reading is None:
+            return None
+        with _at(self.located, "reading"):
+            return Reading.of(shape.reading.model_dump(exclude_unset=True, exclude_none=True))
 
     def _shape(self) -> PolicyShape:
         data = self.located.data
@@ -342,7 +351,11 @@ class _Loader:
         name = ".".join(map(str, path))
         where = self.located.where(*path)
         if first["type"] == "extra_forbidden":
-            shapes: dict[object, type[Shape]] = {"attributes": AttributeShape, "label": LabelShape}
+            shapes: dict[object, type[Shape]] = {
+                "attributes": AttributeShape,
+                "label": LabelShape,
+                "reading": ReadingShape,
+            }
             shape = shapes.get(path[0], PolicyShape) if len(path) > 1 else PolicyShape
             return PolicyError(
                 f"{where}: unknown key {path[-1]!r}.",

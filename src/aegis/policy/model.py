@@ -13,6 +13,7 @@ from typing import Any
 from aegis.errors import PolicyError
 from aegis.masks import Hierarchy, Mask, Suppress, Tokenise
 from aegis.privacy import PrivacyRule
+from aegis.sources.dialect import Reading
 
 
 class Role(StrEnum):
@@ -159,6 +160,8 @@ class Policy:
         What happens at apply time to values that a mask does not know.
     anonymizers
         Record-level methods to rank beside the configurations.
+    reading
+        How the table's text files are written; None where they are asked themselves.
     """
 
     label: Label
@@ -168,6 +171,7 @@ class Policy:
     configurations: Mapping[str, Configuration] = field(default_factory=dict)
     unseen: Unseen = Unseen.ERROR
     anonymizers: tuple[MethodChoice, ...] = ()
+    reading: Reading | None = None
 
     def __post_init__(self) -> None:
         if not self.features:

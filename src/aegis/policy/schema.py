@@ -51,6 +51,35 @@ class AttributeShape(Shape):
     """All values of an ordinal quasi-identifier, ascending, texts or numbers; null is not listed."""
 
 
+class ReadingShape(Shape):
+    """How text files and workbooks are written, where they are not to be asked themselves."""
+
+    encoding: str | None = None
+    """Name of the encoding: `utf-8`, `cp1252`, `latin-1`, `utf-16`, ..."""
+    delimiter: str | None = None
+    """What stands between fields: one character, or `tab`."""
+    quote: str | None = None
+    """What stands around fields, `"` where not given; `none` where nothing does."""
+    escape: str | None = None
+    """What stands before a quote within quotes; the quote itself where not given."""
+    header: bool | None = None
+    """Whether the first line names the columns; without one they are `c1`, `c2`, ..."""
+    decimal: Literal[".", ","] | None = None
+    """What stands before decimals."""
+    thousands: str | None = None
+    """What stands between thousands."""
+    null: list[str] = Field(default_factory=list)
+    """Texts without quotes that are null, beside the empty one."""
+    dates: Literal["day-first", "month-first"] | None = None
+    """Order of dates such as 03/04/2024."""
+    text: list[str] = Field(default_factory=list)
+    """Columns that are read as text."""
+    numbers: list[str] = Field(default_factory=list)
+    """Columns that are read as numbers although spellings such as 1 and 1.0 become one value."""
+    sheet: str | None = None
+    """The sheet of a workbook."""
+
+
 class PolicyShape(Shape):
     """A policy file."""
 
@@ -58,6 +87,8 @@ class PolicyShape(Shape):
     """Version of the format."""
     label: Annotated[LabelShape, BeforeValidator(_label)]
     """The class label."""
+    reading: ReadingShape | None = None
+    """How the table's text files are written; options of the command line go first."""
     measure: str | None = None
     """The measure that ranks configurations and that a search maximises. Without it `pillai-codings` ranks and tells what a release keeps, and `pillai` is searched."""
     privacy: dict[str, Any] = Field(default_factory=dict)

@@ -171,7 +171,7 @@ def anonymize(
         raise PolicyError(
             f"Method {recipe.method!r} has no front.", hint="Only mo-obam weighs two aims."
         )
-    source = open_table(table)
+    source = open_table(table, reading=policy.reading)
     destination = Destination.checked(source, output, certificate, measure, force=force)
     plan = _GroupedPlan(source, policy, recipe, kinds, orders, progress)
     points = plan.front() if front else ()

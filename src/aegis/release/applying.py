@@ -142,7 +142,7 @@ def apply(
         raise PolicyError(
             f"The release is asked for in {output} and in {into}.", hint="Give one of them."
         )
-    source = open_table(table)
+    source = open_table(table, reading=policy.reading)
     if into is not None:
         require_database(source, into)
     destination = Destination.checked(source, output, certificate, measure, force=force)

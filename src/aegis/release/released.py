@@ -18,7 +18,7 @@ from aegis.errors import InternalError
 from aegis.measures import DEFAULT_MEASURE, MEASURES
 from aegis.policy import Policy, policy_digest, policy_mapping
 from aegis.release.auditing import Audit
-from aegis.sources import Source, open_table
+from aegis.sources import Reading, Source, open_table
 from aegis.summary import count_classes, summarize
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class Released:
             return self.stored.collect(self.stored.table)
         if self.path is None:
             raise InternalError("A release has neither rows nor a file.")
-        written = open_table(self.path)
+        written = open_table(self.path, reading=Reading(header=True))
         return written.collect(written.table)
 
     def to_polars(self) -> polars.DataFrame:
@@ -195,7 +195,12 @@ def certify(
         "certificate": CERTIFICATE_VERSION,
         "aegis": aegis.__version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "input": {"origin": source.origin, "rows": source.rows, "sha256": source.digest()},
+        "input": {
+            "origin": source.origin,
+            "rows": source.rows,
+            "sha256": source.digest(),
+            **({} if source.dialect is None else {"dialect": source.dialect.to_dict()}),
+        },
         "output": {
             "file": None if release.path is None else Path(release.path).name,
             "rows": release.released_rows,

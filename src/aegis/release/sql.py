@@ -150,7 +150,7 @@ def release_sql(
     """
     chosen = _member(Dialect, "SQL dialect", dialect)
     shape = _member(Form, "form of the SQL", form)
-    source = open_table(table)
+    source = open_table(table, reading=policy.reading)
     masks = release_masks(policy, configuration)
     _refuse_secrets(masks)
     fitted = fit_masks(source, masks)

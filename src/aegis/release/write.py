@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from aegis.errors import EngineError
 from aegis.files import check_output, replacing, spare_input
-from aegis.sources import Source, open_table
+from aegis.sources import Reading, Source, open_table
 from aegis.sources.failures import engine_errors
 from aegis.sources.spark_folder import SparkFolder
 
@@ -53,12 +53,25 @@ class FileTarget:
         """Write the result of a query and yield what was written; then give it its name."""
         with replacing(self.path) as temporary:
             write_table(self.source, table, temporary)
-            yield open_table(temporary)
+            yield open_table(temporary, reading=reading_of(table, self.path))
 
 
 def target_of(source: Source, output: str | Path) -> Target:
     """Return where the engine of a table writes a release: a folder on Spark, else a file."""
     return SparkFolder(source, str(output)) if source.is_spark else FileTarget(source, Path(output))
+
+
+def reading_of(table: ir.Table, path: Path) -> Reading:
+    """Return how a file is read that `write_table` wrote: texts stay texts, whatever they look like."""
+    types = table.schema()
+    texts = tuple(name for name, dtype in types.items() if dtype.is_string())
+    numbers = tuple(name for name, dtype in types.items() if dtype.is_floating())
+    return Reading(
+        header=True,
+        delimiter="\t" if path.suffix.lower() == ".tsv" else ",",
+        text=texts,
+        numbers=numbers,
+    )
 
 
 def write_table(source: Source, table: ir.Table, path: Path) -> None:

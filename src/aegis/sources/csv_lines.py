@@ -1,4 +1,4 @@
-"""Lines of a CSV file that have more or fewer fields than its first one."""
+"""A second reader of CSV: slower, and able to say which line the dialect cannot explain."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import csv
 from collections.abc import Iterable
 
 from aegis.errors import DataError
+from aegis.sources.dialect import Dialect, csv_options
 
 
-def refuse_uneven(lines: Iterable[str], name: str, columns: int, separator: str) -> None:
-    """Raise for the first line that does not have as many fields as the header.
-
-    The embedded engine says less of such a file, or takes the odd line for the header and leaves
-    out all lines above it.
+def count_lines(lines: Iterable[str], name: str, dialect: Dialect, columns: int) -> int:
+    """Return the number of records, with the header; raise for the first that is not as it says.
 
     Parameters
     ----------
@@ -20,22 +18,56 @@ def refuse_uneven(lines: Iterable[str], name: str, columns: int, separator: str)
         The text of the file.
     name
         The file, for the message.
+    dialect
+        How it is written; what is skipped stands in the text.
     columns
-        Fields of its first line.
-    separator
-        What stands between fields.
+        Fields of its header.
 
     Raises
     ------
     DataError
-        Such a line exists.
+        A record has more or fewer fields than the header, a quoted field goes on behind its
+        quote, or a quote is never closed.
     """
-    reader = csv.reader(lines, delimiter=separator)
-    for fields in reader:
-        if len(fields) not in (0, columns):
-            raise DataError(
-                f"Line {reader.line_num:,} of {name} has {len(fields)} "
-                f"field{'s' * (len(fields) != 1)}, but its first line has {columns}.",
-                hint="Each line needs as many fields as the first; put a field that holds "
-                f"{separator!r} or a line break in double quotes.",
-            )
+    options = csv_options(dialect.delimiter, dialect.quote, dialect.escape)
+    reader = csv.reader(lines, strict=True, skipinitialspace=bool(dialect.quote), **options)
+    records = 0
+    begin = 0
+    try:
+        for fields in reader:
+            if begin >= dialect.skip and (fields or columns == 1):
+                records += 1
+                if len(fields) not in (0, columns):
+                    raise _uneven(reader.line_num, name, len(fields), columns, dialect)
+            begin = reader.line_num
+    except csv.Error as error:
+        raise _unexplained(str(error), begin + 1, name, dialect) from error
+    return records
+
+
+def _uneven(line: int, name: str, fields: int, columns: int, dialect: Dialect) -> DataError:
+    return DataError(
+        f"Line {line:,} of {name} has {fields} field{'s' * (fields != 1)}, but its first line has "
+        f"{columns}.",
+        hint="Each line needs as many fields as the first; put a field that holds "
+        f"{dialect.delimiter!r} or a line break in double quotes.",
+    )
+
+
+def _unexplained(reason: str, line: int, name: str, dialect: Dialect) -> DataError:
+    quote = dialect.quote or '"'
+    if "unexpected end" in reason:
+        return DataError(
+            f"The quote {quote} that opens a field in the record of line {line:,} of {name} is "
+            "never closed.",
+            hint="Close it, or say that quotes are no quotes: --quote none.",
+        )
+    if "expected after" in reason:
+        return DataError(
+            f"Line {line:,} of {name} has text behind the quote {quote} that closes a field.",
+            hint=f"Double a quote within a quoted field ({quote}{quote}), or say how the file is "
+            'written: --quote none, --quote "\'", --escape \\.',
+        )
+    return DataError(
+        f"Line {line:,} of {name} cannot be read: {reason}.", hint="Check the line, or --delimiter."
+    )

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import glob
-import gzip
-import io
+import shutil
+import tempfile
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import ibis
 import ibis.expr.types as ir
 import pyarrow as pa
@@ -19,11 +18,13 @@ import pyarrow.feather
 import pyarrow.parquet
 
 from aegis.errors import DataError, EngineError, PolicyError
-from aegis.sources.csv_lines import refuse_uneven
+from aegis.sources.csv_files import read_delimited
 from aegis.sources.database import SCHEMES, open_database
-from aegis.sources.embedded import embedded
+from aegis.sources.dialect import Reading
+from aegis.sources.embedded import embedded, limits
 from aegis.sources.failures import engine_errors
 from aegis.sources.names import refuse_duplicates
+from aegis.sources.office_files import STATISTICS, WORKBOOKS, read_statistics, read_workbook
 from aegis.sources.source import ROW_NUMBER, Source
 from aegis.sources.spark_session import connect, is_frame, open_frame, open_spark
 
@@ -31,14 +32,21 @@ _PARQUET = {".parquet", ".pq"}
 _ARROW = {".arrow", ".feather", ".ipc"}
 _CSV = {".csv", ".tsv", ".txt"}
 _JSON = {".jsonl", ".ndjson"}
+_OFFICE = {*WORKBOOKS, *STATISTICS}
+_KNOWN = _PARQUET | _ARROW | _CSV | _JSON | _OFFICE
 _FILE_ROW = "file_row_number"
 _FILE = 1 << 40
 """More rows than one file has."""
-FORMATS = "CSV (.csv .tsv .txt, also .gz), Parquet (.parquet .pq), Arrow (.arrow .feather .ipc), JSON lines (.jsonl .ndjson)"
+FORMATS = "CSV (.csv .tsv .txt, also .gz), Parquet (.parquet .pq), Arrow (.arrow .feather .ipc), JSON lines (.jsonl .ndjson), workbooks (.xlsx .xls .xlsb .ods), SPSS (.sav .zsav .por), Stata (.dta), SAS (.sas7bdat .xpt)"
 
 
 def open_table(
-    table: Any, *, name: str | None = None, engine: Any = None, master: str | None = None
+    table: Any,
+    *,
+    name: str | None = None,
+    engine: Any = None,
+    master: str | None = None,
+    reading: Reading | None = None,
 ) -> Source:
     """Open anything tabular.
 
@@ -56,6 +64,8 @@ def open_table(
         or an Ibis backend for Spark, where `table` may also be a table of its catalog.
     master
         Where "spark" runs: local[4], spark://host:7077, yarn, ...
+    reading
+        How text files are written, as far as they are not to be asked themselves.
 
     Raises
     ------
@@ -65,9 +75,9 @@ def open_table(
 
     Notes
     -----
-    Columns of CSV files are read with the type that all their values have. Where that would spell
-    values in another way they stay text: codes such as 01234, and yes and no, or t and f. Only
-    true and false, in any case of letters, are Booleans.
+    Columns of CSV files are read with the type that all their values have. Where two texts that
+    differ would become one value they stay text: codes such as 01234, 1.0 beside 1, integers of
+    more than 64 bits. Only true and false are Booleans, spelt in one way.
     """
     if isinstance(table, Source):
         return table
@@ -87,7 +97,7 @@ def open_table(
             hint=f"Give a URL ({', '.join(SCHEMES)}), or leave the name out.",
         )
     if isinstance(table, str | Path):
-        source = _open_path(str(table))
+        source = _open_path(str(table), reading or Reading())
     elif isinstance(table, ir.Table):
         source = Source(table, "Ibis table")
     else:
@@ -155,7 +165,9 @@ def _register(arrow: pa.Table) -> ir.Table:
     return ibis.memtable(arrow.cast(pa.schema(fields)))
 
 
-def _open_path(given: str) -> Source:
+def _open_path(given: str, reading: Reading) -> Source:
+    if Path(given).is_fifo():
+        return _open_pipe(given, reading)
     files = _files(given)
     suffixes = {_suffix(file) for file in files}
     if len(suffixes) > 1:
@@ -172,13 +184,50 @@ def _open_path(given: str) -> Source:
             arrow = pa.concat_tables(_of_file(_read_arrow, file) for file in files)
             refuse_duplicates(arrow.column_names, given)
             return Source(_register(arrow), given, files)
+        if suffix in _OFFICE:
+            return _open_office(given, files, reading)
         with engine_errors(given):
             if suffix in _JSON:
                 return Source(_materialise(embedded().read_json(names)), given, files)
-            return Source(_read_csv(given, files), given, files)
-    except (EngineError, pa.ArrowException, OSError, EOFError, zlib.error, csv.Error) as error:
+            return _open_delimited(given, files, reading)
+    except (EngineError, pa.ArrowException, OSError, EOFError, zlib.error) as error:
         cause = error.__cause__ if isinstance(error, EngineError) else error
         raise _unreadable(given, cause or error) from error
+
+
+def _open_pipe(given: str, reading: Reading) -> Source:
+    """Open text that comes through a pipe, which can be read but once: it is copied first."""
+    with tempfile.TemporaryDirectory(prefix="aegis-read-", dir=limits().folder.parent) as folder:
+        copy = Path(folder) / "pipe.csv"
+        with Path(given).open("rb") as pipe, copy.open("wb") as made:
+            shutil.copyfileobj(pipe, made)
+        if copy.stat().st_size == 0:
+            raise DataError(f"{given} is empty (0 bytes).", hint="Send a header and rows.")
+        with engine_errors(given):
+            source = _open_delimited(given, (copy,), reading)
+    return replace(source, files=())
+
+
+def _open_delimited(given: str, files: tuple[Path, ...], reading: Reading) -> Source:
+    found = read_delimited(given, files, reading)
+    said = None if reading == Reading() else reading
+    return Source(found.table, given, files, dialect=found.dialect, notes=found.notes, reading=said)
+
+
+def _open_office(given: str, files: tuple[Path, ...], reading: Reading) -> Source:
+    """Open one workbook, or one file of SPSS, SAS or Stata."""
+    if len(files) > 1:
+        raise DataError(
+            f"{given} stands for {len(files)} files of the format {_suffix(files[0])}.",
+            hint="Give one file, or convert them to Parquet or CSV.",
+        )
+    if _suffix(files[0]) in WORKBOOKS:
+        arrow, notes = read_workbook(files[0], reading)
+    else:
+        arrow, notes = read_statistics(files[0], reading), []
+    refuse_duplicates(arrow.column_names, given)
+    said = None if reading == Reading() else reading
+    return Source(_register(arrow), given, files, notes=tuple(notes), reading=said)
 
 
 def _unreadable(given: str, cause: BaseException) -> DataError:
@@ -208,10 +257,10 @@ def _files(given: str) -> tuple[Path, ...]:
         found = sorted(p for p in path.rglob("*") if _is_part(p, path))
         if not found:
             raise DataError(
-                f"Folder {given} holds no Parquet files.", hint="Give a file or a glob."
+                f"Folder {given} holds no files of tables.",
+                hint=f"Give a file or a glob. Allowed: {FORMATS}.",
             )
-        return tuple(found)
-    if path.is_file():
+    elif path.is_file():
         found = [path]
     else:
         matches = glob.glob(str(path), recursive=True)  # noqa: PTH207 - absolute or relative
@@ -220,7 +269,7 @@ def _files(given: str) -> tuple[Path, ...]:
         raise DataError(
             f"No such file: {given}.", hint="Check the path; a glob must match at least one file."
         )
-    if _suffix(found[0]) not in _PARQUET | _ARROW | _CSV | _JSON:
+    if _suffix(found[0]) not in _KNOWN:
         raise DataError(f"Unknown file format: {given}.", hint=f"Allowed: {FORMATS}.")
     empty = [str(file) for file in found if file.stat().st_size == 0]
     if empty:
@@ -231,9 +280,9 @@ def _files(given: str) -> tuple[Path, ...]:
 
 
 def _is_part(path: Path, folder: Path) -> bool:
-    """Return whether a file holds rows of a folder; names that start with . or _ are by-products."""
+    """Return whether a file holds rows of a folder: names that start with . or _ are by-products."""
     hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-    return not hidden and path.is_file() and _suffix(path) in _PARQUET
+    return not hidden and path.is_file() and _suffix(path) in _KNOWN
 
 
 def _suffix(path: Path) -> str:
@@ -280,113 +329,3 @@ def _numbered(names: list[str], schema: ibis.Schema) -> ir.Table:
 def _materialise(view: ir.Table) -> ir.Table:
     """Parse a text file once: a view would parse it again in every query."""
     return embedded().create_table(ibis.util.gen_name("aegis"), view, temp=True)
-
-
-def _read_csv(given: str, files: tuple[Path, ...]) -> ir.Table:
-    for file in files:
-        _check_complete(file)
-    header, separator = _header(files[0])
-    refuse_duplicates(header, given)
-    # The engine, left to itself, takes another separator where rows differ in length, and then
-    # reads each row as one text.
-    options = {"header": True} | ({"delim": separator} if len(header) > 1 else {})
-    names = [str(file) for file in files]
-    try:
-        read = _any_csv(names, options)
-    except duckdb.InvalidInputException:
-        _check_lines(files, len(header), separator)
-        raise
-    if set(header).isdisjoint(read.columns):
-        _check_lines(files, len(header), separator)
-    return read
-
-
-def _check_lines(files: tuple[Path, ...], columns: int, separator: str) -> None:
-    """Raise for a line with more or fewer fields than the header has."""
-    if columns > 1:  # or the first line may be none of the table
-        for file in files:
-            with _opened(file) as handle:
-                text = io.TextIOWrapper(handle, encoding="utf-8-sig", errors="replace", newline="")
-                refuse_uneven(text, str(file), columns, separator)
-
-
-def _any_csv(names: list[str], options: dict[str, Any]) -> ir.Table:
-    try:
-        return _typed_csv(names, options)
-    except duckdb.ConversionException:
-        # The first rows suggested a type that a later one does not have: look at all of them.
-        return _typed_csv(names, {**options, "sample_size": -1})
-
-
-def _typed_csv(names: list[str], options: dict[str, Any]) -> ir.Table:
-    # Loaded with the engine, which files of other formats may not need yet.
-    from ibis.backends.sql.datatypes import DuckDBType
-
-    texts = _columns_spelt_otherwise(names, options)
-    types = {"types": dict.fromkeys(texts, "VARCHAR")} if texts else {}
-    guessed = embedded().read_csv(names, **options, **types)
-    columns = {name: DuckDBType.to_string(dtype) for name, dtype in guessed.schema().items()}
-    exact = {"types": columns, "allow_quoted_nulls": False}
-    try:
-        # A quoted empty text is a value, and not null, which is written without quotes.
-        return _materialise(embedded().read_csv(names, **options, **exact))
-    except duckdb.ConversionException:
-        # Some number is an empty text in quotes: whoever wrote this means null by it.
-        return _materialise(guessed)
-
-
-def _columns_spelt_otherwise(names: list[str], options: dict[str, Any]) -> list[str]:
-    """Return the columns whose guessed type would spell their values in another way.
-
-    Codes such as 01234 would be integers and lose the zeros, and with them the prefix that a mask
-    keeps; yes and no, or t and f, would be Booleans and be released as true and false. All rows
-    are looked at: sorted codes may have their zeros at the end.
-    """
-    connection = embedded()
-    guessed = connection.read_csv(names, **options).schema()
-    doubtful = [
-        column for column, dtype in guessed.items() if dtype.is_integer() or dtype.is_boolean()
-    ]
-    if not doubtful:
-        return []
-    text = connection.read_csv(names, **options, all_varchar=True)
-    found = text.aggregate(
-        **{
-            str(i): _spelt_otherwise(text[column], guessed[column]).any()
-            for i, column in enumerate(doubtful)
-        }
-    )
-    row = connection.to_pyarrow(found).to_pylist()[0]
-    return [column for i, column in enumerate(doubtful) if row[str(i)]]
-
-
-def _spelt_otherwise(text: Any, dtype: Any) -> Any:
-    """Return where a text is no usual spelling of a whole number or of a Boolean."""
-    if dtype.is_boolean():
-        # An empty text in quotes may still be null.
-        return text.strip().lower().notin(("true", "false", ""))
-    return text.like("0_%") | text.like("-0_%")
-
-
-def _opened(file: Path) -> Any:
-    """Return a file opened for reading bytes, `.gz` looked through."""
-    return gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb")
-
-
-def _check_complete(file: Path) -> None:
-    """Raise `EOFError` when a compressed file ends too early, which the engine does not mind."""
-    if file.suffix.lower() == ".gz":
-        with _opened(file) as handle:
-            while handle.read(1 << 20):
-                pass
-
-
-def _header(file: Path) -> tuple[list[str], str]:
-    """Return the column names of a CSV file as written, and the separator between them.
-
-    The engine would rename duplicates. The separator is the one that gives the most columns.
-    """
-    with _opened(file) as handle:
-        start = handle.read(1 << 16).decode("utf-8-sig", errors="replace")
-    headers = [(next(csv.reader(io.StringIO(start), delimiter=d), []), d) for d in ",;\t|"]
-    return max(headers, key=lambda found: len(found[0]))

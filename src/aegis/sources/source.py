@@ -18,6 +18,7 @@ from ibis.expr.operations import DatabaseTable
 
 from aegis.errors import DataError
 from aegis.sources import spark
+from aegis.sources.dialect import Dialect, Reading
 from aegis.sources.embedded import embedded
 from aegis.sources.failures import engine_errors
 
@@ -69,12 +70,21 @@ class Source:
     numbered
         The same table with a column `ROW_NUMBER`, different in each row, where the engine knows
         row numbers without counting (Parquet); used for sampling.
+    dialect
+        How the files are written, where they are text.
+    notes
+        What a user should know of how the table was read, a sentence each.
+    reading
+        What is to be said when it is opened again; None for nothing.
     """
 
     table: ir.Table
     origin: str
     files: tuple[Path, ...] = ()
     numbered: ir.Table | None = None
+    dialect: Dialect | None = None
+    notes: tuple[str, ...] = ()
+    reading: Reading | None = None
 
     @cached_property
     def backend(self) -> Any:

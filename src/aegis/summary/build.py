@@ -96,9 +96,9 @@ def summarize(
     if like is not None:
         _check_model(like, policy)
         max_levels = like.max_levels
-    return _Builder(open_table(table), policy, max_levels, seed, like, progress).build(
-        None if exact else sample_rows
-    )
+    return _Builder(
+        open_table(table, reading=policy.reading), policy, max_levels, seed, like, progress
+    ).build(None if exact else sample_rows)
 
 
 class _Builder:

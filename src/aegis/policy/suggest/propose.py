@@ -16,7 +16,7 @@ from aegis.policy.suggest.roles import propose_role, warn_of, warn_of_label
 from aegis.policy.suggest.yaml_text import render, show
 from aegis.privacy import PrivacyRule
 from aegis.progress import SILENT, Progress
-from aegis.sources import open_table
+from aegis.sources import open_proposing
 
 K = 5
 SUPPRESSION = 0.02
@@ -191,7 +191,7 @@ def init_policy(
     >>> proposed.yaml.startswith("#")
     True
     """
-    source = open_table(table)
+    source = open_proposing(table)
     source.require(label, where="the label")
     facts = measure_columns(source, progress=progress)
     target, label_profile = _propose_label(facts[label])
@@ -202,7 +202,12 @@ def init_policy(
         for name, one in profiles.items()
         if one.role is not None
     }
-    policy = Policy(label=target, attributes=attributes, privacy=_propose_rule(profiles.values()))
+    policy = Policy(
+        label=target,
+        attributes=attributes,
+        privacy=_propose_rule(profiles.values()),
+        reading=source.reading,
+    )
     text = render(
         policy,
         label_profile,

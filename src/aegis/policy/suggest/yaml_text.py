@@ -116,6 +116,7 @@ def render(
         "",
         f"version: {VERSION}",
         "",
+        *_reading(policy),
         *_label(policy, label),
         "",
         "# How configurations are scored; `aegis measures` lists all.",
@@ -137,6 +138,18 @@ def render(
         "#   coarse: {ATTRIBUTE: MASK, ATTRIBUTE: MASK}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _reading(policy: Policy) -> Iterator[str]:
+    """Yield how the table's file is written, where that is to be said."""
+    if policy.reading is None:
+        return
+    yield "# How the table's file is written; options such as --encoding and --null go first."
+    yield "reading:"
+    for name, value in policy.reading.to_dict().items():
+        shown = scalar(value) if isinstance(value, str) else flow(value)
+        yield f"  {name}: {shown}"
+    yield ""
 
 
 def _header(

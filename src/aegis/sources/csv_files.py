@@ -1,0 +1,235 @@
+"""Text files of rows read as they are written, and checked against a count of their records."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import ibis
+import ibis.expr.types as ir
+
+from aegis.errors import DataError
+from aegis.sources.csv_header import names_of
+from aegis.sources.csv_lines import count_lines
+from aegis.sources.csv_types import OTHER_SPELLING, SAMPLE, Column, literal, quoted, types_of
+from aegis.sources.dialect import Dialect, Reading, decide
+from aegis.sources.embedded import embedded, limits
+from aegis.sources.names import refuse_duplicates
+from aegis.sources.records import count_records
+from aegis.sources.rewriting import opened, rewrite, text_of, unify_line_ends
+
+_START = 1 << 20
+"""Bytes by which the dialect is decided."""
+_FIRST_ROWS = 100
+_LONGEST = 1 << 21
+"""Bytes of a record that the engine takes unless told otherwise."""
+_MISLEADING = frozenset("*?[]{}\\\n\r\t")
+"""What the engine does not take for itself in the name of a file."""
+
+
+@dataclass(frozen=True)
+class Delimited:
+    """What was read from text files.
+
+    Attributes
+    ----------
+    table
+        The rows, in the memory of the embedded engine.
+    dialect
+        How the files are written.
+    notes
+        What a user should know of how they were read, a sentence each.
+    """
+
+    table: ir.Table
+    dialect: Dialect
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One file, as the engine reads it: in UTF-8, with line ends of one kind.
+
+    Attributes
+    ----------
+    file
+        The file that was given.
+    path
+        The file that the engine reads.
+    rows
+        Its records but the header.
+    longest
+        Bytes of the longest record.
+    line_end
+        What its records end in.
+    """
+
+    file: Path
+    path: Path
+    rows: int
+    longest: int
+    line_end: str
+
+
+def read_delimited(given: str, files: Sequence[Path], reading: Reading) -> Delimited:
+    """Read text files of one table.
+
+    Parameters
+    ----------
+    given
+        What the user passed, for messages.
+    files
+        The files, plain or compressed by gzip.
+    reading
+        What the user says of how they are written.
+
+    Raises
+    ------
+    DataError
+        A line is not what the dialect and the header say, files differ in their columns, or the
+        engine reads other than the records that were counted.
+    """
+    with opened(files[0]) as file:
+        start = file.read(_START)
+    whole = len(start) < _START
+    dialect = decide(start, whole, reading, str(files[0]))
+    names, notes = names_of(start, whole, dialect, reading, str(files[0]))
+    refuse_duplicates(names, given)
+    _require(reading, names, given)
+    _check_alike(files, dialect, names)
+    place = limits().folder.parent
+    with tempfile.TemporaryDirectory(prefix="aegis-read-", dir=place) as folder:
+        parts = [
+            _prepared(file, dialect, Path(folder) / str(i), len(names))
+            for i, file in enumerate(files)
+        ]
+        try:
+            table, told = _read(parts, names, dialect, reading)
+        except (duckdb.InvalidInputException, duckdb.ConversionException):
+            _count_lines(parts, dialect, len(names))  # names the line that is wrong
+            raise
+    return Delimited(table, dialect, (*notes, *told))
+
+
+def _read(
+    parts: Sequence[_Part], names: Sequence[str], dialect: Dialect, reading: Reading
+) -> tuple[ir.Table, list[str]]:
+    """Return the rows with the types of their columns, and what a user is told of these."""
+    connection = embedded()
+    scan = _scan(parts, names, dialect)
+
+    def ask(aggregates: Sequence[str], first_rows: bool) -> list[Any]:
+        rows = f"(SELECT * FROM {scan} LIMIT {SAMPLE})" if first_rows else scan
+        with connection.con.cursor() as cursor:
+            answer = cursor.execute(f"SELECT {', '.join(aggregates)} FROM {rows}").fetchone()
+        return list(answer or ())
+
+    with connection.con.cursor() as cursor:
+        first = cursor.execute(f"SELECT * FROM {scan} LIMIT {_FIRST_ROWS}").fetchall()
+    values = {name: [row[i] for row in first] for i, name in enumerate(names)}
+    said = {"text": reading.text, "numbers": reading.numbers}
+    columns = types_of(values, dialect, ask, guarded=True, **said)
+    try:
+        table = _stored(scan, columns)
+    except duckdb.InvalidInputException as error:
+        if OTHER_SPELLING not in str(error):
+            raise
+        columns = types_of(values, dialect, ask, guarded=False, **said)
+        table = _stored(scan, columns)
+    read = int(connection.to_pyarrow(table.count()).as_py())
+    counted = sum(part.rows for part in parts)
+    if read != counted:  # or quotes stand within fields that are not quoted
+        counted = _count_lines(parts, dialect, len(names))
+    if read != counted:
+        raise DataError(
+            f"{parts[0].file} has {counted:,} records, of which the engine reads {read:,}.",
+            hint="Check its quotes and line ends, or say how it is written: --delimiter, --quote.",
+        )
+    return table, [column.note for column in columns if column.note]
+
+
+def _scan(parts: Sequence[_Part], names: Sequence[str], dialect: Dialect) -> str:
+    """Return SQL of the rows as texts."""
+    longest = max(_LONGEST, *(part.longest + 2 for part in parts))
+    columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names)
+    options = {
+        "columns": f"{{{columns}}}",
+        "auto_detect": "false",
+        "strict_mode": "true",
+        "header": str(dialect.header).lower(),
+        "delim": literal(dialect.delimiter),
+        "quote": literal(dialect.quote),
+        "escape": literal(dialect.escape),
+        "nullstr": f"[{', '.join(map(literal, dialect.null))}]",
+        "allow_quoted_nulls": "false",
+        "max_line_size": str(longest),
+    }
+    ends = {part.line_end for part in parts}
+    if ends == {"\n"}:  # or the engine takes the first that it sees, within quotes as well
+        options["new_line"] = "'\\n'"
+    listed = ", ".join(literal(str(part.path)) for part in parts)
+    given = ", ".join(f"{name} = {value}" for name, value in options.items())
+    return f"read_csv([{listed}], {given})"
+
+
+def _stored(scan: str, columns: Sequence[Column]) -> ir.Table:
+    """Parse the files once for all: a view would parse them again in every query."""
+    name = ibis.util.gen_name("aegis")
+    listed = ", ".join(column.select() for column in columns)
+    connection = embedded()
+    with connection.con.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE memory.main.{quoted(name)} AS SELECT {listed} FROM {scan}")
+    return connection.table(name)
+
+
+def _prepared(file: Path, dialect: Dialect, target: Path, columns: int) -> _Part:
+    """Return a file as the engine reads it; a copy under `target` where it cannot read the file."""
+    path = file
+    if dialect.encoding != "utf-8" or dialect.skip:
+        path = target.with_suffix(".csv")
+        rewrite(file, path, dialect)
+    with opened(path) as bytes_read:
+        records = count_records(bytes_read, dialect.quote, dialect.escape)
+    if records.mixed:
+        unified = target.with_suffix(".lf.csv")
+        unify_line_ends(path, unified, dialect)
+        path = unified
+    elif path is file and not _MISLEADING.isdisjoint(str(file)):
+        path = target.with_suffix(".csv.gz" if file.suffix.lower() == ".gz" else ".csv")
+        path.symlink_to(file.resolve())
+    # An empty line of a single column is a row whose value is null.
+    rows = records.number + (records.empty if columns == 1 else 0) - dialect.header
+    line_end = "\n" if records.mixed else records.line_end
+    return _Part(file, path, rows, records.longest, line_end)
+
+
+def _count_lines(parts: Sequence[_Part], dialect: Dialect, columns: int) -> int:
+    """Return the number of rows by a reader of its own; raise for a line that it cannot explain."""
+    rows = 0
+    for part in parts:
+        with text_of(part.file, dialect) as text:
+            rows += count_lines(text, str(part.file), dialect, columns) - dialect.header
+    return rows
+
+
+def _check_alike(files: Sequence[Path], dialect: Dialect, names: Sequence[str]) -> None:
+    """Raise when files have other columns than the first."""
+    for file in files[1:] if dialect.header else ():
+        with opened(file) as bytes_read:
+            start = bytes_read.read(_START)
+        other, _ = names_of(start, len(start) < _START, dialect, Reading(header=True), str(file))
+        if other != names:
+            raise DataError(
+                f"{file} and {files[0]} have different columns.",
+                hint="Files of one table must share one header.",
+            )
+
+
+def _require(reading: Reading, names: Sequence[str], given: str) -> None:
+    for name in (*reading.text, *reading.numbers):
+        if name not in names:
+            raise DataError.unknown_column(name, names, where=f"{given}, to be read as it says")

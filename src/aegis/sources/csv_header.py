@@ -1,0 +1,95 @@
+"""The names of the columns of a text file: those of its header, or made up where it has none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from aegis.errors import DataError
+from aegis.sources.dialect import Dialect, Reading, decoded, records_of
+
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+def names_of(
+    start: bytes, whole: bool, dialect: Dialect, reading: Reading, name: str
+) -> tuple[list[str], list[str]]:
+    """Return the names of the columns, and what a user is told of them.
+
+    Parameters
+    ----------
+    start
+        The first bytes of the file.
+    whole
+        Whether these are all.
+    dialect
+        How it is written.
+    reading
+        What the user says.
+    name
+        The file, for messages.
+
+    Raises
+    ------
+    DataError
+        The file has no rows at all, or its first line looks like data.
+    """
+    lines = decoded(start, dialect.encoding, name).splitlines(keepends=True)[dialect.skip :]
+    records = records_of("".join(lines), dialect)
+    if not records:
+        raise DataError(f"{name} has no lines.", hint="Give a file with a header and rows.")
+    first = records[0]
+    if not dialect.header:
+        return [f"c{i}" for i in range(1, len(first) + 1)], []
+    # What is cut off, or of another length, is no sample of the columns.
+    rows = [record for record in records[1:] if len(record) == len(first)]
+    if reading.header is None:
+        refuse_rows_as_names(first, rows if whole else rows[:-1], name)
+    return with_names(first, name)
+
+
+def refuse_rows_as_names(first: Sequence[str], rows: Sequence[Sequence[str]], name: str) -> None:
+    """Raise where the first line of a file is like those below it, and says no names."""
+    if _is_row(first, rows):
+        shown = ", ".join(first[:4]) + (", ..." if len(first) > 4 else "")
+        raise DataError(
+            f"The first line of {name} looks like data, not like names of columns: {shown}",
+            hint="Give --no-header, and the columns are called c1, c2, ...; or --header, if these "
+            "are their names.",
+        )
+
+
+def with_names(header: Sequence[str], name: str) -> tuple[list[str], list[str]]:
+    """Return the header with names for columns that have none."""
+    taken = {text.lower() for text in header}
+    names, notes = [], []
+    for place, text in enumerate(header, start=1):
+        made, more = text, ""
+        while not text and (made := f"column{place}{more}") in taken:
+            more += "_"
+        if not text:
+            notes.append(f"{name}: column {place} has no name in the header, and is called {made}.")
+        names.append(made)
+    return names, notes
+
+
+def _is_row(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether the first line is like those below it.
+
+    It is where each column of numbers begins with a number, and where there are none each column
+    begins with one of its own values. Numbers that count the columns are names.
+    """
+    if not rows or [text.strip() for text in first] in (
+        [str(i) for i in range(len(first))],
+        [str(i) for i in range(1, len(first) + 1)],
+    ):
+        return False
+    columns = [[row[i] for row in rows] for i in range(len(first))]
+    numeric = [
+        text
+        for text, values in zip(first, columns, strict=True)
+        if any(values) and all(not v or _NUMBER.fullmatch(v.strip()) for v in values)
+    ]
+    if numeric:
+        return all(_NUMBER.fullmatch(text.strip()) for text in numeric)
+    return all(text in values for text, values in zip(first, columns, strict=True))

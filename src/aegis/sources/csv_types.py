@@ -1,0 +1,337 @@
+"""Types of columns of text that keep each value apart from each other one.
+
+A column becomes one of numbers, dates or Booleans where all its values are such, and where no two
+texts that differ would become one value: codes such as 01234, 1.0 beside 1, or integers beyond 64
+bits stay text. Surrounding blanks, and an empty text in quotes, are no part of a number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from aegis.sources.dialect import Dialect
+
+SAMPLE = 20_480
+"""Rows that tell which types come into question."""
+_NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
+_CODE = r"[+-]?0[0-9].*|\+.*|-?[0-9]{19,}"
+"""Numbers that are codes: zeros before, a plus, more digits than 64 bits hold."""
+_EXACT = 15
+"""Decimal digits that doubles keep apart."""
+_STAMP = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
+_ORDERS = {
+    "day-first": ("%d/%m/%Y", "%d.%m.%Y", "%d-%m-%Y"),
+    "month-first": ("%m/%d/%Y", "%m-%d-%Y"),
+    "year-first": ("%Y/%m/%d", "%Y.%m.%d"),
+}
+"""Dates with points begin with the day wherever they are written."""
+_BOOLEANS = (("true", "false"), ("True", "False"), ("TRUE", "FALSE"))
+_TIMELY = re.compile(r"[0-9][-0-9/.:TZ+ ]+")
+_TIMES = ("", " %H:%M:%S", " %H:%M")
+
+
+OTHER_SPELLING = "aegis: a text of another type"
+"""What the engine says where a text does not meet the guard of its column."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """How a column is read.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    type
+        Type of the embedded engine.
+    value
+        SQL of its value, of the column of texts.
+    guard
+        SQL of what each text must be, where only the first rows were looked at; else empty.
+    note
+        What a user is told of it; empty for nothing.
+    """
+
+    name: str
+    type: str
+    value: str
+    guard: str = ""
+    note: str = ""
+
+    @classmethod
+    def text(cls, name: str, note: str = "") -> Column:
+        """Return a column that is read as the text that it is."""
+        return cls(name, "VARCHAR", quoted(name), note=note)
+
+    def select(self) -> str:
+        """Return SQL of the column; the engine fails at a text that does not meet the guard."""
+        value = self.value
+        if self.guard:
+            known = f"{_trimmed(self.name)} IS NULL OR ({self.guard})"
+            value = f"CASE WHEN {known} THEN {value} ELSE error({literal(OTHER_SPELLING)}) END"
+        return f"{value} AS {quoted(self.name)}"
+
+
+Ask = Callable[[Sequence[str], bool], list[Any]]
+"""Answers SQL aggregates over the texts: of the first `SAMPLE` rows alone, or of all."""
+
+
+@dataclass(frozen=True)
+class _Form:
+    """A type that a column may have.
+
+    Attributes
+    ----------
+    type
+        Type of the embedded engine.
+    value
+        SQL of the value of a text.
+    meets
+        SQL of a Boolean that must hold for each text.
+    order
+        Of dates, which comes first where day and month can be taken for each other.
+    doubtful
+        Whether two texts may have one value.
+    """
+
+    type: str
+    value: str
+    meets: str
+    order: str = ""
+    doubtful: bool = False
+
+
+def types_of(
+    first: Mapping[str, Sequence[str | None]],
+    dialect: Dialect,
+    ask: Ask,
+    *,
+    guarded: bool,
+    text: Iterable[str] = (),
+    numbers: Iterable[str] = (),
+) -> list[Column]:
+    """Return how each column is read.
+
+    Parameters
+    ----------
+    first
+        The columns and the texts of their first rows.
+    dialect
+        How numbers and dates are written.
+    ask
+        Answers SQL aggregates over the columns as texts.
+    guarded
+        Whether what the first rows leave no doubt of need not be asked of all: such columns get
+        a guard.
+    text, numbers
+        Columns that are text, or numbers, whatever they look like.
+    """
+    kept = set(text)
+    made = {name: _forms(name, values, dialect) for name, values in first.items()}
+    likely, empty = _meeting(
+        {name: forms for name, forms in made.items() if forms and name not in kept}, ask, True
+    )
+    columns = {name: Column.text(name) for name in first}
+    waiting = {}
+    for name, forms in likely.items():
+        if guarded and forms and name not in empty and not _open(forms):
+            columns[name] = replace(_settled(name, forms[:1], dialect), guard=forms[0].meets)
+        elif forms:
+            # Of columns that are empty at first all forms are asked at once.
+            waiting[name] = [forms] if name in empty else _in_turn(forms)
+    met = _of_all_rows(waiting, ask)
+    merging = _merging(
+        {n: f[0] for n, f in met.items() if f[0].doubtful and n not in numbers}, dialect, ask
+    )
+    for name, forms in met.items():
+        columns[name] = _merged(name) if name in merging else _settled(name, forms, dialect)
+    return list(columns.values())
+
+
+def _open(forms: Sequence[_Form]) -> bool:
+    """Return whether the first rows do not tell what a column is."""
+    return forms[0].doubtful or len({form.order for form in forms if form.order}) > 1
+
+
+def _in_turn(forms: Sequence[_Form]) -> list[list[_Form]]:
+    """Return forms as they are asked for: all orders of dates at once, others one by one."""
+    ordered = [form for form in forms if form.order]
+    rest = [[form] for form in forms if not form.order]
+    return [*rest, ordered] if ordered else rest
+
+
+def _of_all_rows(waiting: Mapping[str, list[list[_Form]]], ask: Ask) -> dict[str, list[_Form]]:
+    """Return the forms that all rows of a column meet, of the first of its turns that has any."""
+    found: dict[str, list[_Form]] = {}
+    turn = 0
+    while asked := {n: t[turn] for n, t in waiting.items() if n not in found and turn < len(t)}:
+        met, empty = _meeting(asked, ask, False)
+        found |= {name: forms for name, forms in met.items() if forms or name in empty}
+        found |= {name: [] for name in empty}
+        turn += 1
+    return {name: forms for name, forms in found.items() if forms}
+
+
+def quoted(name: str) -> str:
+    """Return an identifier of SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """Return a text of SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _trimmed(name: str) -> str:
+    return f"nullif(trim({quoted(name)}), '')"
+
+
+def _meeting(
+    forms: Mapping[str, Sequence[_Form]], ask: Ask, first_rows: bool
+) -> tuple[dict[str, list[_Form]], set[str]]:
+    """Return the forms of each column that all its values meet, and the columns without values."""
+    if not forms:
+        return {}, set()
+    listed = [(name, form) for name in forms for form in forms[name]]
+    asked = [f"count({_trimmed(name)})" for name in forms]
+    answers = ask([*asked, *(f"count_if({form.meets})" for _, form in listed)], first_rows)
+    values = dict(zip(forms, answers, strict=False))
+    met: dict[str, list[_Form]] = {name: [] for name in forms}
+    for (name, form), number in zip(listed, answers[len(forms) :], strict=True):
+        if number == values[name]:
+            met[name].append(form)
+    return met, {name for name, number in values.items() if number == 0}
+
+
+def _forms(name: str, first: Sequence[str | None], dialect: Dialect) -> list[_Form]:
+    """Return the types that a column may have by its first values, the strictest first."""
+    values = [value.strip(" ") for value in first if value is not None and value.strip(" ")]
+    marks = re.escape(dialect.decimal + dialect.thousands)
+    number = re.compile(rf"[-+0-9.eE{marks}]+|nan", re.IGNORECASE)
+    text = _trimmed(name)
+    forms: list[_Form] = []
+    if all(map(number.fullmatch, values)):
+        forms += _numbers(_plain_number(text, dialect), values)
+    if all(value.lower() in ("true", "false") for value in values):
+        forms += [
+            _Form("BOOLEAN", f"CAST({text} AS BOOLEAN)", f"{text} IN ('{yes}', '{no}')")
+            for yes, no in _BOOLEANS
+        ]
+    if all(map(_TIMELY.fullmatch, values)):
+        forms += _times(text)
+        for order, formats in _ORDERS.items():
+            seen = [day for day in formats if not values or day[2] in values[0]]
+            forms += [form for day in seen for form in _dates(text, order, day)]
+    return forms
+
+
+def _numbers(plain: str, first: Sequence[str]) -> list[_Form]:
+    """Return the forms of numbers: those in which each has one spelling, and then any.
+
+    One spelling is the shortest, with .0 behind all whole numbers or behind none, or a fixed
+    number of decimals.
+    """
+    number, whole = f"TRY_CAST({plain} AS DOUBLE)", f"TRY_CAST({plain} AS BIGINT)"
+    shortest = f"CAST({number} AS VARCHAR)"
+    decimals = max(
+        (len(value) - value.rfind(".") - 1 for value in first if "." in value), default=0
+    )
+    fixed = f"-?(0|[1-9][0-9]{{0,{_EXACT - 1 - decimals}}})\\.[0-9]{{{decimals}}}"
+    any_number = (
+        f"{number} IS NOT NULL AND regexp_full_match({plain}, '{_NUMBER}') "
+        f"AND NOT regexp_full_match({plain}, '{_CODE}') OR lower({plain}) = 'nan'"
+    )
+    forms = [
+        _Form("BIGINT", whole, f"CAST({whole} AS VARCHAR) = {plain}"),
+        _Form("DOUBLE", number, f"{shortest} = {plain}"),
+        _Form(
+            "DOUBLE", number, f"{shortest} IN ({plain}, {plain} || '.0') AND {plain} NOT LIKE '%.0'"
+        ),
+    ]
+    if 0 < decimals < _EXACT:
+        forms.append(_Form("DOUBLE", number, f"regexp_full_match({plain}, '{fixed}')"))
+    return [*forms, _Form("DOUBLE", number, any_number, doubtful=True)]
+
+
+def _times(text: str) -> list[_Form]:
+    patterns = {
+        "DATE": "[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}",
+        "TIMESTAMP": _STAMP,
+        "TIMESTAMPTZ": f"{_STAMP}(Z|[+-][0-9]{{2}}(:?[0-9]{{2}})?)",
+        "TIME": "[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,6})?)?",
+    }
+    return [
+        _Form(
+            kind,
+            f"CAST({text} AS {kind})",
+            f"TRY_CAST({text} AS {kind}) IS NOT NULL AND regexp_full_match({text}, '{pattern}')",
+        )
+        for kind, pattern in patterns.items()
+    ]
+
+
+def _dates(text: str, order: str, day: str) -> list[_Form]:
+    """Return the forms of dates, with and without times, in an order of day, month and year."""
+    made = []
+    for time in _TIMES:
+        parsed = f"try_strptime({text}, '{day}{time}')"
+        kind = "TIMESTAMP" if time else "DATE"
+        # Without the years of two or five digits that the engine takes, too.
+        meets = f"{parsed} IS NOT NULL AND year({parsed}) BETWEEN 1000 AND 9999"
+        made.append(_Form(kind, f"CAST({parsed} AS {kind})", meets, order))
+    return made
+
+
+def _plain_number(text: str, dialect: Dialect) -> str:
+    """Return SQL of a number's text as the engine writes it: with a point, without thousands."""
+    if not dialect.thousands and dialect.decimal == ".":
+        return text
+    between = dialect.thousands and f"[{dialect.thousands}]"
+    mark = f"[{dialect.decimal}]"
+    grouped = f"[+-]?[0-9]{{1,3}}({between}[0-9]{{3}})+({mark}[0-9]+)?|" if between else ""
+    pattern = f"{grouped}[+-]?[0-9]*({mark}[0-9]+)?([eE][+-]?[0-9]+)?"
+    bare = f"replace({text}, {literal(dialect.thousands)}, '')" if between else text
+    return (
+        f"CASE WHEN regexp_full_match({text}, {literal(pattern)}) "
+        f"THEN replace({bare}, {literal(dialect.decimal)}, '.') END"
+    )
+
+
+def _settled(name: str, met: Sequence[_Form], dialect: Dialect) -> Column:
+    """Return how a column is read; dates of which two orders are possible as text."""
+    orders = {form.order: form for form in reversed(met) if form.order}
+    if len(orders) < 2 or dialect.dates in orders:
+        form = orders.get(dialect.dates, met[0])
+        return Column(name, form.type, form.value)
+    return Column.text(
+        name,
+        f"{name}: dates that may begin with the day or with the month are read as text; say which "
+        "with --dates day-first or --dates month-first.",
+    )
+
+
+def _merged(name: str) -> Column:
+    return Column.text(
+        name,
+        f"{name}: numbers in several spellings (such as 1 and 1.0), or of more digits than a "
+        "number keeps, are read as text, so that no two of them merge; --numbers "
+        f"{name} reads them as numbers.",
+    )
+
+
+def _merging(forms: Mapping[str, _Form], dialect: Dialect, ask: Ask) -> list[str]:
+    """Return the columns of which two texts would become one number; the sign of zero is no code."""
+    asked = []
+    for name, form in forms.items():
+        text = _plain_number(_trimmed(name), dialect)
+        signless = f"CASE WHEN {form.value} = 0 THEN ltrim({text}, '-') ELSE {text} END"
+        known = f"FILTER (NOT isnan({form.value}))"
+        asked += [
+            f"count(DISTINCT {signless}) {known}",
+            f"count(DISTINCT {form.value} + 0) {known}",
+        ]
+    answers = ask(asked, False) if asked else []
+    return [name for i, name in enumerate(forms) if answers[2 * i] > answers[2 * i + 1]]

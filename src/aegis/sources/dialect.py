@@ -1,0 +1,415 @@
+"""How a text file of rows is written: decided once, before a row is read."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from aegis.errors import DataError, PolicyError
+
+DELIMITERS = ",;\t|"
+"""What is looked for between fields; another one must be named."""
+DATE_ORDERS = ("day-first", "month-first")
+MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+"""Byte-order marks, the longer ones first where one begins with another."""
+_SAMPLE_RECORDS = 200
+_PREAMBLE = 32
+"""Most lines before the header that are looked at."""
+
+
+class EncodingError(DataError):
+    """A file is not of the encoding that it is read in.
+
+    Attributes
+    ----------
+    likely
+        The encoding that it looks like.
+    """
+
+    def __init__(self, message: str, likely: str) -> None:
+        super().__init__(
+            message,
+            hint=f"It looks like {likely}: give --encoding {likely}, or save the file as UTF-8.",
+        )
+        self.likely = likely
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a user says of a text file; None for what the file is asked itself.
+
+    Attributes
+    ----------
+    encoding
+        Name of the encoding, as Python knows it: utf-8, cp1252, latin-1, utf-16, ...
+    delimiter
+        One character between fields; `tab` for a tabulator.
+    quote
+        One character around fields; `none` where none is.
+    escape
+        One character before a quote within a quoted field; by default the quote itself.
+    header
+        Whether the first line names the columns.
+    decimal, thousands
+        What stands before the decimals, and between thousands, of a number.
+    null
+        Texts that mean that nothing is known, beside the empty one, where no quotes stand around
+        them.
+    dates
+        Which comes first in dates such as 03/04/2024: day-first or month-first.
+    text, numbers
+        Columns that are read as text, or as numbers although spellings merge (1.0 beside 1).
+    sheet
+        The sheet of a workbook.
+
+    Raises
+    ------
+    PolicyError
+        A value is none of those allowed, or two contradict each other.
+    """
+
+    encoding: str | None = None
+    delimiter: str | None = None
+    quote: str | None = None
+    escape: str | None = None
+    header: bool | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    null: tuple[str, ...] = ()
+    dates: str | None = None
+    text: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
+    sheet: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.encoding is not None:
+            object.__setattr__(self, "encoding", known_encoding(self.encoding))
+        if self.delimiter is not None and self.delimiter.lower() in ("tab", "\\t"):
+            object.__setattr__(self, "delimiter", "\t")
+        if self.quote is not None and self.quote.lower() == "none":
+            object.__setattr__(self, "quote", "")
+        for name in ("delimiter", "quote", "escape", "decimal", "thousands"):
+            _check_character(name, getattr(self, name))
+        if self.dates is not None and self.dates not in DATE_ORDERS:
+            raise PolicyError.unknown("order of dates", self.dates, DATE_ORDERS)
+        _check_apart(self)
+        both = sorted({*self.text} & {*self.numbers})
+        if both:
+            raise PolicyError(
+                f"The column {both[0]!r} is to be read as text and as numbers.",
+                hint="Name it once.",
+            )
+
+    @classmethod
+    def of(cls, given: dict[str, Any]) -> Reading:
+        """Return what a mapping says, as `to_dict` makes it and policies write it."""
+        names = [field.name for field in fields(cls)]
+        for name in given:
+            if name not in names:
+                raise PolicyError.unknown("key of `reading`", name, names)
+        values = {name: _plain(name, value) for name, value in given.items()}
+        return cls(**values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is said, and nothing of what is not."""
+        said = {k: v for k, v in asdict(self).items() if v is not None and v != ()}
+        if said.get("quote") == "":
+            said["quote"] = "none"
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in said.items()}
+
+    def over(self, other: Reading | None) -> Reading:
+        """Return what this one says, and the other where this one says nothing."""
+        return self if other is None else Reading(**{**_said(other), **_said(self)})
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a text file is read: every choice made.
+
+    Attributes
+    ----------
+    delimiter, quote, escape
+        One character each; quote and escape are empty where there is none.
+    header
+        Whether the first line of the table names the columns.
+    encoding
+        Name of the encoding.
+    skip
+        Lines before the table: `sep=;`, or a title above the header.
+    decimal, thousands
+        One character each; thousands is empty where nothing stands between them.
+    null
+        Texts without quotes that are null.
+    dates
+        What the user says of dates such as 03/04/2024; empty where nothing.
+    """
+
+    delimiter: str = ","
+    quote: str = '"'
+    escape: str = '"'
+    header: bool = True
+    encoding: str = "utf-8"
+    skip: int = 0
+    decimal: str = "."
+    thousands: str = ""
+    null: tuple[str, ...] = ("",)
+    dates: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the choices for JSON."""
+        return {**asdict(self), "null": list(self.null)}
+
+
+def known_encoding(name: str) -> str:
+    """Return Python's own name of an encoding of text; raise `PolicyError` for what is none."""
+    try:
+        found = codecs.lookup(name)
+        if "".encode(name) is None or not getattr(found, "_is_text_encoding", True):
+            raise LookupError(name)
+    except (LookupError, ValueError, UnicodeError) as error:
+        raise PolicyError(
+            f"Unknown encoding {name!r}.",
+            hint="Allowed: utf-8, cp1252 (Windows, western Europe), latin-1, cp1250 (Windows, "
+            "central Europe), utf-16, and all others that Python knows.",
+        ) from error
+    return found.name
+
+
+def decide(start: bytes, whole: bool, reading: Reading, name: str) -> Dialect:
+    """Return how a file is written, by what the user says and what its first bytes show.
+
+    Parameters
+    ----------
+    start
+        The first bytes of the file, decompressed.
+    whole
+        Whether these are all.
+    reading
+        What the user says.
+    name
+        The file, for messages.
+
+    Raises
+    ------
+    DataError
+        The bytes are no text of the encoding.
+    """
+    encoding = reading.encoding or marked_encoding(start)
+    text = decoded(start, encoding, name)
+    named, skip = _named_delimiter(text)
+    quote = '"' if reading.quote is None else reading.quote
+    delimiter = reading.delimiter or named or _likely_delimiter(text, quote, whole)
+    if named is None:
+        skip = _preamble(text, delimiter, quote, whole)
+    return Dialect(
+        delimiter=delimiter,
+        quote=quote,
+        escape=quote if reading.escape is None else reading.escape,
+        header=True if reading.header is None else reading.header,
+        encoding=encoding,
+        skip=skip,
+        decimal=reading.decimal or ".",
+        thousands=reading.thousands or "",
+        null=tuple(dict.fromkeys(("", *reading.null))),
+        dates=reading.dates or "",
+    )
+
+
+def marked_encoding(start: bytes) -> str:
+    """Return the encoding that a byte-order mark names, and UTF-8 where there is none."""
+    return next((encoding for mark, encoding in MARKS if start.startswith(mark)), "utf-8")
+
+
+def likely_encoding(start: bytes) -> str:
+    """Return a guess of the encoding of bytes that are not UTF-8."""
+    even, odd = start[::2].count(0), start[1::2].count(0)
+    if max(even, odd) > len(start) / 8:
+        return "utf-16-le" if odd > even else "utf-16-be"
+    try:
+        start.decode("cp1252")
+    except UnicodeDecodeError:
+        return "latin-1"
+    return "cp1252"
+
+
+def records_of(text: str, dialect: Dialect, limit: int = _SAMPLE_RECORDS) -> list[list[str]]:
+    """Return the first records of a text, without empty lines."""
+    return _parsed(text, dialect.delimiter, dialect.quote, dialect.escape, limit)
+
+
+def _parsed(
+    text: str, delimiter: str, quote: str, escape: str | None = None, limit: int = _SAMPLE_RECORDS
+) -> list[list[str]]:
+    found: list[list[str]] = []
+    lines = io.StringIO(text, newline="")
+    reader = csv.reader(lines, **csv_options(delimiter, quote, escape))
+    try:
+        for fields_ in reader:
+            if fields_:
+                found.append(fields_)
+            if len(found) == limit:
+                break
+    except csv.Error:
+        return found
+    return found
+
+
+def csv_options(delimiter: str, quote: str, escape: str | None = None) -> dict[str, Any]:
+    """Return the options of the module `csv`."""
+    csv.field_size_limit(1 << 30)  # long texts are no error
+    if not quote:
+        return {"delimiter": delimiter, "quoting": csv.QUOTE_NONE, "quotechar": None}
+    if escape in (None, "", quote):
+        return {"delimiter": delimiter, "quotechar": quote}
+    return {
+        "delimiter": delimiter,
+        "quotechar": quote,
+        "escapechar": escape,
+        "doublequote": False,
+    }
+
+
+def decoded(start: bytes, encoding: str, name: str) -> str:
+    """Return the text of the first bytes of a file; the last character may be cut."""
+    decoder = codecs.getincrementaldecoder("utf-8-sig" if encoding == "utf-8" else encoding)()
+    try:
+        return decoder.decode(start)
+    except UnicodeDecodeError as error:
+        raise not_of_encoding(name, encoding, error.object, error.start) from error
+
+
+def not_of_encoding(
+    name: str, encoding: str, data: bytes, place: int, lines: int = 0
+) -> EncodingError:
+    """Return the error for bytes that are no text of an encoding, with the likely one.
+
+    Parameters
+    ----------
+    name
+        The file.
+    encoding
+        What it should be.
+    data, place
+        Bytes, and where the wrong one stands in them.
+    lines
+        Lines before them.
+    """
+    likely = likely_encoding(data)
+    line = lines + data.count(b"\n", 0, place) + 1
+    return EncodingError(
+        f"Cannot read {name}: line {line:,} is no text in "
+        f"{encoding.upper()} (byte 0x{data[place]:02X}).",
+        likely,
+    )
+
+
+def _named_delimiter(text: str) -> tuple[str | None, int]:
+    """Return the delimiter that a line `sep=;` names, and how many lines to leave out for it."""
+    first = text.split("\n", 1)[0].strip("\r").strip('"')
+    if first.lower().startswith("sep=") and len(first) == 5:
+        return first[4], 1
+    return None, 0
+
+
+def _likely_delimiter(text: str, quote: str, whole: bool) -> str:
+    """Return the delimiter that gives the most records one common number of fields.
+
+    Where several do alike, it is the one of the most fields; the first line breaks ties.
+    """
+
+    def fit(delimiter: str) -> tuple[float, int, int]:
+        records = _whole_records(_parsed(text, delimiter, quote), whole)
+        if not records:
+            return (0.0, 0, 0)
+        width, number = Counter(map(len, records)).most_common(1)[0]
+        return (number / len(records) if width > 1 else 0.0, width, len(records[0]))
+
+    return max(DELIMITERS, key=fit)
+
+
+def _whole_records(records: list[list[str]], whole: bool) -> list[list[str]]:
+    """Return the records of a sample without the last, which may be cut."""
+    return records if whole or len(records) in (1, _SAMPLE_RECORDS) else records[:-1]
+
+
+def _preamble(text: str, delimiter: str, quote: str, whole: bool) -> int:
+    """Return how many lines stand before the table: empty ones, and those of one field where all
+    others have more.
+    """
+    lines = text.split("\n")
+    empty = next((i for i, line in enumerate(lines) if line.strip("\r")), 0)
+    records = _whole_records(_parsed(text, delimiter, quote), whole)
+    widths = [len(record) for record in records]
+    first = next((i for i, width in enumerate(widths[:_PREAMBLE]) if width > 1), 0)
+    rest = widths[first:]
+    if first == 0 or len(set(rest)) != 1 or len(rest) < 2:
+        return empty
+    seen = 0
+    for number, line in enumerate(lines):
+        if line.strip("\r"):
+            if seen == first:
+                return number
+            seen += 1
+    return empty
+
+
+def _check_character(name: str, value: str | None) -> None:
+    allowed_empty = name in ("quote", "escape", "thousands")
+    if value is None or (value == "" and allowed_empty):
+        return
+    if len(value) != 1 or value in "\r\n\0":
+        raise PolicyError(
+            f"The {name} {value!r} is not one character.",
+            hint="Give one character"
+            + (", or `tab`." if name == "delimiter" else ", or `none`." * (name == "quote") or "."),
+        )
+    if name in ("delimiter", "quote", "escape") and ord(value) > 126:
+        raise PolicyError(
+            f"The {name} {value!r} is no character of ASCII.", hint='Allowed are such as , ; | ".'
+        )
+
+
+def _check_apart(reading: Reading) -> None:
+    pairs = (("delimiter", "quote"), ("delimiter", "escape"), ("decimal", "thousands"))
+    for one, other in pairs:
+        value = getattr(reading, one)
+        if value and value == getattr(reading, other):
+            raise PolicyError(
+                f"{one} and {other} are both {value!r}.", hint="Give each a character of its own."
+            )
+    if reading.decimal is not None and reading.decimal not in (".", ","):
+        raise PolicyError(
+            f"The decimal mark {reading.decimal!r} is unknown.", hint="Allowed: . and ,"
+        )
+
+
+def _said(reading: Reading) -> dict[str, Any]:
+    values = {field.name: getattr(reading, field.name) for field in fields(reading)}
+    return {name: value for name, value in values.items() if value is not None and value != ()}
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Return a value of a mapping as `Reading` wants it."""
+    if name in ("null", "text", "numbers"):
+        listed = [value] if isinstance(value, str) else value
+        if not isinstance(listed, Sequence) or not all(isinstance(v, str) for v in listed):
+            raise PolicyError(f"reading.{name} is no list of texts.", hint='Write ["NA", "?"].')
+        return tuple(listed)
+    if name == "header":
+        if not isinstance(value, bool):
+            raise PolicyError(f"reading.header is {value!r}.", hint="Allowed: true, false.")
+        return value
+    if not isinstance(value, str):
+        raise PolicyError(f"reading.{name} is {value!r}, and no text.", hint="Put it in quotes.")
+    return value

@@ -1,0 +1,173 @@
+"""Workbooks, and files of SPSS, SAS and Stata, through libraries that read them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from aegis.errors import DataError, EngineError
+from aegis.sources.csv_header import refuse_rows_as_names, with_names
+from aegis.sources.dialect import Reading
+
+WORKBOOKS = frozenset({".xlsx", ".xls", ".xlsb", ".ods"})
+STATISTICS = {
+    ".sav": "read_sav",
+    ".zsav": "read_sav",
+    ".por": "read_por",
+    ".dta": "read_dta",
+    ".sas7bdat": "read_sas7bdat",
+    ".xpt": "read_xport",
+}
+"""Files of SPSS, Stata and SAS, and what reads them."""
+_EXACT = 1 << 53
+"""Whole numbers that doubles tell apart are below."""
+
+
+def read_workbook(file: Path, reading: Reading) -> tuple[pa.Table, list[str]]:
+    """Return the rows of a sheet, and what a user is told of them.
+
+    Raises
+    ------
+    EngineError
+        The library is not installed.
+    DataError
+        It is no workbook, has several sheets with rows of which none is named, or its first row
+        looks like data.
+    """
+    try:
+        import python_calamine as calamine
+    except ImportError as error:
+        raise _missing(file, "excel", error) from error
+    try:
+        book = calamine.load_workbook(str(file))
+        sheets = {name: book.get_sheet_by_name(name).to_python() for name in book.sheet_names}
+    except calamine.CalamineError as error:
+        raise DataError(
+            f"Cannot read {file}: {error}.",
+            hint="Check that it is a workbook, complete and without a password.",
+        ) from error
+    rows = [row for row in _sheet(file, sheets, reading) if any(cell != "" for cell in row)]
+    return _from_rows(str(file), rows, reading)
+
+
+def read_statistics(file: Path, reading: Reading) -> pa.Table:
+    """Return the rows of a file of SPSS, SAS or Stata: codes as they are, not their labels.
+
+    Raises
+    ------
+    EngineError
+        The library is not installed.
+    DataError
+        The file is none of the kind that its name says.
+    """
+    try:
+        import pyreadstat
+    except ImportError as error:
+        raise _missing(file, "statistics", error) from error
+    read = getattr(pyreadstat, STATISTICS[file.suffix.lower()])
+    given = {} if reading.encoding is None else {"encoding": reading.encoding}
+    try:
+        columns, _ = read(str(file), output_format="dict", **given)
+    except Exception as error:
+        if not isinstance(error, OSError | ValueError) and "readstat" not in type(error).__module__:
+            raise
+        raise DataError(
+            f"Cannot read {file}: {str(error).rstrip('.')}.",
+            hint="Check that it is complete and of the format that its name says; texts of another "
+            "encoding need --encoding.",
+        ) from error
+    arrays = {name: _array(list(values), name in reading.text) for name, values in columns.items()}
+    return pa.table({name: array for name, (array, _) in arrays.items()})
+
+
+def _sheet(file: Path, sheets: Mapping[str, list[list[Any]]], reading: Reading) -> list[list[Any]]:
+    """Return the rows of the sheet that is meant."""
+    filled = [name for name, rows in sheets.items() if rows]
+    listed = ", ".join(map(repr, sheets))
+    if reading.sheet is not None:
+        if reading.sheet not in sheets:
+            raise DataError(
+                f"{file} has no sheet {reading.sheet!r}.", hint=f"It has the sheets {listed}."
+            )
+        return sheets[reading.sheet]
+    if len(filled) > 1:
+        raise DataError(
+            f"{file} has {len(filled)} sheets with rows: {', '.join(map(repr, filled))}.",
+            hint=f"Name one: --sheet {filled[0]!r}.",
+        )
+    if not filled:
+        raise DataError(f"{file} has no rows.", hint="Give a workbook with a header and rows.")
+    return sheets[filled[0]]
+
+
+def _from_rows(
+    name: str, rows: Sequence[Sequence[Any]], reading: Reading
+) -> tuple[pa.Table, list[str]]:
+    if not rows:
+        raise DataError(f"{name} has no rows.", hint="Give a sheet with a header and rows.")
+    width = max(map(len, rows))
+    padded = [[*row, *[""] * (width - len(row))] for row in rows]
+    first = [_text(cell) for cell in padded[0]]
+    notes: list[str]
+    if reading.header is False:
+        names, notes, body = [f"c{i}" for i in range(1, width + 1)], [], padded
+    else:
+        body = padded[1:]
+        if reading.header is None:
+            refuse_rows_as_names(first, [[_text(cell) for cell in row] for row in body], name)
+        names, notes = with_names(first, name)
+    arrays = []
+    for place, column in enumerate(names):
+        cells = [row[place] for row in body]
+        null = {"", *reading.null}
+        values = [None if isinstance(cell, str) and cell in null else cell for cell in cells]
+        array, mixed = _array(values, column in reading.text)
+        arrays.append(array)
+        if mixed:
+            notes.append(f"{column}: cells of several types are read as text.")
+    return pa.Table.from_arrays(arrays, names=names), notes
+
+
+def _array(values: list[Any], as_text: bool) -> tuple[pa.Array, bool]:
+    """Return a column, and whether its values are of several types, and texts therefore.
+
+    Numbers that are all whole are whole numbers; dates beside times are times.
+    """
+    kinds = {type(value) for value in values if value is not None}
+    if not as_text:
+        if kinds <= {int, float} and kinds:
+            return pa.array(_numbers(values)), False
+        if kinds <= {dt.date, dt.datetime} and len(kinds) == 2:
+            midnight = dt.time()
+            values = [dt.datetime.combine(v, midnight) if type(v) is dt.date else v for v in values]
+            kinds = {dt.datetime}
+        if len(kinds) == 1 and kinds <= {str, bool, dt.date, dt.datetime, dt.time}:
+            return pa.array(values), False
+    texts = [None if value is None else _text(value) for value in values]
+    return pa.array(texts, pa.string()), not as_text and bool(kinds)
+
+
+def _numbers(values: list[Any]) -> list[Any]:
+    """Return numbers as whole ones where all are, and a double tells each apart."""
+    known = [value for value in values if value is not None]
+    if all(float(value).is_integer() and abs(value) < _EXACT for value in known):
+        return [None if value is None else int(value) for value in values]
+    return [None if value is None else float(value) for value in values]
+
+
+def _text(value: Any) -> str:
+    """Return what a cell shows."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
+        return str(int(value))
+    return str(value)
+
+
+def _missing(file: Path, extra: str, error: ImportError) -> EngineError:
+    return EngineError(
+        f"{file} needs a library that is not installed: {error.name}.",
+        hint=f"Install it: pip install 'aegis-advisor[{extra}]'.",
+    )

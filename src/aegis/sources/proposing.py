@@ -1,0 +1,91 @@
+"""What to say of a text file, so that it is read as a person would: proposed, never assumed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from aegis.sources.csv_types import quoted
+from aegis.sources.dialect import EncodingError, Reading
+from aegis.sources.embedded import embedded
+from aegis.sources.open import open_table
+from aegis.sources.source import Source
+
+_NULLS = ("NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "?", "-", ".")
+"""How people write that nothing is known."""
+_COMMA = "[+-]?([0-9]+|[0-9]{1,3}([.][0-9]{3})+)(,[0-9]+)?"
+_POINT = "[+-]?[0-9]+([.][0-9]+)?"
+
+
+def open_proposing(table: Any, reading: Reading | None = None) -> Source:
+    """Open a table as `open_table` does, and say more of a text file than its user did.
+
+    Proposed is the encoding of a file that is not UTF-8, a decimal comma where a column of numbers
+    has one, and what stands for null in columns of numbers (and ? in any). `Source.reading` is
+    what the table is to be opened with from now on; `Source.notes` says what was proposed.
+    """
+    said = reading or Reading()
+    if not isinstance(table, str | Path):
+        return open_table(table, reading=said)
+    notes = []
+    try:
+        source = open_table(table, reading=said)
+    except EncodingError as error:
+        if said.encoding is not None:
+            raise
+        said = replace(said, encoding=error.likely)
+        source = open_table(table, reading=said)
+        notes.append(f"{table} is no UTF-8, and read as {error.likely}.")
+    if source.dialect is None:
+        return source
+    more = _more(source, said)
+    if more:
+        said = replace(said, **more)
+        source = open_table(table, reading=said)
+        notes += [f"{table} is read with {name} {value!r}." for name, value in more.items()]
+    if source.dialect is not None and source.dialect.delimiter != ",":
+        said = replace(said, delimiter=source.dialect.delimiter)
+    asked = None if said == Reading() else said
+    return replace(source, reading=asked, notes=(*notes, *source.notes))
+
+
+def _more(source: Source, said: Reading) -> dict[str, Any]:
+    """Return decimal mark, mark between thousands and texts for null that columns of text show."""
+    texts = [name for name, dtype in source.table.schema().items() if dtype.is_string()]
+    texts = [name for name in texts if name not in said.text]
+    if not texts or source.dialect is None:
+        return {}
+    listed = ", ".join("'" + text + "'" for text in _NULLS)
+    asked = []
+    for name in texts:
+        text = f"trim({quoted(name)})"
+        known = f"{text} NOT IN ({listed}, '')"
+        asked += [
+            f"count_if({known})",
+            f"count_if({known} AND regexp_full_match({text}, '{_POINT}'))",
+            f"count_if({known} AND regexp_full_match({text}, '{_COMMA}'))",
+            f"count_if({known} AND {text} LIKE '%,%')",
+            f"count_if({known} AND {text} LIKE '%.%')",
+            f"list_sort(list(DISTINCT {text}) FILTER ({text} IN ({listed})))",
+        ]
+    place = source.backend.compile(source.table)
+    with embedded().con.cursor() as cursor:
+        row = cursor.execute(f"SELECT {', '.join(asked)} FROM ({place})").fetchone() or ()
+    answers = [row[6 * i : 6 * i + 6] for i in range(len(texts))]
+    more: dict[str, Any] = {}
+    null = list(said.null)
+    comma = False
+    for known, point, with_comma, commas, points, missing in answers:
+        is_comma = known == with_comma and commas > 0
+        if is_comma and said.decimal is None and source.dialect.delimiter != ",":
+            comma = True
+            if points and said.thousands is None:
+                more["thousands"] = "."
+        numeric = known > 0 and (known == point or is_comma)
+        null += [text for text in missing or () if numeric or text == "?"]
+    if comma:
+        more["decimal"] = ","
+    if set(null) != set(said.null):
+        more["null"] = tuple(dict.fromkeys(null))
+    return more

@@ -1,0 +1,93 @@
+"""Text files in other encodings or line ends, rewritten for the engine in UTF-8."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from aegis.sources.dialect import Dialect, not_of_encoding
+from aegis.sources.records import CHUNK, Counter
+
+
+def opened(file: Path) -> IO[bytes]:
+    """Return a file opened for reading bytes, `.gz` looked through."""
+    return gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb")  # type: ignore[return-value]
+
+
+@contextmanager
+def text_of(file: Path, dialect: Dialect) -> Iterator[io.TextIOWrapper]:
+    """Yield the text of a file, line ends as they are; bytes must be of the encoding.
+
+    Raises
+    ------
+    DataError
+        Some are not: the line is named.
+    """
+    with opened(file) as checked:
+        for _ in _decoded(checked, dialect.encoding, str(file)):
+            pass
+    with opened(file) as handle:
+        yield io.TextIOWrapper(handle, encoding=_with_mark(dialect.encoding), newline="")
+
+
+def rewrite(file: Path, target: Path, dialect: Dialect) -> None:
+    """Write a file in UTF-8, without a byte-order mark and the lines before the table.
+
+    Raises
+    ------
+    DataError
+        Some bytes are not of the encoding: the line is named.
+    """
+    left = dialect.skip
+    with opened(file) as source, target.open("wb") as made:
+        for text in _decoded(source, dialect.encoding, str(file)):
+            kept = text
+            while left and kept:
+                _, end, kept = kept.partition("\n")
+                left -= bool(end)
+            made.write(kept.encode("utf-8"))
+
+
+def unify_line_ends(file: Path, target: Path, dialect: Dialect) -> None:
+    """Write a file whose records end in LF and in CR LF with LF alone; quoted fields stay."""
+    counter = Counter(dialect.quote, dialect.escape)
+    with opened(file) as source, target.open("wb") as made:
+        held = b""
+        while chunk := source.read(CHUNK):
+            # A CR at the end is looked at with what follows.
+            data = held + chunk
+            held = b"\r" if data.endswith(b"\r") else b""
+            data = data[: len(data) - len(held)]
+            ends = counter.add(data)
+            bytes_ = np.frombuffer(data, dtype=np.uint8)
+            before = ends[ends > 0] - 1
+            made.write(np.delete(bytes_, before[bytes_[before] == 13]).tobytes())
+        made.write(held)
+
+
+def _decoded(file: IO[bytes], encoding: str, name: str) -> Iterator[str]:
+    """Yield the text of a file in parts; raise `DataError` with the line where it is none."""
+    decoder = codecs.getincrementaldecoder(_with_mark(encoding))()
+    lines = 0
+    while True:
+        chunk = file.read(CHUNK)
+        try:
+            text = decoder.decode(chunk, final=not chunk)
+        except UnicodeDecodeError as error:
+            raise not_of_encoding(name, encoding, error.object, error.start, lines) from error
+        lines += text.count("\n")
+        yield text
+        if not chunk:
+            return
+
+
+def _with_mark(encoding: str) -> str:
+    """Return the encoding that leaves out a byte-order mark."""
+    return "utf-8-sig" if encoding == "utf-8" else encoding

@@ -1,0 +1,158 @@
+"""Files as people have them: proposed readings, workbooks, files of statistics programs, folders."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pyreadstat
+import pytest
+import xlsxwriter
+
+import aegis
+from aegis.errors import DataError
+from aegis.policy.suggest import init_policy
+from aegis.sources import Reading, open_proposing, open_table
+
+GERMAN = "Name;Alter;Gehalt;Note;Ort;y\n" + "".join(
+    f"Jörg{i};{20 + i};{1 + i % 3}.{100 + i},50;{'NA' if i % 7 == 0 else i % 5};{'?' if i % 9 == 0 else 'Köln'};{'ja' if i % 2 else 'nein'}\n"
+    for i in range(60)
+)
+
+
+def rows(source: Any) -> list[dict[str, Any]]:
+    opened = open_table(source)
+    return opened.collect(opened.table).to_pylist()
+
+
+def test_init_proposes_how_a_file_is_read_and_advice_repeats_it(tmp_path: Path) -> None:
+    file = tmp_path / "personal.csv"
+    file.write_bytes(GERMAN.encode("cp1252"))
+    source = open_proposing(file)
+    assert source.reading == Reading(
+        encoding="cp1252", delimiter=";", decimal=",", thousands=".", null=("NA", "?")
+    )
+    first = rows(source)[0]
+    assert first == {
+        "Name": "Jörg0",
+        "Alter": 20,
+        "Gehalt": 1100.5,
+        "Note": None,
+        "Ort": None,
+        "y": "nein",
+    }
+    assert len(source.notes) >= 2
+    proposed = init_policy(file, label="y", path=tmp_path / "p.yaml")
+    (tmp_path / "p.yaml").write_text(proposed.yaml)
+    policy = aegis.load_policy(tmp_path / "p.yaml")
+    assert policy.reading == source.reading
+    assert policy == proposed.policy
+    study = aegis.Study(file, policy)
+    assert study.source is not None
+    assert study.source.table.schema()["Gehalt"].is_floating()
+
+
+def test_plain_files_need_nothing_said(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("a,b\n1,x\n2,y\n")
+    assert open_proposing(file).reading is None
+
+
+def workbook(path: Path, sheets: dict[str, list[list[Any]]]) -> Path:
+    book = xlsxwriter.Workbook(str(path), {"default_date_format": "yyyy-mm-dd"})
+    for name, cells in sheets.items():
+        sheet = book.add_worksheet(name)
+        for place, row in enumerate(cells):
+            sheet.write_row(place, 0, row)
+    book.close()
+    return path
+
+
+def test_workbooks(tmp_path: Path) -> None:
+    cells = [
+        ["zip", "age", "wage", "day", "mixed"],
+        ["01234", 39, 1.5, dt.date(2024, 1, 31), 1],
+        ["99999", None, 2, dt.date(2024, 2, 1), "x"],
+    ]
+    source = open_table(workbook(tmp_path / "t.xlsx", {"People": cells, "Empty": []}))
+    assert rows(source) == [
+        {"zip": "01234", "age": 39, "wage": 1.5, "day": dt.date(2024, 1, 31), "mixed": "1"},
+        {"zip": "99999", "age": None, "wage": 2.0, "day": dt.date(2024, 2, 1), "mixed": "x"},
+    ]
+    assert source.notes == ("mixed: cells of several types are read as text.",)
+    assert len(source.digest()) == 64
+
+
+def test_a_workbook_of_several_sheets_asks_for_one(tmp_path: Path) -> None:
+    file = workbook(tmp_path / "t.xlsx", {"A": [["a"], ["x"]], "B": [["b"], [2]]})
+    with pytest.raises(DataError, match="2 sheets with rows: 'A', 'B'") as caught:
+        open_table(file)
+    assert "--sheet 'A'" in caught.value.hint
+    assert rows(open_table(file, reading=Reading(sheet="B"))) == [{"b": 2}]
+    with pytest.raises(DataError, match="no sheet 'C'"):
+        open_table(file, reading=Reading(sheet="C"))
+
+
+def test_files_that_are_no_workbooks(tmp_path: Path) -> None:
+    file = tmp_path / "t.xlsx"
+    file.write_bytes(b"PK not really")
+    with pytest.raises(DataError, match="Cannot read"):
+        open_table(file)
+    file = workbook(tmp_path / "rows.xlsx", {"A": [[5, 2], [3, 4]]})
+    with pytest.raises(DataError, match="looks like data"):
+        open_table(file)
+
+
+@pytest.mark.parametrize("suffix", [".sav", ".dta", ".xpt"])
+def test_files_of_statistics_programs(tmp_path: Path, suffix: str) -> None:
+    import pandas as pd
+
+    frame = pd.DataFrame({"age": [39.0, None, 41.0], "town": ["Köln", "x", "y"], "w": [1.5, 2, 3]})
+    file = tmp_path / f"t{suffix}"
+    write = {
+        ".sav": pyreadstat.write_sav,
+        ".dta": pyreadstat.write_dta,
+        ".xpt": pyreadstat.write_xport,
+    }[suffix]
+    write(frame, str(file))
+    assert rows(open_table(file)) == [
+        {"age": 39, "town": "Köln", "w": 1.5},
+        {"age": None, "town": "x", "w": 2.0},
+        {"age": 41, "town": "y", "w": 3.0},
+    ]
+    file.write_bytes(file.read_bytes()[:40])
+    with pytest.raises(DataError, match="Cannot read"):
+        open_table(file)
+
+
+def test_folders_of_several_formats_are_said(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
+    (tmp_path / "b.csv").write_text("a\nx\n")
+    with pytest.raises(DataError, match=r"mixes formats: \.csv, \.parquet"):
+        open_table(tmp_path)
+    (tmp_path / "a.parquet").unlink()
+    (tmp_path / "c.csv").write_text("a\ny\n")
+    assert [row["a"] for row in rows(tmp_path)] == ["x", "y"]
+    (tmp_path / "c.csv").write_text("b\ny\n")
+    with pytest.raises(DataError, match="different columns"):
+        open_table(tmp_path)
+    (tmp_path / "c.csv").unlink()
+    (tmp_path / "README.md").write_text("about")
+    assert len(rows(tmp_path)) == 1
+
+
+def test_a_pipe_is_read_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_text("a,b\n1,x\n2,y\n"))
+    writer.start()
+    source = open_table(pipe)
+    writer.join()
+    assert rows(source) == [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]
+    assert len(source.digest()) == 64
