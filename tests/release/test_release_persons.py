@@ -6,6 +6,7 @@ import json
 from itertools import product
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -17,7 +18,7 @@ from aegis.cli.main import run
 from aegis.errors import InternalError, NoAdmissibleConfiguration, PolicyError
 from aegis.masks import parse_mask
 from aegis.policy import Configuration, Policy, dump_policy, load_policy
-from aegis.release import apply, applying, audit
+from aegis.release import apply, applying, audit, release_sql
 
 
 def visits(seed: int = 0, rows: int = 240) -> pd.DataFrame:
@@ -192,3 +193,39 @@ def test_a_key_that_would_be_released_is_refused():
         )
     with pytest.raises(PolicyError, match="is the label and names persons"):
         policy_of(person="y")
+
+
+RULES: tuple[dict[str, Any], ...] = (
+    {"k": 5},
+    {"k": 3, "l_diversity": {"attribute": "ward", "kind": "distinct", "l": 3}},
+    {"alpha_k": {"attribute": "ward", "alpha": 0.55, "k": 4}},
+    {"max_risk": {"kind": "prosecutor", "threshold": 0.25}},
+)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("suppression", [0.2, 0.5, 0.9])
+def test_the_query_releases_what_apply_releases(rule, suppression):
+    frame = visits(2).astype({"patient": object})
+    frame.loc[::40, "patient"] = None
+    frame["patient"] = frame["patient"].astype("Int64")
+    policy = policy_of(rule | {"suppression": suppression})
+    query = release_sql(frame, policy, CHOSEN, dialect="duckdb", name="people")
+    connection = duckdb.connect()
+    connection.register("people", pa.Table.from_pandas(frame, preserve_index=False))
+    found = connection.sql(query.sql).to_arrow_table()
+    try:
+        expected = apply(frame, policy, CHOSEN).to_arrow()
+    except NoAdmissibleConfiguration:
+        assert found.num_rows == 0
+        return
+    assert found.num_rows == expected.num_rows > 0
+    assert found.column_names == expected.column_names
+    order = [(name, "ascending") for name in found.column_names]
+    assert found.sort_by(order).equals(expected.sort_by(order))
+
+
+def test_an_entropy_of_persons_is_no_query():
+    policy = policy_of({"l_diversity": {"attribute": "ward", "kind": "entropy", "l": 2}})
+    with pytest.raises(PolicyError, match="one query that counts persons"):
+        release_sql(visits(), policy, CHOSEN, dialect="duckdb", name="people")

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from textwrap import indent
 from typing import Any
 
 import ibis
@@ -32,7 +31,8 @@ from aegis.masking import fit_masks
 from aegis.masks import Compose, Mask, Tokenise
 from aegis.policy import Configuration, Policy, Unseen, policy_digest
 from aegis.release.choice import release_masks
-from aegis.release.sql_rule import RuleQuery, rule_query
+from aegis.release.sql_rule import PERSON, rule_query
+from aegis.release.sql_steps import LOST, assemble, counting, limits, plain, with_columns
 from aegis.sources import Source, open_table, table_names
 from aegis.sources.spark import infinity_is_known, null_is_not_nan
 
@@ -353,21 +353,26 @@ class _Writer:
         )
         steps = [("masked", self._masked(place, unseen=unseen))]
         listed = [quote(name) for name in self.columns]
-        added = ["aegis_unseen"] if unseen else []
-        steps += _counting(rule, listed, added)
+        person = self.policy.person is not None and bool(rule.conditions)
+        added = (["aegis_unseen"] if unseen else []) + ([PERSON] if person else [])
+        steps += counting(rule, listed, added)
         conditions = [f"aegis_suppressed <= {self._allowed()}"] if rule.conditions else []
         conditions = (["aegis_kept = 1"] if rule.conditions else []) + conditions
         if unseen:
             conditions.append("aegis_unseen_rows = 0")
+        if conditions and person:
+            carried = [*listed, "aegis_kept", *added]
+            steps.append(("persons", with_columns(carried, LOST, steps[-1][0])))
         if conditions:
-            steps.append(("limited", _limits(listed, rule, steps[-1][0], unseen=unseen)))
-        return _assemble(steps, listed, conditions)
+            allowed = limits(listed, rule, steps[-1][0], unseen=unseen, person=person)
+            steps.append(("limited", allowed))
+        return assemble(steps, listed, conditions)
 
     def _allowed(self) -> str:
         share = self.policy.privacy.suppression
         if not share:
             return "0"
-        return f"FLOOR({_plain(share)} * aegis_total + 0.000000001)"
+        return f"FLOOR({plain(share)} * aegis_total + 0.000000001)"
 
     def _masked(self, place: tuple[str, ...], *, unseen: bool) -> str:
         """Return the query that masks each column, without regard to classes."""
@@ -380,6 +385,8 @@ class _Writer:
             shown[name] = table[name] if mask is None else mask.expression(table[name])
         if unseen:
             shown["aegis_unseen"] = _unseen(table, self.masks)
+        if self.policy.person is not None:
+            shown[PERSON] = table[self.policy.person]
         self._check_partitions(shown)
         return _compiled(table.select(**shown), self.dialect)
 
@@ -387,7 +394,8 @@ class _Writer:
         """Raise where the dialect cannot group by what the masks show."""
         if self.dialect is not Dialect.BIGQUERY:
             return
-        for name in (*self.quasi, *self.policy.privacy.sensitive):
+        person = [] if self.policy.person is None else [PERSON]
+        for name in (*self.quasi, *self.policy.privacy.sensitive, *person):
             if shown[name].type().is_floating():
                 raise EngineError(
                     f"{self.dialect} cannot group by {name!r}: it is a floating-point number.",
@@ -458,50 +466,3 @@ def _fold(node: exp.Expression) -> exp.Expression:
     if isinstance(branch, exp.If) and branch.this.sql() in ("(0 + 1) >= 1", "0 + 1 >= 1"):
         node.set("start", exp.Literal.number(1))
     return node
-
-
-def _counting(rule: RuleQuery, listed: list[str], added: list[str]) -> list[tuple[str, str]]:
-    """Return the steps that count the classes and judge each row."""
-    if not rule.conditions:
-        return []
-    steps = []
-    carried = [*listed, *added]
-    steps.append(("counted", _plus(carried, rule.counts, "masked")))
-    carried += [name for name, _ in rule.counts]
-    if rule.figures:
-        steps.append(("figured", _plus(carried, rule.figures, "counted")))
-    met = "\n      AND ".join(rule.conditions)
-    kept = f"CASE WHEN {met}\n    THEN 1 ELSE 0 END"
-    steps.append(("judged", _plus([*listed, *added], [("aegis_kept", kept)], steps[-1][0])))
-    return steps
-
-
-def _limits(listed: list[str], rule: RuleQuery, before: str, *, unseen: bool) -> str:
-    """Return the step that counts over the whole table what must not be exceeded."""
-    carried = list(listed)
-    added = []
-    if rule.conditions:
-        carried.append("aegis_kept")
-        added.append(("aegis_suppressed", "SUM(1 - aegis_kept) OVER ()"))
-        added.append(("aegis_total", "COUNT(*) OVER ()"))
-    if unseen:
-        added.append(("aegis_unseen_rows", "SUM(aegis_unseen) OVER ()"))
-    return _plus(carried, added, before)
-
-
-def _plus(carried: Sequence[str], added: Sequence[tuple[str, str]], before: str) -> str:
-    columns = [*carried, *(f"{expression} AS {name}" for name, expression in added)]
-    return "SELECT\n  " + ",\n  ".join(columns) + f"\nFROM {before}"
-
-
-def _assemble(steps: list[tuple[str, str]], listed: list[str], conditions: list[str]) -> str:
-    # A first query that is not laid out has a name or text of several lines: see `_compiled`.
-    margin = "  " if steps[0][1].startswith("SELECT\n") else ""
-    queries = ",\n".join(f"{name} AS (\n{indent(query, margin)}\n)" for name, query in steps)
-    where = "\nWHERE " + "\n  AND ".join(conditions) if conditions else ""
-    return f"WITH {queries}\nSELECT\n  " + ",\n  ".join(listed) + f"\nFROM {steps[-1][0]}{where}"
-
-
-def _plain(number: float) -> str:
-    """Return a share without an exponent, which not every dialect reads as exact."""
-    return f"{number:.12f}".rstrip("0")

@@ -21,6 +21,10 @@ EXPRESSED = (
     "max_risk.prosecutor",
 )
 """Models that look at each class alone and that windows can express."""
+EXPRESSED_BY_PERSON = tuple(name for name in EXPRESSED if name != "l_diversity.entropy")
+"""The same where distinct persons are counted: an entropy would need each value of a class once."""
+PERSON = "aegis_person"
+"""Column of the masked query that names persons, where they are counted."""
 _TOLERANCE = "0.000000001"
 
 
@@ -36,11 +40,14 @@ class RuleQuery:
         Name and expression of figures of a class, over the counts.
     conditions
         What a row's class must meet, over counts and figures; all must hold.
+    comparisons
+        Name and expression of what compares figures within a class; only where persons are counted.
     """
 
     counts: tuple[tuple[str, str], ...]
     figures: tuple[tuple[str, str], ...]
     conditions: tuple[str, ...]
+    comparisons: tuple[tuple[str, str], ...] = ()
 
 
 def rule_query(rule: PrivacyRule, quasi: Sequence[str], quote: Quote) -> RuleQuery:
@@ -61,18 +68,17 @@ def rule_query(rule: PrivacyRule, quasi: Sequence[str], quote: Quote) -> RuleQue
         A criterion compares classes with the kept rows or with a population, or needs sorted
         counts: SQL without loops cannot say it.
     """
-    if rule.person is not None:
-        raise PolicyError(
-            f"A rule that counts persons ({rule.person}) is not written as a query yet.",
-            hint="Release with `aegis apply -o FILE`.",
-        )
+    expressed = EXPRESSED if rule.person is None else EXPRESSED_BY_PERSON
     for criterion in rule.criteria:
-        if criterion.model.name not in EXPRESSED:
+        if criterion.model.name not in expressed:
             raise PolicyError(
-                f"{criterion.model.title} cannot be written as one query.",
-                hint="Release with `aegis apply`, or ask for k, (alpha,k), distinct or entropy l only.",
+                f"{criterion.model.title} cannot be written as one query"
+                f"{'' if rule.person is None else ' that counts persons'}.",
+                hint="Release with `aegis apply -o FILE`, or ask for k, (alpha,k), distinct "
+                f"{'or entropy ' if rule.person is None else ''}l only.",
             )
-    return _Writer(quasi, quote).query(rule)
+    writer = _Writer if rule.person is None else _PersonWriter
+    return writer(quasi, quote).query(rule)
 
 
 class _Writer:
@@ -82,6 +88,7 @@ class _Writer:
         self.quote = quote
         self.counts: dict[str, str] = {}
         self.figures: dict[str, str] = {}
+        self.comparisons: dict[str, str] = {}
         self.conditions: list[str] = []
         self.sensitive: list[str] = []
         names = ", ".join(map(quote, quasi))
@@ -89,13 +96,18 @@ class _Writer:
 
     def query(self, rule: PrivacyRule) -> RuleQuery:
         if rule.criteria:
-            self.counts["aegis_rows"] = f"COUNT(*) OVER ({self.partition})"
+            self._size()
         if rule.minimum_size > 1:
             self.conditions.append(f"aegis_rows >= {rule.minimum_size}")
         for criterion in rule.criteria:
             self._add(criterion)
         conditions = tuple(dict.fromkeys(self.conditions))
-        return RuleQuery(tuple(self.counts.items()), tuple(self.figures.items()), conditions)
+        listed = (tuple(d.items()) for d in (self.counts, self.figures, self.comparisons))
+        counts, figures, comparisons = listed
+        return RuleQuery(counts, figures, conditions, comparisons)
+
+    def _size(self) -> None:
+        self.counts["aegis_rows"] = f"COUNT(*) OVER ({self.partition})"
 
     def _add(self, criterion: Criterion) -> None:
         if criterion.attribute is None:
@@ -138,4 +150,41 @@ class _Writer:
         name = f"aegis_most_{place}"
         self.figures[name] = f"MAX({same}) OVER ({self.partition})"
         self.conditions.append(f"{name} <= ({most!r} + {_TOLERANCE}) * aegis_rows")
+        self.conditions.append(f"aegis_rows >= {rows}")
+
+
+class _PersonWriter(_Writer):
+    """The same in distinct persons.
+
+    Not every dialect has COUNT(DISTINCT ...) as a window. The greatest dense rank by person says
+    the same, one query later; those without a name share a rank.
+    """
+
+    def _size(self) -> None:
+        order = f"{self.partition} ORDER BY {PERSON}".strip()
+        self.counts["aegis_rank"] = f"DENSE_RANK() OVER ({order})"
+        self.figures["aegis_rows"] = f"MAX(aegis_rank) OVER ({self.partition})"
+
+    def _distinct(self, place: int, least: int) -> None:
+        super()._distinct(place, least)
+        if least > 1:  # a value that all persons share is certain, whatever else they have
+            self.conditions.append(f"{self._most(place)} < aegis_rows")
+
+    def _same(self, place: int) -> str:
+        """Return the count of persons of the class who have the row's sensitive value."""
+        column = self.quote(self.sensitive[place])
+        inside = f"{self.partition}, {column}" if self.partition else f"PARTITION BY {column}"
+        rank, name = f"aegis_same_rank_{place}", f"aegis_same_{place}"
+        self.counts[rank] = f"DENSE_RANK() OVER ({inside} ORDER BY {PERSON})"
+        self.figures[name] = f"MAX({rank}) OVER ({inside})"
+        return name
+
+    def _most(self, place: int) -> str:
+        """Return the most persons of the class who share a value."""
+        name = f"aegis_most_{place}"
+        self.comparisons[name] = f"MAX({self._same(place)}) OVER ({self.partition})"
+        return name
+
+    def _share(self, place: int, most: float, rows: int) -> None:
+        self.conditions.append(f"{self._most(place)} <= ({most!r} + {_TOLERANCE}) * aegis_rows")
         self.conditions.append(f"aegis_rows >= {rows}")
