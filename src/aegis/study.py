@@ -246,6 +246,7 @@ class Study:
         front: FrontRange | str | None = None,
         methods: Sequence[str | Recipe] | None = None,
         explain_best: bool = True,
+        prefer: str = "least-masking",
     ) -> Advice:
         """Return the best of all combinations of candidate masks, with proof.
 
@@ -267,6 +268,9 @@ class Study:
             Record-level methods whose releases are ranked beside, as in `rank`.
         explain_best
             Whether to find out what keeps the best from being finer.
+        prefer
+            Which comes first of configurations that their scores cannot tell apart:
+            `least-masking`, `most-private`, or `score`, the one ahead by a hair.
 
         Raises
         ------
@@ -277,7 +281,7 @@ class Study:
         """
         from aegis.advisor.search import check_request, search_combinations
 
-        check_request(self.policy, objective, measure, top, time_limit, front)
+        check_request(self.policy, objective, measure, top, time_limit, front, prefer)
         self._check_methods(methods, self.seed)
         advice = search_combinations(
             self.summary,
@@ -290,6 +294,7 @@ class Study:
             time_limit=time_limit,
             front=front,
             explain_best=explain_best,
+            prefer=prefer,
             progress=self.progress,
         )
         return self._complete(advice, methods, self.seed)

@@ -57,6 +57,9 @@ class Ranked:
         Standard error of the score (delete-a-group jackknife); None where it was not computed.
     tied_with_best
         Whether its score cannot be told from the best one's; None where it was not compared.
+    masking
+        How much its masks hide of what the attributes tell, from 0 to 1: the mean over attributes
+        of the share of their entropy that is lost; None where it was not computed.
     differential_privacy
         What its noise masks promise, summed over attributes; None without such a promise.
     method
@@ -77,6 +80,7 @@ class Ranked:
     after_suppression: float | None = None
     stderr: float | None = None
     tied_with_best: bool | None = None
+    masking: float | None = None
     differential_privacy: PrivacyAccount | None = None
     method: RecordLevel | None = None
 
@@ -116,6 +120,7 @@ class Ranked:
             "after_suppression": self.after_suppression,
             "stderr": self.stderr,
             "tied_with_best": self.tied_with_best,
+            "masking": self.masking,
             "differential_privacy": None
             if self.differential_privacy is None
             else self.differential_privacy.to_dict(),

@@ -41,6 +41,13 @@ class SearchFigures:
         combination meets the rule; a stopped one has not.
     stopped
         What stopped it: "time limit" or "interrupt"; None where it is complete.
+    preferred
+        Why the first of the ranking is not the best by score, of which `best` is the value: its
+        score cannot be told from it, and it masks less, or more where that was asked for. None
+        where it is.
+    tells_masks_apart
+        Whether the measure sees anything in the unmasked table; where not, no score proves
+        anything.
     """
 
     objective: str
@@ -57,6 +64,8 @@ class SearchFigures:
     notes: tuple[str, ...] = ()
     complete: bool = True
     stopped: str | None = None
+    preferred: str | None = None
+    tells_masks_apart: bool = True
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values; infinite figures as null."""

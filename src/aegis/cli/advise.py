@@ -103,6 +103,16 @@ def command(
             show_default=False,
         ),
     ] = None,
+    prefer: Annotated[
+        str | None,
+        typer.Option(
+            "--prefer",
+            metavar="NAME",
+            help="Which comes first of those whose scores cannot be told apart: least-masking "
+            "(the default), most-private, or score, the one ahead by a hair.",
+            show_default=False,
+        ),
+    ] = None,
     methods: With = None,
     leave_out: LeaveOut = None,
     top: Annotated[
@@ -161,7 +171,12 @@ def command(
     )
     names = split_names(methods)
     ranking = {"--configurations": configurations, "--generate": generate}
-    searching = {"--objective": objective, "--time-limit": time_limit, "--front": front}
+    searching = {
+        "--objective": objective,
+        "--time-limit": time_limit,
+        "--front": front,
+        "--prefer": prefer,
+    }
     if search:
         _refuse(
             ranking,
@@ -209,6 +224,7 @@ def command(
                 time_limit=SEARCH_SECONDS if time_limit is None else time_limit,
                 front=front,
                 methods=names,
+                prefer=prefer or "least-masking",
             )
         else:
             advice = study.rank(listed, generate_count=generate, measure=measure, methods=names)
@@ -230,6 +246,7 @@ def command(
         "measure": measure,
         "objective": objective,
         "time_limit": time_limit,
+        "prefer": prefer,
         "with": names,
         "exact": exact,
         "seed": seed or None,

@@ -32,6 +32,8 @@ def _proof(search: SearchFigures, advice: Advice) -> Iterator[RenderableType]:
         ("combinations", _combinations(search, advice)),
         ("result", _result(search)),
     ]
+    if search.preferred is not None:
+        rows.append(("ties", search.preferred))
     if search.bound is not None:
         rows.append(("best, bound", f"{fixed(search.best)}, {fixed(search.bound)}"))
     # A record-level release may stand first; what the search found is the first configuration.
@@ -75,6 +77,8 @@ def _result(search: SearchFigures) -> str:
         if not search.complete:
             return "stopped before anything admissible was found; whether there is any is not known"
         return "proven: no combination meets the rule"
+    if not search.tells_masks_apart:
+        return "scores cannot tell masks apart on this table; nothing is proven"
     if search.optimal:
         return "proven best of all combinations"
     if search.gap is None or search.bound is None:

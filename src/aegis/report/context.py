@@ -187,6 +187,7 @@ def _verdict(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
         "admissible": advice.best is not None,
         "configurations": ranked_words(advice),
         "undecided": advice.undecided,
+        "preferred": None if advice.search is None else advice.search.preferred,
         "admissible_count": count(admissible),
         "combinations": count(advice.combinations),
         "optimal": advice.optimal,

@@ -80,6 +80,8 @@ class BranchAndBound:
         When its time is up the search returns what it has.
     step
         Receives notes on incumbent, bound and gap.
+    most_nodes
+        Boxes that are split at most; then the search ends with what it has.
     """
 
     def __init__(
@@ -91,12 +93,14 @@ class BranchAndBound:
         top: int,
         clock: Clock,
         step: Step,
+        most_nodes: float = math.inf,
     ) -> None:
         self.problem = problem
         self.objective = objective
         self.feasibility = feasibility
         self.top = top
         self.clock = clock
+        self.most_nodes = most_nodes
         self.step = step
         self.found = Found()
         self._heap: list[tuple[float, int, int, Box, bool]] = []
@@ -163,7 +167,7 @@ class BranchAndBound:
         return best[self.top - 1][0] + _TOLERANCE if len(best) >= self.top else -math.inf
 
     def _loop(self) -> None:
-        while self._open():
+        while self._open() and self.found.nodes < self.most_nodes:
             check()
             self.clock.check()
             self._at_work = -self._heap[0][0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import compress
 
 from aegis.advisor.advice import Advice, Ranked
@@ -25,6 +25,7 @@ from aegis.advisor.search.feasibility import Feasibility, InEngine, InMemory
 from aegis.advisor.search.front import FrontRange, check_span, trace_front
 from aegis.advisor.search.objectives import LOSSES, Objective, make_objective
 from aegis.advisor.search.problem import Box, Problem, make_problem
+from aegis.advisor.search.ties import Prefer, settle_ties, tells_nothing
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.measures import DEFAULT_MEASURE, MEASURES, SEARCHED_MEASURE, Measure
@@ -55,6 +56,7 @@ def search_combinations(
     time_limit: float | None = None,
     front: FrontRange | str | None = None,
     explain_best: bool = True,
+    prefer: str = Prefer.LEAST_MASKING,
     progress: Progress = SILENT,
 ) -> Advice:
     """Return the best admissible configurations among all combinations, with proof.
@@ -89,6 +91,10 @@ def search_combinations(
         Trace the Pareto front over a parameter of the rule, such as "k=2..50".
     explain_best
         Whether to find out what binds the best configuration.
+    prefer
+        Which comes first of configurations that their scores cannot tell apart: `least-masking`
+        (the data is the use of a release), `most-private`, or `score`, whichever is ahead by a
+        hair. Only where the objective is the measure: a loss has no standard error.
     progress
         Receives incumbent, bound and gap.
 
@@ -103,7 +109,7 @@ def search_combinations(
     PolicyError
         The objective is unknown, `top` is below 1 or the time limit is negative.
     """
-    check_request(policy, objective, measure, top, time_limit, front)
+    check_request(policy, objective, measure, top, time_limit, front, prefer)
     span = FrontRange.parse(front) if isinstance(front, str) else front
     started = time.perf_counter()
     if span is not None:
@@ -122,8 +128,8 @@ def search_combinations(
     ranking = searcher.rank(found, clock)
     if found.best:
         after = AfterSuppression(plan, shown, source, policy)
-        ranking, notes = searcher.judge(ranking, found, after, clock)
-        figures = replace(figures, notes=(*figures.notes, *notes))
+        ranking, notes = searcher.judge(ranking, found, after, Prefer.of(prefer), clock)
+        figures = searcher.told(figures, notes, unmasked)
     advice = Advice(
         measure=shown.name,
         ranking=tuple(ranking),
@@ -154,6 +160,7 @@ def check_request(
     top: int,
     time_limit: float | None,
     front: FrontRange | str | None,
+    prefer: str = Prefer.LEAST_MASKING,
 ) -> None:
     """Raise `PolicyError` for what no search can be asked, before the table is read."""
     if top < 1:
@@ -162,6 +169,7 @@ def check_request(
         )
     if time_limit is not None and not time_limit >= 0:
         raise PolicyError(f"The time limit is {time_limit}.", hint="Give seconds, 0 or more.")
+    Prefer.of(prefer)
     if isinstance(front, str):
         FrontRange.parse(front)
     named, shown = _what(policy, objective, measure)
@@ -349,38 +357,74 @@ class Searcher:
         return replace(ranked, objective=self.objective.sign * value)
 
     def judge(
-        self, ranking: list[Ranked], found: Found, after: AfterSuppression, clock: Clock
-    ) -> tuple[list[Ranked], list[str]]:
-        """Return the ranking with what its kept rows score and standard errors, and what is lacking.
+        self,
+        ranking: list[Ranked],
+        found: Found,
+        after: AfterSuppression,
+        prefer: Prefer,
+        clock: Clock,
+    ) -> tuple[list[Ranked], Judged]:
+        """Return the ranking, preferred first, with what its kept rows score and standard errors.
 
-        What would not end in time is left out.
+        What would not end in time is left out and said. `found` takes the same order.
         """
-        choices = [self.problem.choice(box) for _, box in found.best]
         each = self.objective.effort(found.best[0][1])
         timings = self.summary.timings
-        notes = []
-        again = sum(timings.values()) if after.reads_table else timings.get("cooccurrence", 0.0)
-        if clock.allows(again + each):
-            with self.progress.step("Scoring the rows that are kept"):
-                score = after.score(choices[0])
-            ranking = [replace(ranking[0], after_suppression=score), *ranking[1:]]
-        else:
-            notes.append("there was no time left to score the rows that are kept")
+        lacking = []
+        preferred = None
         if self.objective.name == self.measure.name:
+            choices = [self.problem.choice(box) for _, box in found.best]
             folds = self.summary.pairs.folds
             count = 0 if folds is None else len(folds.rows)
             if clock.allows(count * (timings.get("cooccurrence", 0.0) + each * len(choices))):
                 with self.progress.step("Estimating standard errors"):
                     ranking = with_confidence(ranking, choices, self.scorer, self.measure)
+                settled = settle_ties(self, found, ranking, prefer, clock)
+                ranking, found.best, preferred = settled.ranking, settled.boxes, settled.note
             else:
-                notes.append("there was no time left to estimate standard errors")
-        return ranking, notes
+                lacking.append("there was no time left to estimate standard errors")
+        again = sum(timings.values()) if after.reads_table else timings.get("cooccurrence", 0.0)
+        if clock.allows(again + each):
+            with self.progress.step("Scoring the rows that are kept"):
+                score = after.score(self.problem.choice(found.best[0][1]))
+            ranking = [replace(ranking[0], after_suppression=score), *ranking[1:]]
+        else:
+            lacking.append("there was no time left to score the rows that are kept")
+        return ranking, Judged(preferred, tuple(lacking))
+
+    def told(self, figures: SearchFigures, judged: Judged, unmasked: float) -> SearchFigures:
+        """Return the figures with what was judged, and without proof where scores say nothing."""
+        notes = (*figures.notes, *judged.lacking)
+        blind = self.objective.name == self.measure.name and tells_nothing(
+            unmasked, self.measure.direction.sign
+        )
+        if blind:
+            notes = (
+                *notes,
+                f"by {self.measure.name} the unmasked table tells nothing: it is too small, or its "
+                "attributes say too little, to tell masks apart; the least masking is preferred",
+            )
+        return replace(
+            figures,
+            optimal=figures.optimal and not blind,
+            notes=notes,
+            preferred=judged.preferred,
+            tells_masks_apart=not blind,
+        )
 
     def utility_kept(self, box: Box) -> float | None:
         """Return the percent of the unmasked utility that a configuration keeps."""
         measure, scorer = self.measure, self.scorer
         score = scorer.value(self.problem.choice(box), measure)
         return utility_kept(score, scorer.value(scorer.unmasked, measure), measure.direction)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What came of judging a ranking: why the first is preferred, and what there was no time for."""
+
+    preferred: str | None
+    lacking: tuple[str, ...]
 
 
 def _stopped(found: Found) -> str:

@@ -1,0 +1,128 @@
+"""Ties go to the data: of configurations that scores cannot tell apart the least masking one."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from advisor_support import RULES, all_choices, policy_of
+from search_support import prepared
+
+from aegis import Study, load_policy
+from aegis.advisor import PrivacyPlan
+from aegis.advisor.search.problem import make_problem
+from aegis.advisor.search.ties import Prefer, masking
+from aegis.errors import PolicyError
+from aegis.summary import summarize
+
+
+def brute_masking(values: list[Any], shown: list[Any]) -> float:
+    """Return 1 - H(shown) / H(values), from rows."""
+
+    def entropy(column: list[Any]) -> float:
+        shares = [n / len(column) for n in Counter(column).values()]
+        return -sum(p * math.log2(p) for p in shares)
+
+    return 1 - entropy(shown) / entropy(values) if entropy(values) else 0.0
+
+
+def test_masking_is_the_share_of_entropy_that_is_lost() -> None:
+    table, summary = prepared("plain")
+    problem = make_problem(summary)
+    for variable in problem.variables:
+        values = table[variable.name].to_pylist()
+        place = {v: i for i, v in enumerate(variable.attribute.values.to_pylist())}
+        for index, candidate in enumerate(variable.candidates):
+            shown = [int(candidate.groups[place[value]]) for value in values]
+            assert masking(variable, index) == pytest.approx(brute_masking(values, shown))
+
+
+@pytest.mark.parametrize("rule", [RULES[0], RULES[1]], ids=str)
+@pytest.mark.parametrize("prefer", list(Prefer))
+def test_the_first_is_the_preferred_one_of_all_that_tie(rule: Any, prefer: Prefer) -> None:
+    table, _ = prepared("plain")
+    policy = policy_of({**rule, "suppression": 0.05})
+    summary = summarize(table, policy)
+    advice = Study(table, policy).search(top=3, prefer=prefer)
+    plan = PrivacyPlan(summary, policy.privacy)
+    admissible = sum(plan.check(choice).admissible for choice in all_choices(summary))
+    assert admissible > 3
+    first, others = advice.ranking[0], advice.ranking[1:]
+    assert [r.name for r in advice.ranking] == ["best-1", "best-2", "best-3"]
+    assert [r.score for r in others] == sorted((r.score for r in others), reverse=True)
+    if prefer is Prefer.SCORE:
+        assert first.score == max(r.score for r in advice.ranking)
+        assert advice.search.preferred is None
+    else:
+        assert first.tied_with_best is not False
+        sign = 1 if prefer is Prefer.LEAST_MASKING else -1
+        tied = [r for r in advice.ranking if r.tied_with_best]
+        assert sign * first.masking <= min(sign * r.masking for r in tied) + 1e-9
+    assert advice.search.best >= first.score - 1e-12
+    assert (advice.search.preferred is None) == (advice.search.best <= first.score + 1e-12)
+
+
+def noise_table(rows: int, seed: int) -> pa.Table:
+    """Return a table whose label has nothing to do with its attributes."""
+    random = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "age": random.integers(20, 24, rows),
+            "zip": random.integers(0, 3, rows),
+            "pay": random.integers(0, 2, rows),
+            "y": random.choice(["no", "yes"], rows),
+        }
+    )
+
+
+def noise_policy(**more: Any) -> Any:
+    return load_policy(
+        {
+            "version": 1,
+            "label": "y",
+            "measure": "pillai",
+            "privacy": {"k": 2, "suppression": 0.3},
+            "attributes": {
+                "age": {
+                    "role": "quasi-identifier",
+                    "masks": ["identity", {"bucketize": {"width": 2}}, "suppress"],
+                },
+                "zip": {"role": "quasi-identifier", "masks": ["identity", "suppress"]},
+                "pay": {"role": "feature", "masks": ["identity", "suppress"]},
+            },
+        }
+        | more
+    )
+
+
+def test_where_scores_say_nothing_the_data_stays() -> None:
+    advice = Study(noise_table(300, 1), noise_policy()).search()
+    assert advice.best.masks == {"age": "identity", "zip": "identity", "pay": "identity"}
+    assert advice.best.masking == 0
+    strict = Study(noise_table(300, 1), noise_policy()).search(prefer="most-private")
+    assert strict.best.masking > 0.9
+
+
+def test_a_score_of_nothing_proves_nothing() -> None:
+    small = noise_table(12, 3)
+    advice = Study(small, noise_policy()).search()
+    assert advice.unmasked <= 0
+    assert not advice.search.tells_masks_apart
+    assert not advice.optimal
+    assert any("to tell masks apart" in note for note in advice.search.notes)
+
+
+def test_a_loss_has_no_ties() -> None:
+    table, _ = prepared("plain")
+    advice = Study(table, policy_of({"k": 3})).search(objective="nu-entropy")
+    assert advice.search.preferred is None
+    assert advice.best.masking is None
+
+
+def test_an_unknown_preference() -> None:
+    with pytest.raises(PolicyError, match="least-masking"):
+        Study(prepared("plain")[0], policy_of({"k": 3})).search(prefer="least")
