@@ -46,7 +46,9 @@ _LATELY = 12
 class Feasibility(Protocol):
     """Narrows boxes, and judges single configurations."""
 
-    checked: int
+    @property
+    def checked(self) -> int:
+        """Class counts that were held against the rule."""
 
     def possible(self, box: Box) -> bool:
         """Return whether anything in the box may be admissible; False proves that nothing is."""

@@ -70,8 +70,8 @@ def masking(variable: Variable, candidate: int) -> float:
         return 0.0
     channel = variable.channels.get(candidate)
     if channel is None:
-        shown = _entropy(np.bincount(variable.candidates[candidate].groups, weights=counts))
-        return max(0.0, 1 - shown / whole)
+        groups = np.bincount(variable.candidates[candidate].groups, weights=counts)
+        return max(0.0, 1 - _entropy(groups.astype(np.float64)) / whole)
     atoms = np.bincount(variable.attribute.atoms, weights=counts, minlength=len(channel))
     share = atoms / atoms.sum()
     told = _entropy(share @ channel)
