@@ -12,6 +12,8 @@ from aegis.interrupts import check
 
 TABLE_FORMATS = (".parquet", ".csv", ".tsv", ".arrow", ".feather")
 """Extensions of the tables that can be written."""
+MOST_TEXT = 64 << 20
+"""Most characters of a file that people write."""
 
 
 def check_output(
@@ -99,7 +101,8 @@ def read_text(path: Path, what: str, error: type[AegisError]) -> str:
         Of the type given: the file cannot be read, or is not UTF-8.
     """
     try:
-        return path.read_text(encoding="utf-8-sig")
+        with path.open(encoding="utf-8-sig") as file:
+            text = file.read(MOST_TEXT + 1)
     except OSError as cause:
         raise error(
             f"Cannot read {what} file {path}: {cause.strerror}.", hint="Check the path."
@@ -108,6 +111,12 @@ def read_text(path: Path, what: str, error: type[AegisError]) -> str:
         raise error(
             f"{what.capitalize()} file {path} is not UTF-8 text.", hint="Save it as UTF-8."
         ) from cause
+    if len(text) > MOST_TEXT:
+        raise error(
+            f"{what.capitalize()} file {path} has more than {MOST_TEXT:,} characters.",
+            hint="Files of that size are no files that people write: check the path.",
+        )
+    return text
 
 
 def _unwritable(path: Path, error: OSError) -> DataError:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+_MOST_SHOWN = 120
+"""Most characters of a value that somebody gave, in a message."""
+
 
 def counted(number: int, one: str, many: str | None = None) -> str:
     """Return a number with what is counted: "1 row", "1,200 rows".
@@ -14,3 +17,14 @@ def counted(number: int, one: str, many: str | None = None) -> str:
         What a single one is called, and what several are; by default with an s.
     """
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
+def brief(value: object) -> str:
+    """Return a value that somebody gave as Python writes it, in a message: cut where it is long."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no whole number of more than 4,300 digits
+        return "a number of thousands of digits"
+    if len(text) <= _MOST_SHOWN:
+        return text
+    return f"{text[: _MOST_SHOWN // 2]}... ({len(text):,} characters)"

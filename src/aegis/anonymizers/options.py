@@ -11,6 +11,7 @@ from numbers import Integral, Real
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from aegis.errors import PolicyError
+from aegis.words import brief
 
 _WORDS: Mapping[type, str] = {
     int: "a whole number",
@@ -18,6 +19,8 @@ _WORDS: Mapping[type, str] = {
     bool: "true or false",
     str: "a text",
 }
+LARGEST = 2**53
+"""Largest whole number of an option."""
 _KINDS: Mapping[type, type] = {int: Integral, float: Real}
 """What may be given for a type, so that NumPy's numbers serve too."""
 
@@ -88,7 +91,7 @@ def typed(method: str, options: type[Any], given: Mapping[str, Any]) -> dict[str
 def _typed(name: str, value: Any, hint: Any) -> Any:
     found, made = _convert(value, hint)
     if not found:
-        raise PolicyError(f"{name} = {value!r}.", hint=f"It must be {_words(hint)}.")
+        raise PolicyError(f"{name} = {brief(value)}.", hint=f"It must be {_words(hint)}.")
     return made
 
 
@@ -104,7 +107,9 @@ def _convert(value: Any, hint: Any) -> tuple[bool, Any]:
     if hint is not bool and isinstance(value, bool):
         return False, None
     kind = _KINDS.get(hint, hint)
-    return (True, hint(value)) if isinstance(value, kind) else (False, None)
+    # Neither a float nor a count of anything holds more.
+    huge = isinstance(value, Integral) and not -LARGEST <= int(value) <= LARGEST
+    return (True, hint(value)) if isinstance(value, kind) and not huge else (False, None)
 
 
 def _convert_tuple(value: Any, kinds: tuple[Any, ...]) -> tuple[bool, Any]:

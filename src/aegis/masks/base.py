@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import MISSING, Field, dataclass, fields
 from enum import StrEnum
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -150,6 +151,7 @@ class Mask(ABC):
         return shown
 
     @classmethod
+    @cache
     def declared(cls) -> tuple[Field[Any], ...]:
         """Return the fields that a policy may write.
 

@@ -24,6 +24,8 @@ from aegis.masks.mapping import key_of, text_of
 
 SEPARATORS = (";", ",", "\t", "|")
 NULL = "NULL"
+MOST_CELLS = 5_000_000
+"""Most cells of a hierarchy file."""
 Row = tuple[str | None, ...]
 
 
@@ -235,12 +237,13 @@ def _comparable(value: object) -> object:
 
 def _split(text: str, name: str) -> list[list[str]]:
     """Return the rows of a hierarchy file under the separator that fits best."""
-    tables = [_cells(text, separator) for separator in SEPARATORS]
-    for rows in tables:
+    best: list[list[str]] = []
+    for separator in SEPARATORS:
+        rows = _cells(text, separator, name)
         if rows and len(rows[0]) > 1 and len({len(row) for row in rows}) == 1:
             return rows
-    # Nothing fits: the separator that splits the most rows gives the most useful message.
-    best = max(tables, key=lambda rows: sum(len(row) > 1 for row in rows))
+        # Where nothing fits, the separator that splits the most rows gives the most useful message.
+        best = max(best, rows, key=lambda rows: sum(len(row) > 1 for row in rows))
     if not any(len(row) > 1 for row in best):
         raise DataError(
             f"Hierarchy {name} has no row with a value and a group.",
@@ -249,9 +252,25 @@ def _split(text: str, name: str) -> list[list[str]]:
     return best
 
 
-def _cells(text: str, separator: str) -> list[list[str]]:
-    rows = []
+def _cells(text: str, separator: str, name: str) -> list[list[str]]:
+    try:
+        return _read_cells(text, separator, name)
+    except csv.Error as error:
+        raise DataError(
+            f"Hierarchy {name} is no CSV file: {error}.", hint="Save it as CSV, UTF-8."
+        ) from error
+
+
+def _read_cells(text: str, separator: str, name: str) -> list[list[str]]:
+    rows: list[list[str]] = []
+    parts = 0
     for row in csv.reader(text.splitlines(), delimiter=separator):
+        parts += len(row)
+        if parts > MOST_CELLS:
+            raise DataError(
+                f"Hierarchy {name} has more than {MOST_CELLS:,} cells.",
+                hint="Leave out values that do not occur, or levels that no mask uses.",
+            )
         while len(row) > 1 and not row[-1]:
             row.pop()
         if any(cell.strip() for cell in row):

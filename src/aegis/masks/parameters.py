@@ -6,24 +6,28 @@ parameter, what was given and what is allowed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 
 from aegis.errors import InternalError, PolicyError, choices
+from aegis.words import brief
 
 MOST_SCALED = 2**50
 """Largest width, step or origin in units of its last decimal place: keeps all bounds exact."""
 MOST_DIGITS = 12
 """Most decimal places of a width, step or origin."""
+MOST_WHOLE = 2**31 - 1
+"""Largest whole number, where a parameter has no limit of its own."""
+LARGEST = 1e300
+"""Largest number: beyond, sums and products would not be finite."""
 
 
 def wrong(mask: str, parameter: str, given: object, allowed: str) -> PolicyError:
     """Return the error for a parameter that is not what it must be."""
     return PolicyError(
-        f"Mask {mask!r}: parameter {parameter!r} is {given!r}.", hint=f"Allowed: {allowed}."
+        f"Mask {mask!r}: parameter {parameter!r} is {brief(given)}.", hint=f"Allowed: {allowed}."
     )
 
 
@@ -31,11 +35,12 @@ def whole(
     mask: str, parameter: str, given: object, *, at_least: int = 0, at_most: int | None = None
 ) -> int:
     """Return `given` as an int between `at_least` and `at_most`; True and 2.0 are refused."""
-    top = "" if at_most is None else f" and at most {at_most}"
+    large = isinstance(given, int) and given > MOST_WHOLE
+    top = "" if at_most is None and not large else f" and at most {at_most or MOST_WHOLE}"
     allowed = f"a whole number, at least {at_least}{top}"
     if isinstance(given, bool) or not isinstance(given, int):
         raise wrong(mask, parameter, given, allowed)
-    if given < at_least or (at_most is not None and given > at_most):
+    if given < at_least or given > (MOST_WHOLE if at_most is None else at_most):
         raise wrong(mask, parameter, given, allowed)
     return given
 
@@ -45,7 +50,10 @@ def number(mask: str, parameter: str, given: object, *, positive: bool = False) 
     allowed = "a number above 0" if positive else "a finite number"
     if isinstance(given, bool) or not isinstance(given, (int, float)):
         raise wrong(mask, parameter, given, allowed)
-    if not math.isfinite(given) or (positive and given <= 0):
+    # Compared before anything is computed: a whole number may be too large for a float.
+    if not -LARGEST <= given <= LARGEST:
+        raise wrong(mask, parameter, given, f"{allowed}, at most {LARGEST:g}")
+    if positive and given <= 0:
         raise wrong(mask, parameter, given, allowed)
     return given
 
@@ -68,7 +76,7 @@ def one_of(mask: str, parameter: str, given: object, allowed: Sequence[str]) -> 
     """Return `given`, one of `allowed`."""
     if not isinstance(given, str) or given not in allowed:
         raise PolicyError(
-            f"Mask {mask!r}: parameter {parameter!r} is {given!r}.",
+            f"Mask {mask!r}: parameter {parameter!r} is {brief(given)}.",
             hint=choices(str(given), allowed),
         )
     return given

@@ -4,54 +4,67 @@ Scalars are read as YAML 1.2 reads them (https://yaml.org/spec/1.2.2/#103-core-s
 octal and hexadecimal numbers: `yes`, `no`, `on` and `off` are texts, and so are 2024-01-31, 12:30
 and 01234, all of which YAML 1.1 would turn into something else. Keys are texts as they are
 written, so that a column may be called 2024, on or null.
+
+A file may come from anywhere, so its length, depth and number of parts are limited, and what an
+alias stands for counts once for each alias, though it is held but once: a few aliases of aliases
+would otherwise stand for billions of parts.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
 from aegis.errors import PolicyError
 
-Path = tuple[str | int, ...]
+MOST_CHARACTERS = 16 << 20
+"""Most characters of a file."""
+MOST_DEPTH = 64
+"""Most mappings and lists within one another."""
+MOST_PARTS = 500_000
+"""Most keys and values of a file, aliases written out."""
+MOST_DIGITS = 100
+"""Most characters of a whole number: no column holds longer ones."""
 
 _FLOAT = re.compile(
     r"^[-+]?(?:(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+"
     r"|\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
 )
+_INT = re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$")
+_BOOL = re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$")
+_NULL = re.compile(r"^(?:~|null|Null|NULL|)$")
 
 
-class _Loader(yaml.SafeLoader):
-    """Reads scalars as YAML 1.2 does, and keys as text."""
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Parses with libyaml where it is there, and resolves scalars as YAML 1.2 does."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - the base class's attribute
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        self.flatten_mapping(node)
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise yaml.constructor.ConstructorError(
-                    problem="a key is not a plain text", problem_mark=key.start_mark
-                )
-        return {key.value: self.construct_object(value, deep=deep) for key, value in node.value}
-
 
 _TAG = "tag:yaml.org,2002:"
-_Loader.add_implicit_resolver(
-    _TAG + "bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
-)
-_Loader.add_implicit_resolver(
-    _TAG + "null", re.compile(r"^(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""]
-)
-_Loader.add_implicit_resolver(
-    _TAG + "int", re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$"), list("-+0123456789")
-)
+_MERGE = _TAG + "merge"
+_Loader.add_implicit_resolver(_TAG + "bool", _BOOL, list("tTfF"))
+_Loader.add_implicit_resolver(_TAG + "null", _NULL, ["~", "n", "N", ""])
+_Loader.add_implicit_resolver(_TAG + "int", _INT, list("-+0123456789"))
 _Loader.add_implicit_resolver(_TAG + "float", _FLOAT, list("-+.0123456789"))
-_Loader.add_implicit_resolver(_TAG + "merge", re.compile(r"^<<$"), ["<"])
+_Loader.add_implicit_resolver(_MERGE, re.compile(r"^<<$"), ["<"])
+
+
+def _float(text: str) -> float:
+    return float(text.replace(".inf", "inf").replace(".nan", "nan"))
+
+
+_SCALARS: dict[str, tuple[re.Pattern[str], Callable[[str], Any]]] = {
+    "bool": (_BOOL, lambda text: text == "true"),
+    "null": (_NULL, lambda text: None),  # noqa: ARG005 - whatever stands for it
+    "int": (_INT, int),
+    "float": (re.compile(f"{_FLOAT.pattern}|{_INT.pattern}"), _float),
+}
+"""By tag what a scalar looks like, and its value."""
 
 
 class _Dumper(yaml.SafeDumper):
@@ -59,6 +72,22 @@ class _Dumper(yaml.SafeDumper):
 
 
 _Dumper.add_implicit_resolver(_TAG + "float", _FLOAT, list("-+.0123456789"))
+
+
+@dataclass(slots=True)
+class Place:
+    """Where a part of a document stands.
+
+    Attributes
+    ----------
+    line
+        Its line, counted from 1.
+    parts
+        Where its keys or entries stand.
+    """
+
+    line: int
+    parts: dict[str | int, Place] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -69,55 +98,262 @@ class Located:
     ----------
     data
         The document as plain Python objects.
-    lines
-        Path of keys and indices to line number, counted from 1.
+    place
+        Where it stands, and its parts.
     origin
         The file's name, for messages.
     """
 
     data: Any
-    lines: dict[Path, int]
+    place: Place
     origin: str
 
     def where(self, *path: str | int) -> str:
         """Return "file, line n" for the deepest known part of `path`."""
-        for end in range(len(path), -1, -1):
-            if path[:end] in self.lines:
-                return f"{self.origin}, line {self.lines[path[:end]]}"
-        return self.origin
+        place = self.place
+        for key in path:
+            if key not in place.parts:
+                break
+            place = place.parts[key]
+        return f"{self.origin}, line {place.line}"
 
 
 def read_yaml(text: str, origin: str, *, remedy: str = "Write a value.") -> Located:
-    """Parse `text`; raise `PolicyError` with the line on bad syntax or a repeated key.
+    """Parse `text`, which comes from the file `origin`.
 
     `remedy` is what to do where it holds nothing.
+
+    Raises
+    ------
+    PolicyError
+        Bad syntax, a repeated key, a tag, an alias that stands for itself, or more than the limits
+        above. The message names the line.
     """
+    if len(text) > MOST_CHARACTERS:
+        raise PolicyError(
+            f"{origin} has {len(text):,} characters; at most {MOST_CHARACTERS:,} are read.",
+            hint="Put long lists of values into a hierarchy file (CSV).",
+        )
     try:
-        loader = _Loader(text)
-        try:
-            node = loader.get_single_node()
-            if node is None:
-                raise PolicyError(f"{origin} is empty.", hint=remedy)
-            lines: dict[Path, int] = {}
-            _walk(node, (), lines, origin)
-            return Located(loader.construct_document(node), lines, origin)
-        finally:
-            loader.dispose()
+        return _Reader(text, origin).read(remedy)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise PolicyError(
-            f"{origin}, line {line}: not valid YAML ({error.problem}).",
-            hint="Check indentation, colons and quotes near that line.",
-        ) from error
+        raise _invalid(origin, line, str(error.problem)) from error
     except yaml.YAMLError as error:
         raise PolicyError(
             f"{origin}: not valid YAML ({error}).", hint="Save it as UTF-8 text."
         ) from error
-    except (RecursionError, ValueError) as error:
-        raise PolicyError(
-            f"{origin}: not valid YAML: an alias stands for itself, or a number is too long.",
-            hint="Write out what the alias stands for.",
-        ) from error
+
+
+def _invalid(origin: str, line: int, problem: str, hint: str = "") -> PolicyError:
+    return PolicyError(
+        f"{origin}, line {line}: not valid YAML ({problem}).",
+        hint=hint or "Check indentation, colons and quotes near that line.",
+    )
+
+
+@dataclass(slots=True)
+class _Part:
+    """A value that has been read.
+
+    Attributes
+    ----------
+    value
+        The value.
+    place
+        Where it stands.
+    size
+        Keys and values in it, aliases written out.
+    merges
+        Whether it is the plain scalar `<<`, which as a key merges another mapping.
+    """
+
+    value: Any
+    place: Place
+    size: int = 1
+    merges: bool = False
+
+
+@dataclass
+class _Open:
+    """A mapping or list whose end has not been read.
+
+    Attributes
+    ----------
+    part
+        What is known of it.
+    anchor
+        What aliases call it.
+    key
+        The key whose value comes next.
+    merged
+        The mappings whose entries it takes over where it has none of its own.
+    """
+
+    part: _Part
+    anchor: str | None
+    key: _Part | None = None
+    merged: list[Mapping[str, Any]] = field(default_factory=list)
+
+
+class _Reader:
+    """Reads one document event by event: nothing recurses, and limits hold from the start."""
+
+    def __init__(self, text: str, origin: str) -> None:
+        self.text = text
+        self.origin = origin
+        self.open: list[_Open] = []
+        self.anchors: dict[str, _Part | None] = {}
+        self.root: _Part | None = None
+        self.size = 0
+
+    def read(self, remedy: str) -> Located:
+        self.loader = _Loader(self.text)
+        try:
+            while not self.loader.check_event(yaml.StreamEndEvent):
+                self._take(self.loader.get_event())
+        finally:
+            self.loader.dispose()
+        if self.root is None:
+            raise PolicyError(f"{self.origin} is empty.", hint=remedy)
+        return Located(self.root.value, self.root.place, self.origin)
+
+    def _take(self, event: Any) -> None:
+        line = event.start_mark.line + 1
+        if isinstance(event, yaml.ScalarEvent):
+            self._add(self._scalar(event, line), line, event.anchor)
+        elif isinstance(event, yaml.AliasEvent):
+            self._add(self._alias(str(event.anchor), line), line)
+        elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
+            self._start(event, line)
+        elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
+            self._end()
+        elif isinstance(event, yaml.DocumentStartEvent) and self.root is not None:
+            raise _invalid(self.origin, line, "but found another document", "Write one document.")
+
+    def _start(self, event: Any, line: int) -> None:
+        mapping = isinstance(event, yaml.MappingStartEvent)
+        if event.tag not in (None, "!", _TAG + ("map" if mapping else "seq")):
+            raise self._tag(event.tag, line)
+        if len(self.open) >= MOST_DEPTH:
+            raise PolicyError(
+                f"{self.origin}, line {line}: more than {MOST_DEPTH} mappings and lists within one "
+                "another.",
+                hint="Nothing that is read goes so deep.",
+            )
+        if event.anchor is not None:
+            self.anchors[event.anchor] = None
+        self._count(1, line)
+        self.open.append(_Open(_Part({} if mapping else [], Place(line)), event.anchor))
+
+    def _end(self) -> None:
+        ended = self.open.pop()
+        part = ended.part
+        if ended.merged:
+            # The first of several mappings goes before the others, and what is written before all.
+            whole: dict[str, Any] = {}
+            for other in reversed(ended.merged):
+                whole |= other
+            part.value = whole | part.value
+        if ended.anchor is not None:
+            self.anchors[ended.anchor] = part
+        self._place(part)
+
+    def _add(self, part: _Part, line: int, anchor: str | None = None) -> None:
+        self._count(part.size, line)
+        if anchor is not None:
+            self.anchors[anchor] = part
+        self._place(part)
+
+    def _count(self, size: int, line: int) -> None:
+        self.size += size
+        if self.size > MOST_PARTS:
+            raise PolicyError(
+                f"{self.origin}, line {line}: more than {MOST_PARTS:,} keys and values, aliases "
+                "written out.",
+                hint="Put long lists of values into a hierarchy file (CSV), and use fewer aliases.",
+            )
+
+    def _place(self, part: _Part) -> None:
+        """Put a finished value where it belongs."""
+        if not self.open:
+            self.root = part
+            return
+        owner = self.open[-1]
+        owner.part.size += part.size
+        if isinstance(owner.part.value, list):
+            owner.part.place.parts[len(owner.part.value)] = part.place
+            owner.part.value.append(part.value)
+        elif owner.key is None:
+            owner.key = self._key(owner, part)
+        else:
+            self._entry(owner, owner.key, part)
+            owner.key = None
+
+    def _key(self, owner: _Open, part: _Part) -> _Part:
+        line = part.place.line
+        if not isinstance(part.value, str):
+            raise _invalid(self.origin, line, "a key is not a plain text")
+        if part.value in owner.part.value:
+            raise PolicyError(
+                f"{self.origin}, line {line}: {part.value!r} is given twice.",
+                hint="Keep one of them.",
+            )
+        return part
+
+    def _entry(self, owner: _Open, key: _Part, part: _Part) -> None:
+        # An entry's line is that of its key, also where its value is an alias.
+        owner.part.place.parts[key.value] = Place(key.place.line, part.place.parts)
+        if not key.merges:
+            owner.part.value[key.value] = part.value
+            return
+        merged = part.value if isinstance(part.value, list) else [part.value]
+        if not all(isinstance(other, dict) for other in merged):
+            raise _invalid(self.origin, key.place.line, "'<<' merges mappings only")
+        owner.merged.extend(merged)
+
+    def _alias(self, anchor: str, line: int) -> _Part:
+        if anchor not in self.anchors:
+            raise _invalid(self.origin, line, f"found undefined alias {anchor!r}")
+        part = self.anchors[anchor]
+        if part is None:
+            raise _invalid(
+                self.origin,
+                line,
+                f"the alias stands for itself: {anchor!r}",
+                "Write out what the alias stands for.",
+            )
+        return _Part(part.value, Place(line, part.place.parts), part.size)
+
+    def _scalar(self, event: yaml.ScalarEvent, line: int) -> _Part:
+        place = Place(line)
+        if self.open and isinstance(self.open[-1].part.value, dict) and self.open[-1].key is None:
+            return _Part(event.value, place, merges=self._resolved(event) == _MERGE)
+        tag = event.tag if event.tag not in (None, "!") else self._resolved(event)
+        name = tag.removeprefix(_TAG)
+        if name in ("str", "merge"):
+            return _Part(event.value, place)
+        if name not in _SCALARS:
+            raise self._tag(tag, line)
+        form, value = _SCALARS[name]
+        if not form.match(event.value):
+            raise _invalid(self.origin, line, f"{event.value!r} is no {name}")
+        if name == "int" and len(event.value) > MOST_DIGITS:
+            raise PolicyError(
+                f"{self.origin}, line {line}: a number of {len(event.value):,} digits; at most "
+                f"{MOST_DIGITS} are read.",
+                hint="Write a code that is so long in quotes.",
+            )
+        return _Part(value(event.value.lower()), place)
+
+    def _resolved(self, event: yaml.ScalarEvent) -> str:
+        """Return the tag of a scalar by its form: only a plain one is more than a text."""
+        if event.tag == "!":
+            return _TAG + "str"
+        return str(self.loader.resolve(yaml.ScalarNode, event.value, event.implicit))
+
+    def _tag(self, tag: str, line: int) -> PolicyError:
+        return _invalid(self.origin, line, f"the tag {tag!r}", "Leave tags out.")
 
 
 def write_yaml(data: Mapping[str, Any]) -> str:
@@ -135,22 +371,3 @@ def write_yaml(data: Mapping[str, Any]) -> str:
             f"A policy cannot hold {error.args[1]!r}, of type {type(error.args[1]).__qualname__!r}.",
             hint="Use texts, numbers, booleans, lists and mappings.",
         ) from error
-
-
-def _walk(node: yaml.Node, path: Path, lines: dict[Path, int], origin: str) -> None:
-    lines.setdefault(path, node.start_mark.line + 1)
-    if isinstance(node, yaml.MappingNode):
-        seen: set[str] = set()
-        for key, value in node.value:
-            name = str(key.value)
-            if name in seen and name != "<<":
-                raise PolicyError(
-                    f"{origin}, line {key.start_mark.line + 1}: {name!r} is given twice.",
-                    hint="Keep one of them.",
-                )
-            seen.add(name)
-            lines[(*path, name)] = key.start_mark.line + 1
-            _walk(value, (*path, name), lines, origin)
-    elif isinstance(node, yaml.SequenceNode):
-        for index, value in enumerate(node.value):
-            _walk(value, (*path, index), lines, origin)

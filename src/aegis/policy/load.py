@@ -377,12 +377,11 @@ class _Loader:
         if entry.hierarchy is not None:
             with _at(self.located, *path, "hierarchy"):
                 hierarchy = self._hierarchy(name, entry.hierarchy)
-        masks = []
+        declared = []
         for index, spec in enumerate(entry.masks or ()):
             with _at(self.located, *path, "masks", index):
-                mask = parse_mask(spec, hierarchy=hierarchy, where=f"attribute {name!r}")
-                if mask not in masks:
-                    masks.append(mask)
+                declared.append(parse_mask(spec, hierarchy=hierarchy, where=f"attribute {name!r}"))
+        masks = list(dict.fromkeys(declared))
         if entry.masks is None:
             masks = _default_masks(role, hierarchy)
         kind, order = self._kind(role, entry, path)

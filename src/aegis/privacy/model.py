@@ -15,6 +15,7 @@ from aegis.errors import InternalError, PolicyError
 from aegis.privacy.classes import BoolArray, ClassTable, SensitiveCounts
 from aegis.privacy.closeness import TOLERANCE
 from aegis.registry import Registry
+from aegis.words import brief
 
 Figures = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
@@ -34,6 +35,14 @@ class Comparison(StrEnum):
     AT_LEAST = "at least"
     AT_MOST = "at most"
     BELOW = "below"
+
+
+LARGEST = 1e15
+"""Largest number of any parameter: all whole numbers up to here are exact as floats."""
+
+
+def _huge(given: object) -> bool:
+    return isinstance(given, int | float) and not -LARGEST <= given <= LARGEST
 
 
 @dataclass(frozen=True)
@@ -71,17 +80,23 @@ class ModelParameter:
         start = f"above {self.low:g}" if self.above else f"from {self.low:g}"
         return f"{kind} {start}" + ("" if math.isinf(self.high) else f" up to {self.high:g}")
 
+    @property
+    def limits(self) -> str:
+        """The allowed values, in words, also where only their size is limited."""
+        return self.range + (f" up to {LARGEST:g}" if math.isinf(self.high) else "")
+
     def check(self, given: object, where: str) -> float:
         """Return `given` as a number; raise `PolicyError` when it is not allowed."""
         if isinstance(given, int | float) and not isinstance(given, bool) and self._inside(given):
             return int(given) if self.whole else float(given)
         raise PolicyError(
-            f"{self.name!r} of {where} is {given!r}.",
-            hint=f"Give {self.range}: {self.description}.",
+            f"{self.name!r} of {where} is {brief(given)}.",
+            hint=f"Give {self.limits if _huge(given) else self.range}: {self.description}.",
         )
 
     def _inside(self, given: float) -> bool:
-        if math.isnan(given) or math.isinf(given) or (self.whole and given != int(given)):
+        # Compared before anything is computed: a whole number may be too large for a float.
+        if not -LARGEST <= given <= LARGEST or (self.whole and given != int(given)):
             return False
         return (given > self.low if self.above else given >= self.low) and given <= self.high
 

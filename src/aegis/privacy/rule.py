@@ -24,7 +24,7 @@ from aegis.privacy.classes import BoolArray, ClassTable, IntArray
 from aegis.privacy.closeness import TOLERANCE
 from aegis.privacy.model import MODELS, Criterion, Need, PrivacyModel
 from aegis.privacy.safe_harbor import PRESETS
-from aegis.words import counted
+from aegis.words import brief, counted
 
 _BARE = frozenset({"k", "k_map"})
 """Models whose one parameter may stand for the whole mapping: `k: 5`."""
@@ -130,7 +130,7 @@ class PrivacyRule:
         number = isinstance(given, int | float) and not isinstance(given, bool)
         if not number or not 0 <= given < 1:
             raise PolicyError(
-                f"'suppression' of the privacy rule is {given!r}.",
+                f"'suppression' of the privacy rule is {brief(given)}.",
                 hint="Give the share of rows that may be removed, from 0 up to but below 1.",
             )
 
