@@ -56,7 +56,11 @@ attributes:
     role: identifier
 configurations:                     # optional: an explicit set to rank
   coarse: {age: {bucketize: {width: 10}}, education: {level: 2}, zip: suppress}
-anonymizers: [mondrian, {mo-obam: {clusters: 50}}]   # optional: record-level methods to rank, too"""
+anonymizers: [mondrian, {mo-obam: {clusters: 50}}]   # optional: record-level methods to rank, too
+release:                            # optional: what the report says on top
+  purpose: Teaching material on wages
+  author: Statistics office, unit 4
+  date: 2026-11-22"""
 NOTE = "Written by `make docs` from {source}: do not edit.\n"
 
 
@@ -198,6 +202,7 @@ def policy() -> str:
         ("label", schema.LabelShape),
         ("reading", schema.ReadingShape),
         ("attributes", schema.AttributeShape),
+        ("release", schema.ReleaseShape),
     ):
         lines += [f"## {title}\n", "| key | meaning | default |", "|---|---|---|"]
         lines += [

@@ -406,6 +406,7 @@ class Study:
         path: str | Path | None = None,
         *,
         title: str | None = None,
+        values: bool = True,
         force: bool = False,
     ) -> str:
         """Return the report on an advice as one HTML document, and write it where `path` says.
@@ -415,22 +416,30 @@ class Study:
         advice
             What `advise`, `rank`, `search` or `evaluate` returned; by default `advise()` is called.
         path
-            File to write (.html).
+            File to write: .html, or .pdf where a Chromium browser is installed.
         title
             The report's heading.
+        values
+            Whether to show values of the table: columns before and after, rows of the release,
+            who is left out.
         force
             Overwrite the file.
         """
-        from aegis.files import check_output, write_text
-        from aegis.report import render_report
+        from aegis.advisor.shown import show_release
+        from aegis.files import check_output
+        from aegis.report import render_report, write_page
 
         if path is not None:
-            check_output(Path(path), force=force, formats=(".html", ".htm"))
+            check_output(Path(path), force=force, formats=(".html", ".htm", ".pdf"))
         given = self.advise() if advice is None else advice
         with self.progress.step("Drawing the report"):
-            page = render_report(given, title=title)
+            advised = given if isinstance(given, Advice) else given.advice
+            shown = None
+            if values:
+                shown = show_release(advised, self.summary, self.plan, self.policy, self._source)
+            page = render_report(given, title=title, shown=shown)
         if path is not None:
-            write_text(Path(path), page)
+            write_page(Path(path), page)
         return page
 
     def apply(

@@ -45,7 +45,7 @@ def test_releases_stand_in_a_section_of_their_own():
     section = section[: section.index("</section>")]
     for text in ("mdav", "0.1250", "0.2500", "0.0625", "4,321", "130", "1.50", "a note to read"):
         assert text in section, text
-    assert "mdav(k=7)" in page
+    assert "mdav, k 7" in page
     assert "method: mdav" in page
     assert "configurations:" not in page[page.index('id="documents"') : page.index("Policy</h3>")]
 

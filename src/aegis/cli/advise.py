@@ -10,7 +10,7 @@ import typer
 
 from aegis.cli.advice import print_advice
 from aegis.cli.files import (
-    HTML,
+    REPORT,
     YAML,
     check_outputs,
     is_bundle,
@@ -30,6 +30,7 @@ from aegis.cli.options import (
     Generate,
     LeaveOut,
     Measure,
+    NoValues,
     PolicyFile,
     Quiet,
     Seed,
@@ -115,6 +116,7 @@ def command(
     ] = None,
     methods: With = None,
     leave_out: LeaveOut = None,
+    no_values: NoValues = False,
     top: Annotated[
         int,
         typer.Option(
@@ -135,7 +137,10 @@ def command(
     report: Annotated[
         Path | None,
         typer.Option(
-            "--report", metavar="FILE", help="Write a report (one HTML file).", show_default=False
+            "--report",
+            metavar="FILE",
+            help="Write a report (.html, or .pdf with an installed Chromium).",
+            show_default=False,
         ),
     ] = None,
     exact: Annotated[
@@ -167,7 +172,7 @@ def command(
     from aegis.study import SEARCH_SECONDS
 
     check_outputs(
-        [(output, YAML), (report, HTML)], force=force, inputs=(table, policy_file, configurations)
+        [(output, YAML), (report, REPORT)], force=force, inputs=(table, policy_file, configurations)
     )
     names = split_names(methods)
     ranking = {"--configurations": configurations, "--generate": generate}
@@ -229,7 +234,7 @@ def command(
         else:
             advice = study.rank(listed, generate_count=generate, measure=measure, methods=names)
         if report is not None:
-            study.report(advice, report, force=force)
+            study.report(advice, report, values=not no_values, force=force)
     best = advice.best
     if output is not None and best is not None:
         write_text(output, _written(best, advice.measure))

@@ -24,6 +24,7 @@ PROTECTED = ".protected"
 """Extension of a protected summary on disk."""
 YAML = (".yaml", ".yml")
 HTML = (".html", ".htm")
+REPORT = (*HTML, ".pdf")
 JSON = (".json",)
 
 

@@ -172,6 +172,13 @@ With = Annotated[
 ]
 
 
+NoValues = Annotated[
+    bool,
+    typer.Option(
+        "--no-values",
+        help="No values of the table in the report: no rows, no column before and after.",
+    ),
+]
 LeaveOut = Annotated[
     list[str] | None,
     typer.Option(

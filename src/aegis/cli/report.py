@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from aegis.cli.files import HTML, check_outputs, written
+from aegis.cli.files import REPORT, check_outputs, written
 from aegis.cli.opening import DEFAULT, Opening, opens_table
 from aegis.cli.options import (
     Configurations,
@@ -15,57 +16,83 @@ from aegis.cli.options import (
     Generate,
     LeaveOut,
     Measure,
-    PolicyFile,
+    NoValues,
     Quiet,
     Seed,
-    TableOrBundle,
     VerifyKey,
     split_names,
 )
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
+from aegis.errors import DataError, PolicyError
 
 EXAMPLES = (
     "aegis report table.csv -p policy.yaml -o report.html",
-    "aegis report table.aegis -p policy.yaml --generate 200 -o report.html --force",
+    "aegis report table.aegis -p policy.yaml -o report.pdf --no-values",
+    "aegis report certificate.json -o release.html",
 )
 
 
 @opens_table
 def command(
-    table: TableOrBundle,
-    policy_file: PolicyFile,
+    table: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE|SUMMARY|CERTIFICATE",
+            help="A table or its summary (.aegis), for the report on advice; or the certificate of a "
+            "release (.json), for the page on what was released.",
+            show_default=False,
+        ),
+    ],
     output: Annotated[
         Path,
         typer.Option(
             "--output",
             "-o",
             metavar="FILE",
-            help="The report to write (.html).",
+            help="The report to write: .html, or .pdf with an installed Chromium.",
             show_default=False,
         ),
     ],
+    policy_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--policy",
+            "-p",
+            metavar="FILE",
+            help="The policy (YAML); a certificate holds its own.",
+            show_default=False,
+        ),
+    ] = None,
     configurations: Configurations = None,
     generate: Generate = None,
     measure: Measure = None,
     verify_key: VerifyKey = None,
     leave_out: LeaveOut = None,
     opening: Opening = DEFAULT,
+    no_values: NoValues = False,
     seed: Seed = 0,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write the report on a table's advice: one HTML file that works offline.
+    """Write the report on a table's advice, or on a release: one file that works offline.
 
     In: a table, or its summary, and a policy. Out: the recommendation, the ranking,
     what each mask costs, privacy before and after, in charts and tables that a
-    privacy officer can read. Exit code 1 when no configuration meets the rule; the
+    privacy officer can read. From a certificate: the page on what was released,
+    with digests, the figures of the written file and a line to sign. Exit code 1 when no configuration meets the rule; the
     report is written all the same and names the one that comes closest.
     """
     from aegis import Study
     from aegis.policy import load_configurations, load_policy
 
-    check_outputs([(output, HTML)], force=force, inputs=(table, policy_file, configurations))
+    check_outputs([(output, REPORT)], force=force, inputs=(table, policy_file, configurations))
+    if table.lower().endswith(".json"):
+        _report_release(Path(table), output)
+        Output(quiet=quiet).say(*written([output]))
+        return
+    if policy_file is None:
+        raise PolicyError("A table needs its policy.", hint="Add --policy FILE.")
     policy = load_policy(policy_file).without(split_names(leave_out) or ())
     listed = None if configurations is None else load_configurations(configurations, policy)
     with reporting(quiet=quiet) as progress:
@@ -76,8 +103,26 @@ def command(
             progress=progress,
         )
         advice = study.advise(listed, generate_count=generate, measure=measure)
-        study.report(advice, output, force=force)
+        study.report(advice, output, values=not no_values, force=force)
     shell = Output(quiet=quiet)
     shell.warn(advice.warnings)
     shell.say(*written([output]))
     advice.require_best()
+
+
+def _report_release(certificate: Path, output: Path) -> None:
+    """Write the page on the release that a certificate states."""
+    from aegis.report import render_certificate, write_page
+
+    try:
+        document = json.loads(certificate.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"{certificate} cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise DataError(
+            f"{certificate} is not JSON: {error}.",
+            hint="Give what `aegis apply --certificate` wrote.",
+        ) from error
+    if not isinstance(document, dict):
+        raise DataError(f"{certificate} is no certificate.", hint="Give a JSON object.")
+    write_page(output, render_certificate(document))

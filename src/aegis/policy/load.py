@@ -253,6 +253,8 @@ def policy_mapping(policy: Policy) -> dict[str, Any]:
             {one.method: _plain(one.options)} if one.options else one.method
             for one in policy.anonymizers
         ]
+    if policy.release:
+        data["release"] = dict(policy.release)
     return data
 
 
@@ -313,6 +315,7 @@ class _Loader:
                 measure=shape.measure,
                 configurations=configurations,
                 unseen=Unseen(shape.unseen),
+                release=shape.release.model_dump(exclude_none=True),
                 anonymizers=methods,
                 reading=self._reading(shape),
             )

@@ -162,6 +162,8 @@ class Policy:
         Record-level methods to rank beside the configurations.
     reading
         How the table's text files are written; None where they are asked themselves.
+    release
+        What the report says of the release: `purpose`, `author` and so on, where stated.
     """
 
     label: Label
@@ -172,6 +174,7 @@ class Policy:
     unseen: Unseen = Unseen.ERROR
     anonymizers: tuple[MethodChoice, ...] = ()
     reading: Reading | None = None
+    release: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.features:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -17,6 +18,11 @@ def _column(value: Any) -> Any:
 def _label(value: Any) -> Any:
     """Accept a bare column name for `{column: NAME}`."""
     return {"column": value} if isinstance(value, str | int) else value
+
+
+def _day(value: Any) -> Any:
+    """Accept what YAML reads as a date."""
+    return value.isoformat() if isinstance(value, date) else value
 
 
 class Shape(BaseModel):
@@ -80,6 +86,23 @@ class ReadingShape(Shape):
     """The sheet of a workbook."""
 
 
+class ReleaseShape(Shape):
+    """What a reader of the report should know of the release; every key may be left out."""
+
+    data: str | None = None
+    """Name of the data set."""
+    purpose: str | None = None
+    """What the release is for."""
+    recipient: str | None = None
+    """Who receives it."""
+    legal_basis: str | None = None
+    """On what ground it may be handed on."""
+    author: str | None = None
+    """Who answers for it."""
+    date: Annotated[str | None, BeforeValidator(_day)] = None
+    """Of the decision."""
+
+
 class PolicyShape(Shape):
     """A policy file."""
 
@@ -103,3 +126,5 @@ class PolicyShape(Shape):
     """Explicit configurations, by name."""
     anonymizers: list[str | dict[str, dict[str, Any]]] = Field(default_factory=list)
     """Record-level methods to rank beside the configurations: a name, or `{NAME: {OPTION: VALUE}}`."""
+    release: ReleaseShape = Field(default_factory=ReleaseShape)
+    """What the report says of the release: purpose, recipient, author and so on."""

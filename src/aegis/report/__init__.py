@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from aegis.report.anonymized import render_anonymized
+from aegis.report.certificate import render_certificate
 from aegis.report.optional import Agreement, EvaluationResult, TrainedScore
+from aegis.report.page import write_page
 from aegis.report.render import DEFAULT_TITLE, render, render_report
 
 __all__ = [
@@ -13,5 +15,7 @@ __all__ = [
     "TrainedScore",
     "render",
     "render_anonymized",
+    "render_certificate",
     "render_report",
+    "write_page",
 ]

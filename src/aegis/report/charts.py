@@ -86,7 +86,7 @@ def scatter_chart(points: Points, axis: str, width: int, *, limit: float | None)
         "x": alt.X(
             "utility:Q",
             title=axis,
-            scale=alt.Scale(zero=False, nice=True, padding=14),
+            scale=alt.Scale(domain=_spread([p["utility"] for p in points]), padding=14),
             axis=grid(5 if width == HALF else 4),
         ),
         "y": _class_axis(points) if limit is None else _left_out_axis(points, limit),
@@ -105,6 +105,17 @@ def scatter_chart(points: Points, axis: str, width: int, *, limit: float | None)
         layers = [*_limit_line(), *layers]
     height = 420 if width == HALF else 260
     return Plot(alt.layer(*layers).properties(width=width - 70, height=height), data)
+
+
+def _spread(values: Sequence[float]) -> tuple[float, float]:
+    """Return a range of an axis that shows differences as small as they are.
+
+    At least a tenth of the largest value is spanned, so that scores which nothing tells apart do
+    not look far apart.
+    """
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    least = 0.1 * max(abs(low), abs(high), 1e-9)
+    return (low - max(0.0, least - (high - low)), high)
 
 
 def heat_chart(names: Sequence[str], columns: Points, cells: Sequence[Points], width: int) -> Plot:

@@ -23,12 +23,14 @@ from aegis.report.context_confidence import (
 from aegis.report.context_optional import binding_section, evaluation_section, front_section
 from aegis.report.context_privacy import FINEST, privacy_section
 from aegis.report.context_records import method_yaml, ranked_words, records_section
+from aegis.report.context_shown import mask_words, release_facts, shown_section, unique_figure
 from aegis.report.optional import EvaluationResult
 from aegis.report.palette import HEAT_BOUNDS
 from aegis.report.words import clean, count, lines, measured, part, percent, plural, rows, share
 
 if TYPE_CHECKING:
     from aegis.advisor.advice import Advice, Ranked
+    from aegis.advisor.shown import Shown
 
 TOP = 20
 """Configurations that charts and tables show."""
@@ -62,6 +64,7 @@ def build_context(
     title: str,
     evaluation: EvaluationResult | None,
     finest: bool = False,
+    shown: Shown | None = None,
 ) -> dict[str, Any]:
     """Return everything that the templates show, charts aside.
 
@@ -77,6 +80,8 @@ def build_context(
         The report's heading.
     evaluation
         Scores of trained models, if there are any.
+    shown
+        Values of the release, where its owner wants to see them.
 
     Raises
     ------
@@ -91,6 +96,8 @@ def build_context(
     return {
         "title": clean(title, limit=NAME_LIMIT),
         "table": _table(advice.summary),
+        "release": release_facts(advice.policy),
+        "shown": shown_section(shown),
         "measure": _measure(measure),
         "verdict": _verdict(advice, subject),
         "confidence": confidence_section(advice),
@@ -252,8 +259,11 @@ def _key_figures(
     ]
     if before is not None and after is not None:
         unique = f"{count(before.uniques)} {unmasked}"
-        figures.append({"label": "Unique rows", "value": count(after.uniques), "note": unique})
-    return figures
+        figures.append(
+            {"label": "Unique by quasi-identifiers", "value": count(after.uniques), "note": unique}
+        )
+    alone = unique_figure(advice.uncovered)
+    return figures if alone is None else [*figures, alone]
 
 
 def _attributes(subject: Ranked, advice: Advice, direction: Direction) -> list[dict[str, Any]]:
@@ -272,6 +282,8 @@ def _attributes(subject: Ranked, advice: Advice, direction: Direction) -> list[d
                 "name": clean(name, limit=NAME_LIMIT),
                 "role": "label" if name == advice.summary["label"] else about.get("role", ""),
                 "mask": clean(mask, limit=120),
+                "words": mask_words(mask),
+                "untouched": str(mask) == "identity",
                 "meaning": clean(getattr(mask, "summary", ""), limit=NAME_LIMIT),
                 "values": count(about.get("values")),
                 "nulls": about.get("nulls", 0) and count(about["nulls"]),

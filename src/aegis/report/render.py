@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import jinja2
 
     from aegis.advisor.advice import Advice
+    from aegis.advisor.shown import Shown
     from aegis.evaluation import Evaluation
 
 DEFAULT_TITLE = "Masking advice"
@@ -28,6 +29,7 @@ def render(
     *,
     title: str | None = None,
     evaluation: EvaluationResult | None = None,
+    shown: Shown | None = None,
 ) -> str:
     """Return the report on `advice` as one HTML document, without any external resource.
 
@@ -45,6 +47,8 @@ def render(
         The report's heading; plain text.
     evaluation
         Scores of trained models; None leaves the section out.
+    shown
+        Values of the release, for its owner; None leaves them out.
 
     Raises
     ------
@@ -59,6 +63,7 @@ def render(
         finest=privacy is not None and privacy.finest,
         title=title or DEFAULT_TITLE,
         evaluation=evaluation,
+        shown=shown,
     )
     context["drawings"] = _drawings(context)
     context["style"] = {"light": LIGHT, "dark": DARK, "font": FONT, "bounds": HEAT_BOUNDS}
@@ -66,7 +71,9 @@ def render(
     return environment().get_template("report.html.j2").render(context)
 
 
-def render_report(given: Advice | Evaluation, *, title: str | None = None) -> str:
+def render_report(
+    given: Advice | Evaluation, *, title: str | None = None, shown: Shown | None = None
+) -> str:
     """Return the report on an advice, or on an evaluation, as one HTML document.
 
     Parameters
@@ -75,6 +82,8 @@ def render_report(given: Advice | Evaluation, *, title: str | None = None) -> st
         What `advise`, `search`, `evaluate` or a method of `Study` returned.
     title
         The report's heading; plain text.
+    shown
+        Values of the release, which `Study.report` adds; None leaves them out.
 
     Examples
     --------
@@ -86,8 +95,8 @@ def render_report(given: Advice | Evaluation, *, title: str | None = None) -> st
     from aegis.advisor import Advice
 
     if isinstance(given, Advice):
-        return render(given, title=title)
-    return render(given.advice, title=title, evaluation=given)
+        return render(given, title=title, shown=shown)
+    return render(given.advice, title=title, evaluation=given, shown=shown)
 
 
 @cache

@@ -1,0 +1,180 @@
+"""What a release looks like to its owner: columns before and after, who is left out, a few rows.
+
+These are values of the table, not aggregates to hand on: they go into the owner's own report, and
+into no JSON.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.advisor.advice import Advice
+from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.scoring import Choice, Scorer
+from aegis.masking import masked_table, suppress
+from aegis.policy import Policy
+from aegis.sources import Source
+from aegis.summary import AttributeSummary, Candidate, Information, Summary
+
+FREQUENT = 3
+"""Values that are shown of a column, the most frequent."""
+PREVIEWED = 6
+"""Rows of the preview."""
+HIT = 5
+"""Groups that are named among those that lose the largest share of their rows."""
+
+Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Share:
+    """Rows of a group, and how many of them the release leaves out."""
+
+    column: str
+    value: str
+    rows: int
+    left_out: int
+
+    @property
+    def part(self) -> float:
+        """Share of the group that is left out, 0 to 1."""
+        return self.left_out / self.rows if self.rows else 0.0
+
+
+@dataclass(frozen=True)
+class ColumnChange:
+    """The most frequent values of a column before masking and after, each with its rows."""
+
+    name: str
+    before: tuple[tuple[str, int], ...]
+    after: tuple[tuple[str, int], ...]
+    values_before: int
+    values_after: int
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the owner's report shows of values.
+
+    Attributes
+    ----------
+    columns
+        Each scored column before and after; without those of which the summary knows no counts.
+    by_label
+        Rows left out by class of the label; empty where none is.
+    hardest_hit
+        Groups of masked quasi-identifiers that lose the largest share of their rows.
+    header, preview
+        Names and a few masked rows of the release; empty where the rows are not at hand.
+    """
+
+    columns: tuple[ColumnChange, ...]
+    by_label: tuple[Share, ...] = ()
+    hardest_hit: tuple[Share, ...] = ()
+    header: tuple[str, ...] = ()
+    preview: tuple[tuple[str, ...], ...] = ()
+
+
+def show_release(
+    advice: Advice,
+    summary: Summary,
+    plan: PrivacyPlan,
+    policy: Policy,
+    source: Source | None = None,
+) -> Shown | None:
+    """Return what the best release of an advice looks like; None where there is none, or no masks."""
+    best = advice.best
+    if best is None or best.method is not None:
+        return None
+    choice = Scorer(summary).choose(best.configuration)
+    columns = tuple(
+        _column(attribute, choice[attribute.name])
+        for attribute in summary.attributes.values()
+        if attribute.information is Information.RAW and choice[attribute.name].noise is None
+    )
+    by_label, hit = _left_out(summary, plan, choice) if best.suppressed_rows else ((), ())
+    header, preview = _preview(source, policy, choice)
+    return Shown(columns, by_label, hit, header, preview)
+
+
+def _column(attribute: AttributeSummary, candidate: Candidate) -> ColumnChange:
+    after: Floats = np.bincount(
+        candidate.groups, weights=attribute.counts, minlength=candidate.size
+    ).astype(float)
+    return ColumnChange(
+        attribute.name,
+        _frequent(attribute.unmasked.labels, attribute.counts.astype(float)),
+        _frequent(candidate.labels, after),
+        len(attribute.counts),
+        candidate.size,
+    )
+
+
+def _frequent(labels: tuple[str, ...], rows: Floats) -> tuple[tuple[str, int], ...]:
+    order = np.argsort(-rows, kind="stable")[:FREQUENT]
+    return tuple((labels[i], int(rows[i])) for i in order)
+
+
+def _left_out(
+    summary: Summary, plan: PrivacyPlan, choice: Choice
+) -> tuple[tuple[Share, ...], tuple[Share, ...]]:
+    """Return who is left out, by class of the label and by the groups that lose most."""
+    frequency = summary.frequency
+    if frequency is None:
+        return (), ()
+    ids = frequency.class_ids({name: choice[name].groups for name in frequency.quasi})
+    classes = plan.classes(choice)
+    kept = np.isin(ids, classes.kept_ids(plan.rule.check(classes).kept_classes))
+    label = frequency.representatives[frequency.label][frequency.codes[frequency.label]]
+    names = (*summary.label.classes, "null")
+    by_label = _shares(summary.label.column, names, label, frequency.counts, kept)
+    hit: list[Share] = []
+    for name in frequency.quasi:
+        groups = choice[name].groups[frequency.representatives[name][frequency.codes[name]]]
+        hit += _shares(name, choice[name].labels, groups, frequency.counts, kept)
+    hit.sort(key=lambda share: (-share.part, -share.left_out, share.column, share.value))
+    several = [share for share in hit if share.left_out and share.rows < frequency.rows]
+    return tuple(by_label), tuple(several[:HIT])
+
+
+def _shares(
+    column: str,
+    labels: tuple[str, ...],
+    groups: npt.NDArray[np.integer],
+    counts: npt.NDArray[np.integer],
+    kept: Bools,
+) -> list[Share]:
+    rows = np.bincount(groups, weights=counts, minlength=len(labels))
+    left = np.bincount(groups, weights=counts * ~kept, minlength=len(labels))
+    return [
+        Share(column, label, int(rows[i]), int(left[i]))
+        for i, label in enumerate(labels)
+        if rows[i]
+    ]
+
+
+def _preview(
+    source: Source | None, policy: Policy, choice: Choice
+) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Return a few rows of the release as text; nothing without the table, or with noise."""
+    drawn = any(candidate.noise is not None for candidate in choice.values())
+    if source is None or drawn:
+        return (), ()
+    masks = {name: candidate.mask for name, candidate in choice.items()}
+    quasi = [attribute.name for attribute in policy.quasi_identifiers]
+    rule = policy.privacy
+    released, _ = suppress(
+        source,
+        masked_table(source, {**masks, policy.label.column: masks.get(policy.label.column)}),
+        quasi,
+        rule.sensitive,
+        rule,
+        policy.protected_hierarchies,
+    )
+    rows = source.collect(released.limit(PREVIEWED))
+    cells = [["null" if v is None else str(v) for v in row.values()] for row in rows.to_pylist()]
+    return tuple(rows.column_names), tuple(map(tuple, cells))

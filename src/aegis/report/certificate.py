@@ -1,0 +1,116 @@
+"""A page on one release, from its certificate: what was written, what it keeps, who signs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import aegis
+from aegis.errors import DataError
+from aegis.privacy import PrivacyRule
+from aegis.report.context_shown import mask_words, release_facts
+from aegis.report.palette import DARK, HEAT_BOUNDS, LIGHT
+from aegis.report.render import environment
+from aegis.report.svg import FONT
+from aegis.report.words import clean, count, measured, percent, share
+
+NEEDED = ("input", "output", "policy", "privacy")
+"""Keys without which a document is no certificate."""
+
+
+def render_certificate(certificate: Mapping[str, Any], *, title: str = "Release") -> str:
+    """Return the page on a release as one HTML document.
+
+    Parameters
+    ----------
+    certificate
+        What `aegis apply --certificate` wrote, or `Release.certificate`.
+    title
+        The page's heading.
+
+    Raises
+    ------
+    DataError
+        The document is no certificate.
+    """
+    missing = [key for key in NEEDED if not isinstance(certificate.get(key), Mapping)]
+    if missing:
+        raise DataError(
+            f"The document is no certificate: it lacks {', '.join(missing)}.",
+            hint="Give what `aegis apply --certificate` wrote.",
+        )
+    policy, audit = certificate["policy"], certificate["privacy"]
+    rule = PrivacyRule.parse(dict(policy.get("privacy") or {}))
+    context = {
+        "title": clean(title, limit=120),
+        "release": release_facts(policy),
+        "passed": audit.get("passed"),
+        "rule": str(rule).replace(" = ", "\u00a0=\u00a0") if rule.criteria else "",
+        "figures": list(_figures(certificate)),
+        "masks": [
+            {"name": clean(name, limit=120), "words": mask_words(_text(mask))}
+            for name, mask in (certificate.get("configuration") or {}).get("masks", {}).items()
+        ],
+        "dropped": [clean(name, limit=120) for name in certificate.get("dropped_columns") or ()],
+        "privacy": list(_privacy(audit)),
+        "notes": [clean(note, limit=600) for note in audit.get("notes") or ()],
+        "digests": list(_digests(certificate)),
+        "version": clean(certificate.get("aegis", aegis.__version__), limit=40),
+        "style": {"light": LIGHT, "dark": DARK, "font": FONT, "bounds": HEAT_BOUNDS},
+    }
+    context["style"]["correlations"] = ()
+    return environment().get_template("certificate.html.j2").render(context)
+
+
+def _text(mask: Any) -> str:
+    """Return a mask of a configuration, a name or `{name: parameters}`, as text."""
+    if isinstance(mask, Mapping) and len(mask) == 1:
+        ((name, given),) = mask.items()
+        if not isinstance(given, Mapping):
+            return f"{name}({given})"
+        return f"{name}({', '.join(f'{key}={value}' for key, value in given.items())})"
+    return str(mask)
+
+
+def _figures(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    rows, released = certificate["input"].get("rows"), certificate["output"].get("rows")
+    if rows is not None and released is not None:
+        yield {
+            "label": "Rows released",
+            "value": count(released),
+            "note": f"{count(rows - released)} of {count(rows)} left out ({share(rows - released, rows)})",
+        }
+    audit = certificate["privacy"]
+    yield {
+        "label": "Smallest class",
+        "value": count(audit.get("k")),
+        "note": "rows that look alike in every quasi-identifier, measured on the written file",
+    }
+    utility = certificate.get("utility")
+    if utility:
+        kept = utility.get("kept")
+        value = measured(utility["released"]) if kept is None else percent(kept)
+        yield {"label": "Utility kept", "value": value, "note": f"by {utility['measure']}"}
+
+
+def _privacy(audit: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    """Yield the figures that an officer asks for first."""
+    yield {"name": "Equivalence classes", "value": count(audit.get("classes"))}
+    yield {"name": "Rows unique by quasi-identifiers", "value": count(audit.get("uniques"))}
+    risk = audit.get("risk") or {}
+    for name in ("prosecutor", "marketer"):
+        for kind, value in (risk.get(name) or {}).items():
+            if value is not None:
+                yield {"name": f"Risk, {name}, {kind}", "value": percent(100 * value, 2)}
+    for column, figures in (audit.get("l_diversity") or {}).items():
+        label = f"Fewest values of {clean(column, limit=60)} in a class"
+        yield {"name": label, "value": count(figures.get("distinct"))}
+
+
+def _digests(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    for key, title in (("input", "Input"), ("output", "Release"), ("policy", "Policy")):
+        digest = certificate[key].get("sha256")
+        if digest:
+            yield {"name": f"{title}, SHA-256", "value": clean(digest, limit=80)}
+    if certificate.get("created"):
+        yield {"name": "Certified", "value": clean(certificate["created"], limit=40)}

@@ -1,0 +1,96 @@
+"""What a report shows of values, and of the release that a certificate states."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from aegis.report.words import clean, count, part, percent
+
+if TYPE_CHECKING:
+    from aegis.advisor.shown import Share, Shown
+    from aegis.advisor.uncovered import Uncovered
+
+VALUE_LIMIT = 40
+"""Characters of a value that are shown."""
+FACTS = {
+    "data": "Data set",
+    "purpose": "Purpose",
+    "recipient": "Recipient",
+    "legal_basis": "Legal basis",
+    "author": "Author",
+    "date": "Date",
+}
+"""Keys of the policy's `release` block, and what they are called for people."""
+
+
+def release_facts(policy: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return what the policy says of the release: its purpose, author, date and so on."""
+    said = policy.get("release") or {}
+    return [
+        {"name": title, "value": clean(said[key], limit=300)}
+        for key, title in FACTS.items()
+        if said.get(key) is not None
+    ]
+
+
+def mask_words(mask: object) -> str:
+    """Return a mask for readers who do not write policies: `level(1)` is "level 1"."""
+    text = str(mask)
+    if text in ("identity", "suppress"):
+        return "as it is" if text == "identity" else "suppressed"
+    match = re.fullmatch(r"(\w+)\((.*)\)", text, flags=re.DOTALL)
+    if match is None:
+        return clean(text.replace("_", " "), limit=120)
+    name, given = match[1].replace("_", " "), re.sub(r"[\[\]{}'\"]", "", match[2])
+    given = re.sub(r"(\w)=", r"\1 ", given).replace("_", " ")
+    joined = f"{name}, {given}" if "=" in match[2] else f"{name} {given}"
+    return clean(joined, limit=120)
+
+
+def shown_section(shown: Shown | None) -> dict[str, Any] | None:
+    """Return columns before and after, who is left out, and the preview; None without values."""
+    if shown is None:
+        return None
+    return {
+        "columns": [
+            {
+                "name": clean(column.name, limit=120),
+                "before": _values(column.before),
+                "after": _values(column.after),
+                "values_before": count(column.values_before),
+                "values_after": count(column.values_after),
+            }
+            for column in shown.columns
+        ],
+        "by_label": [_share(share) for share in shown.by_label],
+        "hardest_hit": [_share(share) for share in shown.hardest_hit],
+        "header": [clean(name, limit=VALUE_LIMIT) for name in shown.header],
+        "preview": [[clean(cell, limit=VALUE_LIMIT) for cell in row] for row in shown.preview],
+    }
+
+
+def _values(values: Sequence[tuple[str, int]]) -> list[dict[str, str]]:
+    return [{"value": clean(v, limit=VALUE_LIMIT), "rows": count(rows)} for v, rows in values]
+
+
+def _share(share: Share) -> dict[str, str]:
+    return {
+        "column": clean(share.column, limit=VALUE_LIMIT),
+        "value": clean(share.value, limit=VALUE_LIMIT),
+        "rows": count(share.rows),
+        "left_out": part(share.left_out, share.rows),
+    }
+
+
+def unique_figure(uncovered: Uncovered | None) -> dict[str, str] | None:
+    """Return the rows that are alone with their values in all columns, as a key figure."""
+    if uncovered is None or uncovered.unique_rows is None or not uncovered.released_rows:
+        return None
+    return {
+        "label": "Unique in all columns",
+        "value": percent(100 * uncovered.unique_rows / uncovered.released_rows),
+        "note": f"{count(uncovered.unique_rows)} of {count(uncovered.released_rows)} released rows; "
+        "the rule covers the quasi-identifiers alone",
+    }

@@ -1,0 +1,161 @@
+"""The pages for those who decide: what a release looks like, and what its certificate states."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import aegis
+from aegis.advisor.shown import show_release
+from aegis.errors import DataError, PolicyError
+from aegis.report import page, render_certificate, write_page
+from aegis.report.charts import _spread
+from aegis.report.context_shown import mask_words
+
+RELEASE = {"purpose": "Teaching <b>", "author": "Office", "date": "2026-11-22"}
+
+
+def table() -> pa.Table:
+    random = np.random.default_rng(7)
+    age = random.integers(20, 40, 300)
+    return pa.table(
+        {
+            "age": age,
+            "town": [f"t{v}" for v in random.integers(0, 12, 300)],
+            "y": ((age > 30) ^ (random.random(300) < 0.2)).astype(int),
+        }
+    )
+
+
+def policy(**changes: Any) -> aegis.Policy:
+    return aegis.load_policy(
+        {
+            "version": 1,
+            "label": "y",
+            "privacy": {"k": 3, "suppression": 0.3},
+            "attributes": {
+                "age": {"role": "quasi-identifier", "masks": [{"bucketize": {"width": 5}}]},
+                "town": {"role": "quasi-identifier", "masks": ["identity"]},
+            },
+        }
+        | changes
+    )
+
+
+@pytest.fixture(scope="module")
+def study() -> aegis.Study:
+    return aegis.Study(table(), policy(release=RELEASE))
+
+
+def test_who_is_left_out_is_counted_by_label_and_by_group(study: aegis.Study) -> None:
+    advice = study.rank()
+    shown = show_release(advice, study.summary, study.plan, study.policy, study.source)
+    rows = [(r["age"] // 5, r["town"], r["y"]) for r in table().to_pylist()]
+    sizes = Counter((a, t) for a, t, _ in rows)
+    out = [(a, t, y) for a, t, y in rows if sizes[a, t] < 3]
+    assert advice.best.suppressed_rows == len(out) > 0
+    assert {s.value: s.left_out for s in shown.by_label} == Counter(str(y) for *_, y in out)
+    towns, gone = Counter(t for _, t, _ in rows), Counter(t for _, t, _ in out)
+    for share in shown.hardest_hit:
+        if share.column == "town":
+            assert (share.rows, share.left_out) == (towns[share.value], gone[share.value])
+    parts = [share.part for share in shown.hardest_hit]
+    assert parts == sorted(parts, reverse=True)
+    town = next(one for one in shown.columns if one.name == "town")
+    assert [n for _, n in town.before] == [n for _, n in towns.most_common(3)]
+    assert town.before == town.after
+    assert len(shown.preview) == 6
+    assert "[" in shown.preview[0][shown.header.index("age")]
+
+
+def test_the_report_shows_values_to_their_owner_alone(study: aegis.Study, tmp_path: Path) -> None:
+    advice = study.rank()
+    whole = study.report(advice, tmp_path / "whole.html")
+    assert 'id="shown"' in whole
+    assert "Who is left out" in whole
+    assert "Teaching &lt;b&gt;" in whole
+    assert whole == (tmp_path / "whole.html").read_text()
+    assert 'id="shown"' not in study.report(advice, values=False)
+    assert 'id="shown"' not in aegis.render_report(advice)
+    bundle = aegis.Study(study.summary, study.policy)
+    assert "The first rows of the release" not in bundle.report(bundle.rank())
+
+
+def test_a_certificate_becomes_a_page_to_sign(study: aegis.Study, tmp_path: Path) -> None:
+    path = tmp_path / "certificate.json"
+    study.apply(study.rank(), tmp_path / "masked.parquet", certificate=path)
+    document = json.loads(path.read_text())
+    text = render_certificate(document)
+    assert "Sign-off" in text
+    assert document["output"]["sha256"] in text
+    assert "bucketize, width 5" in text
+    assert "Teaching &lt;b&gt;" in text
+    assert f">{document['privacy']['k']}<" in text
+    with pytest.raises(DataError, match="lacks output"):
+        render_certificate({name: document[name] for name in document if name != "output"})
+
+
+@pytest.mark.parametrize(
+    ("mask", "words"),
+    [
+        ("identity", "as it is"),
+        ("suppress", "suppressed"),
+        ("level(1)", "level 1"),
+        ("keep_frequent(count=5)", "keep frequent, count 5"),
+        ("quantiles(count=4, edges=[114])", "quantiles, count 4, edges 114"),
+    ],
+)
+def test_masks_are_named_without_code(mask: str, words: str) -> None:
+    assert mask_words(mask) == words
+
+
+def test_an_axis_does_not_blow_up_ties() -> None:
+    low, high = _spread([96.05, 96.4])
+    assert (high, high - low) == (96.4, pytest.approx(9.64))
+    assert _spread([20.0, 90.0]) == (20.0, 90.0)
+
+
+def test_a_pdf_takes_a_browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "BROWSERS", ("no-such-browser",))
+    with pytest.raises(PolicyError, match="takes an installed Chromium"):
+        write_page(tmp_path / "a.pdf", "<p>x</p>")
+    assert not list(tmp_path.iterdir())
+
+
+def browser(folder: Path, body: str) -> str:
+    """Return a command that stands for a browser; `target` is the file that it should write."""
+    script = folder / "browser"
+    script.write_text(
+        f"#!{sys.executable}\nimport sys\n"
+        "target = next(a for a in sys.argv if a.startswith('--print-to-pdf='))[15:]\n" + body
+    )
+    script.chmod(0o755)
+    return str(script)
+
+
+def test_a_pdf_is_what_the_browser_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = browser(tmp_path, "open(target, 'w').write('%PDF')\n")
+    monkeypatch.setattr(page, "BROWSERS", (command,))
+    write_page(tmp_path / "a.pdf", "<p>x</p>")
+    assert (tmp_path / "a.pdf").read_text() == "%PDF"
+
+
+def test_a_browser_that_fails_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "BROWSERS", (browser(tmp_path, "sys.exit('no display')\n"),))
+    with pytest.raises(PolicyError, match="no display"):
+        write_page(tmp_path / "a.pdf", "<p>x</p>")
+    assert not (tmp_path / "a.pdf").exists()
+
+
+def test_the_release_block_is_checked() -> None:
+    with pytest.raises(PolicyError, match="purpos"):
+        policy(release={"purpos": "x"})
