@@ -119,6 +119,11 @@ RUNS = {
     "aegis anonymizers": [("anonymizers",), ("anonymizers", "hybrid")],
     "aegis summarize": [("summarize", "table.csv", "-p", "policy.yaml", "-o", "s.aegis")],
     "aegis merge": [("merge", "january.aegis", "february.aegis", "-o", "s.aegis")],
+    "aegis leak": [
+        ("leak", "table.aegis", "--level", "counts", "--with", "january.aegis"),
+        ("leak", "told.protected", "--with", "noisy.protected"),
+        ("leak", "certificate.json", "--with", "table.aegis", "--threshold", "10"),
+    ],
     "aegis protect": [
         (
             *("protect", "table.csv", "-p", "policy.yaml", "-o", "p.protected", "--epsilon", "1"),
@@ -188,6 +193,7 @@ def test_documents_and_reference_agree(section, shell, folder):
     (folder / "unseen_best.yaml").write_text(
         "configurations: {b: {age: suppress, zip: suppress}}\n"
     )
+    (folder / "certificate.json").write_text('{"shown": ["01239", "1239"], "age": 64}')
     reader = Reader(DOCUMENTED[section])
     for words in RUNS[section]:
         result = shell(*words, "--format", "json")

@@ -274,6 +274,17 @@ def test_bad_requests_are_refused(policy, options, message):
         protect(make_table(60), policy, **options)
 
 
+def test_one_attribute_that_says_anything_leaves_nothing_to_correlate(policy):
+    import pyarrow as pa
+
+    rows = [r | {"city": "aa", "sex": "f", "hours": 40} for r in make_table(400).to_pylist()]
+    summary = aegis.summarize(pa.Table.from_pylist(rows), policy)
+    made = protect(summary, policy, epsilon=20, delta=1e-6, public=["*"])
+    assert made.moments is None
+    assert "fewer than two attributes" in made.notes[0]
+    assert made.protection.rounds[-1].name == "label tables again"
+
+
 def test_a_sample_of_co_occurrences_is_refused(policy):
     summary = aegis.summarize(make_table(900), policy, sample_rows=100)
     with pytest.raises(PolicyError, match="sample"):

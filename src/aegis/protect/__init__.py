@@ -11,7 +11,10 @@ from aegis.protect.accounting import (
 )
 from aegis.protect.build import protect
 from aegis.protect.counts import Perturbation
+from aegis.protect.differences import Difference, compare
+from aegis.protect.documents import DocumentLeak, audit_document
 from aegis.protect.file import EXTENSION, dumps, load_protected, loads, save_protected
+from aegis.protect.leak import AttributeLeak, LeakAudit, PartLeak, audit_leak
 from aegis.protect.model import (
     Level,
     Method,
@@ -33,10 +36,15 @@ from aegis.protect.ranking import (
 
 __all__ = [
     "EXTENSION",
+    "AttributeLeak",
+    "Difference",
+    "DocumentLeak",
+    "LeakAudit",
     "Level",
     "Method",
     "Moments",
     "Noise",
+    "PartLeak",
     "Perturbation",
     "ProtectedAdvice",
     "ProtectedAttribute",
@@ -48,7 +56,10 @@ __all__ = [
     "Round",
     "StatedVerdict",
     "Unit",
+    "audit_document",
+    "audit_leak",
     "budget_of",
+    "compare",
     "dumps",
     "epsilon_of",
     "gaussian_epsilon",

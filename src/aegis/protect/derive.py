@@ -132,13 +132,20 @@ def published_range(protected: ProtectedSummary, count: int) -> tuple[int, int]:
     return keyed_range(count, step, said.variance or 1.0, max(2, (said.threshold or 2) // 2))
 
 
-def derivable_cells(protected: ProtectedSummary) -> list[Derivable]:
+def derivable_cells(protected: ProtectedSummary, narrower: int | None = None) -> list[Derivable]:
     """Return the cells of label tables that lie in a range narrower than the threshold.
 
     Whoever reads the summary knows how it was protected, but not the key: the range behind each
     published count, that every cell has at least as many rows as the threshold, and that the tables
     of all attributes count the same rows of each class, but for rows of cells that are in no table.
     Level `noise` has no range to speak of: nothing is derivable.
+
+    Parameters
+    ----------
+    protected
+        What was published.
+    narrower
+        The threshold, where it is not the one that the summary states.
     """
     if protected.level is not Level.COUNTS or not protected.attributes:
         return []
@@ -151,18 +158,18 @@ def derivable_cells(protected: ProtectedSummary) -> list[Derivable]:
     threshold = protected.protection.threshold or 2
     found = []
     for name, pairs_of in bounds.items():
-        found += _narrow(name, pairs_of, totals, threshold)
+        found += _narrow(name, pairs_of, totals, threshold, narrower or threshold)
     return found
 
 
 def _narrow(
-    name: str, bounds: Ints, totals: Sequence[tuple[int, int]], threshold: int
+    name: str, bounds: Ints, totals: Sequence[tuple[int, int]], threshold: int, narrower: int
 ) -> list[Derivable]:
     """Return the cells of one label table, with bounds (K, C, 2), that are narrower."""
     cells, classes, _ = bounds.shape
     low, high = bounds[..., 0].ravel(), bounds[..., 1].ravel()
     # Cells with many possible counts left over are settled without a linear program.
-    asked = [i for i in range(cells * classes) if high[i] > 0 and low[i] < threshold]
+    asked = [i for i in range(cells * classes) if high[i] > 0 and low[i] < narrower]
     if not asked:
         return []
     rows = sparse.kron(sparse.eye_array(cells), np.ones((1, classes)))
@@ -178,7 +185,7 @@ def _narrow(
     return [
         Derivable(name, place // classes, place % classes, own)
         for place, own in zip(asked, found, strict=True)
-        if own.values < threshold and own.high > 0
+        if own.values < narrower and own.high > 0
     ]
 
 

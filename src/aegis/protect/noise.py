@@ -185,7 +185,8 @@ def protect_with_noise(
     codes = _codes(protected)
     shown = [a.table for a in protected.attributes.values()]
     longest = norms_of(codes, shown)
-    error = _expected_error(longest, width, protected.rows, for_moments, asked.rows_per_person)
+    coded = sum(c.shape[1] > 0 for c in codes)
+    error = _expected_error(longest, coded, protected.rows, for_moments, asked.rows_per_person)
     moments: Moments | None = None
     notes: tuple[str, ...] = ()
     if error <= MOST_ERROR:
@@ -203,8 +204,12 @@ def protect_with_noise(
         protected = _with_rest(_assemble(summary, cells, tables, sigma), cells)
         codes = []
         notes = (
-            f"correlations of codes would err by {error:.3f}, above {MOST_ERROR:g}: label tables "
-            "alone are published, and attributes count as if they did not overlap",
+            (
+                f"correlations of codes would err by {error:.3f}, above {MOST_ERROR:g}"
+                if math.isfinite(error)
+                else "the noise leaves fewer than two attributes that say anything of the label"
+            )
+            + ": label tables alone are published, and attributes count as if they did not overlap",
         )
     verdicts: tuple[StatedVerdict, ...] = ()
     if decisions is not None:
@@ -354,7 +359,10 @@ def _codes(protected: ProtectedSummary) -> list[Ints]:
 
 
 def _expected_error(longest: float, width: int, rows: float, rho: float, unit_rows: int) -> float:
-    """Return the error of a correlation of first codes that round 3 would leave."""
+    """Return the error of a correlation of first codes that round 3 would leave.
+
+    Without two attributes that say anything there is nothing to correlate.
+    """
     if width < 2 or longest <= 0:
         return math.inf
     sensitivity = longest / GRID**2 * math.sqrt((1 - 1 / width) / 2) * unit_rows

@@ -1,0 +1,206 @@
+"""`aegis leak`: what a file gives away before it is passed on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aegis.cli.files import BUNDLE, HTML, JSON, PROTECTED, YAML, check_outputs
+from aegis.cli.options import Force, Format, FormatOption, Quiet
+from aegis.cli.output import Output
+from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError
+
+if TYPE_CHECKING:
+    from aegis.protect import Difference, DocumentLeak, LeakAudit, ProtectedSummary
+    from aegis.summary import Summary
+
+SCHEMA = 1
+"""Version of the JSON form; it changes when a field changes its meaning."""
+EXAMPLES = (
+    "aegis leak table.aegis",
+    "aegis leak march.aegis --with january.aegis --format json",
+    "aegis leak told.protected --report leak.html --force",
+    "aegis leak policy.yaml --with table.aegis",
+)
+KINDS = {JSON: "certificate", HTML: "report", YAML: "policy"}
+"""What a document is, by its extension."""
+
+
+def command(
+    subject: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="A summary (.aegis), a protected one (.protected), a certificate (.json), a report "
+            "(.html) or a policy (.yaml).",
+            show_default=False,
+        ),
+    ],
+    others: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--with",
+            metavar="FILE",
+            help="What its reader may have, too: an older version or a part of a merge; of a document, "
+            "the exact summary of the table. May be given again.",
+            show_default=False,
+        ),
+    ] = None,
+    level: Annotated[
+        str | None,
+        typer.Option(
+            "--level",
+            metavar="LEVEL",
+            help="Hold it against none, counts or noise; by default what it states itself.",
+            show_default=False,
+        ),
+    ] = None,
+    threshold: Annotated[
+        int | None,
+        typer.Option(
+            "--threshold",
+            metavar="N",
+            help="Rows from which a cell is large: 5, or what a protected summary states.",
+            show_default=False,
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report", metavar="FILE", help="Write a report (one HTML file).", show_default=False
+        ),
+    ] = None,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say what a file gives away of single persons.
+
+    In: a summary, a protected summary, or a document that is to be passed on. Out:
+    cells of few rows by part, persons who stand alone, values that few have or that
+    tell the label, counts that linear programming pins down, and what two files tell
+    together. Exit code 1 where the level that is stated or asked for is not held.
+    """
+    check_outputs([(report, HTML)], force=force, inputs=(subject, *(others or ())))
+    page = Output(format, quiet)
+    kind = next((k for ends, k in KINDS.items() if subject.suffix.lower() in ends), None)
+    if kind is None:
+        audit, differences = _summaries(subject, others or [], level, threshold)
+        figures = audit.to_dict() | {"with": [d.to_dict() for d in differences]}
+        held = audit.held
+    else:
+        found = _document(subject, kind, others or [], threshold)
+        audit, differences, figures, held = None, [], found.to_dict(), found.clean
+    if report is not None:
+        from aegis.files import write_text
+        from aegis.report.leak import render_leak
+
+        write_text(report, render_leak(figures, str(subject.name)))
+    if page.format is Format.JSON:
+        page.json({"schema": SCHEMA, "file": str(subject)} | figures)
+    elif page.format is Format.CSV:
+        page.figures(figures)
+    elif audit is not None:
+        _print(page, audit, differences)
+    else:
+        _print_document(page, found)
+    if not held:
+        raise typer.Exit(NoAdmissibleConfiguration.exit_code)
+
+
+def _read(path: Path) -> Summary | ProtectedSummary:
+    if path.suffix.lower() == PROTECTED:
+        from aegis.protect import load_protected
+
+        return load_protected(path)
+    if path.suffix.lower() == BUNDLE:
+        from aegis.summary import load_bundle
+
+        return load_bundle(path)
+    raise PolicyError(
+        f"{path} is neither a summary nor a document.",
+        hint="Allowed: .aegis, .protected, .json, .html, .yaml.",
+    )
+
+
+def _summaries(
+    subject: Path, others: list[Path], level: str | None, threshold: int | None
+) -> tuple[LeakAudit, list[Difference]]:
+    from aegis.protect import audit_leak, compare
+
+    newer = _read(subject)
+    audit = audit_leak(newer, level=level, threshold=threshold)
+    found = [
+        compare(newer, _read(path), other=str(path), threshold=audit.threshold) for path in others
+    ]
+    return audit, found
+
+
+def _document(subject: Path, kind: str, others: list[Path], threshold: int | None) -> DocumentLeak:
+    from aegis.files import read_text
+    from aegis.protect import ProtectedSummary, audit_document
+
+    known = []
+    for path in others:
+        summary = _read(path)
+        if isinstance(summary, ProtectedSummary):
+            raise PolicyError(
+                f"{path} is protected, and does not tell which values are rare.",
+                hint="Give the exact summary (.aegis).",
+            )
+        known.append(summary)
+    text = read_text(subject, kind, DataError)
+    return audit_document(text, kind, known, threshold=threshold or 5)
+
+
+def _print(page: Output, audit: LeakAudit, differences: list[Difference]) -> None:
+    from aegis.cli.tables import Column, heading, line, number, table
+
+    page.show(line(f"{audit.subject}; states level {audit.level}"), line(""))
+    below = f"1 to {audit.threshold - 1} rows"
+    columns = (Column("part"), number("cells"), number(below), number("one row"))
+    page.show(
+        table(columns, ([p.part, *map(_count, (p.cells, p.small, p.alone))] for p in audit.parts))
+    )
+    named = (
+        *(Column("attribute", wraps=True), number("named"), number("rare")),
+        *(number("tell the label"), number("derivable")),
+    )
+    rows = (
+        [a.attribute, *map(_count, (a.named, a.rare, a.disclosed, a.derivable))]
+        for a in audit.attributes
+    )
+    page.show(line(""), table(named, rows), line(""))
+    page.show(
+        line(
+            f"{audit.persons_alone:,} rows stand alone; {audit.classes_disclosed:,} rows are in classes "
+            "of one label"
+        )
+    )
+    for difference in differences:
+        page.show(line(""), heading(f"Together with {difference.other}"))
+        for part in difference.parts:
+            page.show(
+                line(f"{part.part}: {part.cells:,} cells differ, {part.small:,} of them by {below}")
+            )
+        page.show(*(line(text) for text in difference.findings))
+    page.warn(audit.findings)
+    if audit.shortfalls:
+        page.show(line(""), heading(f"Level {audit.demanded} is not held"))
+        page.show(*(line(text) for text in audit.shortfalls))
+    else:
+        page.show(line(""), line(f"Level {audit.demanded} is held"))
+
+
+def _print_document(page: Output, found: DocumentLeak) -> None:
+    from aegis.cli.tables import line
+
+    said = "nothing of single persons was found" if found.clean else "values of single persons"
+    page.show(line(f"{found.kind}: {said}"))
+    page.show(*(line(text) for text in found.findings))
+
+
+def _count(value: int | None) -> Any:
+    return "not told" if value is None else f"{value:,}"

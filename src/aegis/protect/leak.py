@@ -1,0 +1,365 @@
+"""What a file gives away: small cells, persons who stand alone, what can be derived from it.
+
+Of an exact summary every count is known as it is, so that small cells are counted; what it withholds
+is bounded by what it holds. Of a protected one linear programming bounds the true counts. The audit
+itself names no value of a person: it says how many there are, and where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.errors import PolicyError
+from aegis.protect.derive import derivable_cells
+from aegis.protect.model import Level, ProtectedSummary
+from aegis.summary import AttributeSummary, Information, Summary
+
+Counts = npt.NDArray[np.int64]
+THRESHOLD = 5
+"""Rows from which a cell of an exact summary counts as large."""
+
+
+@dataclass(frozen=True)
+class PartLeak:
+    """What one part of a file gives away.
+
+    Attributes
+    ----------
+    part
+        Its name: label tables, pairs, frequency table, folds, ...
+    cells
+        Non-empty cells in it.
+    small
+        Cells that are known to hold from one row up to fewer than the threshold.
+    alone
+        Cells that are known to hold one row.
+    """
+
+    part: str
+    cells: int
+    small: int
+    alone: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return {"part": self.part, "cells": self.cells, "small": self.small, "alone": self.alone}
+
+
+@dataclass(frozen=True)
+class AttributeLeak:
+    """What a file says of the values of one attribute.
+
+    Attributes
+    ----------
+    attribute
+        Its name.
+    named
+        Values or groups that the file names.
+    rare
+        Values in it that fewer rows than the threshold hold; None where the file does not tell.
+    disclosed
+        Values of which all rows have one label class, so that whoever knows the value knows the class.
+    derivable
+        Counts that the file withholds or protects, and that follow nevertheless to a range narrower
+        than the threshold.
+    """
+
+    attribute: str
+    named: int
+    rare: int | None
+    disclosed: int
+    derivable: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return {
+            "attribute": self.attribute,
+            "named": self.named,
+            "rare": self.rare,
+            "disclosed": self.disclosed,
+            "derivable": self.derivable,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class LeakAudit:
+    """What a file gives away.
+
+    Attributes
+    ----------
+    subject
+        What was audited, in words.
+    level
+        The level that the file states.
+    demanded
+        The level that it was held against.
+    threshold
+        Rows from which a cell is large.
+    parts
+        Small cells by part.
+    attributes
+        Values by attribute.
+    persons_alone
+        Rows that stand alone in the frequency table.
+    classes_disclosed
+        Rows in equivalence classes of two or more rows that all have one label class.
+    findings
+        What else a reader should know, one sentence each.
+    shortfalls
+        Why the demanded level is not held; empty where it is.
+    """
+
+    subject: str
+    level: Level
+    demanded: Level
+    threshold: int
+    parts: tuple[PartLeak, ...] = ()
+    attributes: tuple[AttributeLeak, ...] = ()
+    persons_alone: int = 0
+    classes_disclosed: int = 0
+    findings: tuple[str, ...] = ()
+    shortfalls: tuple[str, ...] = field(default=())
+
+    @property
+    def held(self) -> bool:
+        """Whether the demanded level is held."""
+        return not self.shortfalls
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the documented JSON form (docs/reference/json.md)."""
+        return {
+            "subject": self.subject,
+            "level": str(self.level),
+            "demanded": str(self.demanded),
+            "threshold": self.threshold,
+            "held": self.held,
+            "parts": [p.to_dict() for p in self.parts],
+            "attributes": [a.to_dict() for a in self.attributes],
+            "persons_alone": self.persons_alone,
+            "classes_disclosed": self.classes_disclosed,
+            "findings": list(self.findings),
+            "shortfalls": list(self.shortfalls),
+        }
+
+
+def audit_leak(
+    subject: Summary | ProtectedSummary,
+    *,
+    level: Level | str | None = None,
+    threshold: int | None = None,
+) -> LeakAudit:
+    """Return what a summary gives away, held against the level that it states or another one.
+
+    Parameters
+    ----------
+    subject
+        An exact or a protected summary.
+    level
+        What to hold it against; by default what it states.
+    threshold
+        Rows from which a cell is large; by default 5, or what a protected summary states.
+
+    Raises
+    ------
+    PolicyError
+        The threshold is below 2 or above the number of rows, or the level is unknown.
+    """
+    if level is not None and level not in list(Level):
+        raise PolicyError.unknown("level of protection", level, [str(one) for one in Level])
+    if threshold is not None and not 2 <= threshold <= subject.rows:
+        raise PolicyError(
+            f"The threshold is {threshold}, and the summary is of {subject.rows:,.0f} rows.",
+            hint="Give from 2 up to the number of rows.",
+        )
+    demanded = None if level is None else Level(level)
+    if isinstance(subject, ProtectedSummary):
+        return _protected(subject, demanded or subject.level, threshold)
+    return _exact(subject, demanded or Level.NONE, threshold or THRESHOLD)
+
+
+def _exact(summary: Summary, demanded: Level, threshold: int) -> LeakAudit:
+    parts = list(_parts(summary, threshold))
+    attributes = tuple(_attribute(a, threshold) for a in summary.all_attributes)
+    alone, disclosed = _persons(summary)
+    shortfalls = []
+    if demanded is Level.NOISE:
+        shortfalls.append("its counts are exact: no noise was added")
+    if demanded is not Level.NONE:
+        shortfalls += [
+            f"{p.small:,} cells of the {p.part} hold 1 to {threshold - 1} rows"
+            for p in parts
+            if p.small
+        ]
+        rare = sum(a.rare or 0 for a in attributes)
+        if rare:
+            shortfalls.append(f"it names {rare:,} values that fewer than {threshold} rows hold")
+    return LeakAudit(
+        subject=f"exact summary of {summary.rows:,} rows",
+        level=Level.NONE,
+        demanded=demanded,
+        threshold=threshold,
+        parts=tuple(parts),
+        attributes=attributes,
+        persons_alone=alone,
+        classes_disclosed=disclosed,
+        findings=tuple(_told(summary, alone)),
+        shortfalls=tuple(shortfalls),
+    )
+
+
+def _parts(summary: Summary, threshold: int) -> Iterable[PartLeak]:
+    """Yield the small cells of every part that holds counts."""
+    every = list(summary.all_attributes)
+    yield _part("label tables", [a.joint for a in every], threshold)
+    withheld = [
+        a.domain.counts for a in every if a.domain is not None and a.domain.counts is not None
+    ]
+    if withheld:
+        yield _part("histograms", withheld, threshold)
+    yield _part("pairs by class", list(summary.pairs.count.values()), threshold)
+    if summary.frequency is not None:
+        yield _part("frequency table", [summary.frequency.counts], threshold)
+    folds = summary.pairs.folds
+    if folds is not None:
+        yield _part("folds", [*folds.count.values(), *folds.joints], threshold)
+
+
+def _part(name: str, counts: Sequence[npt.NDArray[Any]], threshold: int) -> PartLeak:
+    cells = small = alone = 0
+    for array in counts:
+        cells += int((array > 0).sum())
+        small += int(((array > 0) & (array < threshold)).sum())
+        alone += int((array == 1).sum())
+    return PartLeak(name, cells, small, alone)
+
+
+def _attribute(attribute: AttributeSummary, threshold: int) -> AttributeLeak:
+    rare: int | None
+    if attribute.domain is None:
+        rare = int(((attribute.counts > 0) & (attribute.counts < threshold)).sum())
+    elif attribute.domain.counts is not None:
+        known = attribute.domain.counts
+        rare = int(((known > 0) & (known < threshold)).sum())
+    else:
+        rare = None
+    totals = attribute.joint.sum(axis=1)
+    disclosed = (totals > 0) & (attribute.joint.max(axis=1, initial=0) == totals)
+    return AttributeLeak(
+        attribute=attribute.name,
+        named=len(attribute.all_values),
+        rare=rare,
+        disclosed=int(disclosed.sum()),
+        derivable=withheld_cells(attribute, threshold),
+    )
+
+
+def withheld_cells(attribute: AttributeSummary, threshold: int) -> int:
+    """Return how many counts by value and class follow although only a histogram is told.
+
+    Within a cell of values that all masks treat alike the rows per value and the rows per class are
+    known. Given the margins of a two-way table a count lies between max(0, r + c - n) and min(r, c)
+    (Frechet), which is what the linear programs say. Counts that can only be 0 do not count, nor do
+    those that are known to be large.
+    """
+    domain = attribute.domain
+    if domain is None or domain.counts is None:
+        return 0
+    rows = domain.counts[:, None]
+    columns = attribute.joint[domain.cells]
+    total = columns.sum(axis=1, keepdims=True)
+    low = np.maximum(rows + columns - total, 0)
+    high = np.minimum(rows, columns)
+    shared = np.bincount(domain.cells)[domain.cells][:, None] > 1
+    narrow = shared & (high > 0) & (low < threshold) & (high - low + 1 < threshold)
+    return int(narrow.sum())
+
+
+def _persons(summary: Summary) -> tuple[int, int]:
+    """Return rows alone in the frequency table, and rows in classes that disclose the label."""
+    frequency = summary.frequency
+    if frequency is None:
+        return 0, 0
+    alone = int((frequency.counts == 1).sum())
+    classes = np.unique(frequency.class_keys(), return_inverse=True)[1]
+    label = frequency.codes[frequency.label].astype(np.int64)
+    sizes = np.bincount(classes, weights=frequency.counts)
+    width = int(label.max(initial=0)) + 1
+    by_label = np.bincount(
+        classes * width + label, weights=frequency.counts, minlength=len(sizes) * width
+    ).reshape(-1, width)
+    uniform = (sizes >= 2) & (by_label.max(axis=1) == sizes)
+    return alone, int(sizes[uniform].sum())
+
+
+def _told(summary: Summary, alone: int) -> Iterable[str]:
+    if alone:
+        share = 100 * alone / max(summary.rows, 1)
+        yield (
+            f"{alone:,} rows ({share:.0f} percent) stand alone in the frequency table: whoever knows "
+            "somebody's quasi-identifiers reads the label there"
+        )
+    if summary.information is Information.RAW:
+        yield "it lists every value that occurs, with exact counts"
+    if summary.frequency is not None and summary.pairs.folds is not None:
+        yield "folds hold the counts of tenths of the rows: differences between them are small cells"
+
+
+def _protected(summary: ProtectedSummary, demanded: Level, threshold: int | None) -> LeakAudit:
+    said = summary.protection
+    held_at = threshold or said.threshold or THRESHOLD
+    found = derivable_cells(summary, held_at)
+    by_name = dict.fromkeys(summary.attributes, 0)
+    for one in found:
+        by_name[one.attribute] += 1
+    shortfalls, findings = [], []
+    if demanded is Level.NOISE and summary.level is not Level.NOISE:
+        shortfalls.append("it was perturbed without a formal promise")
+    likely = [d for d in found if d.range.high < held_at]
+    if demanded is not Level.NONE and likely:
+        shortfalls.append(
+            f"linear programming finds {len(likely):,} small cells to a range narrower than {held_at}"
+        )
+    if summary.level is Level.NOISE:
+        findings.append(
+            f"epsilon {said.epsilon:g} at delta {said.delta:g}, per {said.unit}: whoever reads it "
+            f"learns of one of them a factor of e^{said.epsilon:g} at most"
+        )
+    else:
+        findings.append("it makes no formal promise; only the linear program was run against it")
+    if said.public:
+        findings.append("values and cuts were declared public: " + ", ".join(said.public))
+    if summary.verdicts:
+        findings.append(
+            f"it says of {len(summary.verdicts):,} configurations whether they meet the rule"
+        )
+    return LeakAudit(
+        subject=f"protected summary of about {summary.rows:,.0f} rows",
+        level=summary.level,
+        demanded=demanded,
+        threshold=held_at,
+        parts=(
+            PartLeak(
+                "label tables",
+                sum(a.table.size for a in summary.attributes.values()),
+                len(likely),
+                sum(d.range.low == d.range.high == 1 for d in found),
+            ),
+        ),
+        attributes=tuple(
+            AttributeLeak(
+                a.name,
+                len({s for c in a.candidates for s in c.shown}),
+                None,
+                0,
+                by_name[a.name],
+            )
+            for a in summary.attributes.values()
+        ),
+        findings=tuple(findings),
+        shortfalls=tuple(shortfalls),
+    )
