@@ -144,22 +144,14 @@ class Gap:
 
 
 _NANOSECONDS = "Ibis casts dates to nanoseconds on Polars, which end in 1677"
-_LENGTHS = "Polars repeats and cuts texts by constant lengths only"
+_LENGTHS = "Polars cuts texts by constant lengths only"
 _LITERALS = "Polars does not compare a decimal with a number that its type cannot hold"
 GAPS: dict[tuple[str, str], Gap] = {
     **{
         ("Polars", f"dates: truncate(unit={unit})"): Gap(_NANOSECONDS, EngineError)
         for unit in ("week", "month", "quarter", "year")
     },
-    **{
-        ("Polars", case): Gap(_LENGTHS, EngineError)
-        for case in (
-            "integers: blur(keep=2)",
-            "texts: blur(keep=1)",
-            "texts: blur(hide=2)",
-            "texts: blur(keep=2, side=trailing)",
-        )
-    },
+    **{("Polars", case): Gap(_LENGTHS, EngineError) for case in ("texts: blur(hide=2)",)},
     ("Polars", "decimals: round(step=0.1)"): Gap(_LITERALS, EngineError),
 }
 

@@ -37,13 +37,11 @@ def test_identity_and_suppress(values):
 
 
 def blurred(text: str, mask: Blur) -> str:
-    hidden = max(0, len(text) - mask.keep) if mask.hide is None else min(len(text), mask.hide)
-    shown = len(text) - hidden
+    shown = mask.keep if mask.hide is None else max(0, len(text) - mask.hide)
     side = mask.side or ("leading" if mask.hide is None else "trailing")
-    leading_shown = (side == "leading") == (mask.hide is None)
-    if leading_shown:
-        return text[:shown] + mask.symbol * hidden
-    return mask.symbol * hidden + text[len(text) - shown :]
+    if (side == "leading") == (mask.hide is None):
+        return text[:shown] + mask.symbol
+    return mask.symbol + text[max(0, len(text) - shown) :]
 
 
 blurs = st.builds(
@@ -67,11 +65,16 @@ def test_blur_of_text_and_integers(values, numbers, mask):
 
 
 def test_blur_examples():
-    assert masked(Blur(keep=3), ["12345", "12"], pa.string()) == ["123**", "12"]
-    assert masked(Blur(hide=2), ["12345", "1"], pa.string()) == ["123**", "*"]
-    assert masked(Blur(keep=2, side="trailing"), ["12345"], pa.string()) == ["***45"]
-    assert masked(Blur(hide=2, side="leading"), ["12345"], pa.string()) == ["**345"]
+    assert masked(Blur(keep=3), ["12345", "12"], pa.string()) == ["123*", "12*"]
+    assert masked(Blur(hide=2), ["12345", "1"], pa.string()) == ["123*", "*"]
+    assert masked(Blur(keep=2, side="trailing"), ["12345"], pa.string()) == ["*45"]
+    assert masked(Blur(hide=2, side="leading"), ["12345"], pa.string()) == ["*345"]
     assert Blur(keep=3, side="leading") == Blur(keep=3)
+
+
+def test_blur_keeps_no_length():
+    codes = ["E11", "E11.9", "E11.65", "E12.1"]
+    assert masked(Blur(keep=3), codes, pa.string()) == ["E11*", "E11*", "E11*", "E12*"]
 
 
 def truncated(day: date, unit: str) -> date:
@@ -90,6 +93,27 @@ units = st.sampled_from(["day", "week", "month", "quarter", "year"])
 def test_truncate_of_dates(values, unit):
     expected = [v if v is None else truncated(v, unit) for v in values]
     assert masked(Truncate(unit), values, pa.date32()) == expected
+
+
+@given(lists(st.dates()), st.sampled_from([2, 5, 10, 100]))
+def test_truncate_to_several_years(values, count):
+    years = [v if v is None else max(1, v.year // count * count) for v in values]
+    shown = masked(Truncate("year", count, "year"), values, pa.date32())
+    assert shown == years
+    days = [y if y is None else date(y, 1, 1) for y in years]
+    assert masked(Truncate("year", count), values, pa.date32()) == days
+    plain = [v if v is None else v.year for v in values]
+    assert masked(Truncate("year", show="year"), values, pa.date32()) == plain
+
+
+def test_only_years_are_counted_together():
+    assert Truncate("year", 5).output_kind(Kind.DATE) is Kind.DATE
+    assert Truncate("year", 5, "year").output_kind(Kind.DATE) is Kind.INTEGER
+    for wrong in ({"count": 2}, {"show": "year"}):
+        with pytest.raises(PolicyError, match="go with unit year, not month"):
+            Truncate("month", **wrong)
+    with pytest.raises(PolicyError, match="'count' is 0"):
+        Truncate("year", 0)
 
 
 @given(lists(st.datetimes(datetime(1700, 1, 1), datetime(2200, 1, 1))), units)

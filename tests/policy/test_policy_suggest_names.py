@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aegis.masks import Kind
 from aegis.policy.model import Role
 from aegis.policy.suggest.names import (
     CONCEPTS,
+    NUMBER,
     find_concept,
     names_codes,
     names_measure,
@@ -98,7 +100,7 @@ def test_roles_of_the_decided_concepts() -> None:
 def test_every_phrase_is_found_by_its_own_concept_or_a_namesake() -> None:
     for concept in CONCEPTS:
         for phrase in concept.phrases:
-            found = find_concept(phrase)
+            found = find_concept(phrase, next(iter(concept.kinds), None))
             assert found is not None, phrase
             assert phrase.replace(" ", "") in {p.replace(" ", "") for p in found.phrases}, phrase
 
@@ -114,6 +116,44 @@ def test_spaces_and_case_do_not_matter(name: str) -> None:
     plain = find_concept(name)
     assert find_concept(f"  {name}__") == plain
     assert len(read_words(name).bare) <= len(name) * 4
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "concept"),
+    [
+        ("patient_nbr", None, NUMBER),
+        ("c_case_number", None, NUMBER),
+        ("customerID", None, NUMBER),
+        ("EmployeeNumber", None, NUMBER),
+        ("customer", None, NUMBER),
+        ("Invoice ID", None, NUMBER),
+        ("first", Kind.TEXT, "a person's name"),
+        ("last", Kind.TEXT, "a person's name"),
+        ("first", Kind.INTEGER, None),
+        ("first_contact", Kind.TEXT, None),
+        ("c_charge_degree", Kind.TEXT, "a criminal record"),
+        ("charge", Kind.TEXT, "a criminal record"),
+        ("MonthlyCharges", Kind.NUMBER, None),
+        ("degree", Kind.TEXT, "education"),
+        ("Kosten", Kind.NUMBER, None),
+        ("diag_1", Kind.TEXT, "health"),
+        ("Hauptdiagnose", Kind.TEXT, "health"),
+        ("fumador", Kind.TEXT, "health"),
+        ("number_diagnoses", Kind.INTEGER, None),
+        ("days_since_arrest", Kind.INTEGER, None),
+        ("diagnosis_number", Kind.TEXT, "health"),
+        ("JobSatisfaction", Kind.INTEGER, None),
+        ("job", Kind.TEXT, "occupation"),
+        ("long", Kind.NUMBER, "geographic coordinates"),
+        ("long_stay", Kind.NUMBER, None),
+        ("Annual salary one year ago, if you stayed in the same country", Kind.NUMBER, "salary"),
+    ],
+)
+def test_names_that_depend_on_what_stands_beside(
+    name: str, kind: Kind | None, concept: str | None
+) -> None:
+    spoken = find_concept(name, kind)
+    assert (spoken and spoken.name) == concept
 
 
 def test_codes_and_measures() -> None:

@@ -1,4 +1,4 @@
-"""Configurations to rank: drawn at random, seeded and without repetition."""
+"""Configurations to rank: the least masked ones, then others drawn at random without repetition."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from aegis.errors import PolicyError
-from aegis.policy import Configuration
+from aegis.policy import Configuration, Role
 from aegis.summary import AttributeSummary, Summary
+
+LADDER_SHARE = 0.2
+"""Largest share of the generated configurations that is not drawn at random."""
 
 
 def combinations(summary: Summary) -> int:
@@ -18,7 +21,12 @@ def combinations(summary: Summary) -> int:
 
 
 def generate(summary: Summary, count: int, *, seed: int = 0) -> list[Configuration]:
-    """Draw different configurations, each mask uniformly from its attribute's candidates.
+    """Draw different configurations: the least masked ones first, the rest at random.
+
+    The first masks every attribute least. Those that follow coarsen the quasi-identifiers step by
+    step, all alike, and leave what lies outside the rule masked least; together they are at most
+    `LADDER_SHARE` of what is asked for. In all others each mask is drawn uniformly from its
+    attribute's candidates.
 
     Parameters
     ----------
@@ -41,11 +49,12 @@ def generate(summary: Summary, count: int, *, seed: int = 0) -> list[Configurati
     attributes = summary.all_attributes
     total = combinations(summary)
     random = np.random.default_rng(seed)
+    ladder = _ladder(attributes, max(1, int(count * LADDER_SHARE)))
     if total <= 4 * count:
-        numbers: Sequence[int] = sorted(random.permutation(total)[:count].tolist())
-        choices = [_decode(number, attributes) for number in numbers]
+        drawn = [_decode(number, attributes) for number in random.permutation(total).tolist()]
+        choices = list(dict.fromkeys([*ladder, *drawn]))[:count]
     else:
-        choices = _distinct(attributes, count, random)
+        choices = _distinct(attributes, count, random, ladder)
     width = len(str(len(choices)))
     return [
         Configuration(
@@ -54,6 +63,26 @@ def generate(summary: Summary, count: int, *, seed: int = 0) -> list[Configurati
         )
         for i, chosen in enumerate(choices)
     ]
+
+
+def _ladder(attributes: Sequence[AttributeSummary], most: int) -> list[tuple[int, ...]]:
+    """Return the least masked combination and coarser ones of the quasi-identifiers, up to `most`."""
+    # From the candidate that tells most values apart to the one that tells fewest; ties as declared.
+    orders = [
+        np.argsort([-c.size for c in a.candidates], kind="stable").tolist() for a in attributes
+    ]
+    quasi = [a.role is Role.QUASI_IDENTIFIER for a in attributes]
+    longest = max((len(o) for o, q in zip(orders, quasi, strict=True) if q), default=1)
+    steps = min(most, longest)
+    return list(
+        dict.fromkeys(
+            tuple(
+                order[round(step * (len(order) - 1) / max(longest - 1, 1)) if masked else 0]
+                for order, masked in zip(orders, quasi, strict=True)
+            )
+            for step in range(steps)
+        )
+    )
 
 
 def _decode(number: int, attributes: Sequence[AttributeSummary]) -> tuple[int, ...]:
@@ -66,10 +95,13 @@ def _decode(number: int, attributes: Sequence[AttributeSummary]) -> tuple[int, .
 
 
 def _distinct(
-    attributes: Sequence[AttributeSummary], count: int, random: np.random.Generator
+    attributes: Sequence[AttributeSummary],
+    count: int,
+    random: np.random.Generator,
+    ladder: Sequence[tuple[int, ...]],
 ) -> list[tuple[int, ...]]:
     sizes = [len(a.candidates) for a in attributes]
-    found: dict[tuple[int, ...], None] = {}
-    while len(found) < count:
-        found[tuple(int(random.integers(size)) for size in sizes)] = None
-    return list(found)
+    chosen = dict.fromkeys(ladder)
+    while len(chosen) < count:
+        chosen[tuple(int(random.integers(size)) for size in sizes)] = None
+    return list(chosen)

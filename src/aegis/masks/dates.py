@@ -5,42 +5,73 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
+import ibis
+
+from aegis.errors import PolicyError
 from aegis.masks import parameters
 from aegis.masks.base import Kind, Mask
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
+_FAR = 1_000_000
+"""Times `count` years, more than lie before year 0 on any engine."""
 UNITS = {"day": "D", "week": "W", "month": "M", "quarter": "Q", "year": "Y"}
+
+
+SHOWS = ("date", "year")
 
 
 @dataclass(frozen=True)
 class Truncate(Mask):
     """The first day of the day, week, month, quarter or year in which a date or time falls.
 
-    A week starts on Monday (ISO 8601). The result is a date. A timestamp with a time zone is read
-    in the time zone of the engine's connection, which Ibis sets to UTC on the embedded engine.
+    With `count`, years are taken so many together, counted from year 0: with 10, 1987-05-14
+    becomes 1980-01-01; what would begin before year 1 begins there. A week starts on Monday
+    (ISO 8601). The result is a date or, with `show: year`, the year as a whole number: 1980. A
+    timestamp with a time zone is read in the time zone of the engine's connection, which Ibis sets
+    to UTC on the embedded engine.
     """
 
     name: ClassVar[str] = "truncate"
-    summary: ClassVar[str] = "Shows the first day of the week, month, quarter or year of a date."
+    summary: ClassVar[str] = "Shows the first day of the week, month, quarter or years of a date."
     fits: ClassVar[frozenset[Kind]] = frozenset({Kind.DATE})
     example: ClassVar[str] = "{truncate: {unit: month}}"
 
     unit: str = field(metadata={"doc": "day, week, month, quarter or year"})
+    count: int = field(default=1, metadata={"doc": "years taken together, with unit year"})
+    show: str = field(
+        default="date", metadata={"doc": '"date" (the first day) or, with unit year, "year"'}
+    )
 
     def __post_init__(self) -> None:
         parameters.one_of(self.name, "unit", self.unit, tuple(UNITS))
+        parameters.whole(self.name, "count", self.count, at_least=1, at_most=1000)
+        parameters.one_of(self.name, "show", self.show, SHOWS)
+        if self.unit != "year" and (self.count, self.show) != (1, "date"):
+            raise PolicyError(
+                f"Mask {str(self)!r}: 'count' and 'show' go with unit year, not {self.unit}.",
+                hint="For example {truncate: {unit: year, count: 10}}.",
+            )
 
     def output_kind(self, kind: Kind) -> Kind:
-        """Return `kind`: dates stay dates."""
-        return kind
+        """Return `kind`, but whole numbers where years are shown: dates stay dates."""
+        return Kind.INTEGER if self.show == "year" else kind
 
     def expression(self, column: ir.Column) -> ir.Value:
-        """Return the first day of the unit."""
+        """Return the first day of the unit, or its year."""
         day = column if column.type().is_date() else column.cast("date")
         if self.unit == "day":
             return day
-        # Engines truncate a date to a time, which Ibis does not know: a cast to what it takes the
-        # result for already would be left out as superfluous.
-        return day.truncate(UNITS[self.unit]).cast("timestamp").cast("date")
+        if (self.count, self.show) == (1, "date"):
+            # Engines truncate a date to a time, which Ibis does not know: a cast to what it takes
+            # the result for already would be left out as superfluous.
+            return day.truncate(UNITS[self.unit]).cast("timestamp").cast("date")
+        year = day.year().cast("int64")
+        # Engines differ in the remainder of negative numbers: years before 0 are shifted above it.
+        far = self.count * _FAR
+        first = year - (year + far) % self.count
+        first = ibis.ifelse((year >= 1) & (first < 1), 1, first)
+        if self.show == "year":
+            return first
+        return ibis.date(first, 1, 1)

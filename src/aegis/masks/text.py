@@ -19,12 +19,13 @@ SIDES = ("leading", "trailing")
 
 @dataclass(frozen=True)
 class Blur(Mask):
-    """Hides characters of a text or code: 12345 with `keep: 3` becomes 123**.
+    """Hides characters of a text or code: 12345 with `keep: 3` becomes 123*.
 
     `keep` shows so many leading characters and hides the rest; `hide` hides so many trailing
-    characters and shows the rest; `side` turns either around. The length stays and is therefore
-    visible; a text shorter than `keep` stays as it is. A character is a Unicode code point. Whole
-    numbers are read as their decimal digits, a minus sign being a character.
+    characters and shows the rest; `side` turns either around. One symbol stands for all that is
+    hidden, however much it is, and stands there also where nothing was left to hide: with
+    `keep: 3` the codes E11, E11.9 and E11.65 are one group, E11*. A character is a Unicode code
+    point. Whole numbers are read as their decimal digits, a minus sign being a character.
     """
 
     name: ClassVar[str] = "blur"
@@ -42,7 +43,9 @@ class Blur(Mask):
         default=None,
         metadata={"doc": '"leading" (default of keep) or "trailing" (default of hide)'},
     )
-    symbol: str = field(default="*", metadata={"doc": "the one character shown in place of each"})
+    symbol: str = field(
+        default="*", metadata={"doc": "the one character shown in place of what is hidden"}
+    )
 
     def __post_init__(self) -> None:
         if (self.keep is None) == (self.hide is None):
@@ -69,17 +72,14 @@ class Blur(Mask):
         return "trailing" if self.keep is None else "leading"
 
     def expression(self, column: ir.Column) -> ir.Value:
-        """Return the text with its hidden characters replaced."""
+        """Return the text with one symbol in place of its hidden characters."""
         text = column if column.type().is_string() else column.cast("string")
-        length = text.length()
-        if self.keep is not None:
-            hidden = length - self.keep
-        else:
-            hidden = ibis.ifelse(length < self.hide, length, ibis.literal(self.hide))
-        cover = ibis.literal(self.symbol).repeat(hidden)
         leading = (self.side or self._usual) == "leading"
-        if (self.keep is not None) == leading:
-            blurred = text.left(length - hidden) + cover
-        else:
-            blurred = cover + text.right(length - hidden)
-        return ibis.ifelse(hidden > 0, blurred, text)
+        shows_start = (self.keep is not None) == leading
+        symbol = ibis.literal(self.symbol)
+        if self.keep is not None:
+            return text.left(self.keep) + symbol if shows_start else symbol + text.right(self.keep)
+        length = text.length()
+        rest = length - self.hide
+        blurred = text.left(rest) + symbol if shows_start else symbol + text.right(rest)
+        return ibis.ifelse(length <= self.hide, symbol, blurred)

@@ -14,7 +14,7 @@ from aegis.masks import Kind, Mask, parse_mask
 from aegis.policy.model import Role
 from aegis.policy.suggest.names import AGE, POSTCODE
 from aegis.policy.suggest.profile import ColumnFacts
-from aegis.policy.suggest.roles import is_code
+from aegis.policy.suggest.roles import FEWEST_FOR_UNIQUE, is_code
 
 MOST_MASKS = 7
 """Most candidates of one attribute."""
@@ -24,6 +24,8 @@ FEW = 5
 """Up to this many values are not grouped by frequency unless one of them dominates."""
 ROWS_PER_VALUE = 20
 """A quasi-identifier with fewer rows per value is not shown as it is: no class would be large."""
+RISKY_SHARE = 0.5
+"""Different values per row from which a column outside the rule is nearly a key."""
 FREQUENT = (2, 5, 10, 20, 50)
 """Counts of frequent values to choose from."""
 SAFE_HARBOR_AGE = 90
@@ -34,6 +36,8 @@ _UNITS = (
     (366, ("week", "month", "quarter")),
     (1830, ("month", "quarter", "year")),
 )
+_LONG_LIFE = 20 * 366
+"""Days over which quarters of a year are not worth a candidate: five and ten years are."""
 _LONG_UNITS = ("month", "quarter", "year")
 
 Spec = str | dict[str, Any]
@@ -61,9 +65,10 @@ class Candidates:
 def propose_masks(one: ColumnFacts, role: Role) -> Candidates:
     """Return the candidate masks of a column under a role.
 
-    Identifiers and ignored columns get none. Every other column gets `identity`, some coarser
-    masks and, unless it is sensitive, `suppress`; a quasi-identifier with fewer than
-    `ROWS_PER_VALUE` rows per value goes without `identity`.
+    Identifiers and ignored columns get none. What lies outside the rule, features and sensitive
+    attributes, keeps `identity` alone unless the column is itself risky (`_risky`): a mask there
+    costs use and meets no rule. A quasi-identifier gets `identity`, some coarser masks and
+    `suppress`, and goes without `identity` where it has fewer than `ROWS_PER_VALUE` rows per value.
     """
     if role is Role.IDENTIFIER:
         token = parse_mask({"tokenise": {"key_env": "AEGIS_TOKEN_KEY"}})
@@ -74,19 +79,47 @@ def propose_masks(one: ColumnFacts, role: Role) -> Candidates:
         return Candidates()
     specs, reason = _coarser(one)
     masks = _parse(specs, one)
+    if role is not Role.QUASI_IDENTIFIER:
+        return _outside_the_rule(one, masks)
     identity, suppress = parse_mask("identity"), parse_mask("suppress")
     unused: list[tuple[Mask, str]] = []
-    rare = role is Role.QUASI_IDENTIFIER and one.distinct * ROWS_PER_VALUE > one.values
-    if rare and masks:
+    if one.distinct * ROWS_PER_VALUE > one.values and masks:
         unused.append((identity, "so many values leave classes of single rows"))
     else:
         masks.insert(0, identity)
-    masks = masks[: MOST_MASKS - 1]
-    if role is Role.SENSITIVE:
-        unused.append((suppress, "hides the attribute altogether"))
-    else:
-        masks.append(suppress)
-    return Candidates(tuple(masks), reason, tuple(unused))
+    return Candidates((*masks[: MOST_MASKS - 1], suppress), reason, tuple(unused))
+
+
+def _outside_the_rule(one: ColumnFacts, masks: Sequence[Mask]) -> Candidates:
+    """Return `identity` alone, or the finest coarser masks of a column whose values are nearly keys."""
+    identity = parse_mask("identity")
+    rounded = _rounded(one)
+    if not (rounded and _risky(one)):
+        unused = tuple(
+            (mask, "outside the rule, so not masked unless you say so") for mask in masks[:1]
+        )
+        return Candidates((identity,), "", unused)
+    finest = _parse(rounded, one)
+    share = f"{100 * one.unique_share:.0f} %"
+    return Candidates(
+        tuple(finest),
+        f"{share} of the values differ: whoever knows one finds its row, so it is rounded",
+        ((identity, "the exact values are nearly keys"),),
+    )
+
+
+def _risky(one: ColumnFacts) -> bool:
+    """Return whether a column alone nearly tells every row from the others."""
+    return one.unique_share > RISKY_SHARE and one.values >= FEWEST_FOR_UNIQUE
+
+
+def _rounded(one: ColumnFacts) -> list[Spec]:
+    """Return masks that take exact values away and keep their order and size."""
+    if one.kind not in (Kind.INTEGER, Kind.NUMBER) or one.coded:
+        return []
+    if one.kind is Kind.INTEGER and abs((one.quantiles or {}).get(0.5, 0.0)) < 100:
+        return []
+    return [{"round": {"digits": 2}}]
 
 
 def _parse(specs: Sequence[Spec], one: ColumnFacts) -> list[Mask]:
@@ -129,8 +162,17 @@ def _dates(one: ColumnFacts) -> tuple[list[Spec], str]:
     units = next((units for most, units in _UNITS if days <= most), _LONG_UNITS)
     if not one.dtype.startswith("date") and "day" not in units:
         units = ("day", *units)
-    kept = [unit for unit in units if _period(low, unit) != _period(high, unit)]
-    return [{"truncate": {"unit": unit}} for unit in kept], f"the dates span {days:,} days"
+    if days > _LONG_LIFE:
+        units = tuple(unit for unit in units if unit != "quarter")
+    specs: list[Spec] = [
+        {"truncate": {"unit": unit}} for unit in units if _period(low, unit) != _period(high, unit)
+    ]
+    specs += [
+        {"truncate": {"unit": "year", "count": years}}
+        for years in (5, 10)
+        if days > 2 * years * 366
+    ]
+    return specs, f"the dates span {days:,} days"
 
 
 def _day(value: Any) -> date | None:
@@ -249,7 +291,8 @@ def _widths(one: ColumnFacts) -> list[int | float]:
     if one.kind is Kind.INTEGER:
         rung = max(rung, 1)
     widths = [_ladder(rung + step) for step in range(3)]
-    return [w for w in widths if w < span and math.floor(low / w) != math.floor(high / w)]
+    least = 1 if one.kind is Kind.INTEGER else 0
+    return [w for w in widths if least < w < span and math.floor(low / w) != math.floor(high / w)]
 
 
 def _ladder(rung: int) -> int | float:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
+from aegis.masks import Kind
 from aegis.policy.model import Role
 from aegis.policy.suggest.lists import read_lists, word_list
 from aegis.policy.suggest.persons import Named, whose_name
@@ -35,6 +36,10 @@ class Concept:
         Whether the phrases must end the name and nearly every value must be different.
     codes
         Whether whole numbers under this name are codes without an order.
+    whole
+        Whether a phrase must be the whole name: `first` is a person's, `first contact` is not.
+    kinds
+        Kinds of column that can hold it; empty for all.
     """
 
     name: str
@@ -42,10 +47,15 @@ class Concept:
     phrases: tuple[str, ...]
     weak: bool = False
     codes: bool = False
+    whole: bool = False
+    kinds: frozenset[Kind] = frozenset()
 
 
 AGE, POSTCODE = "age", "a postcode"
 """Concepts that candidate masks depend on."""
+NUMBER = "a number that names one person or record"
+"""Also what a word for a person or record beside one for a number says: `patient_nbr`."""
+KEY = "a key of the record"
 PERSON_NAME = "a person's name"
 """Also what `name` says, alone or beside words for persons; see `aegis.policy.suggest.persons`."""
 CONCEPTS: tuple[Concept, ...] = tuple(
@@ -55,15 +65,29 @@ CONCEPTS: tuple[Concept, ...] = tuple(
         tuple(entry["phrases"]),
         weak=entry.get("weak", False),
         codes=entry.get("codes", False),
+        whole=entry.get("whole", False),
+        kinds=frozenset(Kind(kind) for kind in entry.get("kinds", ())),
     )
     for entry in read_lists()["concept"]
 )
 _WORD = re.compile(r"[^\W\d_]+|\d+")
 _CAMEL = re.compile(r"(?<=[a-z0-9à-ÿ])(?=[A-ZÀ-Þ])")
+_LONG_NAME = 6
+"""Most words of a name that is no sentence."""
 _MOST_WORDS = 4
 """Most words of a phrase."""
 _LONGEST = 200
 """Characters of a name that are read; a longer one is no name of a concept."""
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """A run of words of a name: as one text without spaces, as words, and where it stands."""
+
+    text: str
+    words: tuple[str, ...]
+    start: int
+    ends: bool
 
 
 @dataclass(frozen=True)
@@ -73,12 +97,13 @@ class Words:
     plain: tuple[str, ...]
     bare: tuple[str, ...]
 
-    def phrases(self) -> Iterator[tuple[str, bool]]:
-        """Yield every run of words without spaces, and whether it ends the name."""
+    def phrases(self) -> Iterator[Phrase]:
+        """Yield every run of words."""
         for words in dict.fromkeys((self.plain, self.bare)):
             for start in range(len(words)):
                 for end in range(start + 1, min(start + _MOST_WORDS, len(words)) + 1):
-                    yield "".join(words[start:end]), end == len(words)
+                    text = "".join(words[start:end])
+                    yield Phrase(text, words[start:end], start, end == len(words))
 
 
 @lru_cache(maxsize=4096)
@@ -102,8 +127,8 @@ def _concepts_by_phrase() -> dict[str, list[Concept]]:
 
 
 @cache
-def _person_name() -> Concept:
-    return next(concept for concept in CONCEPTS if concept.name == PERSON_NAME)
+def _concept(name: str) -> Concept:
+    return next(concept for concept in CONCEPTS if concept.name == name)
 
 
 def names_thing(name: str) -> bool:
@@ -112,28 +137,71 @@ def names_thing(name: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def find_concept(name: str) -> Concept | None:
+def find_concept(name: str, kind: Kind | None = None) -> Concept | None:
     """Return what the name speaks of, by its longest matching phrase; None where it says nothing.
 
-    A flag (`is_mobile`, `has_email`) tells of a yes or no, not of the thing itself, and never
-    names an identifier. The name of a thing is no person's, although `name` stands in it.
+    In a name of more than six words, a question for example, the first phrase decides. A flag
+    (`is_mobile`, `has_email`) tells of a yes or no, not of the thing itself, and never names an
+    identifier. The name of a thing is no person's, although `name` stands in it. How somebody
+    rates a thing is not the thing (`job satisfaction`), nor is how often it happened
+    (`number_diagnoses`): counts are not sensitive.
+
+    Parameters
+    ----------
+    name
+        The column's name.
+    kind
+        What the column holds; None leaves out what depends on it.
     """
     words = read_words(name)
     flag = bool(words.bare) and words.bare[0] in word_list("flag")
     whose = whose_name(words.bare)
     if whose is Named.PERSON and not flag:
-        return _person_name()
+        return _concept(PERSON_NAME)
+    matches = [
+        (phrase, concept)
+        for phrase, concept in _matches(words)
+        if not (concept.kinds and kind not in concept.kinds)
+        and not (flag and concept.role is Role.IDENTIFIER)
+        and not (concept.name == PERSON_NAME and whose is Named.THING)
+        and not _only_rated_or_counted(words, phrase, concept, kind)
+    ]
+    if not matches:
+        return None
+    if len(words.bare) > _LONG_NAME:
+        return min(matches, key=lambda match: (match[0].start, -len(match[0].text)))[1]
+    # The first of the longest: a later phrase of the same length does not replace it.
+    return max(matches, key=lambda match: len(match[0].text))[1]
+
+
+def _matches(words: Words) -> Iterator[tuple[Phrase, Concept]]:
+    """Yield every phrase of a name with the concepts that it may speak of."""
     by_phrase = _concepts_by_phrase()
-    best: Concept | None = None
-    longest = 0
-    for phrase, ends in words.phrases():
-        for concept in by_phrase.get(phrase, ()):
-            allowed = (ends or not concept.weak) and not (flag and concept.role is Role.IDENTIFIER)
-            if concept.name == PERSON_NAME and whose is Named.THING:
-                continue
-            if allowed and len(phrase) > longest:
-                best, longest = concept, len(phrase)
-    return best
+    for phrase in words.phrases():
+        whole = phrase.ends and phrase.start == 0
+        for concept in by_phrase.get(phrase.text, ()):
+            if (phrase.ends or not concept.weak) and (whole or not concept.whole):
+                yield phrase, concept
+        if _numbers_somebody(phrase.words):
+            yield phrase, _concept(NUMBER)
+
+
+def _numbers_somebody(words: tuple[str, ...]) -> bool:
+    """Return whether two words are one for a person or record and one for a number of it."""
+    if len(words) != 2:
+        return False
+    numbered = word_list("person") | word_list("record")
+    return words[0] in numbered and words[1] in word_list("number")
+
+
+def _only_rated_or_counted(
+    words: Words, phrase: Phrase, concept: Concept, kind: Kind | None
+) -> bool:
+    others = set(words.bare) - set(phrase.words)
+    if concept.role is Role.QUASI_IDENTIFIER and not word_list("rating").isdisjoint(others):
+        return True
+    counted = not word_list("count").isdisjoint(others)
+    return concept.role is Role.SENSITIVE and counted and (kind is None or kind.numeric)
 
 
 def names_codes(name: str) -> bool:

@@ -20,6 +20,7 @@ import ibis.expr.types as ir
 from aegis.errors import DataError
 from aegis.masks import Kind
 from aegis.policy.suggest.names import Concept, find_concept, names_codes
+from aegis.policy.suggest.shapes import LOWERED, SHAPES
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source
 
@@ -32,29 +33,10 @@ SHOWN_VALUES = 5
 FEWEST_ROWS = 5
 """A value that fewer rows hold is not quoted: it could point at a person."""
 FEW_VALUES = 50
-"""Most distinct whole numbers whose frequent values are counted."""
+"""Most distinct whole numbers whose frequent values are quoted."""
 NEARLY_ALL = 0.95
 """Share of different values from which a column is near-unique."""
 SHARES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
-
-SHAPES: Mapping[str, str] = {
-    "digits": r"^[0-9]+$",
-    "email": r"^[^@\s]+@[^@\s]+\.[A-Za-z]{2,}$",
-    "uuid": r"^[0-9A-Fa-f]{8}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{12}$",
-    "ip": r"^[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}$",
-    "ssn": r"^[0-9]{3}-[0-9]{2}-[0-9]{4}$",
-    # International; North American; with an area code of three digits or more; French.
-    "phone": r"^(\+[0-9][0-9 ()./-]{6,18}"
-    r"|(1[-. ])?\(?[2-9][0-9]{2}\)?[-. ]{1,2}[0-9]{3}[-. ][0-9]{4}"
-    r"|\(?0[0-9]{2,5}\)?[ /.-]{1,2}[0-9][0-9 /.-]{3,14}"
-    r"|0[0-9]([ .-][0-9]{2}){4})$",
-    # Two to four words, the first and the last with a capital (or from a script without them), or
-    # two to four Chinese characters.
-    "person": r"^([^a-z0-9\s!-/:-@\[-`{-~][^\s!-&(),/:-@\[-`{-~]*,?( [^\s!-&(),/:-@\[-`{-~]+){0,2}"
-    r" [^a-z0-9\s!-/:-@\[-`{-~][^\s!-&(),/:-@\[-`{-~]*|[一-鿿]{2,4})$",
-    "record": r"^[A-Za-z]{1,6}[-_ /]?[0-9]{4,}$",
-}
-"""Forms of text that are recognised, as regular expressions that every engine understands."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +70,13 @@ class ColumnFacts:
         Of texts: the share of values that have each form of `SHAPES`.
     lengths
         Of texts: the least and the greatest number of characters.
+    peak
+        Share of the values that are the most frequent one; of texts, whole numbers, dates, flags.
+    separation
+        Share of the pairs of values that differ: how well the column alone tells rows apart.
+    round_share
+        Of whole numbers: the share of multiples of 10; about a tenth where they are numbers of
+        records, more where people state amounts.
     """
 
     name: str
@@ -105,6 +94,9 @@ class ColumnFacts:
     frequent: tuple[tuple[str, float], ...] = ()
     shapes: Mapping[str, float] | None = None
     lengths: tuple[int, int] | None = None
+    peak: float = 0.0
+    separation: float = 0.0
+    round_share: float = 0.0
 
     @property
     def values(self) -> int:
@@ -129,7 +121,7 @@ class ColumnFacts:
     @property
     def concept(self) -> Concept | None:
         """What the name speaks of."""
-        return find_concept(self.spoken) or find_concept(self.name)
+        return find_concept(self.spoken, self.kind) or find_concept(self.name, self.kind)
 
     @property
     def coded_name(self) -> bool:
@@ -174,7 +166,7 @@ def measure_columns(source: Source, *, progress: Progress = SILENT) -> dict[str,
         facts = _describe(source, sample, facts)
         step.advance()
         step.note("frequent values")
-        facts = _find_frequent(source, sample, facts)
+        facts = _find_repetition(source, sample, facts)
         step.advance()
     return {one.name: one for one in facts}
 
@@ -269,7 +261,7 @@ def estimate_distinct(rows: int, sampled: int, seen: int) -> int:
 
 
 def _describe(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) -> list[ColumnFacts]:
-    """Find quantiles of numbers and the form of texts, of all columns in one query."""
+    """Find quantiles of numbers, of all columns in one query."""
     wanted: dict[str, ir.Value] = {}
     for i, one in enumerate(facts):
         if one.kind is None or (one.exact and one.distinct < 2):
@@ -280,12 +272,8 @@ def _describe(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) ->
             wanted[f"seen{i}"] = column.nunique()
         if one.kind.numeric:
             wanted[f"quantiles{i}"] = finite(column.cast("float64")).quantile(list(SHARES))
-        elif one.kind is Kind.TEXT:
-            text = column.cast("string")
-            wanted[f"shortest{i}"] = text.length().min()
-            wanted[f"longest{i}"] = text.length().max()
-            for shape, pattern in SHAPES.items():
-                wanted[f"{shape}{i}"] = text.re_search(pattern).cast("float64").mean()
+            if one.kind is Kind.INTEGER:
+                wanted[f"round{i}"] = (column % 10 == 0).cast("float64").mean()
     row = _row(source, sample, wanted)
     return [_described(one, i, row) for i, one in enumerate(facts)]
 
@@ -296,13 +284,8 @@ def _described(one: ColumnFacts, i: int, row: Mapping[str, Any]) -> ColumnFacts:
     quantiles = row.get(f"quantiles{i}")
     if quantiles:
         pairs = zip(SHARES, quantiles, strict=True)
-        return replace(one, quantiles={s: float(q) for s, q in pairs if q is not None})
-    if row.get(f"shortest{i}") is not None:
-        return replace(
-            one,
-            lengths=(row[f"shortest{i}"], row[f"longest{i}"]),
-            shapes={shape: row[f"{shape}{i}"] for shape in SHAPES},
-        )
+        known = {s: float(q) for s, q in pairs if q is not None}
+        return replace(one, quantiles=known, round_share=row.get(f"round{i}") or 0.0)
     return one
 
 
@@ -319,12 +302,15 @@ def _estimated(one: ColumnFacts, sampled: int, seen: int) -> ColumnFacts:
     )
 
 
-def _find_frequent(
+def _find_repetition(
     source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]
 ) -> list[ColumnFacts]:
-    """Find the most frequent values of all categories in one query: stack, group, rank."""
+    """Find how values repeat, the form of texts and the most frequent values, in two queries.
+
+    Columns are stacked and grouped by value, so that a form is looked for once per different value.
+    """
     wanted = {
-        f"c{i}": sample[one.name].cast("string") for i, one in enumerate(facts) if _countable(one)
+        f"c{i}": sample[one.name].cast("string") for i, one in enumerate(facts) if _repeats(one)
     }
     if not wanted:
         return list(facts)
@@ -336,15 +322,73 @@ def _find_frequent(
         .group_by("column", "value")
         .aggregate(n=lambda t: t.count())
     )
+    texts = [f"c{i}" for i, one in enumerate(facts) if one.kind is Kind.TEXT]
+    by_column = grouped.group_by("column").aggregate(**_repetition(grouped, texts))
+    measured = {row["column"]: row for row in source.collect(by_column).to_pylist()}
+    facts = [_repeated(one, measured.get(f"c{i}")) for i, one in enumerate(facts)]
+    return _find_frequent(source, sample, grouped, facts)
+
+
+def _repetition(grouped: ir.Table, texts: Sequence[str]) -> dict[str, ir.Value]:
+    """Return what is asked of the values of each column, by name."""
+    size, value = grouped["n"].cast("float64"), grouped["value"]
+    rows = size.sum()
+    wanted: dict[str, ir.Value] = {
+        "rows": rows,
+        "squares": (size * size).sum(),
+        "peak": size.max() / rows,
+        "shortest": value.length().min(),
+        "longest": value.length().max(),
+    }
+    if texts:
+        is_text = grouped["column"].isin(list(texts))
+        for shape, pattern in SHAPES.items():
+            read = value.lower().strip() if shape in LOWERED else value
+            matches = ibis.ifelse(is_text, read.re_search(pattern), ibis.literal(False))
+            wanted[shape] = ibis.ifelse(matches, size, 0.0).sum() / rows
+    return wanted
+
+
+def _repeated(one: ColumnFacts, row: Mapping[str, Any] | None) -> ColumnFacts:
+    """Return the facts with `peak`, `separation` and, of texts, their lengths and forms."""
+    if row is None:
+        return one
+    rows = row["rows"]
+    pairs = rows * (rows - 1)
+    one = replace(
+        one, peak=row["peak"], separation=1 - (row["squares"] - rows) / pairs if pairs else 0.0
+    )
+    if one.kind is not Kind.TEXT:
+        return one
+    return replace(
+        one,
+        lengths=(row["shortest"], row["longest"]),
+        shapes={shape: row[shape] for shape in SHAPES},
+    )
+
+
+def _find_frequent(
+    source: Source, sample: ir.Table, grouped: ir.Table, facts: Sequence[ColumnFacts]
+) -> list[ColumnFacts]:
+    """Find the most frequent values of all categories."""
+    columns = [f"c{i}" for i, one in enumerate(facts) if _countable(one)]
+    if not columns:
+        return list(facts)
     rank = ibis.row_number().over(group_by="column", order_by=[ibis.desc("n"), "value"])
-    shown = grouped.mutate(rank=rank).filter(lambda t: t["rank"] < SHOWN_VALUES)
+    ranked = grouped.filter(grouped["column"].isin(columns)).mutate(rank=rank)
+    shown = ranked.filter(ranked["rank"] < SHOWN_VALUES)
     rows = source.collect(shown.order_by("column", "rank")).to_pylist()
     total = _row(source, sample, {"total": sample.count()})["total"]
-    found: dict[str, list[tuple[str, float]]] = {}
+    frequent: dict[str, list[tuple[str, float]]] = {}
     for row in rows:
         if row["n"] >= FEWEST_ROWS:
-            found.setdefault(row["column"], []).append((row["value"], row["n"] / total))
-    return [replace(one, frequent=tuple(found.get(f"c{i}", ()))) for i, one in enumerate(facts)]
+            frequent.setdefault(row["column"], []).append((row["value"], row["n"] / total))
+    return [replace(one, frequent=tuple(frequent.get(f"c{i}", ()))) for i, one in enumerate(facts)]
+
+
+def _repeats(one: ColumnFacts) -> bool:
+    """Return whether it is asked how values repeat: of all but measured numbers."""
+    return _countable(one) or one.kind in (Kind.INTEGER, Kind.DATE)
 
 
 def _countable(one: ColumnFacts) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from aegis.masks import Mask
 from aegis.policy.model import Attribute, Label, Policy, Role
 from aegis.policy.suggest.masks import propose_masks
 from aegis.policy.suggest.profile import ColumnFacts, measure_columns
-from aegis.policy.suggest.roles import propose_role, warn_of, warn_of_label
+from aegis.policy.suggest.roles import names_persons, propose_role, warn_of, warn_of_label
 from aegis.policy.suggest.yaml_text import render, show
 from aegis.privacy import PrivacyRule
 from aegis.progress import SILENT, Progress
@@ -109,11 +109,15 @@ class ProposedPolicy:
         The same as text; `load_policy` reads it to an equal policy.
     profiles
         What was found on every column, the label included, by name in the table's order.
+    person
+        The column by which rows of one person belong together, where one is an identifier whose
+        values repeat; None where rows seem to be persons.
     """
 
     policy: Policy
     yaml: str
     profiles: Mapping[str, ColumnProfile]
+    person: str | None = None
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -130,6 +134,7 @@ class ProposedPolicy:
         return {
             "label": {"column": label.column, "bins": label.bins},
             "privacy": self.policy.privacy.to_mapping(),
+            "person": self.person,
             "columns": [profile.to_dict() for profile in self.profiles.values()],
         }
 
@@ -208,16 +213,18 @@ def init_policy(
         privacy=_propose_rule(profiles.values()),
         reading=source.reading,
     )
+    person = _propose_person(profiles.values())
     text = render(
         policy,
         label_profile,
         tuple(profiles.values()),
+        person=person,
         origin=source.origin,
         file=bool(source.files),
         path=str(path),
     )
     ordered = {name: label_profile if name == label else profiles[name] for name in facts}
-    return ProposedPolicy(policy, text, ordered)
+    return ProposedPolicy(policy, text, ordered, None if person is None else person.name)
 
 
 def _propose(one: ColumnFacts) -> ColumnProfile:
@@ -268,6 +275,16 @@ def _propose_rule(profiles: Any) -> PrivacyRule:
             rule["l_diversity"] = {"attribute": profile.name, "kind": "distinct", "l": 2}
             break
     return PrivacyRule.parse(rule)
+
+
+def _propose_person(profiles: Iterable[ColumnProfile]) -> ColumnProfile | None:
+    """Return the identifier by which rows of one person belong together: the one that differs most."""
+    keys = [
+        profile
+        for profile in profiles
+        if profile.role is Role.IDENTIFIER and names_persons(profile.facts)
+    ]
+    return max(keys, key=lambda profile: profile.facts.distinct, default=None)
 
 
 def _check_scored(profiles: Sequence[ColumnProfile], label: str) -> None:

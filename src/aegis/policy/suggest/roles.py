@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from aegis.masks import Kind
 from aegis.policy.model import Role
-from aegis.policy.suggest.names import POSTCODE, Concept, names_measure, names_thing
+from aegis.policy.suggest.names import (
+    NUMBER,
+    PERSON_NAME,
+    POSTCODE,
+    Concept,
+    names_measure,
+    names_thing,
+)
 from aegis.policy.suggest.profile import NEARLY_ALL, ColumnFacts
 
 FEWEST_FOR_UNIQUE = 20
@@ -15,8 +24,24 @@ FEW_VALUES = 5
 """Up to so many values of a column that is called like an identifier are no identifiers."""
 ROWS_PER_VALUE = 20
 """With fewer rows per value, values point at few rows."""
+SEPARATED = 0.95
+"""Share of pairs of rows from which many-valued texts tell rows apart, as those with rare values do."""
 CODE_LENGTHS = range(4, 13)
 """Lengths of digit strings that are read as codes such as postcodes."""
+SHORTEST_KEY = 5
+"""Characters of the shortest code that is read as the number of a record."""
+LEAST_KEY = 10_000
+"""Half the numbers of records at least are so large: below, whole numbers count or measure."""
+KEY_UNIQUE = 0.3
+"""Different values per row from which numbers that repeat may name persons."""
+KEY_PEAK = 0.005
+"""Largest share of one number of a record: persons come back, but none makes up the table."""
+KEY_ROUND = 0.2
+"""Largest share of multiples of ten: a tenth of running numbers are, of stated amounts many more."""
+GIVEN = 0.3
+"""Share of values with a common given name from which texts are names of persons."""
+CODED = 0.9
+"""Share of values in the form of a code system from which a column is of that system."""
 
 _IDENTIFYING_SHAPES = {
     "email": "e-mail addresses",
@@ -24,53 +49,73 @@ _IDENTIFYING_SHAPES = {
     "ip": "IP addresses",
     "ssn": "social security numbers",
     "phone": "telephone numbers",
+    "iban": "bank accounts (IBAN)",
+    "card": "card numbers",
+    "url": "addresses on the web",
+    "mac": "addresses of devices",
 }
 _DOUBTFUL_SHAPES = {"person": "names of persons", "record": "record numbers"}
 """What things are called, too: by these forms a column is not released as it is, and a person asked."""
 _CHECK = "make it an identifier if they point at persons, a feature if they do not"
-_CHECK_FEATURE = (
-    "make it a quasi-identifier if others may know them of a person, an identifier if they name one"
-)
 
 
 def propose_role(one: ColumnFacts) -> tuple[Role, str]:
     """Return the role of a column and the reason in half a sentence.
 
     In this order: what carries no information or no mask works on is ignored; direct identifiers
-    by form or name, and near-unique texts and whole numbers, which point at single records; dates,
-    and what a name gives away; codes of one length; texts of which one cannot tell (`warn_of`) are
-    quasi-identifiers; the rest are features. Floats and decimals are
-    measured numbers: that they are all different makes no identifier.
+    by form or name, keys by how often their values repeat, and near-unique texts and whole
+    numbers, which point at single records; dates, and what a name gives away; codes of diseases;
+    codes of one length; texts that tell rows apart (`warn_of`) are quasi-identifiers; the rest
+    are features. Floats and decimals are measured numbers: that they are all different makes no
+    identifier.
     """
     if (reason := _reason_to_ignore(one)) is not None:
         return Role.IGNORE, reason
     concept = one.concept
     if (reason := _reason_to_identify(one, concept)) is not None:
         return Role.IDENTIFIER, reason
-    if one.kind is Kind.DATE:
+    if one.kind is Kind.DATE or _is_written_date(one):
         return Role.QUASI_IDENTIFIER, "dates of events are often known to others"
     if concept is not None and concept.role in (Role.QUASI_IDENTIFIER, Role.SENSITIVE):
         return concept.role, f"the name speaks of {concept.name}"
-    if is_code(one):
-        return Role.QUASI_IDENTIFIER, "digits of one length, as postcodes have them"
-    if _doubt(one) is not None:
-        return Role.QUASI_IDENTIFIER, "name or values may point at persons"
+    if (system := code_system(one)) is not None:
+        return Role.SENSITIVE, f"the values are codes of diseases ({system})"
+    for role, reason in _by_values(one):
+        return role, reason
     return Role.FEATURE, "neither name nor values point at a person"
+
+
+def _by_values(one: ColumnFacts) -> list[tuple[Role, str]]:
+    """Return the role that values alone suggest, as a list of one, or none."""
+    quasi = Role.QUASI_IDENTIFIER
+    if is_code(one):
+        return [(quasi, "digits of one length, as postcodes have them")]
+    if one.shape("coordinates") > NEARLY_ALL:
+        return [(quasi, "the values are geographic coordinates")]
+    if _doubt(one) is not None:
+        return [(quasi, "name or values may point at persons")]
+    if _tells_apart(one):
+        share = f"{100 * one.separation:.1f} % of the pairs of rows differ"
+        return [
+            (quasi, f"tells rows apart: {one.distinct:,} values in {one.values:,} rows, {share}")
+        ]
+    return []
 
 
 def warn_of(one: ColumnFacts, role: Role) -> str:
     """Return what a person must decide about a proposed role, empty where nothing calls for it.
 
-    Texts with fewer than `ROWS_PER_VALUE` rows per value, and values in a form that persons' names
-    or record numbers have, are no identifiers for certain; neither may they pass in silence.
+    Texts that tell rows apart, and values in a form that persons' names or record numbers have,
+    are no identifiers for certain; neither may they pass in silence.
     """
-    if one.kind is not Kind.TEXT or role not in (Role.FEATURE, Role.QUASI_IDENTIFIER):
+    if one.kind is not Kind.TEXT or role is not Role.QUASI_IDENTIFIER:
         return ""
-    if role is Role.QUASI_IDENTIFIER:
-        doubt = None if is_code(one) or _speaks(one) else _doubt(one)
-        return "" if doubt is None else f"{doubt}: {_CHECK}"
-    if one.distinct >= MANY_VALUES and one.distinct * ROWS_PER_VALUE > one.values:
-        return f"{one.distinct:,} different texts in {one.values:,} rows: {_CHECK_FEATURE}"
+    if is_code(one) or _speaks(one) or _is_written_date(one):
+        return ""
+    if (doubt := _doubt(one)) is not None:
+        return f"{doubt}: {_CHECK}"
+    if _tells_apart(one):
+        return f"{one.distinct:,} different texts in {one.values:,} rows: {_CHECK}"
     return ""
 
 
@@ -109,7 +154,7 @@ def _speaks(one: ColumnFacts) -> bool:
 def _doubt(one: ColumnFacts) -> str | None:
     """Return why the texts of a column may point at persons, though its name does not say so."""
     concept = one.concept
-    if one.kind is not Kind.TEXT:
+    if one.kind is not Kind.TEXT or _is_amount(one):
         return None
     named = concept is not None and concept.role is Role.IDENTIFIER and not concept.weak
     if concept is not None and named and one.distinct > FEW_VALUES:
@@ -121,6 +166,41 @@ def _doubt(one: ColumnFacts) -> str | None:
             return f"{one.distinct:,} different values that look like {name}"
     if one.unique_share > 0.5:
         return f"most values are rare: {one.distinct:,} different ones in {one.values:,} rows"
+    return None
+
+
+def _tells_apart(one: ColumnFacts) -> bool:
+    """Return whether many texts have few rows each, or nearly all pairs of rows differ.
+
+    These are ARX's two measures of a quasi-identifier, distinction and separation, of one column
+    (Prasser and others 2020, doi 10.1002/spe.2812).
+    """
+    if one.kind is not Kind.TEXT or one.distinct < MANY_VALUES or _is_amount(one):
+        return False
+    return one.distinct * ROWS_PER_VALUE > one.values or one.separation >= SEPARATED
+
+
+def _is_amount(one: ColumnFacts) -> bool:
+    """Return whether texts are measured numbers: amounts with a point, a comma or a sign."""
+    return one.shape("amount") > CODED and one.shape("digits") < 0.5
+
+
+def _is_written_date(one: ColumnFacts) -> bool:
+    return one.kind is Kind.TEXT and one.shape("date") > CODED
+
+
+def code_system(one: ColumnFacts) -> str | None:
+    """Return the system of disease codes that a column's texts belong to, None where to none.
+
+    Three digits alone are a code of ICD-9 and of much else: some must have a point, or begin with
+    V or E. One letter and two digits are a seat as well as a code of ICD-10: some must have a point.
+    """
+    if one.kind is not Kind.TEXT or one.distinct < FEWEST_FOR_UNIQUE:
+        return None
+    for system, name in (("icd10", "ICD-10"), ("icd9", "ICD-9")):
+        detailed = one.shape(system)
+        if detailed >= 0.1 and detailed + one.shape(f"{system}_category") > CODED:
+            return name
     return None
 
 
@@ -146,17 +226,32 @@ def _reason_to_ignore(one: ColumnFacts) -> str | None:
 
 
 def _reason_to_identify(one: ColumnFacts, concept: Concept | None) -> str | None:
-    if one.kind in (Kind.BOOLEAN, Kind.DATE):
+    if one.kind in (Kind.BOOLEAN, Kind.DATE) or _is_written_date(one):
         return None
     many = one.unique_share > 0.5 or one.distinct >= MANY_VALUES
     for shape, name in _IDENTIFYING_SHAPES.items():
         if many and one.shape(shape) > NEARLY_ALL:
             return f"the values are {name}"
     if concept is not None and concept.role is Role.IDENTIFIER:
-        if many and (not concept.weak or one.unique_share > 0.5):
+        if _named_to_identify(one, concept, many=many):
             return f"the name speaks of {concept.name}"
         concept = None
-    return _reason_near_unique(one, concept)
+    tests: tuple[Callable[[ColumnFacts, Concept | None], str | None], ...] = (
+        _reason_near_unique,
+        _reason_by_names,
+        _reason_by_keys,
+        _reason_by_prose,
+    )
+    return next((reason for test in tests if (reason := test(one, concept)) is not None), None)
+
+
+def _named_to_identify(one: ColumnFacts, concept: Concept, *, many: bool) -> bool:
+    """Return whether a column called like an identifier has the values of one."""
+    if concept.name == PERSON_NAME and one.kind is Kind.TEXT:
+        return many or (one.distinct > ROWS_PER_VALUE and not one.coded_name)
+    if names_measure(one.spoken) and one.kind is Kind.NUMBER:
+        return False
+    return many and (not concept.weak or one.unique_share > 0.5)
 
 
 def _reason_near_unique(one: ColumnFacts, concept: Concept | None) -> str | None:
@@ -164,9 +259,67 @@ def _reason_near_unique(one: ColumnFacts, concept: Concept | None) -> str | None
         return None
     reason = f"near-unique: {one.distinct:,} different values in {one.values:,} rows"
     if one.kind is Kind.TEXT:
-        return (
-            None if concept is not None and (is_code(one) or concept.name == POSTCODE) else reason
-        )
+        place = concept is not None and (is_code(one) or concept.name == POSTCODE)
+        return None if place or _is_amount(one) or one.shape("coordinates") > 0.5 else reason
     if one.kind is Kind.INTEGER:
         return None if concept is not None or names_measure(one.spoken) else reason
     return None
+
+
+def _reason_by_names(one: ColumnFacts, concept: Concept | None) -> str | None:
+    """Return the reason where many values hold a common given name, as names of persons do."""
+    if concept is not None or one.distinct < FEWEST_FOR_UNIQUE or names_thing(one.spoken):
+        return None
+    if one.shape("given") < GIVEN or one.shape("prose") > 0.5:
+        return None
+    return f"{100 * one.shape('given'):.0f} % of the values hold a common given name"
+
+
+def _reason_by_keys(one: ColumnFacts, concept: Concept | None) -> str | None:
+    """Return the reason where values repeat as the numbers of persons or records do."""
+    few_rows = one.distinct * ROWS_PER_VALUE > one.values and one.distinct >= MANY_VALUES
+    if concept is not None or not few_rows:
+        return None
+    reason = f"{one.distinct:,} different {{}} in {one.values:,} rows, as numbers of persons repeat"
+    if one.kind is Kind.INTEGER:
+        return reason.format("numbers") if _repeats_like_a_key(one) else None
+    coded = one.shape("code") > NEARLY_ALL and (one.lengths or (0, 0))[0] >= SHORTEST_KEY
+    if coded and code_system(one) is None and not _is_amount(one):
+        return reason.format("codes")
+    return None
+
+
+def _repeats_like_a_key(one: ColumnFacts) -> bool:
+    """Return whether whole numbers are large, mostly different and not such as people state.
+
+    Amounts and measurements heap up at zero, at round and at typical values; the number of a
+    person comes back as often as the person does.
+    """
+    return (
+        not names_measure(one.spoken)
+        and (one.quantiles or {}).get(0.5, 0.0) >= LEAST_KEY
+        and one.unique_share >= KEY_UNIQUE
+        and one.peak <= KEY_PEAK
+        and one.round_share <= KEY_ROUND
+    )
+
+
+def _reason_by_prose(one: ColumnFacts, concept: Concept | None) -> str | None:  # noqa: ARG001 - one of several tests
+    """Return the reason where texts are sentences that mostly differ: they may name anyone."""
+    if one.unique_share > 0.5 and one.distinct >= MANY_VALUES and one.shape("prose") > 0.5:
+        return (
+            f"free text, {one.distinct:,} different ones in {one.values:,} rows: it may name anyone"
+        )
+    return None
+
+
+def names_persons(one: ColumnFacts) -> bool:
+    """Return whether an identifier's values are numbers of persons that come back in other rows.
+
+    Such a column can be the key by which rows of one person are counted together.
+    """
+    concept = one.concept
+    number = concept is not None and concept.name == NUMBER
+    repeats = 2 <= one.distinct <= 0.98 * one.values
+    keyed = concept is None and (_reason_by_keys(one, None) is not None)
+    return repeats and one.nulls == 0 and (number or keyed)

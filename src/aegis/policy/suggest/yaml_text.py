@@ -90,6 +90,7 @@ def render(
     label: ColumnProfile,
     columns: tuple[ColumnProfile, ...],
     *,
+    person: ColumnProfile | None = None,
     origin: str,
     file: bool = True,
     path: str = "policy.yaml",
@@ -104,6 +105,8 @@ def render(
         What was found on the label.
     columns
         What was found on every other column, and why each was proposed as it is.
+    person
+        The column by which rows of one person belong together, if there is one.
     origin
         What the user called the table; of an absolute path only the last part is shown.
     file
@@ -123,6 +126,7 @@ def render(
         f"# measure: {DEFAULT_MEASURE}   # the default; --search maximises {SEARCHED_MEASURE}",
         "",
         *_privacy(policy, columns),
+        *_person(person),
         "",
         "# A value that a mask does not know when it is applied: error | suppress",
         "# unseen: error",
@@ -225,6 +229,15 @@ def _privacy(policy: Policy, columns: tuple[ColumnProfile, ...]) -> Iterator[str
         yield f"  # l_diversity: {option}   # {why}"
     if protected is None and not others:
         yield "  # l_diversity: {attribute: NAME, kind: distinct, l: 2}   # NAME needs the role sensitive"
+
+
+def _person(person: ColumnProfile | None) -> Iterator[str]:
+    if person is None:
+        return
+    facts = person.facts
+    yield ""
+    yield f"# WARNING: several rows per person: {facts.distinct:,} values of {show(person.name)!r} in {facts.values:,} rows."
+    yield "# The rule counts rows, so a class of k rows may hold fewer than k persons."
 
 
 def _diversity(attribute: str) -> str:

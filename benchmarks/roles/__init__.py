@@ -1,0 +1,1 @@
+"""How well `aegis init` reads columns: public tables, labelled by hand, against its proposals."""

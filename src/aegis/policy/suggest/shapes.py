@@ -1,0 +1,54 @@
+"""Forms of text that say what a column holds, as regular expressions that every engine understands.
+
+None uses look-ahead, word boundaries or flags, which engines spell differently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aegis.policy.suggest.lists import word_list
+
+_DAY = "[0-9]{1,2}"
+_MONTHS = "(jan|feb|mar|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[a-z]*"
+
+SHAPES: Mapping[str, str] = {
+    "digits": r"^[0-9]+$",
+    "email": r"^[^@\s]+@[^@\s]+\.[A-Za-z]{2,}$",
+    "uuid": r"^[{]?[0-9A-Fa-f]{8}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{12}[}]?$",
+    "ip": r"^([0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}|[0-9A-Fa-f]{0,4}(:[0-9A-Fa-f]{0,4}){4,7})$",
+    "ssn": r"^[0-9]{3}-[0-9]{2}-[0-9]{4}$",
+    # International; North American; with an area code of three digits or more; French.
+    "phone": r"^(\+[0-9][0-9 ()./-]{6,18}"
+    r"|(1[-. ])?\(?[2-9][0-9]{2}\)?[-. ]{1,2}[0-9]{3}[-. ][0-9]{4}"
+    r"|\(?0[0-9]{2,5}\)?[ /.-]{1,2}[0-9][0-9 /.-]{3,14}"
+    r"|0[0-9]([ .-][0-9]{2}){4})$",
+    # Two letters, two check digits, then groups of four (ISO 13616).
+    "iban": r"^[A-Z]{2}[0-9]{2}( ?[A-Z0-9]{4}){2,7} ?[A-Z0-9]{0,4}$",
+    "card": r"^[0-9]{4}[ -][0-9]{4}[ -][0-9]{4}[ -][0-9]{2,4}$",
+    "url": r"^([a-z][a-z0-9+.-]*://|www\.)[^\s]+$",
+    "mac": r"^[0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){5}$",
+    # Two to four words, the first and the last with a capital (or from a script without them), or
+    # two to four Chinese characters.
+    "person": r"^([^a-z0-9\s!-/:-@\[-`{-~][^\s!-&(),/:-@\[-`{-~]*,?( [^\s!-&(),/:-@\[-`{-~]+){0,2}"
+    r" [^a-z0-9\s!-/:-@\[-`{-~][^\s!-&(),/:-@\[-`{-~]*|[一-鿿]{2,4})$",
+    "record": r"^[A-Za-z]{1,6}[-_ /]?[0-9]{4,}$",
+    # Letters and digits mixed, without a space: 13011352CF10A, 7590-VHVEG, M000112.
+    "code": r"^[A-Za-z0-9_/.-]*([A-Za-z][A-Za-z_/.-]*[0-9]|[0-9][0-9_/.-]*[A-Za-z])[A-Za-z0-9_/.-]*$",
+    # ICD-10 with its point; ICD-9 with its point, or a supplementary code (V27, E950).
+    "icd10": r"^[A-Z][0-9][0-9AB]\.[0-9A-Z]{1,4}$",
+    "icd10_category": r"^[A-Z][0-9][0-9AB]$",
+    "icd9": r"^([0-9]{3}\.[0-9]{1,2}|V[0-9]{2}(\.[0-9]{1,2})?|E[0-9]{3}(\.[0-9])?)$",
+    "icd9_category": r"^[0-9]{1,3}$",
+    "date": rf"^([0-9]{{4}}[-/.]{_DAY}[-/.]{_DAY}|{_DAY}[-/.]{_DAY}[-/.]([0-9]{{4}}|[0-9]{{2}}))([ t,].*)?$"
+    rf"|(^|[^a-z]){_MONTHS}[ .,-]+({_DAY}(st|nd|rd|th)?,? *)?[0-9]{{4}}($|[^0-9])"
+    rf"|^{_DAY}[ .-]*{_MONTHS}[ .,-]*([0-9]{{4}}|[0-9]{{2}})($|[^0-9])",
+    "coordinates": r"^[(]?-?[0-9]{1,3}\.[0-9]{2,}[,; ]+-?[0-9]{1,3}\.[0-9]{2,}[)]?$",
+    # A number with a point, a comma, a sign of money or a share, as amounts are written.
+    "amount": r"^[-+]?[$€£¥]? ?[0-9][0-9., ]*[0-9]? ?[%$€£¥]?$",
+    "prose": r"^[^\s]+([\s]+[^\s]+){5,}",
+    "given": r"(^|[^a-zà-ÿ])(" + "|".join(sorted(word_list("given_name"))) + r")($|[^a-zà-ÿ])",
+}
+"""By name; a column is asked for the share of its texts in which the expression is found."""
+LOWERED = frozenset({"date", "given", "amount", "url"})
+"""Forms that are looked for in the text in lower case, without spaces around it."""
