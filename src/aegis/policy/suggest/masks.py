@@ -159,7 +159,7 @@ def _dates(one: ColumnFacts) -> tuple[list[Spec], str]:
     if low is None or high is None:
         return [], "no range of dates"
     days = (high - low).days
-    units = next((units for most, units in _UNITS if days <= most), _LONG_UNITS)
+    units: tuple[str, ...] = next((named for most, named in _UNITS if days <= most), _LONG_UNITS)
     if not one.dtype.startswith("date") and "day" not in units:
         units = ("day", *units)
     if days > _LONG_LIFE:
