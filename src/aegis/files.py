@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -10,10 +11,25 @@ from pathlib import Path
 from aegis.errors import AegisError, DataError, PolicyError
 from aegis.interrupts import check
 
-TABLE_FORMATS = (".parquet", ".csv", ".tsv", ".arrow", ".feather")
+TABLE_FORMATS = (
+    ".parquet",
+    ".csv",
+    ".csv.gz",
+    ".tsv",
+    ".tsv.gz",
+    ".arrow",
+    ".feather",
+    ".xlsx",
+)
 """Extensions of the tables that can be written."""
 MOST_TEXT = 64 << 20
 """Most characters of a file that people write."""
+
+
+def format_of(path: Path) -> str:
+    """Return the extension that names a file's format, with `.gz` where it is compressed."""
+    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
+    return "".join(suffixes if suffixes[1:] == [".gz"] else suffixes[-1:])
 
 
 def check_output(
@@ -29,9 +45,9 @@ def check_output(
     DataError
         No file can be made in the folder.
     """
-    if formats is not None and path.suffix.lower() not in formats:
+    if formats is not None and format_of(path) not in formats:
         raise PolicyError(
-            f"Cannot write {path}: unknown extension {path.suffix!r}.",
+            f"Cannot write {path}: unknown extension {format_of(path)!r}.",
             hint=f"Allowed: {', '.join(formats)}.",
         )
     if not path.parent.is_dir():
@@ -62,7 +78,7 @@ def spare_input(inputs: Iterable[Path], *outputs: Path | None) -> None:
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary name beside `path`; on success rename it, on failure remove it.
 
-    A kill in mid-write leaves the old file as it was.
+    A kill in mid-write leaves the old file as it was, and the temporary one: `leftovers` finds it.
     """
     temporary = _try_beside(path)
     try:
@@ -83,13 +99,44 @@ def _try_beside(path: Path) -> Path:
     Permissions do not tell: even who may do all cannot write everywhere. An engine that is the
     first to find out would name the temporary file, which nobody asked for.
     """
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}.partial{path.suffix}")
+    temporary = path.with_name(f"{_partial(path)}{os.getpid()}.partial{format_of(path)}")
     try:
         temporary.touch()
         temporary.unlink()
     except OSError as error:
         raise _unwritable(path, error) from error
     return temporary
+
+
+def _partial(path: Path) -> str:
+    """Return how the temporary names of a file begin: in characters that no engine reads otherwise."""
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in path.stem)
+    digest = hashlib.sha256(os.fsencode(path.name)).hexdigest()[:8]
+    return f".aegis-{plain[:40]}-{digest}."
+
+
+def leftovers(path: Path) -> list[Path]:
+    """Return what earlier runs that were killed have left of a file: rows that nobody verified.
+
+    Files of processes that still run are no leftovers.
+    """
+    start = _partial(path)
+    found = []
+    for other in path.parent.iterdir() if path.parent.is_dir() else ():
+        number = other.name.removeprefix(start).partition(".partial")[0]
+        if other.name.startswith(start) and number.isdigit() and not _runs(int(number)):
+            found.append(other)
+    return sorted(found)
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it runs, and belongs to somebody else
+        return True
+    return True
 
 
 def read_text(path: Path, what: str, error: type[AegisError]) -> str:

@@ -336,8 +336,8 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
         apply(table, policy, CHOSEN, output=output)
     assert output.read_text() == "old"
     assert apply(table, policy, CHOSEN, output=output, force=True).path == output
-    with pytest.raises(PolicyError, match=r"\.xlsx"):
-        apply(table, policy, CHOSEN, output=tmp_path / "out.xlsx")
+    with pytest.raises(PolicyError, match=r"\.docx"):
+        apply(table, policy, CHOSEN, output=tmp_path / "out.docx")
     with pytest.raises(PolicyError, match="folder does not exist"):
         apply(table, policy, CHOSEN, output=tmp_path / "no" / "out.csv")
     certificate = tmp_path / "c.json"

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import aegis
+from aegis.errors import PolicyError
 
 HOSTILE = ["'", '"', "a,b", " x", "1", "1.0", "01", "=1+1", "two\nlines", "'s", "s'", ""]
 
@@ -62,3 +63,75 @@ def test_the_certificate_says_how_a_text_file_was_read(tmp_path: Path) -> None:
     assert dialect["skip"] == 1
     assert dialect["quote"] == '"'
     assert dialect["encoding"] == "utf-8"
+
+
+def plain(name: str, values: list[object]) -> tuple[pa.Table, aegis.Policy]:
+    """Return a table of one attribute that is released as it is, and its policy."""
+    table = pa.table({name: values, "label": ["yes", "no"] * (len(values) // 2)})
+    policy = aegis.load_policy(
+        {
+            "version": 1,
+            "label": "label",
+            "privacy": {"k": 2},
+            "attributes": {name: {"role": "quasi-identifier", "masks": ["identity"]}},
+            "configurations": {"plain": {name: "identity"}},
+        }
+    )
+    return table, policy
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".tsv.gz", ".xlsx", ".parquet", ".arrow"])
+def test_every_format_holds_what_is_released(tmp_path: Path, suffix: str) -> None:
+    values: list[object] = ["=1+1", "01", "1.0", None, "x,y", "Zoë"] * 4
+    table, policy = plain("v", values)
+    output = tmp_path / f"out{suffix}"
+    release = aegis.apply(table, policy, policy.configurations["plain"], output=output)
+    found = release.to_arrow()["v"].to_pylist()
+    assert sorted(map(str, found)) == sorted(map(str, values))
+    if suffix.endswith(".gz"):
+        assert output.read_bytes()[:2] == b"\x1f\x8b"
+
+
+def test_numbers_and_dates_keep_their_types_in_a_workbook(tmp_path: Path) -> None:
+    import datetime as dt
+
+    days: list[object] = [dt.date(2024, 1, 31), dt.date(2024, 2, 1)] * 4
+    table, policy = plain("day", days)
+    release = aegis.apply(
+        table, policy, policy.configurations["plain"], output=tmp_path / "out.xlsx"
+    )
+    assert sorted(release.to_arrow()["day"].to_pylist()) == sorted(days)
+    numbers: list[object] = [1, 2, 2**60, 3] * 4
+    table, policy = plain("n", numbers)
+    release = aegis.apply(table, policy, policy.configurations["plain"], output=tmp_path / "n.xlsx")
+    # A workbook's numbers are doubles: whole numbers that these merge are written as texts.
+    assert sorted(release.to_arrow()["n"].to_pylist()) == sorted(map(str, numbers))
+
+
+def test_formulas_are_warned_of_and_written_safely_on_request(tmp_path: Path) -> None:
+    values: list[object] = ["=HYPERLINK(1)", "+1", "-x", "@y", "'=1", "fine"] * 4
+    table, policy = plain("v", values)
+    chosen = policy.configurations["plain"]
+    release = aegis.apply(table, policy, chosen, output=tmp_path / "plain.csv")
+    assert release.formulas == ("v",)
+    assert "--safe-csv" in release.warnings[0]
+    release = aegis.apply(table, policy, chosen, output=tmp_path / "safe.csv", safe_csv=True)
+    assert release.warnings == ()
+    found = set(release.to_arrow()["v"].to_pylist())
+    assert found == {"'=HYPERLINK(1)", "'+1", "'-x", "'@y", "''=1", "fine"}
+    with pytest.raises(PolicyError, match="no CSV"):
+        aegis.apply(table, policy, chosen, output=tmp_path / "safe.parquet", safe_csv=True)
+
+
+@pytest.mark.parametrize("name", ["a\\b", "a\nb", "a\tb", "a'b", "a[1]", "a*", "Zoë", "a;b"])
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow"])
+def test_hostile_names_of_files_leave_nothing_behind(
+    tmp_path: Path, name: str, suffix: str
+) -> None:
+    table, policy = plain("v", ["x", "y"] * 4)
+    folder = tmp_path / name
+    folder.mkdir()
+    output = folder / f"{name}{suffix}"
+    release = aegis.apply(table, policy, policy.configurations["plain"], output=output)
+    assert release.released_rows == 8
+    assert [path.name for path in folder.iterdir()] == [output.name]

@@ -25,6 +25,7 @@ from aegis.cli.options import (
     FormatOption,
     PolicyFile,
     Quiet,
+    SafeCsv,
     Seed,
     Table,
     UtilityMeasure,
@@ -138,6 +139,7 @@ def command(
             "--report", metavar="FILE", help="Write a report (one HTML file).", show_default=False
         ),
     ] = None,
+    safe_csv: SafeCsv = False,
     opening: Opening = DEFAULT,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     seed: Seed = 0,
@@ -182,6 +184,7 @@ def command(
             certificate=certificate,
             measure=measure or policy.measure or stated,
             force=force,
+            safe_csv=safe_csv,
             front=front,
             progress=progress,
         )
@@ -254,7 +257,7 @@ def _print(
     print_release(page, release, policy)
     if release.front:
         print_front(page, release)
-    page.warn(release.notes)
+    page.warn([*release.notes, *release.warnings])
     if release.certificate is not None and release.utility is None:
         page.warn([nothing_to_predict(policy)])
     page.say(*written(paths))

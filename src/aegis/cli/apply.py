@@ -26,6 +26,7 @@ from aegis.cli.options import (
     LeaveOut,
     PolicyFile,
     Quiet,
+    SafeCsv,
     Seed,
     Table,
     UtilityMeasure,
@@ -100,6 +101,7 @@ def command(
     ] = None,
     measure: UtilityMeasure = None,
     leave_out: LeaveOut = None,
+    safe_csv: SafeCsv = False,
     opening: Opening = DEFAULT,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     seed: Seed = 0,
@@ -144,11 +146,13 @@ def command(
             certificate=certificate,
             measure=measure or policy.measure or measure_of_choice(document),
             force=force,
+            safe_csv=safe_csv,
             seed=seed,
             progress=progress,
         )
     page = Output(format, quiet)
     _print(page, release, policy, [output, certificate])
+    page.warn(release.warnings)
     if release.differential_privacy is not None:
         page.warn(release.differential_privacy.notes)
     if certificate is not None and release.utility is None:

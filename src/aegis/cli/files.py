@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from aegis.cli.options import Engine
 from aegis.errors import PolicyError
-from aegis.files import TABLE_FORMATS, check_output
+from aegis.files import TABLE_FORMATS, check_output, format_of, leftovers
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -107,9 +107,9 @@ def shown(given: str) -> str:
     """Return a path or URL as it may be printed: without a password."""
     if "://" not in given:
         return given
-    from aegis.sources.failures import without_secrets
+    from aegis.sources.urls import shown_url
 
-    return without_secrets(given)
+    return shown_url(given)
 
 
 def is_bundle(given: str) -> bool:
@@ -144,15 +144,27 @@ def check_outputs(
                 f"{path} is read by this command, and would be replaced.",
                 hint="Give the output another name.",
             )
-        if path.suffix.lower() in TABLE_FORMATS and not read.isdisjoint(place.parents):
+        if format_of(path) in TABLE_FORMATS and not read.isdisjoint(place.parents):
             raise PolicyError(
                 f"{path} lies in the folder that is read.",
                 hint="The next run would take it for data: write it somewhere else.",
             )
         check_output(path, force=force, formats=formats)
+        _remove_leftovers(path)
         if path.resolve() in seen:
             raise PolicyError(f"{path} is named for two outputs.", hint="Give each its own name.")
         seen.add(path.resolve())
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Delete what a run that was killed has left of an output, and say so."""
+    from aegis.cli.output import Output
+
+    for left in leftovers(path):
+        left.unlink(missing_ok=True)
+        Output().warn(
+            [f"An earlier run that was killed had left {left}, which nobody verified: deleted."]
+        )
 
 
 def written(paths: Sequence[str | Path | None]) -> list[RenderableType]:
@@ -220,7 +232,7 @@ def next_step(why: str, *words: str | Path | None) -> list[RenderableType]:
     """
     from aegis.cli.tables import heading, line
 
-    quoted = [shlex.quote(str(word)) for word in words if word is not None]
+    quoted = [shlex.quote(shown(str(word))) for word in words if word is not None]
     command = "  " + " ".join(quoted)
     if len(command) > 78:
         parts = [quoted[:3]]

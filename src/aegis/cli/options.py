@@ -113,6 +113,14 @@ VerifyKey = Annotated[
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
+SafeCsv = Annotated[
+    bool,
+    typer.Option(
+        "--safe-csv",
+        help="Write CSV with an apostrophe before texts that begin with =, +, -, @ or a tabulator, "
+        "which spreadsheets take for formulas.",
+    ),
+]
 Measure = Annotated[
     str | None,
     typer.Option(

@@ -92,6 +92,7 @@ def anonymize(
     certificate: str | Path | None = None,
     measure: str | None = None,
     force: bool = False,
+    safe_csv: bool = False,
     front: bool = False,
     kinds: Mapping[str, str] | None = None,
     orders: Mapping[str, Sequence[Any]] | None = None,
@@ -121,7 +122,7 @@ def anonymize(
     style
         How groups are shown: `centroid` or `generalised`; by default the method's own way.
     output
-        Path of the release: .parquet, .csv, .tsv, .arrow or .feather.
+        Path of the release: .parquet, .csv or .tsv (also .gz), .arrow, .feather or .xlsx.
     certificate
         Path of the certificate (JSON).
     measure
@@ -130,6 +131,8 @@ def anonymize(
         with like.
     force
         Overwrite existing files.
+    safe_csv
+        Write CSV with an apostrophe before texts that spreadsheets take for formulas.
     front
         Also search a grid of numbers of clusters and weights; for `mo-obam` alone.
     kinds, orders
@@ -172,7 +175,9 @@ def anonymize(
             f"Method {recipe.method!r} has no front.", hint="Only mo-obam weighs two aims."
         )
     source = open_table(table, reading=policy.reading)
-    destination = Destination.checked(source, output, certificate, measure, force=force)
+    destination = Destination.checked(
+        source, output, certificate, measure, force=force, safe_csv=safe_csv
+    )
     plan = _GroupedPlan(source, policy, recipe, kinds, orders, progress)
     points = plan.front() if front else ()
     return replace(release_rows(plan, destination), front=points)

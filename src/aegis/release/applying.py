@@ -76,6 +76,7 @@ def apply(
     certificate: str | Path | None = None,
     measure: str | None = None,
     force: bool = False,
+    safe_csv: bool = False,
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> Release:
@@ -94,7 +95,7 @@ def apply(
         One mask per scored attribute. Masks that depend on the data and are not fitted yet are
         fitted to this table; the release holds the fitted configuration.
     output
-        Path of the masked table: .parquet, .csv, .tsv, .arrow or .feather. For a table on Spark the
+        Path of the masked table: .parquet, .csv or .tsv (also .gz), .arrow, .feather or .xlsx. For a table on Spark the
         folder of Parquet files that its executors write: a path or URL as Spark understands it.
     into
         In place of `output`, where the table is in a database: the table or view that is made
@@ -110,6 +111,8 @@ def apply(
         with like.
     force
         Overwrite existing files.
+    safe_csv
+        Write CSV with an apostrophe before texts that spreadsheets take for formulas.
     seed
         Seed of the samples behind the utility that the certificate states, and of noise masks.
     progress
@@ -145,7 +148,9 @@ def apply(
     source = open_table(table, reading=policy.reading)
     if into is not None:
         require_database(source, into)
-    destination = Destination.checked(source, output, certificate, measure, force=force)
+    destination = Destination.checked(
+        source, output, certificate, measure, force=force, safe_csv=safe_csv
+    )
     if output is None and into is None and source.is_spark:
         raise PolicyError(
             "The masked rows would all come to this process, the driver.",

@@ -113,6 +113,8 @@ class Released:
         The JSON document, where it was asked for.
     timings
         Seconds per step.
+    formulas
+        Columns of a CSV file whose texts, or names, a spreadsheet would take for formulas.
     """
 
     rows: int
@@ -128,6 +130,18 @@ class Released:
     dropped: tuple[str, ...] = ()
     certificate: Mapping[str, Any] | None = None
     timings: Mapping[str, float] = field(default_factory=dict)
+    formulas: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What whoever passes the release on should know."""
+        if not self.formulas:
+            return ()
+        return (
+            f"Texts of {', '.join(map(repr, self.formulas))} begin with =, +, -, @ or a tabulator: a "
+            "spreadsheet that opens the file takes them for formulas. --safe-csv puts an apostrophe "
+            "before them.",
+        )
 
     @property
     def suppressed_rows(self) -> int:

@@ -1,4 +1,4 @@
-"""Write a query's result as a table file."""
+"""Where a release goes: a file that this process writes, or a folder that Spark does."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Protocol
 
 import ibis.expr.types as ir
-import pyarrow as pa
 
-from aegis.errors import EngineError
-from aegis.files import check_output, replacing, spare_input
-from aegis.sources import Reading, Source, open_table
-from aegis.sources.failures import engine_errors
+from aegis.errors import PolicyError
+from aegis.files import check_output, format_of, replacing, spare_input
+from aegis.sources import Source, open_table
 from aegis.sources.spark_folder import SparkFolder
+from aegis.sources.table_files import reading_of, without_formulas, write_table
 
 
 class Target(Protocol):
@@ -38,67 +37,40 @@ class FileTarget:
         The table whose engine runs the query.
     path
         The file; its extension names the format.
+    safe_csv
+        Whether texts are written so that no spreadsheet takes them for formulas.
     """
 
     source: Source
     path: Path
+    safe_csv: bool = False
 
     def check(self, *, force: bool) -> None:
         """Raise `PolicyError` unless the file can be made."""
         check_output(self.path, force=force)
         spare_input(self.source.files, self.path)
+        if self.safe_csv and not is_text(self.path):
+            raise PolicyError(
+                f"{self.path} is no CSV, in which texts could be taken for formulas.",
+                hint="Leave out --safe-csv.",
+            )
 
     @contextmanager
     def written(self, table: ir.Table) -> Iterator[Source]:
         """Write the result of a query and yield what was written; then give it its name."""
+        rows = without_formulas(table) if self.safe_csv else table
         with replacing(self.path) as temporary:
-            write_table(self.source, table, temporary)
-            yield open_table(temporary, reading=reading_of(table, self.path))
+            write_table(self.source, rows, temporary)
+            yield open_table(temporary, reading=reading_of(rows, self.path))
 
 
-def target_of(source: Source, output: str | Path) -> Target:
+def is_text(path: str | Path) -> bool:
+    """Return whether a file of this name is CSV, also compressed or with tabulators."""
+    return format_of(Path(path)).startswith((".csv", ".tsv"))
+
+
+def target_of(source: Source, output: str | Path, *, safe_csv: bool = False) -> Target:
     """Return where the engine of a table writes a release: a folder on Spark, else a file."""
-    return SparkFolder(source, str(output)) if source.is_spark else FileTarget(source, Path(output))
-
-
-def reading_of(table: ir.Table, path: Path) -> Reading:
-    """Return how a file is read that `write_table` wrote: texts stay texts, whatever they look like."""
-    types = table.schema()
-    texts = tuple(name for name, dtype in types.items() if dtype.is_string())
-    numbers = tuple(name for name, dtype in types.items() if dtype.is_floating())
-    return Reading(
-        header=True,
-        delimiter="\t" if path.suffix.lower() == ".tsv" else ",",
-        text=texts,
-        numbers=numbers,
-    )
-
-
-def write_table(source: Source, table: ir.Table, path: Path) -> None:
-    """Write a query's result to `path`, in the format that its extension names.
-
-    Raises
-    ------
-    EngineError
-        The engine failed while it computed or wrote the rows.
-    """
-    suffix = path.suffix.lower()
-    with engine_errors(source.origin, source.files):
-        if suffix == ".parquet":
-            source.backend.to_parquet(table, path, compression="zstd")
-        elif suffix in (".csv", ".tsv"):
-            source.backend.to_csv(
-                table, path, header=True, delimiter="\t" if suffix == ".tsv" else ","
-            )
-        else:
-            _write_arrow(source, table, path)
-
-
-def _write_arrow(source: Source, table: ir.Table, path: Path) -> None:
-    schema = table.schema().to_pyarrow()
-    try:
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
-            for batch in source.batches(table):
-                writer.write_batch(batch.cast(schema))
-    except pa.ArrowException as error:
-        raise EngineError(f"Cannot write {path}: {error}") from error
+    if source.is_spark:
+        return SparkFolder(source, str(output))
+    return FileTarget(source, Path(output), safe_csv)

@@ -25,8 +25,9 @@ from aegis.policy import Policy
 from aegis.progress import Progress
 from aegis.release.auditing import Audit
 from aegis.release.released import Released, Utility, certify, write_certificate
-from aegis.release.write import target_of
+from aegis.release.write import is_text, target_of
 from aegis.sources import Source, open_table
+from aegis.sources.table_files import formulas_in
 
 R = TypeVar("R", bound=Released)
 
@@ -43,11 +44,14 @@ class Destination:
         Path of the certificate (JSON), or None.
     measure
         Measure of the utility that the certificate states; None for the policy's or the default.
+    safe_csv
+        Whether texts of a CSV file are written so that no spreadsheet takes them for formulas.
     """
 
     output: str | Path | None = None
     certificate: Path | None = None
     measure: str | None = None
+    safe_csv: bool = False
 
     @classmethod
     def checked(
@@ -58,6 +62,7 @@ class Destination:
         measure: str | None,
         *,
         force: bool,
+        safe_csv: bool = False,
     ) -> Destination:
         """Return the destination of a release of `source`; nothing is made yet.
 
@@ -70,13 +75,13 @@ class Destination:
         """
         page = None if certificate is None else Path(certificate)
         if output is not None:
-            target_of(source, output).check(force=force)
+            target_of(source, output, safe_csv=safe_csv).check(force=force)
         if page is not None:
             _check_certificate(page, output, force=force)
             spare_input(source.files, page)
         if measure is not None:
             MEASURES.get(measure)
-        return cls(output, page, measure)
+        return cls(output, page, measure, safe_csv)
 
 
 def _check_certificate(page: Path, output: str | Path | None, *, force: bool) -> None:
@@ -196,10 +201,13 @@ def _release_file(plan: ReleasePlan[R], output: str | Path, destination: Destina
         page = destination.certificate
         draft = None if page is None else stack.enter_context(replacing(page))
         with plan.progress.step(f"Writing {name}"):
-            made = stack.enter_context(target_of(plan.engine, output).written(plan.table))
+            target = target_of(plan.engine, output, safe_csv=destination.safe_csv)
+            made = stack.enter_context(target.written(plan.table))
         plan.timings["write"] = time.perf_counter() - started
         with plan.progress.step(f"Verifying {name}"):
             release = plan.verified(made, path=_path(plan.engine, output))
+            if is_text(output) and not destination.safe_csv:
+                release = replace(release, formulas=tuple(formulas_in(made)))
         return release if draft is None else _certified(plan, release, made, draft, destination)
 
 

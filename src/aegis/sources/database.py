@@ -6,7 +6,6 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlsplit
 
 import ibis
 import sqlglot
@@ -14,8 +13,9 @@ from sqlglot import exp
 
 from aegis.errors import DataError, EngineError, PolicyError
 from aegis.sources.embedded import limit_alike
-from aegis.sources.failures import engine_errors, translate, without_secrets
+from aegis.sources.failures import engine_errors, translate
 from aegis.sources.source import Source
+from aegis.sources.urls import check_url, shown_url, without_secrets
 
 SCHEMES = ("postgres://", "postgresql://", "duckdb://")
 """How a URL of a database starts."""
@@ -41,9 +41,11 @@ def open_database(url: str, table: str | None) -> Source:
     DataError
         The database has no such table; the tables that it has are named.
     PolicyError
-        No table is given.
+        No table is given, or the URL is malformed.
     """
-    shown = _shown(url)
+    shown = shown_url(url)
+    if not url.lower().startswith("duckdb"):
+        check_url(url)
     if table is None:
         raise PolicyError(f"{shown} holds many tables.", hint="Name one with --table.")
     connection = _connect(url, shown)
@@ -129,15 +131,11 @@ def _connect(url: str, shown: str) -> Any:
         ) from error
     except Exception as error:  # noqa: BLE001 - drivers have exceptions of their own
         told = translate(error, shown)
+        reason = told.message.partition(": ")[2] or told.message
         raise EngineError(
-            f"Cannot connect to {shown}: {told.message.partition(': ')[2] or told.message}",
+            f"Cannot connect to {shown}: {without_secrets(reason, url)}",
             hint="Check the address, that the server runs, and user and password.",
         ) from None
-
-
-def _shown(url: str) -> str:
-    """Return a URL without its password, and without options, which may hold one too."""
-    return without_secrets(urlsplit(url)._replace(query="", fragment="").geturl())
 
 
 def _within(path: tuple[str, ...]) -> dict[str, Any]:

@@ -15,10 +15,10 @@ from aegis.errors import EngineError
 from aegis.interrupts import check, is_interrupt
 from aegis.sources.embedded import limits, stop_queries
 from aegis.sources.memory import too_small
+from aegis.sources.urls import without_secrets
 
 _LIBRARIES = ("ibis", "psycopg", "pyspark", "py4j", "polars", "sqlglot")
 """Modules whose exceptions come from an engine; known by name, since none need be installed."""
-_SECRET = re.compile(r"(://[^\s:/@]*):[^\s@]*@|(password\s*=\s*)('[^']*'|\S+)", re.IGNORECASE)
 _GONE = (
     "server closed the connection",
     "connection is closed",
@@ -135,11 +135,6 @@ def first_cause(error: BaseException) -> str:
     causes = _JAVA.findall(text)
     first = (text or type(error).__name__).splitlines()[0]
     return without_secrets(f"{causes[-1][0]}: {causes[-1][1]}" if causes else first)
-
-
-def without_secrets(text: str) -> str:
-    """Return a text with the passwords of URLs and connection strings left out."""
-    return _SECRET.sub(lambda found: f"{found[1]}:***@" if found[1] else f"{found[2]}***", text)
 
 
 def _of_engine(error: Exception) -> bool:

@@ -1,0 +1,194 @@
+"""Write a query's result as a file: Parquet, CSV, Arrow or a workbook."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import ibis
+import ibis.expr.types as ir
+import pyarrow as pa
+
+from aegis.errors import EngineError
+from aegis.files import format_of
+from aegis.sources.csv_types import literal, quoted
+from aegis.sources.dialect import Reading
+from aegis.sources.embedded import embedded
+from aegis.sources.failures import engine_errors
+from aegis.sources.source import Source
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""How texts begin that a spreadsheet takes for formulas when it opens a CSV file."""
+_MOST_ROWS = 1_048_576
+"""Rows of a sheet, its header among them."""
+_EXACT = 1 << 53
+
+
+def write_table(source: Source, table: ir.Table, path: Path, *, format: str | None = None) -> None:  # noqa: A002
+    """Write a query's result to `path`.
+
+    Parameters
+    ----------
+    source
+        A table of the engine that runs the query.
+    table
+        The query.
+    path
+        The file.
+    format
+        One of `aegis.files.TABLE_FORMATS`; by default what the extension names.
+
+    Raises
+    ------
+    EngineError
+        The engine failed while it computed or wrote the rows, or a library is missing.
+    """
+    kind = format or format_of(path)
+    with engine_errors(source.origin, source.files):
+        if kind == ".xlsx":
+            _write_workbook(source, table, path)
+        elif kind in (".arrow", ".feather"):
+            _write_arrow(source, table, path)
+        elif kind in (".csv", ".tsv"):
+            _copy(source, table, path, _csv_options(kind))
+        elif kind in (".csv.gz", ".tsv.gz"):
+            _copy(source, table, path, f"{_csv_options(kind)}, COMPRESSION gzip")
+        else:
+            _copy(source, table, path, "FORMAT parquet, COMPRESSION zstd")
+
+
+def reading_of(table: ir.Table, path: Path) -> Reading:
+    """Return how a file is read that `write_table` wrote: texts stay texts, whatever they look like."""
+    types = table.schema().items()
+    return Reading(
+        header=True,
+        delimiter="\t" if format_of(path).startswith(".tsv") else ",",
+        text=tuple(name for name, dtype in types if dtype.is_string()),
+        numbers=tuple(name for name, dtype in types if dtype.is_floating()),
+    )
+
+
+def without_formulas(table: ir.Table) -> ir.Table:
+    """Return a table whose texts no spreadsheet takes for formulas.
+
+    An apostrophe is put before texts that begin as formulas do, and before those that begin with
+    an apostrophe, so that no two texts become one.
+    """
+    made = {}
+    for name, dtype in table.schema().items():
+        if dtype.is_string():
+            column = table[name]
+            doubtful = column.substr(0, 1).isin((*FORMULA, "'"))
+            made[name] = ibis.ifelse(doubtful, ibis.literal("'") + column, column)
+    return table.mutate(**made) if made else table
+
+
+def formulas_in(output: Source) -> list[str]:
+    """Return the columns of which a spreadsheet would take a text, or the name, for a formula."""
+    table = output.table
+    texts = [name for name, dtype in table.schema().items() if dtype.is_string()]
+    found = [name for name in table.columns if name.startswith(FORMULA)]
+    if texts:
+        asked = {
+            str(i): table[name].substr(0, 1).isin(FORMULA).any() for i, name in enumerate(texts)
+        }
+        row = output.collect(table.aggregate(**asked)).to_pylist()[0]
+        found += [name for i, name in enumerate(texts) if row[str(i)]]
+    return list(dict.fromkeys(found))
+
+
+def _csv_options(kind: str) -> str:
+    delimiter = "\t" if kind.startswith(".tsv") else ","
+    # Quoted where a reader could take it for something else: DuckDB sees to quotes and line ends.
+    return f"FORMAT csv, HEADER, DELIMITER {literal(delimiter)}, QUOTE '\"', ESCAPE '\"'"
+
+
+def _copy(source: Source, table: ir.Table, path: Path, options: str) -> None:
+    """Have DuckDB write the file: the source's own, or the embedded one from a stream of rows."""
+    target = literal(str(path))
+    if source.is_embedded:
+        source.backend._run_pre_execute_hooks(table)
+        query = source.backend.compile(table)
+        source.backend.con.execute(f"COPY ({query}) TO {target} ({options})")
+        return
+    schema = table.schema().to_pyarrow()
+    stream = pa.RecordBatchReader.from_batches(schema, source.batches(table))
+    name = ibis.util.gen_name("aegis")
+    with embedded().con.cursor() as cursor:
+        cursor.register(name, stream)
+        cursor.execute(f"COPY (SELECT * FROM {quoted(name)}) TO {target} ({options})")
+
+
+def _write_arrow(source: Source, table: ir.Table, path: Path) -> None:
+    schema = table.schema().to_pyarrow()
+    try:
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+            for batch in source.batches(table):
+                writer.write_batch(batch.cast(schema))
+    except pa.ArrowException as error:
+        raise EngineError(f"Cannot write {path}: {error}") from error
+
+
+def _write_workbook(source: Source, table: ir.Table, path: Path) -> None:
+    """Write a sheet in which texts are texts; whole numbers that doubles merge are texts, too."""
+    try:
+        import xlsxwriter
+    except ImportError as error:
+        raise EngineError(
+            f"{path.name} needs a library that is not installed: {error.name}.",
+            hint="Install it: pip install 'aegis-advisor[excel]'.",
+        ) from error
+    with xlsxwriter.Workbook(str(path), {"constant_memory": True}) as book:
+        sheet = book.add_worksheet("release")
+        for place, name in enumerate(table.columns):
+            sheet.write_string(0, place, name)
+        writers = _cell_writers(book, sheet)
+        for row, values in enumerate(_rows(source, table), start=1):
+            if row == _MOST_ROWS:
+                raise EngineError(
+                    f"A sheet holds {_MOST_ROWS - 1:,} rows, and there are more.",
+                    hint="Write Parquet or CSV.",
+                )
+            for place, value in enumerate(values):
+                if value is not None:
+                    writers[type(value)](row, place, value)
+
+
+def _rows(source: Source, table: ir.Table) -> Iterator[tuple[Any, ...]]:
+    for batch in source.batches(table):
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+class _ByType(dict[type, Callable[[int, int, Any], Any]]):
+    """What writes a cell, by the type of its value; texts for all others."""
+
+    def __missing__(self, kind: type) -> Callable[[int, int, Any], Any]:
+        text = self[str]
+        return lambda row, place, value: text(row, place, str(value))
+
+
+def _cell_writers(book: Any, sheet: Any) -> _ByType:
+    day = book.add_format({"num_format": "yyyy-mm-dd"})
+    moment = book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"})
+
+    def number(row: int, place: int, value: float) -> None:
+        if value == value and abs(value) < _EXACT:
+            sheet.write_number(row, place, value)
+        else:
+            sheet.write_string(row, place, str(value))
+
+    def time(row: int, place: int, value: dt.datetime) -> None:
+        sheet.write_datetime(row, place, value.replace(tzinfo=None), moment)
+
+    return _ByType(
+        {
+            str: sheet.write_string,
+            bool: sheet.write_boolean,
+            int: number,
+            float: number,
+            dt.date: lambda row, place, value: sheet.write_datetime(row, place, value, day),
+            dt.datetime: time,
+        }
+    )
