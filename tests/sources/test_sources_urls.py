@@ -32,17 +32,23 @@ def test_urls_are_shown_without_secrets(url: str, shown: str) -> None:
     assert shown_url(url) == shown
 
 
+def refusal(url: str) -> str:
+    try:
+        check_url(url)
+    except PolicyError as error:
+        return str(error)
+    return ""
+
+
 @given(password=PASSWORDS)
 def test_no_password_is_shown_however_it_is_written(password: str) -> None:
     for written in (password, quote(password, safe="")):
         url = f"postgres://user:{written}@nohost.invalid:1/db"
         assert shown_url(url) == "postgres://user:***@nohost.invalid:1/db"
-        try:
-            check_url(url)
-        except PolicyError as error:
-            assert password not in str(error)
-            assert written not in str(error)
-            assert written != quote(password, safe="") or password == written
+        told = refusal(url)
+        assert password not in told
+        assert written not in told
+        assert not told or written == password
     assert password not in without_secrets(
         f"authentication of {password} failed", f"postgres://u:{quote(password, safe='')}@h/db"
     )
