@@ -1,0 +1,126 @@
+"""A package outside Aegis: its mask, measure, model and anonymiser work wherever Aegis's own do."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PACKAGE = Path(__file__).parent / "package"
+POLICY = """\
+version: 1
+label: bought
+measure: lambda
+privacy: {crowd: {rows: 4}, suppression: 0.1}
+attributes:
+  town: {role: quasi-identifier, masks: [identity, initial, suppress]}
+  age: {role: quasi-identifier, masks: [{bucketize: {width: 10}}, suppress]}
+"""
+COMMANDS = {
+    "masks": ("masks", "--format", "json"),
+    "measures": ("measures", "--format", "json"),
+    "models": ("privacy-models", "--format", "json"),
+    "anonymizers": ("anonymizers", "--format", "json"),
+    "search": (
+        "advise",
+        "t.csv",
+        "-p",
+        "p.yaml",
+        "-f",
+        "json",
+        "-o",
+        "b.yaml",
+        "--report",
+        "r.html",
+    ),
+    "rank": (
+        "advise",
+        "t.csv",
+        "-p",
+        "p.yaml",
+        "--generate",
+        "6",
+        "--with",
+        "blocks",
+        "-f",
+        "json",
+    ),
+    "apply": ("apply", "t.csv", "-p", "p.yaml", "-c", "b.yaml", "-o", "m.csv", "-f", "json"),
+    "audit": ("audit", "m.csv", "-p", "p.yaml", "-f", "json"),
+    "records": ("anonymize", "t.csv", "-p", "p.yaml", "-m", "blocks", "-o", "a.csv", "-f", "json"),
+}
+SCRIPT = """
+import contextlib, io, json, sys
+from aegis.cli.main import run
+
+told = {}
+for name, words in json.load(sys.stdin).items():
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        code = run(words)
+    assert code == 0, (name, code, out.getvalue())
+    told[name] = json.loads(out.getvalue())
+json.dump(told, sys.stdout)
+"""
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the commands print where the package is installed."""
+    folder = tmp_path_factory.mktemp("plugin")
+    towns = ["Ash", "Alm", "Bor", "Bex"]
+    rows = [f"{towns[i % 4]},{20 + i % 30},{int(i % 4 < 2) ^ int(i % 9 == 0)}" for i in range(160)]
+    (folder / "t.csv").write_text("\n".join(["town,age,bought", *rows]) + "\n")
+    (folder / "p.yaml").write_text(POLICY)
+    source = Path(__file__).parents[2] / "src"
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        input=json.dumps(COMMANDS),
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(PACKAGE), str(source)])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return {**json.loads(done.stdout), "report": (folder / "r.html").read_text()}
+
+
+@pytest.mark.parametrize(
+    ("listing", "name"),
+    [("masks", "initial"), ("measures", "lambda"), ("models", "crowd"), ("anonymizers", "blocks")],
+)
+def test_each_is_listed(told: dict[str, Any], listing: str, name: str) -> None:
+    assert name in [entry["name"] for entry in told[listing]["entries"]]
+
+
+def test_the_search_is_by_the_measure_and_under_the_model(told: dict[str, Any]) -> None:
+    search = told["search"]
+    assert search["measure"] == search["search"]["objective"] == "lambda"
+    assert search["optimal"]
+    assert search["ranking"][0]["smallest_class"] >= 4
+    assert told["rank"]["measure"] == "lambda"
+    assert "blocks" in [entry["name"] for entry in told["rank"]["ranking"]]
+
+
+def test_masks_are_applied_and_the_rule_is_held_against_the_file(told: dict[str, Any]) -> None:
+    shown = {entry["masks"]["town"] for entry in told["search"]["ranking"]}
+    assert "initial" in shown
+    assert told["apply"]["privacy"]["passed"]
+    assert told["apply"]["privacy"]["k"] >= 4
+    assert told["audit"]["rule"]["crowd"] == {"rows": 4}
+
+
+def test_the_anonymiser_groups_records(told: dict[str, Any]) -> None:
+    assert told["records"]["anonymizer"]["method"] == "blocks"
+    assert told["records"]["privacy"]["passed"]
+
+
+def test_the_report_names_the_measure_and_the_model(told: dict[str, Any]) -> None:
+    assert "Goodman and Kruskal" in told["report"]
+    assert "crowd" in told["report"]
