@@ -1,0 +1,204 @@
+"""What is handed out: the wheel, the source archive, the image, the action."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+
+import aegis
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel and the source archive."""
+    folder = tmp_path_factory.mktemp("built")
+    for target in ("wheel", "sdist"):
+        command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(folder)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_the_wheel_holds_all_that_is_needed_and_runs(built: Path, tmp_path: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
+    table = tmp_path / "t.csv"
+    rows = "\n".join(f"{20 + i % 20},{i % 2}" for i in range(80))
+    table.write_text(f"age,y\n{rows}\n")
+    policy = tmp_path / "p.yaml"
+    policy.write_text(
+        "version: 1\nlabel: y\nprivacy: {k: 2}\nattributes:\n  age: {role: quasi-identifier}\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+    where = "import aegis; print(aegis.__file__)"
+    for words in (
+        ["-c", where],
+        ["-m", "aegis", "--version"],
+        ["-m", "aegis", "init", "t.csv", "--label", "y", "-o", "made.yaml"],
+        ["-m", "aegis", "advise", "t.csv", "-p", "p.yaml", "--report", "r.html", "-o", "b.yaml"],
+    ):
+        done = subprocess.run(
+            [sys.executable, *words],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        if words[-1] == where:
+            assert done.stdout.startswith(str(tmp_path / "site"))
+    assert (tmp_path / "r.html").read_text().startswith("<!doctype html>")
+
+
+def test_the_source_archive_makes_the_same_package(built: Path) -> None:
+    (archive,) = built.glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        names = {name.partition("/")[2] for name in opened.getnames()}
+    assert {"pyproject.toml", "LICENSE", "src/aegis/__init__.py"} <= names
+    (wheel,) = built.glob("*.whl")
+    packed = {n for n in zipfile.ZipFile(wheel).namelist() if n.startswith("aegis/")}
+    assert {f"src/{name}" for name in packed} <= names
+
+
+def test_the_version_is_one() -> None:
+    assert PROJECT["version"] == aegis.__version__
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    assert re.search(rf"^## {re.escape(aegis.__version__)} \(\d{{4}}-\d\d-\d\d\)$", changelog, re.M)
+
+
+def test_pandas_is_no_dependency_of_the_core() -> None:
+    names = {re.split(r"[\s<>=!~;\[]", one)[0] for one in PROJECT["dependencies"]}
+    assert "pandas" not in names
+    script = (
+        "import sys\n"
+        "class Missing:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] == 'pandas':\n"
+        "            raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, Missing())\n"
+        "import pyarrow as pa, aegis\n"
+        "table = pa.table({'age': [i % 9 for i in range(90)], 'y': [i % 2 for i in range(90)]})\n"
+        "policy = {'version': 1, 'label': 'y', 'privacy': {'k': 2},\n"
+        "          'attributes': {'age': {'role': 'quasi-identifier'}}}\n"
+        "study = aegis.Study(table, aegis.load_policy(policy))\n"
+        "print(study.apply(study.advise()).audit.passed)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == "True", done.stderr
+
+
+def dockerfile() -> list[tuple[str, str]]:
+    text = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return [(line.split(maxsplit=1)[0], line.split(maxsplit=1)[1]) for line in lines]
+
+
+def test_the_image_is_sound() -> None:
+    steps = dockerfile()
+    assert {name for name, _ in steps} <= {
+        "FROM",
+        "WORKDIR",
+        "COPY",
+        "RUN",
+        "ENV",
+        "USER",
+        "ENTRYPOINT",
+        "CMD",
+    }
+    for name, said in steps:
+        if name == "FROM":
+            assert re.match(r"[\w.-]+:[\w.-]+", said), f"{said} names no version"
+        if name == "COPY" and "--from" not in said:
+            for source in said.split()[:-1]:
+                assert (ROOT / source).exists(), source
+    last = [name for name, _ in steps]
+    assert last.index("USER") < last.index("ENTRYPOINT")
+    assert ("USER", "aegis") in steps
+    allowed = (ROOT / ".dockerignore").read_text()
+    assert all(f"!{name}" in allowed for name in ("src", "pyproject.toml", "constraints.txt"))
+
+
+def builder() -> str | None:
+    for name in ("docker", "podman"):
+        if (
+            shutil.which(name)
+            and not subprocess.run([name, "info"], capture_output=True).returncode
+        ):
+            return name
+    return None
+
+
+def test_the_image_is_built_and_runs_where_there_is_a_builder() -> None:
+    command = builder()
+    if command is None:
+        return  # linted above: no image can be built on a machine without a running builder
+    subprocess.run([command, "build", "-t", "aegis-test", str(ROOT)], check=True)
+    told = subprocess.run(
+        [command, "run", "--rm", "aegis-test", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert aegis.__version__ in told.stdout
+
+
+def action() -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
+    return loaded
+
+
+@pytest.mark.parametrize(("k", "code"), [("1", 0), ("50", 1)])
+def test_the_action_audits_a_file(k: str, code: int, tmp_path: Path) -> None:
+    rows = "\n".join(f"{i % 4},{i % 2}" for i in range(40))
+    (tmp_path / "t.csv").write_text(f"age,sex\n{rows}\n")
+    (step,) = (step for step in action()["runs"]["steps"] if step.get("id") == "audit")
+    inputs = dict.fromkeys(step["env"], "") | {"TABLE": "t.csv", "QUASI": "age,sex", "K": k}
+    environment = {
+        **os.environ,
+        **inputs,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "GITHUB_OUTPUT": str(tmp_path / "output"),
+    }
+    done = subprocess.run(
+        ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", step["run"]],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    assert (tmp_path / "output").read_text() == "k=10\n"
+
+
+def test_the_actions_inputs_are_options_of_the_audit() -> None:
+    from aegis.cli.main import app
+
+    command: Any = typer.main.get_command(app)
+    known = {name for one in command.commands["audit"].params for name in one.opts}
+    inputs = set(action()["inputs"]) - {"table", "install"}
+    assert {f"--{name}" for name in inputs} <= known
+
+
+def test_the_command_is_declared() -> None:
+    assert PROJECT["scripts"] == {"aegis": "aegis.cli.main:main"}
+    assert importlib.metadata.version(PROJECT["name"])
