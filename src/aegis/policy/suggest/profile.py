@@ -273,7 +273,7 @@ def _describe(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) ->
         if one.kind.numeric:
             wanted[f"quantiles{i}"] = finite(column.cast("float64")).quantile(list(SHARES))
             if one.kind is Kind.INTEGER:
-                wanted[f"round{i}"] = (column % 10 == 0).ifelse(1.0, 0.0).mean()
+                wanted[f"round{i}"] = (column % 10 == 0).ifelse(1, 0).cast("float64").mean()
     row = _row(source, sample, wanted)
     return [_described(one, i, row) for i, one in enumerate(facts)]
 
