@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import product
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,14 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from aegis.advisor import Choice
+from aegis.advisor.parts import PARTS
 from aegis.masks import evaluate
 from aegis.measures import MEASURES, PENALTIES, UNPOOLED, Contingency, Direction, Scope
 from aegis.policy import Policy, load_policy
 from aegis.privacy import ClassTable, PrivacyRule
 from aegis.summary import Summary
+from aegis.summary.build import FOLDS
+from aegis.summary.cooccurrence import fold_of
 
 Row = tuple[Any, ...]
 Floats = npt.NDArray[np.float64]
@@ -222,6 +226,13 @@ def codings(
     columns: Sequence[Sequence[Any]], raw: Sequence[Sequence[Any]], label: Sequence[Any]
 ) -> float:
     """Return the mean over values and thresholds of the numbers in `raw`; no level is shared."""
+    strong = [100 * penalty for penalty in PENALTIES]
+    by_value = reached(np.hstack([one_hot(c) for c in columns]), label, UNPOOLED)
+    return (2 * by_value + reached(step_features(columns, raw), label, strong)) / 3
+
+
+def step_features(columns: Sequence[Sequence[Any]], raw: Sequence[Sequence[Any]]) -> Floats:
+    """Return centred thresholds of what is shown of numbers, and indicators of all else."""
     features = []
     for shown, values in zip(columns, raw, strict=True):
         if any(isinstance(value, str) for value in values):
@@ -233,9 +244,71 @@ def codings(
         place = np.array([order.index(one) for one in shown])
         matrix = np.array([place >= t for t in range(len(order))], dtype=float).T
         features.append(matrix - matrix.mean(axis=0))
-    strong = [100 * penalty for penalty in PENALTIES]
-    by_value = reached(np.hstack([one_hot(c) for c in columns]), label, UNPOOLED)
-    return (2 * by_value + reached(np.hstack(features), label, strong)) / 3
+    return np.hstack(features)
+
+
+def held_out_auc(
+    columns: Sequence[Sequence[Any]], raw: Sequence[Sequence[Any]], label: Sequence[Any]
+) -> float:
+    """Return the expected AUC, from discriminants fitted to rows and the scores of rows."""
+    part = fold_of(np.arange(len(label)), FOLDS, 0) % PARTS
+    shown = np.hstack([one_hot(c) for c in columns])
+    steps = step_features(columns, raw)
+    found = [areas(shown, label, part, p) for p in (1, 10, 100)]
+    strong = [areas(steps, label, part, p) for p in (100, 1000, 10000)]
+    return max((2 * float(np.mean(found)) + float(np.mean(strong))) / 3, 0.5)
+
+
+def areas(features: Floats, label: Sequence[Any], part: Any, penalty: float) -> float:
+    """Return the AUC under normal scores out of fold, mean over classes against the rest."""
+    classes = sorted(set(label))
+    if len(classes) < 2:
+        return 0.5
+    own = [np.array([y == c for y in label]) for c in classes]
+    found = [_area(features, one, part, penalty) for one in (own[1:] if len(own) == 2 else own)]
+    known = [area for area in found if area is not None]
+    return float(np.mean(known)) if known else 0.5
+
+
+def _area(features: Floats, own: Any, part: Any, penalty: float) -> float | None:
+    scores = np.full(len(own), np.nan)
+    for k in set(part.tolist()):
+        train = part != k
+        sides = [features[train & side] for side in (own, ~own)]
+        if not all(map(len, sides)):
+            continue
+        within = sum(np.atleast_2d(np.cov(side.T, bias=True)) for side in sides) / 2
+        ridge = penalty / train.sum() * np.eye(features.shape[1])
+        one, rest = (side.mean(axis=0) for side in sides)
+        slope = np.linalg.solve(within + ridge, one - rest)
+        scores[part == k] = (features[part == k] - (one + rest) / 2) @ slope
+    seen = ~np.isnan(scores)
+    high, low = scores[seen & own], scores[seen & ~own]
+    if not len(high) or not len(low):
+        return None
+    gap, variance = high.mean() - low.mean(), high.var() + low.var()
+    size = np.sqrt((high**2).mean() + (low**2).mean())
+    if variance > 1e-11 * size**2:
+        return NormalDist().cdf(gap / math.sqrt(variance))
+    return 0.5 if abs(gap) <= 1e-11 * size else float(gap > 0)
+
+
+def target_coded(columns: Sequence[Sequence[Any]], label: Sequence[Any]) -> float:
+    """Return the adjusted trace of one code per attribute and class, by least squares on rows."""
+    target = one_hot(label)[:, :-1]
+    codes = []
+    for column in columns:
+        level = np.array([[float(v == d) for d in dict.fromkeys(column)] for v in column])
+        codes.append(level @ np.linalg.lstsq(level, target, rcond=None)[0])
+    features = np.hstack(codes)
+    fitted = features @ np.linalg.lstsq(features, target, rcond=None)[0]
+    trace = float(np.trace(np.linalg.pinv(target.T @ target) @ (target.T @ fitted)))
+    limit, n = len(set(label)) - 1, len(label)
+    freedom = sum(len(set(column)) - 1 for column in columns)
+    rest = n - freedom - 1
+    if limit < 1 or rest <= 0:
+        return 0.0
+    return trace - (1 - trace / limit) * freedom * limit / rest
 
 
 def reached(features: Floats, label: Sequence[Any], penalties: Sequence[float]) -> float:
@@ -290,6 +363,10 @@ def configuration_value(
         return held_out(columns, label)
     if name == "pillai-codings":
         return codings(columns, raw, label)
+    if name == "held-out-auc":
+        return held_out_auc(columns, raw, label)
+    if name == "target-coded":
+        return target_coded(columns, label)
     trace, adjusted, _ = pillai(columns, label)
     return adjusted if name == "pillai" else trace
 

@@ -178,9 +178,10 @@ def test_what_misses_the_rule_is_compared_with_nothing():
     assert {r.tied_with_best for r in advice.ranking if not r.admissible} == {None}
 
 
-def test_standard_error_is_near_the_spread_over_fresh_tables():
+@pytest.mark.parametrize("name", ["pillai", "held-out-auc"])
+def test_standard_error_is_near_the_spread_over_fresh_tables(name):
     policy = policy_of()
-    measure = MEASURES.get("pillai")
+    measure = MEASURES.get(name)
     scores, errors = [], []
     for seed in range(25):
         summary = summarize(table_of(seed + 100, 400), policy)

@@ -28,7 +28,7 @@ from hypothesis import Phase, given, settings
 from aegis.advisor import AttributeScore, Choice, Scorer
 from aegis.advisor import utility_kept as kept_percent
 from aegis.errors import PolicyError
-from aegis.measures import MEASURES, UNPOOLED, Direction, Scope, pooled_losses
+from aegis.measures import MEASURES, UNPOOLED, Direction, Need, Scope, pooled_losses
 from aegis.policy import Configuration
 from aegis.summary import Summary, summarize
 
@@ -53,7 +53,9 @@ def compare(table: pa.Table, summary: Summary, choice: Choice) -> None:
         for name in FEATURES:
             wanted = attribute_value(measure.name, own[name], own["y"], before[name])
             unmasked = attribute_value(measure.name, before[name], before["y"], before[name])
-            assert score.attributes[name].score == pytest.approx(wanted, rel=1e-8, abs=1e-8)
+            assert score.attributes[name].score == pytest.approx(wanted, rel=1e-8, abs=1e-8), (
+                measure.name
+            )
             assert score.attributes[name].unmasked == pytest.approx(unmasked, rel=1e-8, abs=1e-8)
             changes.append(abs(unmasked - wanted))
             masked.append(wanted * WEIGHTS[name])
@@ -111,13 +113,6 @@ def test_cooccurrence_is_a_count_of_rows() -> None:
                 block = found.total[span, other]
                 wanted = counts_of(own[one], own[two])
                 assert sorted(block[block > 0].tolist()) == sorted(wanted[wanted > 0].tolist())
-                if i != j:
-                    by_class = found.blocks(i, j)
-                    assert by_class.sum(axis=0) == pytest.approx(block)
-                    assert (
-                        sorted(by_class.sum(axis=(1, 2)).tolist())[-2:]
-                        == sorted(own["y"].count(y) for y in set(own["y"]))[-2:]
-                    )
 
 
 def sorted_rows(counts: Any) -> list[tuple[int, ...]]:
@@ -153,7 +148,7 @@ def test_levels_beyond_the_limit_are_pooled() -> None:
                     ),
                     np.array([shown["y"].count(y) for y in sorted(set(shown["y"]))]),
                 )
-        assert scorer.cooccurrence(choice).losses == pytest.approx(losses, abs=1e-12)
+        assert scorer.cooccurrence(choice, [Need.POOLED]).losses == pytest.approx(losses, abs=1e-12)
         own = labelled(masked, raw_label)
         columns = [own[n] for n in FEATURES]
         for name in ("pillai", "pillai-plain", "pillai-held-out", "cmim"):

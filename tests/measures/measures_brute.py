@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 from hypothesis import strategies as st
 
-from aegis.measures import Cooccurrence
+from aegis.measures import Cooccurrence, PartCounts
 
 
 @st.composite
@@ -68,6 +68,22 @@ def stack(codes, label, levels=None):
 
 def cooccurrence(codes, label):
     return Cooccurrence.of(*stack(codes, label))
+
+
+def in_parts(codes, label, part, levels=None):
+    """Return the counts by part and class of rows of codes, and the offsets."""
+    levels = levels or [int(column.max()) + 2 for column in codes.T]
+    classes = int(label.max()) + 1
+    offsets = np.cumsum([0, *levels])
+    rows = np.zeros((int(part.max()) + 1, classes))
+    joint = np.zeros((*rows.shape, offsets[-1]))
+    total = np.zeros((*joint.shape, offsets[-1]))
+    for line, y, k in zip(codes, label, part, strict=True):
+        own = offsets[:-1] + line
+        rows[k, y] += 1
+        joint[k, y, own] += 1
+        total[k, y, own[:, None], own] += 1
+    return PartCounts(rows, joint, total), offsets
 
 
 def rows_of(table):

@@ -184,26 +184,22 @@ def test_cmim_ties_go_to_the_lower_index():
     assert path.order == (1,)
 
 
-def test_cmim_looks_at_few_pairs_and_remembers_through_the_hook():
+def test_cmim_looks_at_few_pairs():
     rng = np.random.default_rng(3)
     label = rng.integers(0, 2, 3000)
     noisy = [
         np.where(rng.random(3000) < p, rng.integers(0, 2, 3000), label)
         for p in np.linspace(0.1, 1, 12)
     ]
-    copies = [label, *noisy]
-    counts = cooccurrence(np.column_stack(copies), label)
-    path = cmim_path(counts)
+    path = cmim_path(cooccurrence(np.column_stack([label, *noisy]), label))
     assert path.order[0] == 0
     assert path.pairs <= 12
-    asked = []
 
-    def remembered(i, j):
-        asked.append((i, j))
-        return pair_information(counts.blocks(i, j))
 
-    assert cmim_path(replace(counts, pair_information=remembered)) == path
-    assert len(asked) == path.pairs
+def test_cmim_needs_the_information_of_pairs():
+    counts = replace(cooccurrence(np.array([[0, 1], [1, 0]]), np.array([0, 1])), pairs=None)
+    with pytest.raises(InternalError, match="needs pairs"):
+        get("cmim")(counts)
 
 
 @given(rows=data())
@@ -219,8 +215,8 @@ def test_attribute_information_is_the_corrected_measure(rows):
 @given(rows=data(max_attributes=2))
 def test_pair_information_is_that_of_the_pairs_of_values(rows):
     codes, label = rows
-    counts = cooccurrence(codes, label)
-    block = counts.blocks(0, counts.attributes - 1)
+    by_class, bounds = stack(codes, label)
+    block = by_class[:, : bounds[1], bounds[-2] :]
     flat = block.reshape(len(block), -1).T
     assert pair_information(block) == pytest.approx(
         get("mi-corrected")(Contingency.of(flat)), abs=1e-11
@@ -231,12 +227,12 @@ def test_pair_information_is_that_of_the_pairs_of_values(rows):
 @pytest.mark.parametrize("offsets", [[0, 2], [1, 3], [0, 0, 3], [0, 2, 1, 3]])
 def test_offsets_that_do_not_divide_the_levels_are_refused(offsets):
     with pytest.raises(InternalError, match="Offsets"):
-        Cooccurrence(1, np.zeros((3, 2)), np.zeros((3, 3)), np.array(offsets), lambda i, j: None)
+        Cooccurrence(1, np.zeros((3, 2)), np.zeros((3, 3)), np.array(offsets))
 
 
 def test_counts_that_do_not_fit_each_other_are_refused():
     with pytest.raises(InternalError, match="joint"):
-        Cooccurrence(1, np.zeros((3, 2)), np.zeros((4, 4)), np.array([0, 3]), lambda i, j: None)
+        Cooccurrence(1, np.zeros((3, 2)), np.zeros((4, 4)), np.array([0, 3]))
 
 
 def test_a_measure_that_gives_no_number_is_refused():

@@ -20,7 +20,7 @@ STRONG = [100 * penalty for penalty in PENALTIES]
 def in_order(codes, label, ordered):
     counts = cooccurrence(codes, label)
     order = OrderedCounts(counts.total, counts.joint, counts.offsets, ordered)
-    return replace(counts, find_order=lambda: order)
+    return replace(counts, order=order)
 
 
 @st.composite
@@ -56,9 +56,7 @@ def test_the_measure_is_the_mean_over_codings(rows, loss):
     values = np.hstack([onehot(column) for column in codes.T])
     by_value = reached(smoothed(values, label, UNPOOLED), loss)
     by_order = reached(smoothed(steps(codes, ordered), label, STRONG))
-    counts = replace(
-        in_order(codes, label, ordered), find_losses=lambda: np.full(len(UNPOOLED), loss)
-    )
+    counts = replace(in_order(codes, label, ordered), pooled=np.full(len(UNPOOLED), loss))
     assert measure(counts) == pytest.approx((2 * by_value + by_order) / 3, abs=1e-8)
     assert 0 <= measure(counts) <= get("pillai-plain")(counts) + 1e-8
 

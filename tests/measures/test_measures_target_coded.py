@@ -72,9 +72,9 @@ def test_expected_counts_lower_the_degrees_of_freedom():
     table = np.array([[30, 10], [12, 28]])
     total = np.diag(table.sum(axis=1)).astype(float)
     offsets = np.array([0, 2])
-    rows = Cooccurrence(80.0, table, total, offsets, lambda i, j: table.T[:, None])
+    rows = Cooccurrence(80.0, table, total, offsets)
     drawn = Cooccurrence(
-        *(80.0, table, total, offsets, lambda i, j: table.T[:, None]),
+        *(80.0, table, total, offsets),
         chance=np.array([[3.0], [-3.0]]),
     )
     assert get("target-coded")(drawn) > get("target-coded")(rows)

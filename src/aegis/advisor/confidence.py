@@ -69,8 +69,11 @@ def jackknife(
 ) -> Floats | None:
     """Return the score of each configuration without each fold, shape (G, len(choices)).
 
-    Folds without rows are left out; None where the summary has fewer than two others.
+    Folds without rows are left out; None where the summary has fewer than two others. A measure
+    that is made of scores by part of the rows is not computed anew: it leaves a part out of them.
     """
+    if measure.without_parts is not None:
+        return _without_parts(scorer, choices, measure)
     folds = scorer.summary.pairs.folds
     if folds is None or np.count_nonzero(folds.rows) < 2:
         return None
@@ -82,6 +85,14 @@ def jackknife(
             scores.append([rest.value(choice, measure) for choice in choices])
             step.advance()
     return np.array(scores)
+
+
+def _without_parts(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> Floats | None:
+    assert measure.without_parts is not None
+    counts = [scorer.cooccurrence(choice, measure.needs) for choice in choices]
+    if not counts or scorer.parts < 2:
+        return None
+    return np.stack([measure.without_parts(one) for one in counts], axis=1)
 
 
 def standard_errors(values: Floats) -> Floats:

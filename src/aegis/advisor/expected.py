@@ -19,13 +19,6 @@ import numpy.typing as npt
 
 from aegis.measures import Contingency, Measure
 
-FRACTIONAL = frozenset(
-    {
-        *("mi", "mi-corrected", "mi-miller-madow", "chi2", "phi2", "cramers-v", "cramers-v-plain"),
-        *("g1", "g3"),
-    }
-)
-"""Measures of one attribute that are defined on fractional counts as they are."""
 _NOTHING = 1e-9
 """Expected rows that count as none: what rounding leaves of an impossible report."""
 
@@ -47,11 +40,11 @@ def contingency(expected: npt.NDArray[np.float64], measure: Measure | None) -> C
     expected
         Expected rows per report and class, shape (R, C); class totals are whole.
     measure
-        One of `FRACTIONAL` reads the counts as they are. All others (permutation null, leave one
+        A measure that is `fractional` reads the counts as they are. All others (permutation null, leave one
         out, rows in mixed groups, third-party measures) need whole rows: controlled rounding, class
         by class, which keeps the class totals.
     """
-    if measure is None or measure.name not in FRACTIONAL:
+    if measure is None or not measure.fractional:
         from aegis.reconstruction import controlled_rounding
 
         return Contingency.of(controlled_rounding(expected))

@@ -8,9 +8,10 @@ a mask, its measures, and the information of a pair of attributes under a pair o
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -18,20 +19,25 @@ import numpy.typing as npt
 
 from aegis.advisor import expected
 from aegis.advisor.grouping import (
+    GroupedCounts,
     Levels,
     RowGroups,
     drawn_chance,
     group_rows,
     masked_classes,
 )
+from aegis.advisor.parts import PARTS, PartBlocks, pair_block, widths
 from aegis.errors import PolicyError
 from aegis.measures import (
     Contingency,
     Cooccurrence,
     Direction,
     Measure,
+    Need,
     OrderedCounts,
+    PartCounts,
     Scope,
+    in_thresholds,
     pair_information,
     pooled_losses,
 )
@@ -112,9 +118,7 @@ class Scorer:
         self._names = summary.pairs.names
         self._contingencies: dict[Any, Contingency] = {}
         self._values: dict[Any, float] = {}
-        self._pair_values: dict[Any, float] = {}
-        self._counts: OrderedDict[Any, Cooccurrence] = OrderedDict()
-        self._singles: dict[Any, Cooccurrence] = {}
+        self._counts: OrderedDict[Any, tuple[Cooccurrence, frozenset[Need]]] = OrderedDict()
         self._expected: dict[Any, npt.NDArray[np.float64]] = {}
         self._channels: dict[Any, npt.NDArray[np.float64]] = {}
         self._orders: dict[Any, tuple[Levels, bool]] = {}
@@ -174,7 +178,7 @@ class Scorer:
             return float((self._weights * values).sum() / self._weights.sum())
         key = (measure.name, label, *(choice[name] for name in self._names))
         if key not in self._values:
-            self._values[key] = measure(self.cooccurrence(choice))
+            self._values[key] = measure(self.cooccurrence(choice, measure.needs))
         return self._values[key]
 
     def attribute(
@@ -192,7 +196,7 @@ class Scorer:
                     self.contingency(attribute, candidate, label, measure=measure)
                 )
             else:
-                self._values[key] = measure(self._alone(attribute, candidate, label))
+                self._values[key] = measure(self._alone(attribute, candidate, label, measure.needs))
         return self._values[key]
 
     def contingency(
@@ -235,37 +239,142 @@ class Scorer:
             self._channels[key] = level_channel(attribute, candidate, self.summary.max_levels)
         return self._channels[key]
 
-    def cooccurrence(self, choice: Choice) -> Cooccurrence:
-        """Return the second-order counts of a configuration (S' G_y S of theory.md)."""
+    def cooccurrence(self, choice: Choice, needs: Collection[Need] = ()) -> Cooccurrence:
+        """Return the second-order counts of a configuration (S' G_y S of theory.md).
+
+        Parameters
+        ----------
+        choice
+            One candidate per attribute.
+        needs
+            What a measure reads beside the co-occurrence of all rows.
+
+        Raises
+        ------
+        PolicyError
+            Parts of the rows are needed, and the summary was made without them.
+        """
         label = self._label(choice)
-        candidates = [choice[name] for name in self._names]
-        key = (label, *candidates)
-        if key not in self._counts:
-            self._counts[key] = self._cooccurrence(candidates, label)
+        candidates = tuple(choice[name] for name in self._names)
+        return self._filled((label, *candidates), range(len(candidates)), candidates, label, needs)
+
+    def _filled(
+        self,
+        key: Any,
+        which: Sequence[int],
+        candidates: Sequence[Candidate],
+        label: Candidate | None,
+        needs: Collection[Need],
+    ) -> Cooccurrence:
+        """Return remembered counts of some attributes, with what is needed filled in."""
+        known, filled = self._counts.get(key, (None, frozenset()))
+        if known is None:
+            known = self._whole(which, candidates, label)
+        missing = frozenset(needs) - filled
+        if missing:
+            more: dict[str, Any] = {}
+            for need in missing:
+                more |= self._fill[need](which, candidates, label)
+            known = known.extended(**more)
+        if missing or key not in self._counts:
+            self._counts[key] = (known, filled | missing)
             if len(self._counts) > _REMEMBERED:
                 self._counts.popitem(last=False)
-        return self._counts[key]
+        return known
 
-    def _cooccurrence(self, candidates: list[Candidate], label: Candidate | None) -> Cooccurrence:
-        levels = self._levels(candidates)
-        found = self._groups.counts(levels, [(c, False) for c in candidates])
+    def _whole(
+        self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
+    ) -> Cooccurrence:
+        """Return the co-occurrence of all rows."""
+        levels = self._levels(which, candidates)
+        found = self._grouped(which, levels, [(c, False) for c in candidates])
         return Cooccurrence(
             n=float(self.summary.pairs.rows),
             joint=masked_classes(found.joint, label),
             total=found.total,
             offsets=found.offsets,
-            blocks=self._blocks(levels, label),
             chance=found.chance,
-            pair_information=self._remembered(candidates, label),
-            find_order=lambda: self._in_order(candidates, label),
-            find_losses=lambda: self._losses(candidates, label),
         )
 
-    def _in_order(self, candidates: Sequence[Candidate], label: Candidate | None) -> OrderedCounts:
+    def _grouped(
+        self, which: Sequence[int], levels: Sequence[Levels], keys: Sequence[Any]
+    ) -> GroupedCounts:
+        """Return the counts of all attributes from remembered sums, or those of one alone."""
+        if len(which) > 1 or len(self._names) == 1:
+            return self._groups.counts(levels, keys)
+        index, level = which[0], levels[0]
+        counts = self.summary.pairs.joints[index]
+        chance = None
+        if level.ndim == 2:
+            joint: npt.NDArray[Any] = level.T @ counts
+            chance = drawn_chance(level, counts.sum(axis=1).astype(np.float64))
+        else:
+            joint = group_rows(counts, level, int(level.max(initial=0)) + 1)
+        total = np.diag(joint.sum(axis=1).astype(np.float64))  # no row shows two of its levels
+        return GroupedCounts(total, joint, np.array([0, len(joint)]), chance)
+
+    @cached_property
+    def _fill(self) -> Mapping[Need, Callable[..., dict[str, Any]]]:
+        """What fills in each need of a measure."""
+        return {
+            Need.PAIRS: lambda *of: {"pairs": self._informations(*of)},
+            Need.ORDER: lambda *of: {"order": self._in_order(*of)},
+            Need.POOLED: lambda *of: {"pooled": self._losses(*of)},
+            Need.PARTS: self._in_parts,
+        }
+
+    def _in_parts(
+        self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
+    ) -> dict[str, PartCounts]:
+        """Return counts by part of the rows, of levels and of levels in order."""
+        blocks = self._part_blocks
+        levels = self._levels(which, candidates)
+        found = self._orders_of(which, candidates)
+        # Levels without an order are the same under both codings, and so are their blocks.
+        keys = [(c, False) for c in candidates]
+        ordered_keys = [(c, known) for c, (_, known) in zip(candidates, found, strict=True)]
+        parts = blocks.counts(which, levels, keys, label)
+        in_order = blocks.counts(which, [level for level, _ in found], ordered_keys, label)
+        sizes = [widths(level) for level, _ in found]
+        offsets = np.cumsum([0, *sizes])
+        ordered = [known for _, known in found]
+        return {"parts": parts, "parts_in_order": in_thresholds(in_order, offsets, ordered)}
+
+    @property
+    def parts(self) -> int:
+        """Number of parts of the rows with rows in them; 0 where the summary holds no folds."""
+        folds = self.summary.pairs.folds
+        if folds is None:
+            return 0
+        part = np.arange(folds.size) % min(PARTS, folds.size)
+        return int(np.count_nonzero(np.bincount(part, weights=folds.rows)))
+
+    @cached_property
+    def _part_blocks(self) -> PartBlocks:
+        if self.summary.pairs.folds is None:
+            raise PolicyError(
+                "The summary holds no folds of the rows, so that nothing can be held out.",
+                hint="Summarise the table again, or choose another measure, such as pillai.",
+            )
+        return PartBlocks(self.summary.pairs)
+
+    def _orders_of(
+        self, which: Sequence[int], candidates: Sequence[Candidate]
+    ) -> list[tuple[Levels, bool]]:
+        attributes = self._scored(which)
+        return [self.order(a, c) for a, c in zip(attributes, candidates, strict=True)]
+
+    def _scored(self, which: Sequence[int]) -> list[AttributeSummary]:
+        return [self.summary.attributes[self._names[index]] for index in which]
+
+    def _in_order(
+        self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
+    ) -> OrderedCounts:
         """Return the second-order counts with levels in the order of their values."""
-        attributes = self.summary.attributes.values()
-        found = [self.order(a, c) for a, c in zip(attributes, candidates, strict=True)]
-        counts = self._groups.counts([level for level, _ in found], [(c, True) for c in candidates])
+        found = self._orders_of(which, candidates)
+        counts = self._grouped(
+            which, [level for level, _ in found], [(c, True) for c in candidates]
+        )
         ordered = [known for _, known in found]
         joint = masked_classes(counts.joint, label)
         return OrderedCounts(counts.total, joint, counts.offsets, ordered, counts.chance)
@@ -286,10 +395,10 @@ class Scorer:
         return self.levels(attribute, candidate), False
 
     def _losses(
-        self, candidates: Sequence[Candidate], label: Candidate | None
+        self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> npt.NDArray[np.float64]:
         """Return what values that share a level take from a held-out trace, of all attributes."""
-        attributes = self.summary.attributes.values()
+        attributes = self._scored(which)
         found = [self.losses(a, c, label) for a, c in zip(attributes, candidates, strict=True)]
         total: npt.NDArray[np.float64] = np.sum(found, axis=0)
         return total
@@ -307,93 +416,34 @@ class Scorer:
         return self._lost[key]
 
     def _alone(
-        self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
+        self,
+        attribute: AttributeSummary,
+        candidate: Candidate,
+        label: Candidate | None,
+        needs: Collection[Need] = (),
     ) -> Cooccurrence:
         """Return the counts of a configuration of one attribute."""
-        key = (attribute.name, candidate, label)
-        if key not in self._singles:
-            self._singles[key] = self._single(attribute, candidate, label)
-        return self._singles[key]
+        which = [self._names.index(attribute.name)]
+        return self._filled((attribute.name, candidate, label), which, [candidate], label, needs)
 
-    def _single(
-        self, attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
-    ) -> Cooccurrence:
-        level = self.levels(attribute, candidate)
-        ordered, known = self.order(attribute, candidate)
-        joint = self._own_joint(attribute, level, label)
+    def _levels(self, which: Sequence[int], candidates: Sequence[Candidate]) -> list[Levels]:
+        return [self.levels(a, c) for a, c in zip(self._scored(which), candidates, strict=True)]
 
-        def in_order() -> OrderedCounts:
-            own = self._own_joint(attribute, ordered, label)
-            chance = self._own_chance(attribute, ordered)
-            return OrderedCounts(_alone_total(own), own, np.array([0, len(own)]), [known], chance)
-
-        return Cooccurrence(
-            n=float(self.summary.pairs.rows),
-            joint=joint,
-            total=_alone_total(joint),
-            offsets=np.array([0, len(joint)]),
-            blocks=self._blocks([level], label),
-            chance=self._own_chance(attribute, level),
-            find_order=in_order,
-            find_losses=lambda: self.losses(attribute, candidate, label),
-        )
-
-    def _own_chance(
-        self, attribute: AttributeSummary, level: Levels
-    ) -> npt.NDArray[np.float64] | None:
-        """Return what drawn rows add by chance to the expected counts of one attribute, (L, k)."""
-        if level.ndim == 1:
-            return None
-        counts = self.summary.pairs.joints[self._names.index(attribute.name)]
-        return drawn_chance(level, counts.sum(axis=1).astype(np.float64))
-
-    def _own_joint(
-        self, attribute: AttributeSummary, level: Levels, label: Candidate | None
-    ) -> npt.NDArray[Any]:
-        """Return the rows per level of one attribute and (masked) class, shape (L, C)."""
-        counts = self.summary.pairs.joints[self._names.index(attribute.name)]
-        if level.ndim == 2:
-            joint: npt.NDArray[Any] = level.T @ masked_classes(counts, label)
-            return joint
-        size = int(level.max(initial=0)) + 1
-        return masked_classes(group_rows(counts, level, size), label)
-
-    def _levels(self, candidates: Sequence[Candidate]) -> list[Levels]:
-        attributes = self.summary.attributes.values()
-        return [self.levels(a, c) for a, c in zip(attributes, candidates, strict=True)]
-
-    def _blocks(
-        self, levels: Sequence[Levels], label: Candidate | None
-    ) -> Callable[[int, int], npt.NDArray[Any]]:
-        pairs = self.summary.pairs
-        classes = pairs.classes if label is None else label.size
-
-        def blocks(i: int, j: int) -> npt.NDArray[Any]:
-            a, b, y, n = pairs.cells(i, j)
-            (first, rows), (second, columns) = _placed(levels[i], a), _placed(levels[j], b)
-            target = y if label is None else label.groups[y]
-            key = (target * rows + first) * columns + second
-            counts = np.bincount(key, weights=n, minlength=classes * rows * columns)
-            block: npt.NDArray[Any] = counts.reshape(classes, rows, columns)
-            if levels[i].ndim == 2:
-                block = levels[i].T @ block
-            return block @ levels[j] if levels[j].ndim == 2 else block
-
-        return blocks
-
-    def _remembered(
-        self, candidates: list[Candidate], label: Candidate | None
-    ) -> Callable[[int, int], float]:
-        blocks = self._blocks(self._levels(candidates), label)
-
-        def information(i: int, j: int) -> float:
-            i, j = min(i, j), max(i, j)
-            key = (i, j, candidates[i], candidates[j], label)
-            if key not in self._pair_values:
-                self._pair_values[key] = pair_information(blocks(i, j))
-            return self._pair_values[key]
-
-        return information
+    def _informations(
+        self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
+    ) -> npt.NDArray[np.float64]:
+        """Return the corrected information of every pair of attributes, shape (m, m)."""
+        found = np.zeros((len(which), len(which)))
+        levels = self._levels(which, candidates)
+        for i, j in combinations(range(len(which)), 2):
+            key = (which[i], which[j], candidates[i], candidates[j], label)
+            if key not in self._values:
+                block = pair_block(
+                    self.summary.pairs, (which[i], which[j]), (levels[i], levels[j]), label
+                )
+                self._values[key] = pair_information(block)
+            found[i, j] = found[j, i] = self._values[key]
+        return found
 
     def _label(self, choice: Choice) -> Candidate | None:
         """Return the label's candidate where it groups classes, else None."""
@@ -401,18 +451,6 @@ class Scorer:
         if candidate is None or candidate.size == len(candidate.groups):
             return None
         return candidate
-
-
-def _alone_total(joint: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Return the co-occurrence of the levels of one attribute, of which no row shows two."""
-    return np.diag(joint.sum(axis=1).astype(np.float64))
-
-
-def _placed(level: Levels, atoms: npt.NDArray[np.int64]) -> tuple[npt.NDArray[Any], int]:
-    """Return the level of each atom and the number of levels; a noise mask keeps the atoms."""
-    if level.ndim == 2:
-        return atoms, len(level)
-    return level[atoms], int(level.max(initial=0)) + 1
 
 
 def utility_kept(score: float, unmasked: float, direction: Direction) -> float | None:

@@ -7,8 +7,9 @@ from aegis.measures.catalog import DEFAULT_MEASURE, SEARCHED_MEASURE
 from aegis.measures.chance import expected_mutual_information
 from aegis.measures.cmim import CmimPath, attribute_information, cmim_path, pair_information
 from aegis.measures.contingency import Contingency
-from aegis.measures.cooccurrence import Cooccurrence, OrderedCounts
+from aegis.measures.cooccurrence import Cooccurrence, Need, OrderedCounts
 from aegis.measures.dependency import g1, g2, g3, held_out_error
+from aegis.measures.discriminant import PartCounts, Scores, in_thresholds, out_of_fold
 from aegis.measures.held_out import PENALTIES, UNPOOLED, held_out_traces
 from aegis.measures.information import (
     corrected_mutual_information,
@@ -34,9 +35,12 @@ __all__ = [
     "Cooccurrence",
     "Direction",
     "Measure",
+    "Need",
     "OrderedCounts",
+    "PartCounts",
     "PillaiFit",
     "Scope",
+    "Scores",
     "adjusted_for",
     "attribute_information",
     "chi_square",
@@ -53,10 +57,12 @@ __all__ = [
     "get",
     "held_out_error",
     "held_out_traces",
+    "in_thresholds",
     "label_entropy",
     "miller_madow_information",
     "mutual_information",
     "ordered_traces",
+    "out_of_fold",
     "pair_information",
     "phi_square",
     "pillai_trace",

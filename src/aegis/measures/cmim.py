@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from aegis.measures.cooccurrence import Cooccurrence
+from aegis.errors import InternalError
 from aegis.measures.information import first_order_bias, n_log_n
+
+if TYPE_CHECKING:
+    from aegis.measures.cooccurrence import Cooccurrence
 
 Floats = npt.NDArray[np.float64]
 
@@ -107,7 +110,9 @@ class _LazyMinimum:
     """Partial minima of I(A; Y | B) over the chosen B, brought up to date only where it matters."""
 
     def __init__(self, counts: Cooccurrence, alone: Floats) -> None:
-        self.counts = counts
+        if counts.pairs is None:
+            raise InternalError("The information of pairs of attributes was not filled in.")
+        self._pairs = counts.pairs
         # Lists: single entries are read and written, which arrays are slow at.
         self.alone: list[float] = alone.tolist()
         self.score: list[float] = self.alone.copy()
@@ -141,9 +146,7 @@ class _LazyMinimum:
 
     def _pair(self, index: int, other: int) -> float:
         self.pairs += 1
-        if self.counts.pair_information is not None:
-            return self.counts.pair_information(index, other)
-        return pair_information(self.counts.blocks(index, other))
+        return float(self._pairs[index, other])
 
 
 def cmim(counts: Cooccurrence) -> float:

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import InternalError
+from aegis.measures.cmim import pair_information
+from aegis.measures.discriminant import PartCounts, Scores
 from aegis.measures.held_out import UNPOOLED, held_out_traces
 from aegis.measures.pillai import Numbers, PillaiFit, pillai_trace
 
-Blocks = Callable[[int, int], npt.NDArray[Any]]
-PairInformation = Callable[[int, int], float]
+
+class Need(StrEnum):
+    """What a measure of a configuration reads beside the co-occurrence of all rows."""
+
+    PAIRS = "pairs"
+    """The information of every pair of attributes: `Cooccurrence.pairs`."""
+    ORDER = "order"
+    """Levels in the order of their values: `Cooccurrence.order`."""
+    POOLED = "pooled"
+    """What values that share a level cost: `Cooccurrence.pooled`."""
+    PARTS = "parts"
+    """Counts by part of the rows and class: `Cooccurrence.parts`, `parts_in_order`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,35 +79,34 @@ class Cooccurrence:
         the levels; between levels of one attribute it is zero off the diagonal.
     offsets
         Shape (m + 1,), from 0 to d.
-    blocks
-        `blocks(i, j)` gives the counts by class of attributes i and j, shape (C, d_i, d_j).
     chance
         Where the counts are expected ones of rows yet to be drawn: B, shape (d, k). With a label
         that says nothing, the level by class counts of drawn rows vary by B B' (times the variance
         of a class) more than the expected ones do. So drawn rows fit a little better by chance,
         which is what corrected and held-out measures take off. None where the counts are of rows.
-    pair_information
-        Optional memory: `pair_information(i, j)` gives the corrected I(A_i, A_j; Y) in bits, as
-        `pair_information` of this package computes it from a block. Pairs of masks recur in many
-        configurations, so whoever scores many of them remembers the value under the two masks.
-        It must not depend on the order of i and j.
-    find_order
-        Gives the same rows with levels in the order of their values, for measures that look at
-        it. Without it no attribute is taken for ordered.
-    find_losses
-        Gives the sum over attributes of `pooled_losses`, for values that share a level. Without it
-        no level is taken for shared.
+    pairs
+        Corrected I(A_i, A_j; Y) in bits of each pair of attributes, as `pair_information` computes
+        it, shape (m, m), symmetric.
+    order
+        The same rows with levels in the order of their values; without it no attribute is taken
+        for ordered.
+    pooled
+        Sum over attributes of `pooled_losses`, for values that share a level, one figure per penalty
+        of `UNPOOLED`; without it no level is taken for shared.
+    parts, parts_in_order
+        The counts by part of the rows and class, of the levels and of those in order.
     """
 
     n: float
     joint: Numbers
     total: Numbers
     offsets: npt.NDArray[np.int64]
-    blocks: Blocks
     chance: npt.NDArray[np.float64] | None = None
-    pair_information: PairInformation | None = None
-    find_order: Callable[[], OrderedCounts] | None = None
-    find_losses: Callable[[], npt.NDArray[np.float64]] | None = None
+    pairs: npt.NDArray[np.float64] | None = None
+    order: OrderedCounts | None = None
+    pooled: npt.NDArray[np.float64] | None = None
+    parts: PartCounts | None = None
+    parts_in_order: PartCounts | None = None
 
     def __post_init__(self) -> None:
         levels = len(self.joint)
@@ -109,14 +122,14 @@ class Cooccurrence:
     def of(cls, by_class: Numbers, offsets: npt.ArrayLike) -> Cooccurrence:
         """Return the counts of a full stack of matrices, shape (C, d, d), one G_y per class."""
         bounds = np.asarray(offsets, dtype=np.int64)
-
-        def blocks(i: int, j: int) -> npt.NDArray[Any]:
-            rows, columns = slice(*bounds[i : i + 2]), slice(*bounds[j : j + 2])
-            return by_class[:, rows, columns]
-
         joint = np.ascontiguousarray(np.diagonal(by_class, axis1=1, axis2=2).T)
         n = float(joint[: bounds[1]].sum()) if len(bounds) > 1 else 0.0
-        return cls(n, joint, by_class.sum(axis=0), bounds, blocks)
+        count = len(bounds) - 1
+        pairs = np.zeros((count, count))
+        for i, j in combinations(range(count), 2):
+            rows, columns = slice(*bounds[i : i + 2]), slice(*bounds[j : j + 2])
+            pairs[i, j] = pairs[j, i] = pair_information(by_class[:, rows, columns])
+        return cls(n, joint, by_class.sum(axis=0), bounds, pairs=pairs)
 
     @property
     def attributes(self) -> int:
@@ -136,19 +149,41 @@ class Cooccurrence:
         )
 
     @cached_property
+    def held_out(self) -> tuple[Scores, Scores]:
+        """Out-of-fold scores of values and of thresholds, for all measures that read them."""
+        from aegis.measures.expected_merit import held_out_scores
+
+        return held_out_scores(self)
+
+    @property
     def in_order(self) -> OrderedCounts:
         """The counts with levels in the order of their values."""
-        if self.find_order is not None:
-            return self.find_order()
+        if self.order is not None:
+            return self.order
         unordered = [False] * self.attributes
         return OrderedCounts(self.total, self.joint, self.offsets, unordered)
 
-    @cached_property
+    @property
     def losses(self) -> npt.NDArray[np.float64]:
         """What values that share a level take from a held-out trace; see `pooled_losses`."""
-        if self.find_losses is not None:
-            return self.find_losses()
-        return np.zeros(len(UNPOOLED))
+        return np.zeros(len(UNPOOLED)) if self.pooled is None else self.pooled
+
+    def extended(self, **more: Any) -> Cooccurrence:
+        """Return the same counts with more filled in; what was computed from them stays."""
+        other = replace(self, **more)
+        names = ("fit", "traces", "class_totals")
+        other.__dict__.update({n: self.__dict__[n] for n in names if n in self.__dict__})
+        return other
+
+    def lacks(self, needs: Collection[Need]) -> list[Need]:
+        """Return what of `needs` was not filled in."""
+        filled = {
+            Need.PAIRS: self.pairs is not None,
+            Need.ORDER: True,
+            Need.POOLED: True,
+            Need.PARTS: self.parts is not None and self.parts_in_order is not None,
+        }
+        return [need for need in needs if not filled[need]]
 
     @cached_property
     def class_totals(self) -> Numbers:

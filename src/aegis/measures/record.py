@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Collection
+from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
 from typing import Any, cast
 
+import numpy as np
+import numpy.typing as npt
+
 from aegis.errors import InternalError
 from aegis.measures.contingency import Contingency
-from aegis.measures.cooccurrence import Cooccurrence
+from aegis.measures.cooccurrence import Cooccurrence, Need
 from aegis.registry import Registry
 
 
@@ -70,6 +73,18 @@ class Measure:
         Order of its running time.
     compute
         The measure itself: a pure function of the counts of its scope.
+    needs
+        What a measure of a configuration reads beside the co-occurrence of all rows.
+    without_parts
+        The measure without each part of the rows in turn, shape (K,), where it is made of scores by
+        part: its standard error comes from them. None: it is computed anew without each fold.
+    attainable
+        The most that the counts allow under any way to learn that the measure looks at, where that
+        is more than the measure itself; it is asked of the unmasked table.
+    floor
+        What a constant prediction reaches: utility is counted from there.
+    fractional
+        Whether a measure of one attribute is defined on expected counts as they are.
 
     Raises
     ------
@@ -89,11 +104,18 @@ class Measure:
     scope: Scope
     cost: str
     compute: Callable[[Contingency], float] | Callable[[Cooccurrence], float]
+    needs: Collection[Need] = ()
+    without_parts: Callable[[Cooccurrence], npt.NDArray[np.float64]] | None = None
+    attainable: Callable[[Cooccurrence], float] | None = None
+    floor: float = 0.0
+    fractional: bool = False
 
     def __post_init__(self) -> None:
         kinds = {"direction": Direction, "monotone": bool, "scope": Scope}
         for field in fields(self):
             value = getattr(self, field.name)
+            if field.default is not MISSING:
+                continue
             if field.name == "compute":
                 sound = callable(value)
             elif field.name in kinds:
@@ -117,6 +139,8 @@ class Measure:
                 f"Measure {self.name!r} takes a {self.scope.counts.__name__},"
                 f" not a {type(counts).__name__}."
             )
+        if isinstance(counts, Cooccurrence) and (lacking := counts.lacks(self.needs)):
+            raise InternalError(f"Measure {self.name!r} needs {', '.join(lacking)}.")
         value = cast(Callable[[Any], float], self.compute)(counts)
         if math.isnan(value):
             raise InternalError(f"Measure {self.name!r} returned a value that is not a number.")

@@ -1,0 +1,142 @@
+"""Out-of-fold discriminants from counts, held against explicit ones on rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from measures_brute import cooccurrence, data, in_parts, onehot
+from scipy.stats import binom, norm
+
+from aegis.errors import InternalError
+from aegis.measures import PartCounts, get, in_thresholds, out_of_fold
+from aegis.measures.discriminant import PENALTIES
+
+measure = get("held-out-auc")
+
+
+@st.composite
+def divided(draw):
+    """Codes, labels and the part of each row; parts and classes without rows among them."""
+    codes, label = draw(data())
+    size = st.lists(st.integers(0, 3), min_size=len(label), max_size=len(label))
+    return codes, label, np.array(draw(size))
+
+
+def counted(codes, label, part):
+    parts, _ = in_parts(codes, label, part)
+    return replace(cooccurrence(codes, label), parts=parts, parts_in_order=parts)
+
+
+def _indicators(codes):
+    return np.hstack([onehot(column) for column in codes.T])
+
+
+def explicit(features, label, part, penalty):
+    """AUC under normal scores of rows by directions fitted without their part, row by row."""
+    found = []
+    classes = [c for c in range(int(label.max()) + 1) if (label == c).any()]
+    if len(classes) < 2:
+        return 0.5
+    for target in classes[1:] if len(classes) == 2 else classes:
+        own = label == target
+        scores = np.full(len(label), np.nan)
+        for k in range(int(part.max()) + 1):
+            train, test = part != k, part == k
+            one, rest = features[train & own], features[train & ~own]
+            if not len(one) or not len(rest):
+                continue
+            within = (np.cov(one.T, bias=True, ddof=0) + np.cov(rest.T, bias=True, ddof=0)) / 2
+            ridge = penalty / train.sum() * np.eye(features.shape[1])
+            slope = np.linalg.solve(np.atleast_2d(within) + ridge, one.mean(0) - rest.mean(0))
+            middle = (one.mean(0) + rest.mean(0)) / 2
+            scores[test] = (features[test] - middle) @ slope
+        seen = ~np.isnan(scores)
+        high, low = scores[seen & own], scores[seen & ~own]
+        if len(high) and len(low):
+            gap, variance = high.mean() - low.mean(), high.var() + low.var()
+            size = np.sqrt((high**2).mean() + (low**2).mean())
+            if variance > 1e-11 * size**2:
+                found.append(norm.cdf(gap / np.sqrt(variance)))
+            else:
+                found.append(0.5 if abs(gap) <= 1e-11 * size else float(gap > 0))
+    return float(np.mean(found)) if found else 0.5
+
+
+@given(rows=divided())
+def test_out_of_fold_scores_are_those_of_explicit_discriminants(rows):
+    codes, label, part = rows
+    parts, _ = in_parts(codes, label, part)
+    found = out_of_fold(parts).auc()
+    expected = [explicit(_indicators(codes), label, part, penalty) for penalty in PENALTIES]
+    assert found == pytest.approx(expected, abs=1e-8)
+
+
+@given(rows=divided(), ordered=st.lists(st.booleans(), min_size=4, max_size=4))
+def test_thresholds_are_counts_of_rows_on_one_side(rows, ordered):
+    codes, label, part = rows
+    parts, offsets = in_parts(codes, label, part)
+    known = ordered[: codes.shape[1]]
+    found = in_thresholds(parts, offsets, known)
+    steps = np.zeros((len(label), offsets[-1]))
+    for i, column in enumerate(codes.T):
+        for level in range(offsets[i + 1] - offsets[i]):
+            steps[:, offsets[i] + level] = column >= level if known[i] else column == level
+    shown = (parts.joint.sum(axis=(0, 1)) > 0).nonzero()[0]
+    steps = steps[:, shown]
+    for k in range(parts.rows.shape[0]):
+        for y in range(parts.rows.shape[1]):
+            own = steps[(part == k) & (label == y)]
+            assert np.array_equal(found.joint[k, y], own.sum(axis=0))
+            assert np.array_equal(found.total[k, y], own.T @ own)
+
+
+@given(rows=divided())
+def test_the_measure_is_the_mean_over_penalties_and_codings_and_leaves_parts_out(rows):
+    codes, label, part = rows
+    counts = counted(codes, label, part)
+    values = out_of_fold(counts.parts).auc().mean()
+    steps = out_of_fold(counts.parts_in_order, [100 * p for p in PENALTIES]).auc().mean()
+    assert measure(counts) == pytest.approx(max((2 * values + steps) / 3, 0.5))
+    assert 0.5 <= measure(counts) <= measure.attainable(counts) + 1e-12 <= 1 + 1e-12
+    without = measure.without_parts(counts)
+    assert len(without) == counts.parts.rows.shape[0]
+    assert ((without >= 0.5) & (without <= 1)).all()
+
+
+def test_it_is_half_where_nothing_can_be_told():
+    label = np.array([0, 1] * 10)
+    part = np.arange(20) % 5
+    assert measure(counted(np.zeros((20, 1), dtype=int), label, part)) == 0.5
+    assert measure(counted(label[:, None], np.zeros(20, dtype=int), part)) == 0.5
+    # The second class has all its rows in one part: no direction can be fitted without it.
+    assert measure(counted(label[:, None], label, label)) == 0.5
+
+
+def test_a_rare_class_counts_as_much_as_a_frequent_one():
+    generator = np.random.default_rng(5)
+    label = (np.arange(6000) % 50 == 0).astype(int)  # 2 %
+    part = generator.integers(0, 5, 6000)
+    told = [np.where(generator.random(6000) < 0.6, label, 1 - label) for _ in range(8)]
+    # Eight codes, each right in 3 of 5 rows: a row of the class has more of them than another
+    # with probability P(Bin(16, 0.6) > 8) + P(Bin(16, 0.6) = 8) / 2.
+    expected = 1 - (binom.cdf(8, 16, 0.6) + binom.cdf(7, 16, 0.6)) / 2
+    assert measure(counted(np.stack(told, axis=1), label, part)) == pytest.approx(
+        expected, abs=0.03
+    )
+    noise = generator.integers(0, 40, (6000, 2))
+    assert measure(counted(noise, label, part)) < 0.56
+
+
+def test_counts_that_do_not_fit_or_are_no_numbers_are_refused():
+    with pytest.raises(InternalError, match="Counts by part"):
+        PartCounts(np.ones((2, 2)), np.ones((2, 2, 3)), np.ones((2, 2, 3, 4)))
+    broken = np.ones((2, 2, 3, 3))
+    broken[0, 0, 0, 1] = np.nan
+    with pytest.raises(InternalError):
+        out_of_fold(PartCounts(np.full((2, 2), 4.0), np.ones((2, 2, 3)), broken))
+    with pytest.raises(InternalError, match="needs parts"):
+        measure(cooccurrence(np.array([[0], [1]]), np.array([0, 1])))
