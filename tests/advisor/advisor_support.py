@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from aegis.advisor import Choice
 from aegis.advisor.parts import PARTS
 from aegis.masks import evaluate
-from aegis.measures import MEASURES, PENALTIES, UNPOOLED, Contingency, Direction, Scope
+from aegis.measures import MEASURES, PENALTIES, UNPOOLED, Contingency, Direction, Measure, Scope
 from aegis.policy import Policy, load_policy
 from aegis.privacy import ClassTable, PrivacyRule
 from aegis.summary import Summary
@@ -392,11 +392,12 @@ def cmim(columns: Sequence[Sequence[Any]], label: Sequence[Any]) -> float:
     return total
 
 
-def kept(score: float, unmasked: float, direction: Direction) -> float | None:
+def kept(score: float, reference: float, measure: Measure) -> float | None:
     """Return the percent of utility kept, as the documentation defines it."""
-    if direction is Direction.LOWER:
-        return None if unmasked >= 1 else 100 * (1 - score) / (1 - unmasked)
-    return None if unmasked <= 0 else 100 * score / unmasked
+    if measure.direction is Direction.LOWER:
+        return None if reference >= 1 else min(100 * (1 - score) / (1 - reference), 100)
+    whole = reference - measure.floor
+    return None if whole <= 0 else min(100 * (score - measure.floor) / whole, 100)
 
 
 def nu_entropy(values: Sequence[Any], masked: Sequence[Any]) -> float:

@@ -28,7 +28,7 @@ from hypothesis import Phase, given, settings
 from aegis.advisor import AttributeScore, Choice, Scorer
 from aegis.advisor import utility_kept as kept_percent
 from aegis.errors import PolicyError
-from aegis.measures import MEASURES, UNPOOLED, Direction, Need, Scope, pooled_losses
+from aegis.measures import MEASURES, UNPOOLED, Need, Scope, pooled_losses
 from aegis.policy import Configuration
 from aegis.summary import Summary, summarize
 
@@ -71,8 +71,11 @@ def compare(table: pa.Table, summary: Summary, choice: Choice) -> None:
         assert score.score == pytest.approx(value, rel=1e-8, abs=1e-8), measure.name
         assert scorer.value(choice, measure) == score.score
         assert score.pud == pytest.approx(np.mean(changes), rel=1e-7, abs=1e-8)
-        percent = kept(value, reference, measure.direction)
-        if percent is not None and abs(reference) > 1e-6 and abs(1 - reference) > 1e-6:
+        sign = measure.direction.sign
+        best = scorer.reference(measure)
+        assert sign * best >= sign * reference - 1e-8
+        percent = kept(value, best, measure)
+        if percent is not None and abs(best - measure.floor) > 1e-6 and abs(1 - best) > 1e-6:
             assert score.utility_kept == pytest.approx(percent, rel=1e-6, abs=1e-6)
 
 
@@ -167,20 +170,29 @@ def test_memory_changes_nothing(small: Summary) -> None:
             assert warm.score(choice, measure) == Scorer(small).score(choice, measure)
 
 
-def test_unmasked_is_kept_whole(small: Summary) -> None:
+def test_unmasked_is_kept_whole_unless_a_coarsening_shows_more(small: Summary) -> None:
     scorer = Scorer(small)
     for measure in MEASURES:
         score = scorer.score(scorer.unmasked, measure)
-        assert score.utility_kept == pytest.approx(100) or score.utility_kept is None
+        assert score.utility_kept is None or score.utility_kept <= 100
+        if scorer.reference(measure) == score.score and score.utility_kept is not None:
+            assert score.utility_kept == pytest.approx(100)
         assert score.pud == 0
 
 
+def test_what_looks_better_than_the_reference_keeps_all_of_it() -> None:
+    pillai, auc = MEASURES.get("pillai"), MEASURES.get("held-out-auc")
+    assert kept_percent(0.9, 0.1, pillai) == 100
+    assert kept_percent(0.7, 0.9, auc) == pytest.approx(50)
+    assert kept_percent(0.5, 0.5, auc) is None
+
+
 def test_kept_has_the_direction_of_the_measure() -> None:
-    assert kept_percent(0.2, 0.8, Direction.HIGHER) == pytest.approx(25)
-    assert kept_percent(0.8, 0.2, Direction.LOWER) == pytest.approx(25)
-    assert kept_percent(0.1, 0.0, Direction.HIGHER) is None
-    assert kept_percent(0.1, -0.2, Direction.HIGHER) is None
-    assert kept_percent(1.0, 1.0, Direction.LOWER) is None
+    assert kept_percent(0.2, 0.8, MEASURES.get("pillai")) == pytest.approx(25)
+    assert kept_percent(0.8, 0.2, MEASURES.get("g3")) == pytest.approx(25)
+    assert kept_percent(0.1, 0.0, MEASURES.get("pillai")) is None
+    assert kept_percent(0.1, -0.2, MEASURES.get("pillai")) is None
+    assert kept_percent(1.0, 1.0, MEASURES.get("g3")) is None
     assert AttributeScore(0.5, 0.75).change == -0.25
 
 

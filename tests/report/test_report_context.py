@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from report_factory import BINDING, FRONT, GOLD, ROWS, advice, many, privacy, ranked
 
 from aegis.errors import PolicyError
-from aegis.measures import Direction
 from aegis.privacy import PrivacyRule
 from aegis.report.context import (
     SCATTER_LIMIT,
@@ -21,7 +20,6 @@ from aegis.report.context import (
     _admitting_limit,
     build_context,
     heat_step,
-    kept_of,
 )
 from aegis.report.context_privacy import _smaller
 from aegis.report.palette import HEAT_STEPS
@@ -122,13 +120,6 @@ def test_columns_that_are_not_released_are_named_with_the_reason() -> None:
         "junk": "ignored by the policy",
         "extra": "not in the policy",
     }
-
-
-@pytest.mark.parametrize("direction", list(Direction))
-def test_utility_kept_of_one_attribute(direction: Direction) -> None:
-    kept = kept_of(0.6, 0.2, direction)
-    assert kept == pytest.approx(300 if direction is Direction.HIGHER else 50)
-    assert kept_of(0.5, 0.0 if direction is Direction.HIGHER else 1.0, direction) is None
 
 
 @given(st.floats(-50, 200))

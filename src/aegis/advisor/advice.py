@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from aegis.advisor.figures import Binding, Front, SearchFigures
 from aegis.advisor.scoring import AttributeScore
 from aegis.errors import NoAdmissibleConfiguration
+from aegis.measures import MEASURES
 from aegis.policy import Configuration
 from aegis.privacy import PrivacyAccount, PrivacyReport
 
@@ -196,6 +198,15 @@ class Advice:
         Privacy before masking and of the best release; None where it was not computed.
     uncovered
         What stands outside the rule; None where it was not looked for.
+    reference
+        The measure that utility kept is held against: the unmasked one, or the best that is known
+        of the table under any coarsening, where that is better.
+    attainable
+        The most that the unmasked table allows under any way to learn that the measure looks at;
+        None where the measure looks at one way only.
+    lost_alone
+        Of the best configuration: what the unmasked table would lose if only this attribute were
+        masked, by attribute; empty without a best one or for a record-level release.
     """
 
     measure: str
@@ -212,6 +223,28 @@ class Advice:
     front: Front | None = None
     privacy: PrivacyChange | None = None
     uncovered: Uncovered | None = None
+    reference: float | None = None
+    attainable: float | None = None
+    lost_alone: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def headline(self) -> str | None:
+        """What models are expected to reach, in words; None unless the measure says so."""
+        best, measure = self.best, MEASURES.get(self.measure)
+        if best is None or measure.unit != "AUC" or self.reference is None:
+            return None
+        error = best.stderr
+        # One digit of the error is worth showing.
+        digits = min(max(2, math.ceil(-math.log10(error))), 4) if error else 2
+        whole = max(self.reference, best.score)
+        said = (
+            f"models are expected to reach AUC {best.score:.{digits}f}"
+            f" of {whole:.{digits}f} unmasked"
+        )
+        if error is None:
+            return said
+        small = ": the table is too small to tell masks apart"
+        return f"{said} (+-{error:.{digits}f}){small if whole - measure.floor < 2 * error else ''}"
 
     @property
     def closest(self) -> Ranked | None:
@@ -263,6 +296,10 @@ class Advice:
             "optimal": self.optimal,
             "measure": self.measure,
             "unmasked": self.unmasked,
+            "reference": self.reference,
+            "attainable": self.attainable,
+            "headline": self.headline,
+            "lost_alone": dict(self.lost_alone),
             "combinations": self.combinations,
             "ranking": [ranked.to_dict() for ranked in self.ranking],
             "summary": dict(self.summary),

@@ -10,7 +10,7 @@ from aegis.advisor.confidence import with_confidence
 from aegis.advisor.doubts import with_doubts
 from aegis.advisor.generate import combinations, generate
 from aegis.advisor.plan import PrivacyPlan
-from aegis.advisor.rank import rank_choice
+from aegis.advisor.rank import against, rank_choice
 from aegis.advisor.scoring import Scorer
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
@@ -94,7 +94,7 @@ def rank_configurations(
         Advice(
             measure=chosen.name,
             ranking=tuple(ranking),
-            unmasked=scorer.value(scorer.unmasked, chosen),
+            **against(scorer, chosen, scored[0][1] if ranking[0].admissible else None),
             optimal=ranking[0].admissible
             and len({tuple(map(str, r.masks.items())) for r in ranking}) >= possible,
             combinations=possible,

@@ -250,6 +250,7 @@ class RecordRanker:
         self.read: RecordTable = read_records(source, policy)
         original = Scorer(summary)
         self._unmasked = original.score(original.unmasked, measure)
+        self._reference = original.reference(measure)
 
     def make(self, recipe: Recipe) -> Anonymized:
         """Return the release of a recipe, before the rule has been held against it."""
@@ -289,7 +290,7 @@ class RecordRanker:
 
     def _score(self, released: Source, data: pa.Table) -> ConfigurationScore:
         """Return the score of a table as it stands, against the original."""
-        worst = 0.0 if self.measure.direction is Direction.HIGHER else 1.0
+        worst = self.measure.floor if self.measure.direction is Direction.HIGHER else 1.0
         unmasked = {name: one.unmasked for name, one in self._unmasked.attributes.items()}
         label = data.column(self.policy.label.column).drop_null()
         if len(label.unique()) < 2:  # nothing is left to predict
@@ -305,7 +306,7 @@ class RecordRanker:
                 for name, raw in unmasked.items()
             }
         pud = sum(abs(one.change) for one in scores.values()) / len(scores)
-        share = utility_kept(value, self._unmasked.score, self.measure.direction)
+        share = utility_kept(value, self._reference, self.measure)
         return ConfigurationScore(value, share, pud, scores)
 
     def _about(self, made: Anonymized, left: Source, verdict: Verdict) -> RecordLevel:

@@ -45,6 +45,19 @@ def rank_choice(
     )
 
 
+def against(scorer: Scorer, measure: Measure, best: Choice | None) -> dict[str, Any]:
+    """Return what advice holds the best configuration against, as fields of `Advice`."""
+    attainable = None
+    if measure.attainable is not None:
+        attainable = measure.attainable(scorer.cooccurrence(scorer.unmasked, measure.needs))
+    return {
+        "unmasked": scorer.value(scorer.unmasked, measure),
+        "reference": scorer.reference(measure),
+        "attainable": attainable,
+        "lost_alone": {} if best is None else scorer.lost_alone(best, measure),
+    }
+
+
 def _account(choice: Choice, summary: Summary) -> PrivacyAccount | None:
     """Return what the noise of a configuration promises; the label is released without noise."""
     masks: dict[str, Mask | None] = {n: c.mask for n, c in choice.items()}

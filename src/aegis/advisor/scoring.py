@@ -89,8 +89,8 @@ class ConfigurationScore:
         The measure of the configuration; for an attribute measure the weighted mean over
         attributes.
     utility_kept
-        Percent of the unmasked utility that is kept, or None where there was none to keep. The
-        utility of a measure that is better when lower (g1, g2, g3) is one minus it.
+        Percent of the utility that is kept, at most 100, or None where there was none to keep; see
+        `utility_kept` and `Scorer.reference`.
     pud
         Predictive utility deviation: the mean over attributes of |unmasked - masked| (AEGIS,
         equation 1).
@@ -165,7 +165,7 @@ class Scorer:
             for a in self.summary.attributes.values()
         }
         value = self.value(choice, measure)
-        percent = utility_kept(value, self.value(self.unmasked, measure), measure.direction)
+        percent = utility_kept(value, self.reference(measure), measure)
         pud = float(np.mean([abs(a.change) for a in attributes.values()]))
         return ConfigurationScore(value, percent, pud, attributes)
 
@@ -180,6 +180,38 @@ class Scorer:
         if key not in self._values:
             self._values[key] = measure(self.cooccurrence(choice, measure.needs))
         return self._values[key]
+
+    def reference(self, measure: Measure) -> float:
+        """Return the measure that utility is held against: the best that is known of the table.
+
+        That of the unmasked table, or of the table with each attribute under the coarsening that
+        shows most of it alone, where that is better: numbers that no model can learn one by one
+        may tell more in ranges than as they are.
+        """
+        key = (measure.name, "reference")
+        if key not in self._values:
+            sign = measure.direction.sign
+            coarsened = dict(self.unmasked)
+            for a in self.summary.attributes.values():
+                shown = {
+                    c: sign * self.attribute(a, c, measure) for c in (a.unmasked, *a.candidates)
+                }
+                coarsened[a.name] = max(shown, key=shown.__getitem__)
+            values = [self.value(choice, measure) for choice in (self.unmasked, coarsened)]
+            self._values[key] = sign * max(sign * value for value in values)
+        return self._values[key]
+
+    def lost_alone(self, choice: Choice, measure: Measure) -> dict[str, float]:
+        """Return what the unmasked table loses if only this attribute is masked, by attribute.
+
+        So an attribute whose part others can take shows little loss, however much it tells alone.
+        """
+        sign = measure.direction.sign
+        whole = self.value(self.unmasked, measure)
+        return {
+            name: sign * (whole - self.value({**self.unmasked, name: choice[name]}, measure))
+            for name in self._names
+        }
 
     def attribute(
         self,
@@ -453,8 +485,14 @@ class Scorer:
         return candidate
 
 
-def utility_kept(score: float, unmasked: float, direction: Direction) -> float | None:
-    """Return the percent of the unmasked utility that is kept, None where there was none."""
-    if direction is Direction.LOWER:
-        score, unmasked = 1.0 - score, 1.0 - unmasked
-    return 100.0 * score / unmasked if unmasked > 0 else None
+def utility_kept(score: float, reference: float, measure: Measure) -> float | None:
+    """Return the percent of the utility of a reference that is kept, at most 100.
+
+    Utility is what a measure shows beyond what a constant prediction reaches (`Measure.floor`); of
+    a measure that is better when lower it is one minus the measure. What seems better than the
+    reference is so by chance and keeps all of it. None where there was nothing to keep.
+    """
+    if measure.direction is Direction.LOWER:
+        score, reference = 1.0 - score, 1.0 - reference
+    whole = reference - measure.floor
+    return min(100.0 * (score - measure.floor) / whole, 100.0) if whole > 0 else None

@@ -51,7 +51,7 @@ def print_advice(
         return
     page.show(*_overview(advice, origin, policy), *_ranking(advice, top))
     if advice.best is not None:
-        page.show(*_best(advice, advice.best, top))
+        page.show(*_best(advice, advice.best))
     page.show(*method_sections(advice))
     page.show(*search_sections(advice))
 
@@ -162,7 +162,6 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
     ranks = [_rank(advice, i) for i in places]
     rows = advice.summary["rows"]
     yield heading("Ranking" + _cut(advice, places, top))
-    above = [r for r in shown if _above(r.utility_kept)]
     by_objective = any(r.objective is not None for r in shown)
     columns = (
         *(number("#"), Column("name", wraps=True)),
@@ -195,7 +194,6 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
         f"score: {advice.measure} (unmasked {fixed(advice.unmasked)}).\n"
         "kept: percent of the unmasked utility.\n"
         "PUD: mean change per attribute. k: smallest class once rows are suppressed."
-        + (_why_more(records=any(r.method is not None for r in above)) if above else "")
         + _certainty(advice)
         + _below(ranks),
         style="dim",
@@ -216,24 +214,6 @@ def _below(ranks: list[str]) -> str:
     if unknown is None:
         return ""
     return f"\n#: {unknown} stands below what the search lists; others may stand between."
-
-
-def _above(percent: float | None) -> bool:
-    return percent is not None and percent > 100.5
-
-
-def _why_more(*, records: bool) -> str:
-    """Return what more than 100 percent means, for masks and for record-level releases."""
-    said = (
-        "\nMore than 100 %: the measure is corrected for chance, and coarser values, by masks or by "
-        "grouping records, also leave out noise that a model would have fitted."
-    )
-    if records:
-        said += (
-            " A column of a record-level release also tells of the other columns by which its "
-            "records were grouped."
-        )
-    return said
 
 
 def _score(ranked: Ranked, *, first: bool) -> str:
@@ -273,7 +253,7 @@ def _proven(advice: Advice) -> str:
     return f" No combination of the candidate masks does better{by}."
 
 
-def _best(advice: Advice, best: Ranked, top: int | None) -> Iterator[RenderableType]:
+def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     from aegis.advisor import utility_kept
     from aegis.cli.tables import Column, fixed, heading, line, number, percent, table
     from aegis.measures import MEASURES
@@ -289,8 +269,10 @@ def _best(advice: Advice, best: Ranked, top: int | None) -> Iterator[RenderableT
         f"{rows - best.suppressed_rows:,} of {rows:,} rows are released, each in a class of at "
         f"least {best.smallest_class:,}." + _proven(advice)
     )
+    if advice.headline is not None:
+        yield line(advice.headline)
     yield line("")
-    direction = MEASURES.get(advice.measure).direction
+    measure = MEASURES.get(advice.measure)
     columns = (
         *(Column("attribute", wraps=True), Column("mask", wraps=True)),
         *(number("unmasked"), number("masked"), number("change"), number("kept")),
@@ -301,13 +283,8 @@ def _best(advice: Advice, best: Ranked, top: int | None) -> Iterator[RenderableT
             (
                 *(name, best.shown[name]),
                 *(fixed(one.unmasked), fixed(one.score), signed(one.change)),
-                percent(utility_kept(one.score, one.unmasked, direction)),
+                percent(utility_kept(one.score, one.unmasked, measure)),
             )
             for name, one in best.attributes.items()
         ),
     )
-    said = any(_above(r.utility_kept) for r in advice.ranking[:top])
-    if not said and any(
-        _above(utility_kept(a.score, a.unmasked, direction)) for a in best.attributes.values()
-    ):
-        yield line(_why_more(records=best.method is not None), style="dim")

@@ -69,9 +69,7 @@ class Utility:
         after = Scorer(summarize(output, as_it_is(policy, chosen.name), seed=seed))
         unmasked = before.value(before.unmasked, chosen)
         released = after.value(after.unmasked, chosen)
-        return cls(
-            chosen.name, unmasked, released, utility_kept(released, unmasked, chosen.direction)
-        )
+        return cls(chosen.name, unmasked, released, utility_kept(released, unmasked, chosen))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""

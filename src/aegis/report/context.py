@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 import aegis
-from aegis.measures import DEFAULT_MEASURE, MEASURES, Direction, Measure
+from aegis.advisor.scoring import utility_kept
+from aegis.measures import DEFAULT_MEASURE, MEASURES, Measure
 from aegis.privacy import PrivacyReport, PrivacyRule
 from aegis.report.context_confidence import (
     against_best,
@@ -104,7 +105,7 @@ def build_context(
         "noise": noise_section(subject),
         "key_figures": _key_figures(advice, subject, before, after, finest=finest),
         "warnings": [_sentence(text) for text in advice.warnings],
-        "attributes": _attributes(subject, advice, measure.direction) if subject else [],
+        "attributes": _attributes(subject, advice, measure) if subject else [],
         "withheld": _withheld(advice),
         "ranking": _ranking(advice, measure),
         "records": records_section(advice),
@@ -126,17 +127,6 @@ def build_context(
 def closest(ranking: Sequence[Ranked]) -> Ranked | None:
     """Return the configuration that needs the fewest rows left out; None for an empty ranking."""
     return min(ranking, key=lambda r: (r.suppressed_rows, -r.smallest_class), default=None)
-
-
-def kept_of(score: float, unmasked: float, direction: Direction) -> float | None:
-    """Return the percent of an attribute's utility that a mask keeps.
-
-    The utility of a measure that is better when lower is one minus it. None where the unmasked
-    attribute has no utility to keep.
-    """
-    if direction is Direction.LOWER:
-        score, unmasked = 1.0 - score, 1.0 - unmasked
-    return 100.0 * score / unmasked if unmasked > 0 else None
 
 
 def heat_step(kept: float | None) -> int | None:
@@ -266,7 +256,7 @@ def _key_figures(
     return figures if alone is None else [*figures, alone]
 
 
-def _attributes(subject: Ranked, advice: Advice, direction: Direction) -> list[dict[str, Any]]:
+def _attributes(subject: Ranked, advice: Advice, measure: Measure) -> list[dict[str, Any]]:
     """Return what the configuration does to each attribute, in the order of the policy."""
     known = advice.summary["attributes"]
     found = []
@@ -276,7 +266,7 @@ def _attributes(subject: Ranked, advice: Advice, direction: Direction) -> list[d
     for name, mask in masks.items():
         about = known.get(name, {})
         score = subject.attributes.get(name)
-        kept = kept_of(score.score, score.unmasked, direction) if score else None
+        kept = utility_kept(score.score, score.unmasked, measure) if score else None
         found.append(
             {
                 "name": clean(name, limit=NAME_LIMIT),
@@ -337,7 +327,7 @@ def _ranking(advice: Advice, measure: Measure) -> dict[str, Any]:
         "scatter_cut": len(advice.ranking) > SCATTER_LIMIT,
         "scatter_shown": min(len(advice.ranking), SCATTER_LIMIT),
         "heat_names": [clean(name, limit=NAME_LIMIT) for name in names],
-        "heat": [[_cell(r, name, measure.direction) for name in names] for r in shown],
+        "heat": [[_cell(r, name, measure) for name in names] for r in shown],
     }
 
 
@@ -369,9 +359,9 @@ def _point(ranked: Ranked, relative: bool, total: int, *, first: bool) -> dict[s
     }
 
 
-def _cell(ranked: Ranked, name: str, direction: Direction) -> dict[str, Any]:
+def _cell(ranked: Ranked, name: str, measure: Measure) -> dict[str, Any]:
     score = ranked.attributes[name]
-    kept = kept_of(score.score, score.unmasked, direction)
+    kept = utility_kept(score.score, score.unmasked, measure)
     return {
         "kept": None if kept is None else str(round(kept)),
         "step": heat_step(kept),

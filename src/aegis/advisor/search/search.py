@@ -14,7 +14,7 @@ from aegis.advisor.doubts import with_doubts
 from aegis.advisor.figures import SearchFigures
 from aegis.advisor.generate import combinations
 from aegis.advisor.plan import PrivacyPlan
-from aegis.advisor.rank import AfterSuppression, rank_choice
+from aegis.advisor.rank import AfterSuppression, against, rank_choice
 from aegis.advisor.scoring import Scorer, utility_kept
 from aegis.advisor.search.binding import explain
 from aegis.advisor.search.branch import BranchAndBound, Found, gap
@@ -117,7 +117,7 @@ def search_combinations(
     searcher = Searcher(summary, plan, *_what(policy, objective, measure), progress)
     shown = searcher.measure
     with progress.step("Scoring the unmasked table"):
-        unmasked = searcher.scorer.value(searcher.scorer.unmasked, shown)
+        searcher.scorer.reference(shown)
     clock = Clock(time_limit)
     share = None if time_limit is None else SEARCHED * time_limit
     found, figures = searcher.run(plan.rule, top=top, time_limit=share)
@@ -133,7 +133,11 @@ def search_combinations(
     advice = Advice(
         measure=shown.name,
         ranking=tuple(ranking),
-        unmasked=unmasked,
+        **against(
+            searcher.scorer,
+            shown,
+            searcher.problem.choice(found.best[0][1]) if found.best else None,
+        ),
         optimal=figures.optimal,
         combinations=combinations(summary),
         summary=summary.to_dict(),
@@ -416,7 +420,7 @@ class Searcher:
         """Return the percent of the unmasked utility that a configuration keeps."""
         measure, scorer = self.measure, self.scorer
         score = scorer.value(self.problem.choice(box), measure)
-        return utility_kept(score, scorer.value(scorer.unmasked, measure), measure.direction)
+        return utility_kept(score, scorer.reference(measure), measure)
 
 
 @dataclass(frozen=True)
