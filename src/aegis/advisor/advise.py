@@ -94,7 +94,7 @@ def rank_configurations(
         Advice(
             measure=chosen.name,
             ranking=tuple(ranking),
-            **against(scorer, chosen, scored[0][1] if ranking[0].admissible else None),
+            **against(scorer, chosen, ranking),
             optimal=ranking[0].admissible
             and len({tuple(map(str, r.masks.items())) for r in ranking}) >= possible,
             combinations=possible,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -45,8 +46,9 @@ def rank_choice(
     )
 
 
-def against(scorer: Scorer, measure: Measure, best: Choice | None) -> dict[str, Any]:
+def against(scorer: Scorer, measure: Measure, ranking: Sequence[Ranked]) -> dict[str, Any]:
     """Return what advice holds the best configuration against, as fields of `Advice`."""
+    best = next((one for one in ranking[:1] if one.admissible and one.method is None), None)
     attainable = None
     if measure.attainable is not None:
         attainable = measure.attainable(scorer.cooccurrence(scorer.unmasked, measure.needs))
@@ -54,7 +56,9 @@ def against(scorer: Scorer, measure: Measure, best: Choice | None) -> dict[str, 
         "unmasked": scorer.value(scorer.unmasked, measure),
         "reference": scorer.reference(measure),
         "attainable": attainable,
-        "lost_alone": {} if best is None else scorer.lost_alone(best, measure),
+        "lost_alone": {}
+        if best is None
+        else scorer.lost_alone(scorer.choose(best.configuration), measure),
     }
 
 

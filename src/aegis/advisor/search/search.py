@@ -117,7 +117,7 @@ def search_combinations(
     searcher = Searcher(summary, plan, *_what(policy, objective, measure), progress)
     shown = searcher.measure
     with progress.step("Scoring the unmasked table"):
-        searcher.scorer.reference(shown)
+        unmasked = searcher.scorer.value(searcher.scorer.unmasked, shown)
     clock = Clock(time_limit)
     share = None if time_limit is None else SEARCHED * time_limit
     found, figures = searcher.run(plan.rule, top=top, time_limit=share)
@@ -133,11 +133,7 @@ def search_combinations(
     advice = Advice(
         measure=shown.name,
         ranking=tuple(ranking),
-        **against(
-            searcher.scorer,
-            shown,
-            searcher.problem.choice(found.best[0][1]) if found.best else None,
-        ),
+        **against(searcher.scorer, shown, ranking),
         optimal=figures.optimal,
         combinations=combinations(summary),
         summary=summary.to_dict(),
