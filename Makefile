@@ -8,7 +8,7 @@ comma := ,
 # Engines whose tests run here; Spark is a large download and of no use without Java.
 ENGINES := postgres,polars$(if $(shell command -v java 2>/dev/null),$(comma)spark)
 
-.PHONY: help venv demo test lint format types imports check docs bench clean
+.PHONY: help venv demo test lint format types imports check docs bench fuzz clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -53,6 +53,11 @@ docs: venv ## Make the generated parts of the reference anew.
 bench: venv ## Measure speed and memory; results in .bench/.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group bench
 	$(BIN)/python -m benchmarks
+
+FUZZ ?= --inputs 100000 --releases 2000 --kills 300
+
+fuzz: venv ## Mutated inputs, rechecked releases and kills, for hours; FUZZ="--inputs 1000" for less.
+	$(BIN)/python -m tests.fuzz $(FUZZ)
 
 clean: ## Remove what make made.
 	rm -rf .venv build dist $(DEMO) .bench

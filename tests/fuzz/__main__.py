@@ -1,0 +1,121 @@
+"""Run the fuzzing at length, and say at the end what was tried and what failed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from . import inputs, kills, releases
+from .inputs import Failure
+from .kinds import KINDS, SHARES
+
+
+def main() -> int:
+    """Return 1 where anything failed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--inputs", type=int, default=0, help="mutated inputs over all kinds")
+    parser.add_argument("--releases", type=int, default=0, help="releases to recheck")
+    parser.add_argument("--kills", type=int, default=0, help="commands to kill")
+    parser.add_argument("--seed", type=int, default=0, help="first seed")
+    parser.add_argument("--only", metavar="KIND:SEED", help="one case again, with its trace")
+    parser.add_argument("--kind", choices=sorted(KINDS), help="inputs of this kind only")
+    given = parser.parse_args()
+    if given.only:
+        return _again(given.only)
+    failures = [
+        *_inputs(given.inputs, given.seed, given.kind),
+        *_releases(given.releases, given.seed),
+        *_kills(given.kills, given.seed),
+    ]
+    print(f"\n{len(failures)} failures")
+    for problem, count in Counter(f.problem[:100] for f in failures).most_common():
+        example = next(f for f in failures if f.problem.startswith(problem))
+        print(f"  {count:>5}  {problem}\n         for example --only {example.case}")
+    return 1 if failures else 0
+
+
+def _again(case: str) -> int:
+    kind, _, seed = case.partition(":")
+    if kind == "release":
+        failure = releases.attempt(int(seed))[1]
+    else:
+        failure = inputs.attempt(kind, int(seed)).failure
+    print("fine" if failure is None else f"{failure.problem}\n{failure.trace}")
+    return 0 if failure is None else 1
+
+
+class _Progress:
+    """A line now and then."""
+
+    def __init__(self, what: str, total: int) -> None:
+        self.what, self.total, self.started, self.said = what, total, time.monotonic(), 0.0
+
+    def show(self, done: int, failures: int) -> None:
+        now = time.monotonic()
+        if now - self.said >= 20 or done == self.total:
+            self.said = now
+            seconds = now - self.started
+            print(
+                f"{self.what}: {done:,} of {self.total:,}, {failures} failed, {seconds:,.0f} s",
+                flush=True,
+            )
+
+
+def _inputs(count: int, first: int, kind: str | None) -> list[Failure]:
+    failures, refused = [], Counter()
+    progress = _Progress("inputs", count)
+    wheel = [name for name, share in SHARES.items() for _ in range(share)]
+    for number in range(count):
+        chosen = kind or wheel[number * 37 % len(wheel)]
+        outcome = inputs.attempt(chosen, first + number)
+        refused[chosen, outcome.refused] += 1
+        if outcome.failure is not None:
+            failures.append(outcome.failure)
+            print(f"  {outcome.failure.case}: {outcome.failure.problem}", flush=True)
+        progress.show(number + 1, len(failures))
+    for name in sorted({kind for kind, _ in refused}):
+        print(f"  {name}: {refused[name, False]:,} read, {refused[name, True]:,} refused")
+    return failures
+
+
+def _releases(count: int, first: int) -> list[Failure]:
+    failures, made, tried = [], 0, 0
+    progress = _Progress("releases", count)
+    while made < count:
+        released, failure = releases.attempt(first + tried)
+        tried, made = tried + 1, made + released
+        if failure is not None:
+            failures.append(failure)
+            print(f"  {failure.case}: {failure.problem}", flush=True)
+        progress.show(made, len(failures))
+    if count:
+        print(f"  {made:,} releases rechecked, {tried - made:,} tables met no rule")
+    return failures
+
+
+def _kills(count: int, first: int) -> list[Failure]:
+    failures: list[Failure] = []
+    if not count:
+        return failures
+    ends: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory(prefix="aegis-kills-") as folder:
+        bench = kills.Bench.at(Path(folder))
+        progress = _Progress("kills", count)
+        number = 0
+        while ends.total() - ends["finished"] < count:
+            ended, failure = kills.attempt(bench, first + number)
+            number += 1
+            ends[ended] += 1
+            if failure is not None:
+                failures.append(failure)
+                print(f"  {failure.case}: {failure.problem}", flush=True)
+            progress.show(ends.total() - ends["finished"], len(failures))
+    print(f"  {dict(ends)}")
+    return failures
+
+
+sys.exit(main())
