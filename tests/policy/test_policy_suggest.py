@@ -23,7 +23,7 @@ from aegis.policy.suggest import ProposedPolicy, init_policy
 from aegis.policy.suggest import profile as suggest_profile
 from aegis.policy.suggest.masks import MOST_MASKS
 from aegis.policy.suggest.yaml_text import scalar, show
-from aegis.sources import open_table
+from aegis.sources import open_proposing, open_table
 
 
 def load_text(text: str) -> Policy:
@@ -325,6 +325,14 @@ def test_a_csv_file_with_leading_zeros(tmp_path: Path) -> None:
     assert str(tmp_path) not in proposed.yaml
     assert "aegis advise people.csv --policy" in proposed.yaml
     assert "aegis advise TABLE --policy" in init_policy(people(), label="label").yaml
+
+
+def test_a_csv_file_with_a_column_that_is_empty_throughout(tmp_path: Path) -> None:
+    path = tmp_path / "courts.csv"
+    path.write_text("note,age,y\n" + "".join(f",{20 + i % 50},{i % 2}\n" for i in range(100)))
+    source = open_proposing(path)
+    proposed = init_policy(source, label="y")
+    assert proposed.policy.attributes["note"].role is Role.IGNORE
 
 
 def test_awkward_numbers() -> None:

@@ -76,7 +76,9 @@ def _more(source: Source, said: Reading) -> dict[str, Any]:
     more: dict[str, Any] = {}
     null = list(said.null)
     comma = False
-    for known, point, with_comma, commas, points, missing in answers:
+    for *counts, missing in answers:
+        # The engine counts null, not 0, where a column is null in every row.
+        known, point, with_comma, commas, points = (count or 0 for count in counts)
         is_comma = known == with_comma and commas > 0
         if is_comma and said.decimal is None and source.dialect.delimiter != ",":
             comma = True
