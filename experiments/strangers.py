@@ -131,8 +131,11 @@ def models(table: Path, policy: Path, best: Path, label: str) -> dict[str, Any]:
     source = study.source
     raw = source.collect(source.table.select(*released, label)).to_pandas()
     unmasked = auc(raw, label)
-    choice = auc(aegis.apply(table, study.policy, chosen).to_pandas(), label)
-    others = [auc(aegis.apply(table, study.policy, random[i]).to_pandas(), label)[0] for i in picks]
+    choice = auc(aegis.apply(table, study.policy, chosen).to_arrow().to_pandas(), label)
+    others = [
+        auc(aegis.apply(table, study.policy, random[i]).to_arrow().to_pandas(), label)[0]
+        for i in picks
+    ]
     return {
         "auc_unmasked": round(unmasked[0], 4),
         "auc_noise": round(unmasked[1], 4),

@@ -76,15 +76,16 @@ def _more(source: Source, said: Reading) -> dict[str, Any]:
     more: dict[str, Any] = {}
     null = list(said.null)
     comma = False
-    for *counts, missing in answers:
+    for *counted, missing in answers:
         # The engine counts null, not 0, where a column is null in every row.
-        known, point, with_comma, commas, points = (count or 0 for count in counts)
+        counts: list[int] = [count or 0 for count in counted]
+        known, filled, with_comma, commas, points = counts
         is_comma = known == with_comma and commas > 0
         if is_comma and said.decimal is None and source.dialect.delimiter != ",":
             comma = True
             if points and said.thousands is None:
                 more["thousands"] = "."
-        numeric = known > 0 and (known == point or is_comma)
+        numeric = known > 0 and (known == filled or is_comma)
         null += [text for text in missing or () if numeric or text == "?"]
     if comma:
         more["decimal"] = ","
