@@ -72,20 +72,18 @@ def _more(source: Source, said: Reading) -> dict[str, Any]:
     place = source.backend.compile(source.table)
     with embedded().con.cursor() as cursor:
         row = cursor.execute(f"SELECT {', '.join(asked)} FROM ({place})").fetchone() or ()
-    answers = [row[6 * i : 6 * i + 6] for i in range(len(texts))]
+    # The engine counts null, not 0, where a column is null in every row.
+    answers = [tuple(cell or 0 for cell in row[6 * i : 6 * i + 6]) for i in range(len(texts))]
     more: dict[str, Any] = {}
     null = list(said.null)
     comma = False
-    for *counted, missing in answers:
-        # The engine counts null, not 0, where a column is null in every row.
-        counts: list[int] = [count or 0 for count in counted]
-        known, filled, with_comma, commas, points = counts
+    for known, point, with_comma, commas, points, missing in answers:
         is_comma = known == with_comma and commas > 0
         if is_comma and said.decimal is None and source.dialect.delimiter != ",":
             comma = True
             if points and said.thousands is None:
                 more["thousands"] = "."
-        numeric = known > 0 and (known == filled or is_comma)
+        numeric = known > 0 and (known == point or is_comma)
         null += [text for text in missing or () if numeric or text == "?"]
     if comma:
         more["decimal"] = ","
