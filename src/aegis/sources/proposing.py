@@ -58,22 +58,22 @@ def _more(source: Source, said: Reading) -> dict[str, Any]:
         return {}
     listed = ", ".join("'" + text + "'" for text in _NULLS)
     asked = []
+    # The engine counts null, not 0, where a column is null in every row.
     for name in texts:
         text = f"trim({quoted(name)})"
         known = f"{text} NOT IN ({listed}, '')"
         asked += [
-            f"count_if({known})",
-            f"count_if({known} AND regexp_full_match({text}, '{_POINT}'))",
-            f"count_if({known} AND regexp_full_match({text}, '{_COMMA}'))",
-            f"count_if({known} AND {text} LIKE '%,%')",
-            f"count_if({known} AND {text} LIKE '%.%')",
+            f"coalesce(count_if({known}), 0)",
+            f"coalesce(count_if({known} AND regexp_full_match({text}, '{_POINT}')), 0)",
+            f"coalesce(count_if({known} AND regexp_full_match({text}, '{_COMMA}')), 0)",
+            f"coalesce(count_if({known} AND {text} LIKE '%,%'), 0)",
+            f"coalesce(count_if({known} AND {text} LIKE '%.%'), 0)",
             f"list_sort(list(DISTINCT {text}) FILTER ({text} IN ({listed})))",
         ]
     place = source.backend.compile(source.table)
     with embedded().con.cursor() as cursor:
         row = cursor.execute(f"SELECT {', '.join(asked)} FROM ({place})").fetchone() or ()
-    # The engine counts null, not 0, where a column is null in every row.
-    answers = [tuple(cell or 0 for cell in row[6 * i : 6 * i + 6]) for i in range(len(texts))]
+    answers = [row[6 * i : 6 * i + 6] for i in range(len(texts))]
     more: dict[str, Any] = {}
     null = list(said.null)
     comma = False
