@@ -444,7 +444,8 @@ def test_keys_are_found_by_how_they_repeat() -> None:
     assert "as numbers of persons repeat" in proposed.profiles["registered"].reason
     assert "codes of diseases (ICD-10)" in proposed.profiles["code"].reason
     assert proposed.person in ("registered", "tag")
-    assert f"values of {proposed.person!r} in 3,000 rows" in proposed.yaml
+    assert f"person: {proposed.person}" in proposed.yaml
+    assert proposed.policy.person == proposed.person
     assert proposed.to_dict()["person"] == proposed.person
     assert check(people(), "label").person is None
 

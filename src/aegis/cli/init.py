@@ -97,7 +97,10 @@ def _roles(policy: Policy) -> Iterator[RenderableType]:
 
     yield heading("Proposed roles")
     named = ((role, [a.name for a in policy.with_role(role)]) for role in Role)
-    yield pairs((str(role), ", ".join(names)) for role, names in named if names)
+    shown = [(str(role), ", ".join(names)) for role, names in named if names]
+    if policy.person is not None:
+        shown.append(("person", f"{policy.person} (several rows each: the rule counts persons)"))
+    yield pairs(shown)
     if not policy.quasi_identifiers:
         yield line(
             "No quasi-identifier was recognised: give that role to what others may know of a person, "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -109,15 +109,16 @@ class ProposedPolicy:
         The same as text; `load_policy` reads it to an equal policy.
     profiles
         What was found on every column, the label included, by name in the table's order.
-    person
-        The column by which rows of one person belong together, where one is an identifier whose
-        values repeat; None where rows seem to be persons.
     """
 
     policy: Policy
     yaml: str
     profiles: Mapping[str, ColumnProfile]
-    person: str | None = None
+
+    @property
+    def person(self) -> str | None:
+        """The column by which rows of one person belong together: an identifier whose values repeat."""
+        return self.policy.person
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -207,13 +208,14 @@ def init_policy(
         for name, one in profiles.items()
         if one.role is not None
     }
+    person = _propose_person(profiles.values())
+    rule = _propose_rule(profiles.values())
     policy = Policy(
         label=target,
         attributes=attributes,
-        privacy=_propose_rule(profiles.values()),
+        privacy=replace(rule, person=None if person is None else person.name),
         reading=source.reading,
     )
-    person = _propose_person(profiles.values())
     text = render(
         policy,
         label_profile,
@@ -224,7 +226,7 @@ def init_policy(
         path=str(path),
     )
     ordered = {name: label_profile if name == label else profiles[name] for name in facts}
-    return ProposedPolicy(policy, text, ordered, None if person is None else person.name)
+    return ProposedPolicy(policy, text, ordered)
 
 
 def _propose(one: ColumnFacts) -> ColumnProfile:

@@ -236,8 +236,9 @@ def _person(person: ColumnProfile | None) -> Iterator[str]:
         return
     facts = person.facts
     yield ""
-    yield f"# WARNING: several rows per person: {facts.distinct:,} values of {show(person.name)!r} in {facts.values:,} rows."
-    yield "# The rule counts rows, so a class of k rows may hold fewer than k persons."
+    yield f"# Several rows per person: {facts.distinct:,} different values in {facts.values:,} rows. The rule, its"
+    yield "# limit and risks count persons; without this line they count rows."
+    yield f"person: {scalar(person.name)}"
 
 
 def _diversity(attribute: str) -> str:
