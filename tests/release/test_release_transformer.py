@@ -149,3 +149,55 @@ def test_agrees_with_the_release_of_the_same_configuration() -> None:
     assert sorted(map(str, released.select(key).to_pylist())) == sorted(
         map(str, masked.select(key).to_pylist())
     )
+
+
+def test_an_array_comes_out_as_an_array() -> None:
+    given = np.array([[31, "a"], [48, "b"]], dtype=object)
+    step = aegis.MaskingTransformer({"x0": {"bucketize": {"width": 10}}, "x1": "suppress"}).fit(
+        given
+    )
+    assert step.get_feature_names_out().tolist() == ["x0", "x1"]
+    masked = step.transform(given)
+    assert isinstance(masked, np.ndarray)
+    assert masked[:, 1].tolist() == ["*", "*"]
+    assert masked[0, 0] != masked[1, 0]
+    with pytest.raises(DataError, match="1 dimensions"):
+        step.fit(np.array([1, 2]))
+
+
+def test_the_output_is_what_was_asked_for() -> None:
+    given = pa.table({"age": [31, 48]})
+    step = aegis.MaskingTransformer({"age": {"bucketize": {"width": 10}}}).fit(given)
+    assert type(step.transform(given)).__name__ == "Table"
+    for name, module in (("pandas", "pandas"), ("polars", "polars"), ("default", "pyarrow")):
+        frame = step.set_output(transform=name).transform(given)
+        assert type(frame).__module__.split(".")[0] == module
+    assert step.set_output(transform=None) is step
+    with pytest.raises(PolicyError, match="Did you mean 'pandas'"):
+        step.set_output(transform="panda")
+
+
+def test_not_fitted_is_an_error_of_both() -> None:
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    step = aegis.MaskingTransformer({"age": "suppress"})
+    with pytest.raises(NotFittedError):
+        step.transform(pa.table({"age": [1]}))
+    with pytest.raises(DataError, match="Call fit before transform"):
+        step.transform(pa.table({"age": [1]}))
+    with pytest.raises(NotFittedError):
+        check_is_fitted(step)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["check_get_params_invariance", "check_set_params", "check_no_attributes_set_in_init"],
+)
+def test_scikit_learns_own_checks_hold(name: str) -> None:
+    """Those that apply: the others give masks numbers without names, or ask for no parameters."""
+    from sklearn.utils import estimator_checks
+
+    getattr(estimator_checks, name)(
+        "MaskingTransformer", aegis.MaskingTransformer({"x0": "identity"})
+    )

@@ -16,6 +16,7 @@ from aegis.policy import Configuration
 from aegis.privacy import PrivacyAccount, PrivacyReport
 
 if TYPE_CHECKING:
+    import pandas
     import polars
 
     from aegis.advisor.methods import RecordLevel
@@ -337,6 +338,12 @@ class Advice:
         import polars
 
         return polars.DataFrame(self.rows())
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return `rows()` as a pandas frame (pandas must be installed)."""
+        import pandas
+
+        return pandas.DataFrame(self.rows())
 
     def __repr__(self) -> str:
         best = self.best

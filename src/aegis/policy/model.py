@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from html import escape
 from typing import Any
 
 from aegis.errors import PolicyError
@@ -138,7 +139,7 @@ class MethodChoice:
     where: str = field(default="", compare=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Policy:
     """Everything that a user declares about one table.
 
@@ -257,6 +258,21 @@ class Policy:
                     f"The privacy rule protects {name!r}, whose role is {attribute.role}.",
                     hint="Give it the role sensitive.",
                 )
+
+    def __repr__(self) -> str:
+        roles = [f"{len(named):,} {role}" for role in Role if (named := self.with_role(role))]
+        return f"Policy(label {self.label.column!r}, {', '.join(roles)}; {self.privacy})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{escape(a.name)}</td><td>{a.role}</td>"
+            f"<td>{escape(', '.join(map(str, a.masks)))}</td></tr>"
+            for a in self.attributes.values()
+        )
+        head = "<tr><th>attribute</th><th>role</th><th>candidate masks</th></tr>"
+        return (
+            f"<p>{escape(repr(self))}</p><table><thead>{head}</thead><tbody>{rows}</tbody></table>"
+        )
 
     def without(self, names: Iterable[str]) -> Policy:
         """Return the policy with these attributes ignored: neither scored nor released.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,8 @@ class Audit:
         return f"Audit({verdict})\n{self.report!r}"
 
     def _repr_html_(self) -> str:
-        return self.report._repr_html_()
+        verdict = repr(self).partition("\n")[0]
+        return f"<p>{escape(verdict)}</p>{self.report._repr_html_()}"
 
 
 def audit(

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from aegis.sources import Reading, Source, open_table
 from aegis.summary import count_classes, summarize
 
 if TYPE_CHECKING:
+    import pandas
     import polars
 
 CERTIFICATE_VERSION = 1
@@ -178,6 +180,13 @@ class Released:
         import polars
 
         return polars.DataFrame(self.to_arrow())
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the released rows as a pandas frame (pandas must be installed)."""
+        return self.to_arrow().to_pandas()
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self))}</p>{self.audit._repr_html_()}"
 
     def __repr__(self) -> str:
         where = f" in {self.path}" if self.path else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -31,7 +32,8 @@ class MaskingTransformer:
     It follows scikit-learn's estimator protocol (`fit`, `transform`, `get_params`,
     `get_feature_names_out`) without importing scikit-learn, so that it fits into a `Pipeline` or
     `ColumnTransformer`. Rows are never suppressed: a transformer must keep them aligned with the
-    target. A frame that goes in comes out as the same kind of frame.
+    target. A frame that goes in comes out as the same kind of frame, a NumPy array as an array whose
+    columns are called `x0`, `x1`, ...; `set_output` asks for another kind.
 
     Parameters
     ----------
@@ -63,6 +65,9 @@ class MaskingTransformer:
         self.unseen = unseen
         self.seed = seed
 
+    _output = "default"
+    """What `set_output` asked for."""
+
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 - the protocol's signature
         """Fit the masks that depend on the data, and remember the columns.
 
@@ -74,7 +79,7 @@ class MaskingTransformer:
             A mask is unknown or does not fit its column, or what was given is no configuration.
         """
         masks = self._masks()
-        source = open_table(X)
+        source = open_table(_named(X))
         fitted = fit_masks(source, masks)
         self.masks_ = {name: mask for name, mask in fitted.items() if mask is not None}
         self.feature_names_in_ = np.array(source.columns, dtype=object)
@@ -92,9 +97,8 @@ class MaskingTransformer:
             The transformer is not fitted, a column is missing, or a value is unseen and the
             transformer is told to refuse it.
         """
-        if not hasattr(self, "masks_"):
-            raise DataError("The transformer is not fitted.", hint="Call fit before transform.")
-        source = open_table(X)
+        self._require_fitted("transform")
+        source = open_table(_named(X))
         for name in self._names_out:
             source.require(name, where="seen by fit")
         if self._unseen() is Unseen.ERROR:
@@ -106,7 +110,7 @@ class MaskingTransformer:
         plain = {name: None if name in noise else mask for name, mask in shown.items()}
         masked = masked_table(with_row, {**plain, _ROW: None}).order_by(_ROW).drop(_ROW)
         found = source.collect(masked.select(*self._names_out))
-        return _like(X, draw_columns(found, noise, seed=self.seed))
+        return _like(X, draw_columns(found, noise, seed=self.seed), self._output)
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Fit to a table and mask it."""
@@ -117,9 +121,33 @@ class MaskingTransformer:
         input_features: Sequence[str] | None = None,  # noqa: ARG002 - the protocol's signature
     ) -> npt.NDArray[np.object_]:
         """Return the names of the columns that transform gives, shape (n_features_out,)."""
-        if not hasattr(self, "masks_"):
-            raise DataError("The transformer is not fitted.", hint="Call fit first.")
+        self._require_fitted("get_feature_names_out")
         return self._names_out
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Say what `transform` returns: `default` (as what goes in), `pandas`, `polars` or `arrow`.
+
+        None leaves it as it is.
+
+        Raises
+        ------
+        PolicyError
+            Another name is given.
+        """
+        if transform is None:
+            return self
+        if transform not in _OUTPUTS:
+            raise PolicyError.unknown("output of a transformer", transform, _OUTPUTS)
+        self._output = transform
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether `fit` was called."""
+        return hasattr(self, "masks_")
+
+    def _require_fitted(self, asked: str) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise _not_fitted(asked)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - the protocol's signature
         """Return the constructor's parameters."""
@@ -195,17 +223,52 @@ class MaskingTransformer:
 
 
 _ROW = "__aegis_row__"
+_OUTPUTS = ("default", "pandas", "polars", "arrow")
 
 
-def _like(given: Any, masked: pa.Table) -> Any:
-    """Return `masked` as the kind of frame that was given; Arrow for anything else."""
-    library = type(given).__module__.split(".")[0]
+def _not_fitted(asked: str) -> DataError:
+    """Return the error of a step that was not fitted; scikit-learn's own, too, where that is loaded."""
+    message, hint = "The transformer is not fitted.", f"Call fit before {asked}."
+    if "sklearn" not in sys.modules:
+        return DataError(message, hint=hint)
+    from sklearn.exceptions import NotFittedError
+
+    class NotFitted(DataError, NotFittedError):  # type: ignore[misc]  # noqa: N818 - as its bases
+        """Not fitted, for those who catch Aegis's errors and those who catch scikit-learn's."""
+
+    return NotFitted(message, hint=hint)
+
+
+def _named(given: Any) -> Any:
+    """Return a NumPy array as a table with columns `x0`, `x1`, ...; anything else as it is.
+
+    Raises
+    ------
+    DataError
+        The array has not two dimensions.
+    """
+    if not isinstance(given, np.ndarray):
+        return given
+    if given.ndim != 2:
+        raise DataError(
+            f"An array of {given.ndim} dimensions was given.", hint="Give rows and columns: 2."
+        )
+    return pa.table({f"x{i}": pa.array(given[:, i].tolist()) for i in range(given.shape[1])})
+
+
+def _like(given: Any, masked: pa.Table, output: str) -> Any:
+    """Return `masked` as the kind of frame that is asked for: by default as what was given."""
+    library = type(given).__module__.split(".")[0] if output == "default" else output
     if library == "pandas":
         frame = masked.to_pandas()
-        frame.index = given.index
+        if hasattr(given, "index") and not isinstance(given, list | tuple):
+            frame.index = given.index
         return frame
     if library == "polars":
         import polars
 
         return polars.from_arrow(masked)
+    if isinstance(given, np.ndarray) and output == "default":
+        columns = [column.to_pylist() for column in masked.columns]
+        return np.array(list(zip(*columns, strict=True)), dtype=object)
     return masked

@@ -28,8 +28,10 @@ def embedded() -> Any:
     """
     folder = Path(tempfile.gettempdir()) / f"aegis-{os.getpid()}"
     connection = ibis.duckdb.connect(temp_directory=str(folder))
-    # Counted, for `query_progress`, and not drawn.
-    connection.raw_sql("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
+    # Counted, for `query_progress`, and not drawn. In a notebook without ipywidgets DuckDB refuses to
+    # count, and nothing is told of a query that runs.
+    with suppress(duckdb.InvalidInputException):
+        connection.raw_sql("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
     _OPEN.add(connection.con)
     return connection
 
