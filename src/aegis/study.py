@@ -31,6 +31,7 @@ from aegis.summary import Summary, load_bundle, save_bundle, summarize
 from aegis.words import counted
 
 if TYPE_CHECKING:
+    from aegis.advisor.costs import MaskCost
     from aegis.advisor.estimate import Estimate
     from aegis.advisor.figures import Front
     from aegis.advisor.search import FrontRange
@@ -189,6 +190,53 @@ class Study:
                 configurations, generate_count=generate_count, measure=measure, methods=methods
             )
         return self.search(measure=measure, top=top, time_limit=time_limit, methods=methods)
+
+    def under(self, policy: Policy | str | Path) -> Study:
+        """Return a study of the same table under another policy.
+
+        What is known of the table serves where only the rule, the measure or weights differ, or
+        candidates were left out; else the table is summarised again by its first question.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> from dataclasses import replace
+        >>> from aegis.privacy import PrivacyRule
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> summary = study.summary
+        >>> stricter = replace(study.policy, privacy=PrivacyRule.parse({"k": 20}))
+        >>> study.under(stricter).summary is summary
+        True
+
+        Raises
+        ------
+        PolicyError
+            The policy is not valid; or the study is of a summary that does not serve it.
+        """
+        from aegis.summary.narrow import narrow
+
+        asked = as_policy(policy)
+        with self._lock:
+            served = None if self._summary is None else narrow(self._summary, asked)
+        subject = self._source if self._source is not None else (served or self.summary)
+        other = Study(subject, asked, exact=self.exact, seed=self.seed, progress=self.progress)
+        other._summary = served if served is not None else other._summary
+        return other
+
+    def costs(self, measure: str | None = None) -> tuple[MaskCost, ...]:
+        """Return what each candidate mask costs by itself, every other attribute unmasked.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> costs = study.costs()
+        >>> costs[0].attribute, costs[0].mask, round(costs[0].lost, 6)
+        ('age', 'identity', 0.0)
+        """
+        from aegis.advisor.costs import mask_costs
+
+        return mask_costs(self.summary, measure or self.policy.measure)
 
     def rank(
         self,

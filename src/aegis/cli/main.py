@@ -14,10 +14,12 @@ import typer
 import aegis
 from aegis.cli import (
     advise,
+    agent,
     anonymize,
     anonymizers,
     apply,
     audit,
+    catalog,
     evaluate,
     init,
     keygen,
@@ -30,8 +32,10 @@ from aegis.cli import (
     protect,
     reconstruct,
     report,
+    serve,
     sql,
     summarize,
+    worker,
 )
 from aegis.cli.failures import CLOSED_PIPE, INTERRUPTED, fail
 from aegis.cli.output import ClosedPipe
@@ -50,7 +54,7 @@ Results go to standard output, progress and errors to standard error.
 Exit code: 0 done; 1 no admissible configuration, or a failed audit;
 2 bad input; 70 a bug; 130 interrupted."""
 
-COMMANDS: dict[str, ModuleType] = {
+COMMANDS: dict[str, ModuleType | catalog.Verb] = {
     "init": init,
     "summarize": summarize,
     "merge": merge,
@@ -70,8 +74,12 @@ COMMANDS: dict[str, ModuleType] = {
     "anonymizers": anonymizers,
     "measures": measures,
     "privacy-models": privacy_models,
+    "serve": serve,
+    "agent": agent,
+    "worker": worker,
+    **{f"catalog {name}": verb for name, verb in catalog.VERBS.items()},
 }
-"""Every command by name: a module with `command` and the `EXAMPLES` of its help."""
+"""Every command by name: what has a `command` and the `EXAMPLES` of its help."""
 
 app = typer.Typer(
     name="aegis",
@@ -102,12 +110,19 @@ def start(
         typer.echo(context.get_help())
 
 
+groups = {"catalog": typer.Typer(help="Use the catalog of a service: see aegis serve.")}
+for _name, _group in groups.items():
+    app.add_typer(_group, name=_name, no_args_is_help=True)
+
+
 def _add(name: str, command: Callable[..., None], examples: Sequence[str]) -> None:
     """Register a command whose help is its docstring and its examples."""
     paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
     text = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
     shown = "\n".join(f"  {example}" for example in examples)
-    app.command(name, help=f"{text}\n\nExamples:\n\n{shown}".replace("[", r"\["))(command)
+    group, _, verb = name.rpartition(" ")
+    room = groups[group] if group else app
+    room.command(verb, help=f"{text}\n\nExamples:\n\n{shown}".replace("[", r"\["))(command)
 
 
 for _name, _module in COMMANDS.items():

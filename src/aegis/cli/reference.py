@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import typer
@@ -31,11 +30,19 @@ def reference() -> str:
     group: Any = typer.main.get_command(app)
     parts = [HEAD, "```text", ABOUT, "```"]
     for name, module in COMMANDS.items():
-        parts.extend(_command(name, module, group.commands[name].params))
+        parts.extend(_command(name, module, _parameters(group, name)))
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _command(name: str, module: ModuleType, parameters: list[Any]) -> Iterator[str]:
+def _parameters(group: Any, name: str) -> list[Any]:
+    """Return the arguments and options of a command, which may stand in a group."""
+    found = group
+    for part in name.split():
+        found = found.commands[part]
+    return list(found.params)
+
+
+def _command(name: str, module: Any, parameters: list[Any]) -> Iterator[str]:
     """Yield the lines of one command."""
     yield f"\n## aegis {name}\n"
     yield inspect.cleandoc(module.command.__doc__ or "")

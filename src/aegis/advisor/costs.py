@@ -1,0 +1,78 @@
+"""What each candidate mask costs by itself: every other attribute as finely as it may be shown."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from aegis.advisor.scoring import Scorer, utility_kept
+from aegis.measures import DEFAULT_MEASURE, MEASURES
+from aegis.summary import Summary
+
+
+@dataclass(frozen=True)
+class MaskCost:
+    """What one candidate mask takes from the whole table.
+
+    Attributes
+    ----------
+    attribute, mask
+        The attribute, and its candidate as declared.
+    levels
+        How many values the mask shows.
+    score
+        The measure of the table with this attribute masked and no other.
+    utility_kept
+        Percent of the unmasked utility that is kept then; None where there was none.
+    """
+
+    attribute: str
+    mask: str
+    levels: int
+    score: float
+    utility_kept: float | None
+
+    @property
+    def lost(self) -> float:
+        """Percent of the unmasked utility that is lost, at least 0."""
+        return 0.0 if self.utility_kept is None else max(0.0, 100.0 - self.utility_kept)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return asdict(self)
+
+
+def mask_costs(
+    summary: Summary, measure: str | None = None, *, scorer: Scorer | None = None
+) -> tuple[MaskCost, ...]:
+    """Return what each candidate mask of each attribute costs, in the order of the policy.
+
+    An attribute that another one stands in for costs little, however much it tells by itself: what
+    counts is the measure of the whole table.
+
+    Parameters
+    ----------
+    summary
+        The aggregates.
+    measure
+        Name of a measure; by default that of rankings.
+    scorer
+        What has scored this summary before, to share its work.
+    """
+    chosen = MEASURES.get(measure or DEFAULT_MEASURE)
+    own = scorer or Scorer(summary)
+    whole = own.value(own.unmasked, chosen)
+    costs = []
+    for attribute in summary.attributes.values():
+        for candidate in attribute.candidates:
+            score = own.value({**own.unmasked, attribute.name: candidate}, chosen)
+            costs.append(
+                MaskCost(
+                    attribute.name,
+                    str(candidate.declared),
+                    candidate.size,
+                    score,
+                    utility_kept(score, whole, chosen.direction),
+                )
+            )
+    return tuple(costs)

@@ -1,0 +1,64 @@
+"""The catalog as one object: its database, its files, its limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from aegis.catalog.database import Database
+from aegis.catalog.objects import Objects
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one upload may be.
+
+    Attributes
+    ----------
+    summary, release
+        Most bytes of a protected summary, and of a masked file.
+    text
+        Most characters of a policy, a configuration or a certificate.
+    """
+
+    summary: int = 64 << 20
+    release: int = 2 << 30
+    text: int = 4 << 20
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """Where data sets, requests and releases are kept; who may do what is asked of each call.
+
+    Attributes
+    ----------
+    database
+        Its tables.
+    objects
+        Protected summaries and masked files.
+    limits
+        What one upload may be.
+    """
+
+    database: Database
+    objects: Objects
+    limits: Limits = Limits()
+
+    @classmethod
+    def open(
+        cls, database: str, objects: str | None = None, *, limits: Limits = Limits()
+    ) -> Catalog:
+        """Open a catalog, making what is missing.
+
+        Parameters
+        ----------
+        database
+            Path of an SQLite file, or a URL such as postgresql://aegis@db/catalog.
+        objects
+            A folder or URL for files; by default a folder beside the SQLite file.
+        limits
+            What one upload may be.
+        """
+        if objects is None:
+            objects = "objects" if "://" in database else f"{Path(database)}.objects"
+        return cls(Database(database), Objects(objects), limits)

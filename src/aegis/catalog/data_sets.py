@@ -1,0 +1,305 @@
+"""Data sets of the catalog: registering, versions, who may work on them, publishing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Text, cast, func, select
+from sqlalchemy.orm import Session
+
+from aegis.catalog.access import NOTHING, Action, Actor, Role, Subject, authorise, may
+from aegis.catalog.accounts import named
+from aegis.catalog.errors import CatalogError, NotThere, WrongState
+from aegis.catalog.log import append
+from aegis.catalog.records import DataSet, Grant, Request, Version
+
+_SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,78}[a-z0-9])?")
+_GRANTED = (Role.OPERATOR, Role.APPROVER, Role.CONSUMER)
+CHANGEABLE = ("title", "description", "label", "terms", "public", "approvals", "days", "ceiling")
+"""What `change` changes."""
+
+
+def register(
+    session: Session,
+    by: Actor,
+    identifier: str,
+    *,
+    source: str,
+    public_key: str,
+    title: str = "",
+    population: str = "",
+    **about: Any,
+) -> DataSet:
+    """Add a data set. It is seen by its provider alone until it is published.
+
+    Parameters
+    ----------
+    session
+        A writing session.
+    by
+        Its provider.
+    identifier
+        Its name in URLs: small letters, digits and hyphens.
+    source
+        Name of the table in the list of the provider's agent; no path and no URL.
+    public_key
+        The Ed25519 key, in hexadecimal, under which its agent signs what it uploads.
+    title, population, about
+        What is told of it (`CHANGEABLE`); the population whose persons it is about, by default
+        itself.
+
+    Raises
+    ------
+    CatalogError
+        The name is taken or malformed, or a figure is out of range.
+    """
+    authorise(by, Action.REGISTER)
+    if not _SLUG.fullmatch(identifier):
+        raise CatalogError(
+            f"{identifier!r} cannot be a data set's name.",
+            hint="Use 1 to 80 small letters, digits and hyphens, such as census-2026.",
+        )
+    if session.get(DataSet, identifier) is not None:
+        raise CatalogError(
+            f"There is a data set {identifier!r} already.", hint="Choose another name."
+        )
+    if not _SLUG.fullmatch(source.replace("_", "-").casefold()):
+        raise CatalogError(
+            f"The source {source!r} is no name.",
+            hint="Give the name under which the agent's list has the table, not its path or URL.",
+        )
+    if not re.fullmatch("[0-9a-f]{64}", public_key):
+        raise CatalogError(
+            "The public key is no Ed25519 key in hexadecimal.",
+            hint="Make one with: aegis keygen NAME.",
+        )
+    data_set = DataSet(
+        id=identifier,
+        title=title or identifier,
+        provider_id=by.account,
+        source=source,
+        population=population or identifier,
+        public_key=public_key,
+    )
+    _set(data_set, about)
+    session.add(data_set)
+    session.flush()
+    append(session, by.name, "data set registered", data_set=identifier)
+    return data_set
+
+
+def change(session: Session, by: Actor, identifier: str, **about: Any) -> DataSet:
+    """Change what is told of a data set."""
+    data_set = seen(session, by, Action.EDIT_DATA_SET, identifier)
+    _set(data_set, about)
+    append(session, by.name, "data set changed", data_set=identifier, fields=sorted(about))
+    return data_set
+
+
+def publish(session: Session, by: Actor, identifier: str, *, published: bool = True) -> DataSet:
+    """Show a data set to consumers, or take it out of the catalog again."""
+    data_set = seen(session, by, Action.PUBLISH, identifier)
+    if published and newest(session, identifier) is None:
+        raise WrongState(
+            f"{identifier} has no protected summary yet.",
+            hint="Have its agent upload one: aegis agent.",
+        )
+    data_set.published = published
+    append(session, by.name, "published" if published else "taken out", data_set=identifier)
+    return data_set
+
+
+def grant(
+    session: Session, by: Actor, identifier: str, account: str, role: str, *, granted: bool = True
+) -> None:
+    """Assign an operator or approver, or let a consumer see the data set; or take it back."""
+    data_set = seen(session, by, Action.PUBLISH, identifier)
+    if role not in _GRANTED:
+        raise CatalogError(f"{role!r} cannot be granted.", hint=f"Allowed: {', '.join(_GRANTED)}.")
+    other = named(session, account)
+    if role not in other.roles:
+        raise CatalogError(f"{account} is no {role}.", hint="An admin gives accounts their roles.")
+    if other.id == data_set.provider_id and role == Role.APPROVER:
+        raise CatalogError(
+            "The provider cannot be the second person.", hint="Name another approver."
+        )
+    key = (identifier, other.id, str(role))
+    entry = session.get(Grant, key)
+    if granted and entry is None:
+        session.add(Grant(data_set_id=identifier, account_id=other.id, role=str(role)))
+    elif not granted and entry is not None:
+        session.delete(entry)
+    action = "granted" if granted else "grant taken back"
+    append(session, by.name, action, data_set=identifier, account=account, role=str(role))
+
+
+def add_version(
+    session: Session,
+    by: Actor,
+    identifier: str,
+    *,
+    policy: str,
+    policy_digest: str,
+    columns: Sequence[Mapping[str, Any]],
+    summary_key: str,
+    summary_digest: str,
+    protection: Mapping[str, Any],
+) -> Version:
+    """Add the state of a data set that its agent has summarised.
+
+    Requests of earlier versions that are not released yet are sent back by `requests.drift`.
+    """
+    seen(session, by, Action.UPLOAD_SUMMARY, identifier)
+    last = newest(session, identifier)
+    version = Version(
+        data_set_id=identifier,
+        number=1 if last is None else last.number + 1,
+        policy=policy,
+        policy_digest=policy_digest,
+        columns=[dict(column) for column in columns],
+        summary_key=summary_key,
+        summary_digest=summary_digest,
+        protection=dict(protection),
+    )
+    session.add(version)
+    session.flush()
+    append(
+        session,
+        by.name,
+        "summary uploaded",
+        data_set=identifier,
+        version=version.number,
+        digest=summary_digest,
+        protection=version.protection.get("kind"),
+    )
+    return version
+
+
+def newest(session: Session, identifier: str) -> Version | None:
+    """Return the newest version, or None."""
+    found = select(Version).where(Version.data_set_id == identifier)
+    return session.scalars(found.order_by(Version.number.desc()).limit(1)).first()
+
+
+def versions(session: Session, by: Actor, identifier: str) -> Sequence[Version]:
+    """Return all versions, the newest first."""
+    seen(session, by, Action.BROWSE, identifier)
+    found = select(Version).where(Version.data_set_id == identifier)
+    return session.scalars(found.order_by(Version.number.desc())).all()
+
+
+def seen(session: Session, by: Actor, action: Action, identifier: str) -> DataSet:
+    """Return a data set on which the actor may do something.
+
+    Raises
+    ------
+    NotThere
+        There is none, or the actor may not even know of it.
+    NotAllowed
+        The actor may see it, but not do this.
+    """
+    data_set = session.get(DataSet, identifier)
+    if data_set is None:
+        raise _unknown(identifier)
+    subject = subject_of(session, by, data_set)
+    if action is not Action.BROWSE and not may(by, action, subject):
+        if not may(_unscoped(by), Action.BROWSE, subject):
+            raise _unknown(identifier)
+        authorise(by, action, subject)
+    elif action is Action.BROWSE and not may(by, action, subject):
+        if may(_unscoped(by), action, subject):
+            authorise(by, action, subject)
+        raise _unknown(identifier)
+    return data_set
+
+
+def search(
+    session: Session, by: Actor, words: str = "", *, offset: int = 0, limit: int = 50
+) -> tuple[Sequence[DataSet], int]:
+    """Return a page of the data sets that the actor may browse, and how many there are.
+
+    `words` must all stand in name, title, description, label or a column's name.
+    """
+    authorise_some(by, Action.BROWSE)
+    found = select(DataSet)
+    if not by.roles & {Role.AUDITOR, Role.ADMIN}:
+        granted = select(Grant.data_set_id).where(Grant.account_id == by.account)
+        visible = (DataSet.provider_id == by.account) | DataSet.id.in_(granted)
+        if Role.CONSUMER in by.roles:
+            visible = visible | (DataSet.published & DataSet.public)
+        found = found.where(visible)
+    for word in words.split()[:8]:
+        pattern = f"%{_escaped(word)}%"
+        of_columns = select(Version.data_set_id).where(
+            cast(Version.columns, Text).ilike(pattern, escape="\\")
+        )
+        found = found.where(
+            DataSet.id.ilike(pattern, escape="\\")
+            | DataSet.title.ilike(pattern, escape="\\")
+            | DataSet.description.ilike(pattern, escape="\\")
+            | DataSet.label.ilike(pattern, escape="\\")
+            | DataSet.id.in_(of_columns)
+        )
+    count = session.scalar(select(func.count()).select_from(found.subquery())) or 0
+    page = found.order_by(DataSet.title, DataSet.id).offset(offset).limit(limit)
+    listed = [
+        one for one in session.scalars(page) if may(by, Action.BROWSE, subject_of(session, by, one))
+    ]
+    return listed, count
+
+
+def subject_of(
+    session: Session, by: Actor, data_set: DataSet, request: Request | None = None
+) -> Subject:
+    """Return what decides on a data set, or on a request for it."""
+    rows = session.scalars(
+        select(Grant.role).where(Grant.data_set_id == data_set.id, Grant.account_id == by.account)
+    )
+    granted = frozenset(Role(role) for role in rows)
+    return Subject(
+        provider=data_set.provider_id,
+        consumer=None if request is None else request.consumer_id,
+        granted=granted,
+        visible=data_set.published and (data_set.public or Role.CONSUMER in granted),
+    )
+
+
+def authorise_some(by: Actor, action: Action) -> None:
+    """Raise where the actor has none of the roles that may do this to anything."""
+    if by.scopes is not None and action not in by.scopes:
+        authorise(by, action, NOTHING)
+
+
+def _unscoped(by: Actor) -> Actor:
+    return Actor(by.account, by.name, by.roles)
+
+
+def _unknown(identifier: str) -> NotThere:
+    return NotThere(
+        f"There is no data set {identifier!r} that you may see.", hint="Search the catalog."
+    )
+
+
+def _escaped(word: str) -> str:
+    return word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def _set(data_set: DataSet, about: Mapping[str, Any]) -> None:
+    for name, value in about.items():
+        if name not in CHANGEABLE:
+            raise CatalogError(
+                f"A data set has no {name!r}.", hint=f"Allowed: {', '.join(CHANGEABLE)}."
+            )
+        setattr(data_set, name, value)
+    if data_set.approvals not in (None, 1, 2):
+        raise CatalogError(
+            f"{data_set.approvals} approvals.", hint="Allowed: 1, or 2 for two persons."
+        )
+    if data_set.days is not None and not 1 <= data_set.days <= 3650:
+        raise CatalogError(f"{data_set.days} days.", hint="Allowed: 1 to 3650.")
+    if data_set.ceiling is not None and not 0 < data_set.ceiling < 1000:
+        raise CatalogError(
+            f"A budget of {data_set.ceiling}.", hint="Give an epsilon above 0 and below 1000."
+        )

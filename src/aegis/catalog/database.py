@@ -1,0 +1,135 @@
+"""The database of the catalog: SQLite by default, PostgreSQL by its URL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.orm import Session
+
+from aegis.errors import EngineError
+
+_WRITERS = 0x41454749
+"""Number of the lock that writers of one PostgreSQL database take in turn."""
+
+
+class Database:
+    """Where the catalog is kept.
+
+    Parameters
+    ----------
+    url
+        SQLAlchemy's URL, or the path of an SQLite file.
+
+    Raises
+    ------
+    EngineError
+        The database cannot be reached, or the URL names none that is known.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.engine = _open(url)
+        self._migrate()
+
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        """Yield a session that changes nothing."""
+        with Session(self.engine, expire_on_commit=False) as session:
+            yield session
+
+    @contextmanager
+    def writing(self) -> Iterator[Session]:
+        """Yield a session whose transaction is the only one that writes, committed at the end.
+
+        Writers take turns, so that the log is one chain and a decision is made on what is so.
+        """
+        with Session(self.engine, expire_on_commit=False) as session, session.begin():
+            if self.engine.dialect.name == "sqlite":
+                session.execute(text("BEGIN IMMEDIATE"))
+            else:
+                session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITERS})
+            yield session
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.engine.dispose()
+
+    def _migrate(self) -> None:
+        """Bring the tables to the newest form; a database of a newer Aegis is refused."""
+        settings = Config()
+        settings.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
+        try:
+            with self.engine.connect() as connection:
+                settings.attributes["connection"] = connection
+                command.upgrade(settings, "head")
+                connection.commit()
+        except SQLAlchemyError as error:
+            raise _unreachable(self.engine, error) from error
+
+
+def _open(url: str) -> Engine:
+    address = url if "://" in url else f"sqlite:///{Path(url).absolute()}"
+    if address.startswith(("postgres://", "postgresql://")):
+        address = "postgresql+psycopg://" + address.split("://", 1)[1]
+    try:
+        engine = create_engine(address, pool_pre_ping=True, **_pool(address))
+    except (ArgumentError, ImportError) as error:
+        raise EngineError(
+            "The database of the catalog is none that is known.",
+            hint="Give the path of an SQLite file, or postgresql://user@host/name.",
+        ) from error
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _prepare_sqlite)
+    return engine
+
+
+def _pool(address: str) -> dict[str, Any]:
+    if address.startswith("sqlite"):
+        return {"connect_args": {"timeout": 30, "check_same_thread": False}}
+    return {"pool_size": 10, "max_overflow": 30}
+
+
+def _prepare_sqlite(connection: Any, record: object) -> None:  # noqa: ARG001 - SQLAlchemy's form
+    """Make SQLite safe under several processes, and leave the start of transactions to us."""
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    for setting in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
+        cursor.execute(f"PRAGMA {setting}")
+    cursor.close()
+
+
+def _unreachable(engine: Engine, error: SQLAlchemyError) -> EngineError:
+    shown = engine.url.render_as_string(hide_password=True)
+    reason = str(getattr(error, "orig", None) or error).splitlines()[0]
+    return EngineError(
+        f"The database of the catalog at {shown} cannot be used: {reason}.",
+        hint="Check that it runs, and the rights of its user.",
+    )
+
+
+def append_only(connection: Connection) -> None:
+    """Have the database itself refuse changes of the log."""
+    for statement in _TRIGGERS[connection.dialect.name]:
+        connection.execute(text(statement))
+
+
+_TRIGGERS = {
+    "sqlite": (
+        "CREATE TRIGGER log_no_update BEFORE UPDATE ON log BEGIN "
+        "SELECT RAISE(ABORT, 'the log is append-only'); END",
+        "CREATE TRIGGER log_no_delete BEFORE DELETE ON log BEGIN "
+        "SELECT RAISE(ABORT, 'the log is append-only'); END",
+    ),
+    "postgresql": (
+        "CREATE FUNCTION refuse_log_change() RETURNS trigger AS $$ BEGIN "
+        "RAISE EXCEPTION 'the log is append-only'; END $$ LANGUAGE plpgsql",
+        "CREATE TRIGGER log_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON log "
+        "FOR EACH STATEMENT EXECUTE FUNCTION refuse_log_change()",
+    ),
+}

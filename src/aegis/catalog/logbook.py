@@ -1,0 +1,54 @@
+"""Reading the log: each reader sees what concerns them, an auditor all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement, func, or_, select, text, true
+from sqlalchemy.orm import Session
+
+from aegis.catalog.access import NOTHING, Action, Actor, Role, authorise
+from aegis.catalog.log import LogCheck, check
+from aegis.catalog.records import DataSet, Grant, LogEntry, Request
+
+
+def listed(
+    session: Session, by: Actor, *, offset: int = 0, limit: int = 50
+) -> tuple[Sequence[LogEntry], int]:
+    """Return a page of what the actor may read, the newest first, and how many entries those are."""
+    readable = _readable(by)
+    found = select(LogEntry).where(readable)
+    count = session.scalar(select(func.count()).select_from(found.subquery())) or 0
+    page = found.order_by(LogEntry.number.desc()).offset(offset).limit(limit)
+    return session.scalars(page).all(), count
+
+
+def verify(session: Session, by: Actor) -> LogCheck:
+    """Follow the whole chain: that it is whole concerns everybody, what it says does not."""
+    if by.scopes is not None and Action.SEE_LOG not in by.scopes:
+        authorise(by, Action.SEE_LOG, NOTHING)
+    return check(session.scalars(select(LogEntry).order_by(LogEntry.number)).yield_per(1000))
+
+
+def ping(session: Session) -> None:
+    """Ask the database whether it is there."""
+    session.execute(text("SELECT 1"))
+
+
+def _readable(by: Actor) -> ColumnElement[bool]:
+    if by.scopes is not None and Action.SEE_LOG not in by.scopes:
+        authorise(by, Action.SEE_LOG, NOTHING)
+    if by.roles & {Role.AUDITOR, Role.ADMIN}:
+        return true()
+    own = select(DataSet.id).where(DataSet.provider_id == by.account)
+    deciding = [str(role) for role in (Role.OPERATOR, Role.APPROVER) if role in by.roles]
+    assigned = select(Grant.data_set_id).where(
+        Grant.account_id == by.account, Grant.role.in_(deciding)
+    )
+    asked = select(Request.id).where(Request.consumer_id == by.account)
+    return or_(
+        LogEntry.data_set_id.in_(own),
+        LogEntry.data_set_id.in_(assigned),
+        LogEntry.request_id.in_(asked),
+        (LogEntry.actor == by.name) & LogEntry.data_set_id.is_(None),
+    )

@@ -1,0 +1,453 @@
+"""Requests: what a consumer asks for, and how it becomes a release.
+
+Each function makes one step of `aegis.catalog.states` in the transaction of its session, with its
+entry in the log. Approval freezes the digests of policy, summary, configuration and terms: if one
+of them differs when the release is to be made, the request goes back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, delete, false, func, or_, select, true
+from sqlalchemy.orm import Session
+
+from aegis.catalog import data_sets
+from aegis.catalog.access import Action, Actor, Role, authorise, may
+from aegis.catalog.errors import CatalogError, NotAllowed, NotThere, WrongState
+from aegis.catalog.log import append
+from aegis.catalog.records import (
+    Account,
+    Approval,
+    DataSet,
+    Grant,
+    Job,
+    Release,
+    Request,
+    Version,
+    now,
+)
+from aegis.catalog.states import FINAL, State, Step, after
+
+
+def draft(
+    session: Session,
+    by: Actor,
+    data_set_id: str,
+    *,
+    purpose: str,
+    label: str | None = None,
+    measure: str | None = None,
+    models: Sequence[str] = (),
+    terms_accepted: bool = False,
+) -> Request:
+    """Begin a request for the newest version of a data set."""
+    data_set = data_sets.seen(session, by, Action.REQUEST, data_set_id)
+    version = data_sets.newest(session, data_set_id)
+    if version is None:
+        raise WrongState(f"{data_set_id} has no version.", hint="Ask its provider.")
+    request = Request(
+        data_set_id=data_set.id,
+        version_id=version.id,
+        consumer_id=by.account,
+        purpose="",
+        state=State.DRAFT,
+    )
+    _fill(request, purpose, label, measure, models, terms_accepted)
+    session.add(request)
+    session.flush()
+    append(session, by.name, "request drafted", data_set=data_set.id, request=request.id)
+    return request
+
+
+def change(session: Session, by: Actor, request_id: str, **given: Any) -> Request:
+    """Change a request that is a draft, or was returned."""
+    request = seen(session, by, Action.CHANGE_REQUEST, request_id)
+    if request.state not in (State.DRAFT, State.RETURNED):
+        raise WrongState(
+            f"A request that is {request.state} cannot be changed.",
+            hint="Withdraw it, or ask the operator to return it.",
+        )
+    now_given = {
+        "purpose": request.purpose,
+        "label": request.label,
+        "measure": request.measure,
+        "models": request.models,
+        "terms_accepted": request.terms_accepted,
+    }
+    _fill(request, **{**now_given, **given})
+    append(session, by.name, "request changed", data_set=request.data_set_id, request=request.id)
+    return request
+
+
+def submit(session: Session, by: Actor, request_id: str) -> Request:
+    """Hand a request in. It is for the newest version from then on."""
+    request = seen(session, by, Action.CHANGE_REQUEST, request_id)
+    if request.data_set.terms and not request.terms_accepted:
+        raise CatalogError("The terms are not accepted.", hint="Read them and accept them.")
+    newest = data_sets.newest(session, request.data_set_id)
+    if newest is None or not request.data_set.published:
+        raise WrongState(f"{request.data_set_id} is not published.", hint="Ask its provider.")
+    request.version_id, request.version = newest.id, newest
+    request.configuration, request.answer = None, None
+    return _step(session, by, request, Step.SUBMIT, version=newest.number)
+
+
+def review(session: Session, by: Actor, request_id: str) -> Request:
+    """Take a request up for review."""
+    request = seen(session, by, Action.REVIEW, request_id)
+    return _step(session, by, request, Step.REVIEW)
+
+
+def set_configuration(
+    session: Session, by: Actor, request: Request, configuration: str, answer: Mapping[str, Any]
+) -> Request:
+    """Set the configuration that would be released, and what was found of it.
+
+    Raises
+    ------
+    WrongState
+        The request is not in review any more.
+    """
+    if request.state != State.IN_REVIEW:
+        raise WrongState(
+            f"A request that is {request.state} gets no configuration.",
+            hint="Take it up for review first.",
+        )
+    request.configuration, request.answer = configuration, dict(answer)
+    _forget_approvals(session, request)
+    append(
+        session,
+        by.name,
+        "configuration checked",
+        data_set=request.data_set_id,
+        request=request.id,
+        digest=_digest(configuration),
+        holds=bool(answer.get("holds")),
+    )
+    return request
+
+
+def approve(session: Session, by: Actor, request_id: str) -> Request:
+    """Say yes. The last yes that the data set asks for freezes what will be released.
+
+    Raises
+    ------
+    NotAllowed
+        The actor asked for it, has approved already, or may not approve here.
+    WrongState
+        There is no configuration, the check with earlier releases is missing or failed, or the
+        data set has changed since.
+    """
+    request = seen(session, by, Action.APPROVE, request_id)
+    after(State(request.state), Step.APPROVE)
+    if request.consumer_id == by.account:
+        raise NotAllowed("Nobody approves a request of their own.", hint="Ask another person.")
+    frozen = _frozen(session, request)
+    digest = _digest(json.dumps(frozen, sort_keys=True))
+    given = session.scalars(select(Approval).where(Approval.request_id == request.id)).all()
+    if any(one.account_id == by.account for one in given):
+        raise NotAllowed("You have approved this already.", hint="A second person must.")
+    if any(one.digest != digest for one in given):
+        raise WrongState(
+            "What was approved first is not what stands here now.",
+            hint="Choose the configuration anew; then both approve.",
+        )
+    session.add(Approval(request_id=request.id, account_id=by.account, digest=digest))
+    session.flush()
+    if len(given) + 1 < request.data_set.approvals:
+        append(
+            session,
+            by.name,
+            "approved by one of two",
+            data_set=request.data_set_id,
+            request=request.id,
+            digest=digest,
+        )
+        return request
+    request.frozen = frozen
+    return _step(session, by, request, Step.APPROVE, digest=digest)
+
+
+def send_back(session: Session, by: Actor, request_id: str, message: str) -> Request:
+    """Return a request to its consumer, with what to change."""
+    request = seen(session, by, Action.REVIEW, request_id)
+    return _step(session, by, request, Step.RETURN, message=_said(message))
+
+
+def reject(session: Session, by: Actor, request_id: str, message: str) -> Request:
+    """Refuse a request for good."""
+    request = seen(session, by, Action.REJECT, request_id)
+    return _step(session, by, request, Step.REJECT, message=_said(message))
+
+
+def withdraw(session: Session, by: Actor, request_id: str) -> Request:
+    """Take one's own request back."""
+    request = seen(session, by, Action.CHANGE_REQUEST, request_id)
+    return _step(session, by, request, Step.WITHDRAW)
+
+
+def run(session: Session, by: Actor, request_id: str) -> Request:
+    """Have an approved request carried out, unless what was approved has changed."""
+    request = seen(session, by, Action.RUN, request_id)
+    after(State(request.state), Step.RUN)
+    if drifted(session, request):
+        return _sent_back(session, by, request)
+    return _step(session, by, request, Step.RUN)
+
+
+def retry(session: Session, by: Actor, request_id: str) -> Request:
+    """Have a failed request carried out once more."""
+    request = seen(session, by, Action.RUN, request_id)
+    _step(session, by, request, Step.RETRY)
+    return run(session, by, request_id)
+
+
+def drift(session: Session, by: Actor, data_set_id: str) -> int:
+    """Send back what was chosen or approved for a data set that is not the same any more."""
+    found = select(Request).where(
+        Request.data_set_id == data_set_id,
+        Request.state.in_((State.IN_REVIEW, State.APPROVED)),
+    )
+    changed = [one for one in session.scalars(found) if _outdated(session, one)]
+    for request in changed:
+        _sent_back(session, by, request)
+    return len(changed)
+
+
+def complete(session: Session, by: Actor, request: Request) -> Request:
+    """Note that the release is there."""
+    return _step(session, by, request, Step.COMPLETE)
+
+
+def fail(session: Session, by: Actor, request: Request, reason: str) -> Request:
+    """Note that no release could be made."""
+    return _step(session, by, request, Step.FAIL, message=reason)
+
+
+def revoke(session: Session, by: Actor, request_id: str, message: str) -> Request:
+    """End a release before its time. What was downloaded cannot be taken back."""
+    request = seen(session, by, Action.REVOKE, request_id)
+    release = release_of(session, request)
+    release.revoked = now()
+    return _step(session, by, request, Step.REVOKE, message=_said(message))
+
+
+def renew(session: Session, by: Actor, request_id: str, days: int) -> Request:
+    """Give a release more time."""
+    request = seen(session, by, Action.APPROVE, request_id)
+    if not 1 <= days <= 3650:
+        raise CatalogError(f"{days} days.", hint="Allowed: 1 to 3650.")
+    release = release_of(session, request)
+    release.expires = max(release.expires, now()) + timedelta(days=days)
+    return _step(session, by, request, Step.RENEW, until=release.expires.isoformat())
+
+
+def expire(session: Session) -> int:
+    """Mark the releases whose time is over; return how many."""
+    found = select(Request).join(Release, Release.request_id == Request.id)
+    over = found.where(Request.state == State.RELEASED, Release.expires <= now())
+    requests = session.scalars(over).all()
+    system = Actor("", "system", frozenset())
+    for request in requests:
+        _step(session, system, request, Step.EXPIRE)
+    return len(requests)
+
+
+def release_of(session: Session, request: Request) -> Release:
+    """Return the release of a request; raise `NotThere` where there is none."""
+    release = session.scalar(select(Release).where(Release.request_id == request.id))
+    if release is None:
+        raise NotThere("There is no release of this request.", hint="See its state.")
+    return release
+
+
+def earlier(session: Session, request: Request) -> Sequence[Release]:
+    """Return the releases of the same table that anybody may still hold, also expired ones."""
+    found = select(Release).where(
+        Release.data_set_id == request.data_set_id, Release.request_id != request.id
+    )
+    return session.scalars(found.order_by(Release.created)).all()
+
+
+def approvals_of(session: Session, request: Request) -> Sequence[str]:
+    """Return the names of those who have approved, in order."""
+    found = (
+        select(Account.name)
+        .join(Approval, Approval.account_id == Account.id)
+        .where(Approval.request_id == request.id)
+    )
+    return session.scalars(found.order_by(Approval.created)).all()
+
+
+def seen(session: Session, by: Actor, action: Action, request_id: str) -> Request:
+    """Return a request on which the actor may do something; raise as `data_sets.seen` does."""
+    request = session.get(Request, request_id)
+    unknown = NotThere("There is no request of this number that you may see.", hint="See the list.")
+    if request is None:
+        raise unknown
+    subject = data_sets.subject_of(session, by, request.data_set, request)
+    if not may(by, action, subject):
+        person = Actor(by.account, by.name, by.roles)
+        if not may(person, Action.SEE_REQUEST, subject):
+            raise unknown
+        authorise(by, action, subject)
+    return request
+
+
+def listed(
+    session: Session, by: Actor, *, state: str | None = None, offset: int = 0, limit: int = 50
+) -> tuple[Sequence[Request], int]:
+    """Return a page of the requests that the actor may see, the newest first, and their number."""
+    data_sets.authorise_some(by, Action.SEE_REQUEST)
+    found = select(Request).where(_visible(by))
+    if state is not None:
+        found = found.where(Request.state == state)
+    count = session.scalar(select(func.count()).select_from(found.subquery())) or 0
+    page = found.order_by(Request.created.desc()).offset(offset).limit(limit)
+    return session.scalars(page).all(), count
+
+
+def drifted(session: Session, request: Request) -> bool:
+    """Return whether what was approved is not what would be released now."""
+    return request.frozen is None or request.frozen != _frozen(session, request, checked=False)
+
+
+def _visible(by: Actor) -> ColumnElement[bool]:
+    if Role.AUDITOR in by.roles:
+        return true()
+    ties: list[ColumnElement[bool]] = [false()]
+    if Role.CONSUMER in by.roles:
+        ties.append(Request.consumer_id == by.account)
+    if Role.PROVIDER in by.roles:
+        own = select(DataSet.id).where(DataSet.provider_id == by.account)
+        ties.append(Request.data_set_id.in_(own))
+    deciding = [str(role) for role in (Role.OPERATOR, Role.APPROVER) if role in by.roles]
+    if deciding:
+        assigned = select(Grant.data_set_id).where(
+            Grant.account_id == by.account, Grant.role.in_(deciding)
+        )
+        ties.append(Request.data_set_id.in_(assigned))
+    return or_(*ties)
+
+
+def _fill(
+    request: Request,
+    purpose: str,
+    label: str | None,
+    measure: str | None,
+    models: Sequence[str],
+    terms_accepted: bool,
+) -> None:
+    if not purpose.strip():
+        raise CatalogError("The request has no purpose.", hint="Say what the data is for.")
+    if len(purpose) > 4000:
+        raise CatalogError("The purpose is too long.", hint="Use at most 4,000 characters.")
+    request.purpose, request.label, request.measure = purpose.strip(), label, measure
+    request.models, request.terms_accepted = list(models), bool(terms_accepted)
+
+
+def _frozen(session: Session, request: Request, *, checked: bool = True) -> dict[str, Any]:
+    """Return the digests of what would be released.
+
+    Raises
+    ------
+    WrongState
+        `checked` and there is no configuration, or it breaks the rule, alone or with earlier
+        releases.
+    """
+    newest = data_sets.newest(session, request.data_set_id)
+    if checked:
+        if request.configuration is None:
+            raise WrongState("No configuration is chosen.", hint="Choose one in the workbench.")
+        if newest is None or newest.id != request.version_id:
+            raise WrongState(
+                "The data set has changed since.", hint="Return the request, to be made anew."
+            )
+        _require_holding(session, request)
+    version: Version | None = newest
+    return {
+        "data_set": request.data_set_id,
+        "version": None if version is None else version.number,
+        "policy": None if version is None else version.policy_digest,
+        "summary": None if version is None else version.summary_digest,
+        "configuration": _digest(request.configuration or ""),
+        "terms": _digest(request.data_set.terms),
+        "budget": request.data_set.ceiling,
+        "purpose": _digest(request.purpose),
+    }
+
+
+def _require_holding(session: Session, request: Request) -> None:
+    """Raise unless the configuration was found to meet the rule with all earlier releases."""
+    answer = request.answer or {}
+    if not answer.get("holds"):
+        raise WrongState(
+            "The configuration does not meet the rule.", hint="Choose another configuration."
+        )
+    if answer.get("releases") != [one.id for one in earlier(session, request)]:
+        raise WrongState(
+            "Other releases of these persons have left since it was checked.",
+            hint="Have it checked again: choose the configuration once more.",
+        )
+
+
+def _outdated(session: Session, request: Request) -> bool:
+    newest = data_sets.newest(session, request.data_set_id)
+    if request.state == State.APPROVED:
+        return drifted(session, request)
+    return newest is None or newest.id != request.version_id
+
+
+def _sent_back(session: Session, by: Actor, request: Request) -> Request:
+    why = "The data set, its policy or its terms have changed since: submit the request again."
+    return _step(session, by, request, Step.DRIFT, message=why)
+
+
+def _step(
+    session: Session, by: Actor, request: Request, step: Step, *, message: str = "", **detail: Any
+) -> Request:
+    state = after(State(request.state), step)
+    if step in (Step.DRIFT, Step.RETURN):
+        _forget_approvals(session, request)
+        request.frozen = None
+    if state in FINAL:
+        _cancel_jobs(session, request)
+    request.state, request.message = state, message
+    session.flush()
+    append(
+        session,
+        by.name,
+        step,
+        data_set=request.data_set_id,
+        request=request.id,
+        state=str(state),
+        **detail,
+    )
+    return request
+
+
+def _forget_approvals(session: Session, request: Request) -> None:
+    session.execute(delete(Approval).where(Approval.request_id == request.id))
+
+
+def _cancel_jobs(session: Session, request: Request) -> None:
+    waiting = select(Job).where(Job.request_id == request.id, Job.state.in_(("queued", "running")))
+    for job in session.scalars(waiting):
+        job.state, job.ended = "cancelled", now()
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _said(message: str) -> str:
+    if not message.strip():
+        raise CatalogError("No reason is given.", hint="Say why, for the consumer.")
+    if len(message) > 4000:
+        raise CatalogError("The reason is too long.", hint="Use at most 4,000 characters.")
+    return message.strip()

@@ -1,0 +1,104 @@
+"""`aegis serve`: the catalog for an organisation, or the workbench for one's own tables."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aegis.cli.options import Quiet
+from aegis.cli.output import Output
+from aegis.errors import PolicyError
+
+EXAMPLES = (
+    "aegis serve --local data/",
+    "aegis serve --database catalog.db --port 8080",
+    "aegis serve --database postgresql://aegis@db/catalog --objects s3://releases --origin https://aegis.example.org",
+)
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def command(
+    local: Annotated[
+        Path | None,
+        typer.Option(
+            "--local",
+            metavar="FOLDER",
+            help="Open the tables of this folder in a workbench: no accounts, this machine alone.",
+            show_default=False,
+        ),
+    ] = None,
+    database: Annotated[
+        str,
+        typer.Option(
+            "--database", metavar="FILE", help="SQLite file of the catalog, or postgresql://... ."
+        ),
+    ] = "aegis-catalog.db",
+    objects: Annotated[
+        str | None,
+        typer.Option(
+            "--objects",
+            metavar="FOLDER",
+            help="Folder or URL (s3://...) of files; by default beside the SQLite file.",
+            show_default=False,
+        ),
+    ] = None,
+    host: Annotated[
+        str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="Port to listen on.")
+    ] = 8080,
+    origin: Annotated[
+        str | None,
+        typer.Option(
+            "--origin",
+            metavar="URL",
+            help="Address under which browsers see the service (https://...), behind a proxy.",
+            show_default=False,
+        ),
+    ] = None,
+    worker: Annotated[
+        bool,
+        typer.Option("--worker/--no-worker", help="Work on background jobs in this process, too."),
+    ] = True,
+    quiet: Quiet = False,
+) -> None:
+    """Serve the catalog between providers, operators and consumers, or a workbench.
+
+    In: a database, made where it is missing, or with `--local` a folder of tables.
+    Out: a web service with pages and, under /api/v1, a REST API. It never holds a
+    row that was not masked and released: agents mask beside the data. An identity
+    provider is named by the environment: AEGIS_OIDC_ISSUER, AEGIS_OIDC_CLIENT,
+    AEGIS_OIDC_SECRET. Ends with Ctrl-C.
+    """
+    from aegis.service.run import serve
+    from aegis.service.settings import OpenId, Settings
+
+    if local is not None and host not in _LOOPBACK:
+        raise PolicyError(
+            f"A workbench without accounts would be open to all who reach {host}.",
+            hint="Leave --host out; for several people serve a catalog, without --local.",
+        )
+    if local is not None and not local.is_dir():
+        raise PolicyError(f"{local} is no folder.", hint="Give the folder of your tables.")
+    shown = f"[{host}]" if ":" in host else host
+    issuer = os.environ.get("AEGIS_OIDC_ISSUER")
+    openid = (
+        None
+        if issuer is None
+        else OpenId(issuer, os.environ["AEGIS_OIDC_CLIENT"], os.environ["AEGIS_OIDC_SECRET"])
+    )
+    settings = Settings(
+        database=database,
+        objects=objects,
+        local=local is not None,
+        folder=local,
+        origin=origin or f"http://{shown}:{port}",
+        openid=openid,
+        worker=worker,
+    )
+    Output(quiet=quiet).say(f"Serving on {settings.origin} (Ctrl-C ends it)")
+    serve(settings, host, port)

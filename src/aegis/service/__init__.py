@@ -1,0 +1,1 @@
+"""The catalog as a web service: API, pages, agent, worker, client."""

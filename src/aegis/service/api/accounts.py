@@ -1,0 +1,128 @@
+"""Signing in, accounts, tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import Request, Response
+
+from aegis.catalog import Action, accounts
+from aegis.catalog.errors import NotSignedIn
+from aegis.service.api import shapes
+from aegis.service.identity import ActorOf, CatalogOf, SettingsOf, cookie_name
+from aegis.service.routes import PUBLIC, Routes
+from aegis.service.settings import Settings
+
+routes = Routes(tags=["accounts"])
+
+
+def set_session(response: Response, settings: Settings, secret: str) -> None:
+    """Give a browser the secret of its session."""
+    response.set_cookie(
+        cookie_name(settings),
+        secret,
+        max_age=int(accounts.LONGEST.total_seconds()),
+        httponly=True,
+        secure=settings.secure,
+        samesite="strict",
+        path="/",
+    )
+
+
+def end_session(response: Response, settings: Settings) -> None:
+    """Take the secret back."""
+    response.delete_cookie(
+        cookie_name(settings), path="/", httponly=True, secure=settings.secure, samesite="strict"
+    )
+
+
+@routes.post("/session", PUBLIC)
+def sign_in(
+    given: shapes.SignInGiven, response: Response, catalog: CatalogOf, settings: SettingsOf
+) -> dict[str, Any]:
+    """Sign in with name and password; the session is a cookie."""
+    if settings.local:
+        raise NotSignedIn("This service is of one person, and has no accounts.")
+    opened = accounts.sign_in(catalog.database, given.name, given.password.get_secret_value())
+    set_session(response, settings, opened.secret)
+    return {"form_key": opened.form_key}
+
+
+@routes.post("/session/end", PUBLIC)
+def sign_out(
+    request: Request, response: Response, catalog: CatalogOf, settings: SettingsOf
+) -> dict[str, Any]:
+    """Sign out."""
+    secret = request.cookies.get(cookie_name(settings), "")
+    with catalog.database.writing() as session:
+        accounts.sign_out(session, secret)
+    end_session(response, settings)
+    return {}
+
+
+@routes.get("/me", Action.OWN_TOKENS)
+def me(actor: ActorOf) -> dict[str, Any]:
+    """Who calls, and what that account is for."""
+    scopes = None if actor.scopes is None else sorted(actor.scopes)
+    return {"name": actor.name, "roles": sorted(actor.roles), "scopes": scopes}
+
+
+@routes.post("/accounts", Action.ACCOUNTS)
+def create(given: shapes.AccountGiven, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+    """Make an account."""
+    password = None if given.password is None else given.password.get_secret_value()
+    with catalog.database.writing() as session:
+        made = accounts.create(session, given.name, given.roles, password=password, by=actor)
+        return {"name": made.name, "roles": made.roles}
+
+
+@routes.get("/accounts", Action.ACCOUNTS)
+def listed(actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
+    """All accounts."""
+    with catalog.database.reading() as session:
+        return [
+            {"name": one.name, "roles": one.roles, "disabled": one.disabled}
+            for one in accounts.listed(session, actor)
+        ]
+
+
+@routes.post("/accounts/{name}/roles", Action.ACCOUNTS)
+def change_roles(
+    name: str, given: shapes.RolesGiven, actor: ActorOf, catalog: CatalogOf
+) -> dict[str, Any]:
+    """Give an account other roles; they count from its next call on."""
+    with catalog.database.writing() as session:
+        changed = accounts.change_roles(session, actor, name, given.roles)
+        return {"name": changed.name, "roles": changed.roles}
+
+
+@routes.post("/accounts/{name}/disable", Action.ACCOUNTS)
+def disable(name: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+    """Close an account."""
+    with catalog.database.writing() as session:
+        accounts.disable(session, actor, name)
+    return {"name": name, "disabled": True}
+
+
+@routes.get("/tokens", Action.OWN_TOKENS)
+def tokens(actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
+    """One's own tokens."""
+    with catalog.database.reading() as session:
+        return [shapes.token(one) for one in accounts.tokens_of(session, actor)]
+
+
+@routes.post("/tokens", Action.OWN_TOKENS)
+def make_token(given: shapes.TokenGiven, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+    """Make a token; its secret is shown this once."""
+    with catalog.database.writing() as session:
+        made, secret = accounts.make_token(
+            session, actor, given.name, given.scopes, days=given.days
+        )
+        return shapes.token(made) | {"secret": secret}
+
+
+@routes.post("/tokens/{token_id}/revoke", Action.OWN_TOKENS)
+def revoke_token(token_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+    """End one of one's own tokens."""
+    with catalog.database.writing() as session:
+        return shapes.token(accounts.revoke_token(session, actor, token_id))

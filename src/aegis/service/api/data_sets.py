@@ -1,0 +1,144 @@
+"""Data sets: what is offered."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Query
+
+from aegis.catalog import Action, budget, data_sets, flow, requests
+from aegis.service.api import shapes
+from aegis.service.identity import ActorOf, CatalogOf
+from aegis.service.routes import Routes
+
+routes = Routes(prefix="/data-sets", tags=["data sets"])
+Offset = Annotated[int, Query(ge=0, le=10_000_000)]
+Limit = Annotated[int, Query(ge=1, le=200)]
+
+
+@routes.get("", Action.BROWSE)
+def search(
+    actor: ActorOf,
+    catalog: CatalogOf,
+    words: Annotated[str, Query(max_length=200)] = "",
+    offset: Offset = 0,
+    limit: Limit = 50,
+) -> dict[str, Any]:
+    """Data sets that one may see, by words of name, title, label or columns."""
+    with catalog.database.reading() as session:
+        page, count = data_sets.search(session, actor, words, offset=offset, limit=limit)
+        return {
+            "count": count,
+            "data_sets": [shapes.data_set(one, data_sets.newest(session, one.id)) for one in page],
+        }
+
+
+@routes.post("", Action.REGISTER)
+def register(given: shapes.DataSetGiven, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+    """Register a data set."""
+    about = given.model_dump()
+    with catalog.database.writing() as session:
+        made = data_sets.register(session, actor, about.pop("id"), **about)
+        return shapes.data_set(made)
+
+
+@routes.get("/{identifier}", Action.BROWSE)
+def show(identifier: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+    """One data set with its newest version."""
+    with catalog.database.reading() as session:
+        data_set = data_sets.seen(session, actor, Action.BROWSE, identifier)
+        return shapes.data_set(data_set, data_sets.newest(session, identifier))
+
+
+@routes.get("/{identifier}/versions", Action.BROWSE)
+def versions(identifier: str, actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
+    """All versions of a data set, the newest first."""
+    with catalog.database.reading() as session:
+        return [shapes.version_of(one) for one in data_sets.versions(session, actor, identifier)]
+
+
+@routes.get("/{identifier}/policy", Action.STUDY)
+def policy(identifier: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+    """The policy of the newest version, as YAML."""
+    with catalog.database.reading() as session:
+        data_sets.seen(session, actor, Action.STUDY, identifier)
+        newest = data_sets.newest(session, identifier)
+        return {"policy": None if newest is None else newest.policy}
+
+
+@routes.post("/{identifier}", Action.EDIT_DATA_SET)
+def change(
+    identifier: str, given: shapes.DataSetChanged, actor: ActorOf, catalog: CatalogOf
+) -> dict[str, Any]:
+    """Change what is told of a data set; approved requests whose terms it changes go back."""
+    with catalog.database.writing() as session:
+        about = given.model_dump(exclude_unset=True)
+        changed = data_sets.change(session, actor, identifier, **about)
+        requests.drift(session, actor, identifier)
+        return shapes.data_set(changed, data_sets.newest(session, identifier))
+
+
+@routes.post("/{identifier}/publish", Action.PUBLISH)
+def publish(
+    identifier: str, actor: ActorOf, catalog: CatalogOf, published: bool = True
+) -> dict[str, Any]:
+    """Show a data set to consumers, or take it out."""
+    with catalog.database.writing() as session:
+        changed = data_sets.publish(session, actor, identifier, published=published)
+        return shapes.data_set(changed, data_sets.newest(session, identifier))
+
+
+@routes.post("/{identifier}/grants", Action.PUBLISH)
+def grant(
+    identifier: str, given: shapes.GrantGiven, actor: ActorOf, catalog: CatalogOf
+) -> dict[str, Any]:
+    """Assign an operator or approver, or let a consumer see it."""
+    with catalog.database.writing() as session:
+        data_sets.grant(
+            session, actor, identifier, given.account, given.role, granted=given.granted
+        )
+    return given.model_dump()
+
+
+@routes.post("/{identifier}/summary", Action.UPLOAD_SUMMARY)
+def ask_summary(
+    identifier: str, given: shapes.SummaryAsked, actor: ActorOf, catalog: CatalogOf
+) -> dict[str, Any]:
+    """Have the agent summarise the table under a policy, and protect the summary."""
+    with catalog.database.writing() as session:
+        asked = given.model_dump()
+        job = flow.ask_summary(session, actor, identifier, asked.pop("policy"), **asked)
+        return shapes.job(job)
+
+
+@routes.get("/{identifier}/ledger", Action.SEE_LEDGER)
+def ledger(identifier: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+    """The privacy budget of the data set's population, and what was released of it."""
+    with catalog.database.reading() as session:
+        data_set = data_sets.seen(session, actor, Action.SEE_LEDGER, identifier)
+        left = budget.balance(session, data_set.population)
+        return {
+            "population": left.population,
+            "spent": left.spent,
+            "reserved": left.reserved,
+            "ceiling": left.ceiling,
+            "left": left.left,
+            "entries": [
+                {"epsilon": one.epsilon, "state": one.state, "created": shapes.moment(one.created)}
+                for one in budget.entries(session, data_set.population)
+            ],
+            "releases": [
+                shapes.release(one) for one in budget.releases(session, data_set.population)
+            ],
+        }
+
+
+@routes.get("/{identifier}/costs", Action.BROWSE)
+def costs(identifier: str, actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
+    """What each candidate mask costs, from the protected summary."""
+    from aegis.catalog.summaries import costs as costs_of
+
+    with catalog.database.reading() as session:
+        data_sets.seen(session, actor, Action.BROWSE, identifier)
+        newest = data_sets.newest(session, identifier)
+    return [] if newest is None else costs_of(catalog.objects.get(newest.summary_key))

@@ -1,0 +1,213 @@
+"""Requests, from draft to release."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import Query
+from fastapi.responses import Response, StreamingResponse
+
+from aegis.catalog import Action, Catalog, deliveries, flow, jobs, requests
+from aegis.catalog.access import Actor
+from aegis.catalog.errors import WrongState
+from aegis.catalog.records import Request, now
+from aegis.catalog.states import State
+from aegis.service.api import shapes
+from aegis.service.api.data_sets import Limit, Offset
+from aegis.service.identity import ActorOf, CatalogOf
+from aegis.service.routes import Routes
+
+routes = Routes(prefix="/requests", tags=["requests"])
+
+
+@routes.get("", Action.SEE_REQUEST)
+def listed(
+    actor: ActorOf,
+    catalog: CatalogOf,
+    state: Annotated[State | None, Query()] = None,
+    offset: Offset = 0,
+    limit: Limit = 50,
+) -> dict[str, Any]:
+    """Requests that one may see, the newest first."""
+    with catalog.database.reading() as session:
+        page, count = requests.listed(session, actor, state=state, offset=offset, limit=limit)
+        return {"count": count, "requests": [shapes.request(one) for one in page]}
+
+
+@routes.post("", Action.REQUEST)
+def draft(given: shapes.RequestGiven, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+    """Begin a request."""
+    with catalog.database.writing() as session:
+        asked = given.model_dump()
+        return shapes.request(requests.draft(session, actor, asked.pop("data_set"), **asked))
+
+
+@routes.get("/{request_id}", Action.SEE_REQUEST)
+def show(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+    """One request with its newest job."""
+    with catalog.database.reading() as session:
+        request = requests.seen(session, actor, Action.SEE_REQUEST, request_id)
+        job = jobs.latest(session, request_id, ("search", "check", "release"))
+        shown = shapes.request(request)
+        return shown | {"job": None if job is None else shapes.job(job)}
+
+
+@routes.post("/{request_id}", Action.CHANGE_REQUEST)
+def change(
+    request_id: str, given: shapes.RequestGiven, actor: ActorOf, catalog: CatalogOf
+) -> dict[str, Any]:
+    """Change a draft, or a request that was returned."""
+    asked = given.model_dump(exclude_unset=True)
+    asked.pop("data_set", None)
+    with catalog.database.writing() as session:
+        return shapes.request(requests.change(session, actor, request_id, **asked))
+
+
+@routes.post("/{request_id}/submit", Action.CHANGE_REQUEST)
+def submit(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+    """Hand a request in."""
+    return _do(catalog, requests.submit, actor, request_id)
+
+
+@routes.post("/{request_id}/withdraw", Action.CHANGE_REQUEST)
+def withdraw(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+    """Take one's own request back."""
+    return _do(catalog, requests.withdraw, actor, request_id)
+
+
+@routes.post("/{request_id}/review", Action.REVIEW)
+def review(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+    """Take a request up for review."""
+    return _do(catalog, requests.review, actor, request_id)
+
+
+@routes.post("/{request_id}/choose", Action.REVIEW)
+def choose(
+    request_id: str, given: shapes.Choice, actor: ActorOf, catalog: CatalogOf
+) -> dict[str, Any]:
+    """Set the configuration, or have the best one searched."""
+    with catalog.database.writing() as session:
+        if given.configuration is None:
+            job = flow.ask_search(session, actor, request_id)
+            request = requests.seen(session, actor, Action.REVIEW, request_id)
+            return shapes.request(request) | {"job": shapes.job(job)}
+        return shapes.request(flow.choose(session, actor, request_id, given.configuration))
+
+
+@routes.post("/{request_id}/approve", Action.APPROVE)
+def approve(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+    """Say yes to what stands there."""
+    return _do(catalog, requests.approve, actor, request_id)
+
+
+@routes.post("/{request_id}/return", Action.REVIEW)
+def send_back(
+    request_id: str, given: shapes.Reason, actor: ActorOf, catalog: CatalogOf
+) -> dict[str, Any]:
+    """Return a request to be changed."""
+    return _do(catalog, requests.send_back, actor, request_id, given.message)
+
+
+@routes.post("/{request_id}/reject", Action.REJECT)
+def reject(
+    request_id: str, given: shapes.Reason, actor: ActorOf, catalog: CatalogOf
+) -> dict[str, Any]:
+    """Refuse a request."""
+    return _do(catalog, requests.reject, actor, request_id, given.message)
+
+
+@routes.post("/{request_id}/run", Action.RUN)
+def run(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+    """Have an approved release made; a request whose ground has changed goes back."""
+    return _do(catalog, flow.run, actor, request_id)
+
+
+@routes.post("/{request_id}/retry", Action.RUN)
+def retry(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+    """Try a failed release again."""
+    return _do(catalog, flow.retry, actor, request_id)
+
+
+@routes.post("/{request_id}/revoke", Action.REVOKE)
+def revoke(
+    request_id: str, given: shapes.Reason, actor: ActorOf, catalog: CatalogOf
+) -> dict[str, Any]:
+    """End a release before its time."""
+    return _do(catalog, requests.revoke, actor, request_id, given.message)
+
+
+@routes.post("/{request_id}/renew", Action.APPROVE)
+def renew(
+    request_id: str, given: shapes.Days, actor: ActorOf, catalog: CatalogOf
+) -> dict[str, Any]:
+    """Give a release more time."""
+    return _do(catalog, requests.renew, actor, request_id, given.days)
+
+
+@routes.get("/{request_id}/release", Action.VERIFY)
+def release(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+    """The figures of a release, its certificate and its signature."""
+    with catalog.database.reading() as session:
+        request = requests.seen(session, actor, Action.VERIFY, request_id)
+        made = requests.release_of(session, request)
+        return shapes.release(made) | {
+            "certificate": made.certificate,
+            "signature": made.signature,
+            "public_key": request.data_set.public_key,
+        }
+
+
+@routes.post("/{request_id}/verify", Action.VERIFY)
+def verify(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+    """Whether the stored file, its certificate and its signature fit."""
+    with catalog.database.reading() as session:
+        request = requests.seen(session, actor, Action.VERIFY, request_id)
+        made = requests.release_of(session, request)
+        key = request.data_set.public_key
+    wrong = deliveries.verify(catalog, made, key)
+    return {"verified": not wrong, "wrong": wrong}
+
+
+@routes.get("/{request_id}/download", Action.DOWNLOAD, response_class=StreamingResponse)
+def download(request_id: str, actor: ActorOf, catalog: CatalogOf) -> Response:
+    """The masked file, while the release lasts."""
+    return file_of(catalog, actor, request_id)
+
+
+def file_of(catalog: Catalog, actor: Actor, request_id: str) -> Response:
+    """Return the masked file of a request as an answer; each download stands in the log."""
+    from aegis.catalog.log import append
+
+    with catalog.database.writing() as session:
+        requests.expire(session)
+        request = requests.seen(session, actor, Action.DOWNLOAD, request_id)
+        if request.state != State.RELEASED:
+            raise WrongState(
+                f"The request is {request.state}: there is nothing to download.",
+                hint="A release can be downloaded until it expires or is revoked.",
+            )
+        made = requests.release_of(session, request)
+        append(
+            session,
+            actor.name,
+            "downloaded",
+            data_set=request.data_set_id,
+            request=request.id,
+            digest=made.digest,
+        )
+    headers = {
+        "Content-Disposition": f'attachment; filename="{made.file_name}"',
+        "Content-Length": str(made.size),
+        "X-Aegis-SHA256": made.digest,
+        "Date-Downloaded": now().isoformat(timespec="seconds"),
+    }
+    pieces = catalog.objects.stream(made.object_key)
+    return StreamingResponse(pieces, media_type="application/octet-stream", headers=headers)
+
+
+def _do(
+    catalog: Catalog, step: Callable[..., Request], actor: Actor, request_id: str, *more: Any
+) -> dict[str, Any]:
+    with catalog.database.writing() as session:
+        return shapes.request(step(session, actor, request_id, *more))

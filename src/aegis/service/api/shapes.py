@@ -1,0 +1,274 @@
+"""What the API takes and gives, beside plain text."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+
+from aegis.catalog.records import (
+    DataSet,
+    Job,
+    LogEntry,
+    Release,
+    Request,
+    Token,
+    Version,
+)
+
+_NAME = Field(min_length=1, max_length=120)
+
+
+class Given(BaseModel):
+    """What a call sends: nothing beside what is asked for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class SignInGiven(Given):
+    """Name and password."""
+
+    name: str = _NAME
+    password: SecretStr = Field(max_length=256)
+
+
+class AccountGiven(Given):
+    """A new account."""
+
+    name: str = _NAME
+    roles: list[str] = Field(max_length=6)
+    password: SecretStr | None = Field(default=None, max_length=256)
+
+
+class RolesGiven(Given):
+    """Other roles of an account."""
+
+    roles: list[str] = Field(max_length=6)
+
+
+class TokenGiven(Given):
+    """A new token."""
+
+    name: str = _NAME
+    scopes: list[str] = Field(min_length=1, max_length=40)
+    days: int = Field(default=90, ge=1, le=365)
+
+
+class DataSetGiven(Given):
+    """A new data set."""
+
+    id: str = Field(max_length=80)
+    source: str = Field(max_length=200)
+    public_key: str = Field(max_length=64)
+    title: str = Field(default="", max_length=200)
+    description: str = Field(default="", max_length=20_000)
+    terms: str = Field(default="", max_length=100_000)
+    population: str = Field(default="", max_length=120)
+    public: bool = False
+    approvals: int = Field(default=1, ge=1, le=2)
+    days: int = Field(default=365, ge=1, le=3650)
+    ceiling: float | None = Field(default=None, gt=0, lt=1000, allow_inf_nan=False)
+
+
+class DataSetChanged(Given):
+    """What is changed of a data set; what is left out stays."""
+
+    title: str | None = Field(default=None, max_length=200)
+    description: str | None = Field(default=None, max_length=20_000)
+    terms: str | None = Field(default=None, max_length=100_000)
+    public: bool | None = None
+    approvals: int | None = Field(default=None, ge=1, le=2)
+    days: int | None = Field(default=None, ge=1, le=3650)
+    ceiling: float | None = Field(default=None, gt=0, lt=1000, allow_inf_nan=False)
+
+
+class GrantGiven(Given):
+    """Who is what to a data set."""
+
+    account: str = _NAME
+    role: Literal["operator", "approver", "consumer"]
+    granted: bool = True
+
+
+class SummaryAsked(Given):
+    """A protected summary that the agent is to make."""
+
+    policy: str = Field(max_length=4 << 20)
+    protect: Literal["counts", "noise"] = "noise"
+    epsilon: float = Field(default=1.0, gt=0, le=100, allow_inf_nan=False)
+    delta: float = Field(default=1e-6, gt=0, lt=0.1, allow_inf_nan=False)
+    threshold: int = Field(default=11, ge=2, le=10_000)
+
+
+class RequestGiven(Given):
+    """A new request, or what is changed of one."""
+
+    data_set: str = Field(default="", max_length=80)
+    purpose: str = Field(min_length=1, max_length=4000)
+    label: str | None = Field(default=None, max_length=200)
+    measure: str | None = Field(default=None, max_length=80)
+    models: list[str] = Field(default_factory=list, max_length=20)
+    terms_accepted: bool = False
+
+
+class Reason(Given):
+    """Why something is done."""
+
+    message: str = Field(min_length=1, max_length=4000)
+
+
+class Choice(Given):
+    """A configuration, as `aegis advise -o` writes it; without one the best is searched."""
+
+    configuration: str | None = Field(default=None, max_length=4 << 20)
+
+
+class Days(Given):
+    """For how much longer."""
+
+    days: int = Field(default=365, ge=1, le=3650)
+
+
+class WorkAsked(Given):
+    """An agent that asks for work."""
+
+    owner: str = _NAME
+
+
+class Alive(Given):
+    """A sign of life of a job."""
+
+    attempt: int = Field(ge=1, le=1000)
+    progress: dict[str, Any] = Field(default_factory=dict, max_length=20)
+
+
+class Failed(Given):
+    """A job that could not be done."""
+
+    attempt: int = Field(ge=1, le=1000)
+    reason: str = Field(max_length=2000)
+
+
+class Checked(Given):
+    """The configuration that an agent has checked, and what it found."""
+
+    attempt: int = Field(ge=1, le=1000)
+    answer: dict[str, Any] = Field(max_length=50)
+
+
+def moment(value: datetime | None) -> str | None:
+    """Return a time as text."""
+    return None if value is None else value.isoformat(timespec="seconds")
+
+
+def data_set(given: DataSet, version: Version | None = None) -> dict[str, Any]:
+    """Return a data set as JSON values."""
+    return {
+        "id": given.id,
+        "title": given.title,
+        "description": given.description,
+        "provider": given.provider.name,
+        "label": given.label,
+        "terms": given.terms,
+        "population": given.population,
+        "public": given.public,
+        "published": given.published,
+        "approvals": given.approvals,
+        "days": given.days,
+        "ceiling": given.ceiling,
+        "created": moment(given.created),
+        "version": None if version is None else version_of(version),
+    }
+
+
+def version_of(given: Version) -> dict[str, Any]:
+    """Return a version as JSON values."""
+    return {
+        "number": given.number,
+        "columns": given.columns,
+        "policy_sha256": given.policy_digest,
+        "summary_sha256": given.summary_digest,
+        "protection": given.protection,
+        "created": moment(given.created),
+    }
+
+
+def request(given: Request) -> dict[str, Any]:
+    """Return a request as JSON values."""
+    return {
+        "id": given.id,
+        "data_set": given.data_set_id,
+        "version": given.version.number,
+        "consumer": given.consumer.name,
+        "state": given.state,
+        "purpose": given.purpose,
+        "label": given.label,
+        "measure": given.measure,
+        "models": given.models,
+        "terms_accepted": given.terms_accepted,
+        "answer": given.answer,
+        "frozen": given.frozen,
+        "message": given.message,
+        "created": moment(given.created),
+        "changed": moment(given.changed),
+    }
+
+
+def job(given: Job, *, task: bool = False) -> dict[str, Any]:
+    """Return a job as JSON values; its task is for who works on it."""
+    shown = {
+        "id": given.id,
+        "kind": given.kind,
+        "place": given.place,
+        "data_set": given.data_set_id,
+        "request": given.request_id,
+        "state": given.state,
+        "attempt": given.attempt,
+        "progress": given.progress,
+        "result": given.result,
+        "error": given.error,
+        "created": moment(given.created),
+        "ended": moment(given.ended),
+    }
+    return shown | ({"task": given.task} if task else {})
+
+
+def release(given: Release) -> dict[str, Any]:
+    """Return a release as JSON values, without its file."""
+    return {
+        "request": given.request_id,
+        "data_set": given.data_set_id,
+        "file": given.file_name,
+        "sha256": given.digest,
+        "size": given.size,
+        "created": moment(given.created),
+        "expires": moment(given.expires),
+        "revoked": moment(given.revoked),
+    }
+
+
+def log_entry(given: LogEntry) -> dict[str, Any]:
+    """Return an entry of the log as JSON values."""
+    return {
+        "number": given.number,
+        "time": moment(given.time),
+        "actor": given.actor,
+        "action": given.action,
+        "data_set": given.data_set_id,
+        "request": given.request_id,
+        "detail": given.detail,
+        "hash": given.hash,
+    }
+
+
+def token(given: Token) -> dict[str, Any]:
+    """Return a token as JSON values, without its secret."""
+    return {
+        "id": given.id,
+        "name": given.name,
+        "scopes": given.scopes,
+        "created": moment(given.created),
+        "expires": moment(given.expires),
+        "revoked": moment(given.revoked),
+    }

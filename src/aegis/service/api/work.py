@@ -1,0 +1,176 @@
+"""What agents ask and hand in, and how jobs are followed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import File, Form, UploadFile
+from fastapi import Request as Call
+from fastapi.responses import Response, StreamingResponse
+from starlette.concurrency import run_in_threadpool
+
+from aegis.catalog import Action, Catalog, CatalogError, deliveries, flow, jobs, requests
+from aegis.catalog.access import Actor
+from aegis.catalog.errors import NotThere, TooLarge
+from aegis.catalog.records import Job
+from aegis.service.api import shapes
+from aegis.service.identity import ActorOf, CatalogOf
+from aegis.service.routes import Routes
+
+routes = Routes(tags=["agents and jobs"])
+_PIECE = 1 << 20
+_FOLLOWED = 900
+
+
+@routes.post("/work", Action.WORK)
+def claim(given: shapes.WorkAsked, actor: ActorOf, catalog: CatalogOf) -> Response:
+    """Take the next job of one's own data sets; 204 where there is none."""
+    with catalog.database.writing() as session:
+        job = jobs.claim(session, f"{actor.name}/{given.owner}", jobs.AGENT, provider=actor.account)
+        if job is None:
+            return Response(status_code=204)
+        return Response(json.dumps(shapes.job(job, task=True)), media_type="application/json")
+
+
+@routes.post("/jobs/{job_id}/alive", Action.WORK)
+def alive(job_id: str, given: shapes.Alive, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+    """Show that a job is worked on, and how far it is."""
+    with catalog.database.writing() as session:
+        deliveries.require_agent(session, actor, job_id)
+        return shapes.job(jobs.renew(session, job_id, given.attempt, given.progress))
+
+
+@routes.post("/jobs/{job_id}/failed", Action.WORK)
+def failed(job_id: str, given: shapes.Failed, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+    """Give a job up."""
+    deliveries.failed(catalog, actor, job_id, given.attempt, given.reason)
+    return {}
+
+
+@routes.post("/jobs/{job_id}/checked", Action.WORK)
+def checked(
+    job_id: str, given: shapes.Checked, actor: ActorOf, catalog: CatalogOf
+) -> dict[str, Any]:
+    """Answer which configuration meets the rule, alone and with earlier releases."""
+    return shapes.request(deliveries.checked(catalog, actor, job_id, given.attempt, given.answer))
+
+
+@routes.post("/uploads/{job_id}/summary", Action.WORK)
+def upload_summary(
+    job_id: str,
+    actor: ActorOf,
+    catalog: CatalogOf,
+    attempt: Annotated[int, Form(ge=1)],
+    policy: Annotated[str, Form()],
+    signature: Annotated[str, Form(max_length=2000)],
+    bundle: Annotated[UploadFile, File()],
+) -> dict[str, Any]:
+    """Hand in a protected summary."""
+    version = deliveries.summary(
+        catalog,
+        actor,
+        job_id,
+        attempt,
+        policy=policy,
+        bundle=_content(bundle, catalog.limits.summary),
+        signature=_signature(signature),
+    )
+    return shapes.version_of(version)
+
+
+@routes.post("/uploads/{job_id}/release", Action.WORK)
+def upload_release(
+    job_id: str,
+    actor: ActorOf,
+    catalog: CatalogOf,
+    attempt: Annotated[int, Form(ge=1)],
+    certificate: Annotated[str, Form()],
+    signature: Annotated[str, Form(max_length=2000)],
+    file: Annotated[UploadFile, File()],
+) -> dict[str, Any]:
+    """Hand in a masked file with its certificate."""
+    made = deliveries.release(
+        catalog,
+        actor,
+        job_id,
+        attempt,
+        file_name=file.filename or "",
+        content=_content(file, catalog.limits.release),
+        certificate=certificate,
+        signature=_signature(signature),
+    )
+    return shapes.release(made)
+
+
+@routes.get("/jobs/{job_id}", Action.SEE_REQUEST)
+def show(job_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+    """How far a job is."""
+    return _seen(catalog, actor, job_id)
+
+
+@routes.post("/jobs/{job_id}/cancel", Action.RUN)
+def cancel(job_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+    """Stop a job."""
+    with catalog.database.writing() as session:
+        return shapes.job(flow.cancel(session, actor, job_id))
+
+
+@routes.get("/jobs/{job_id}/events", Action.SEE_REQUEST, response_class=StreamingResponse)
+def events(job_id: str, call: Call, actor: ActorOf, catalog: CatalogOf) -> Response:
+    """How far a job is, as it goes (server-sent events)."""
+    first = _seen(catalog, actor, job_id)
+    return StreamingResponse(
+        _following(catalog, actor, job_id, call, first), media_type="text/event-stream"
+    )
+
+
+async def _following(
+    catalog: Catalog, actor: Actor, job_id: str, call: Call, shown: dict[str, Any]
+) -> AsyncIterator[str]:
+    last = None
+    for _ in range(_FOLLOWED):
+        if shown != last:
+            yield f"data: {json.dumps(shown)}\n\n"
+            last = shown
+        if shown["state"] not in ("queued", "running") or await call.is_disconnected():
+            return
+        await asyncio.sleep(0.5)
+        shown = await run_in_threadpool(_seen, catalog, actor, job_id)
+
+
+def _seen(catalog: Catalog, actor: Actor, job_id: str) -> dict[str, Any]:
+    from aegis.catalog import data_sets
+
+    with catalog.database.reading() as session:
+        job = session.get(Job, job_id)
+        if job is None:
+            raise NotThere("There is no such job.", hint="See the request.")
+        if job.request_id is None:
+            data_sets.seen(session, actor, Action.STUDY, job.data_set_id)
+        else:
+            requests.seen(session, actor, Action.SEE_REQUEST, job.request_id)
+        return shapes.job(job)
+
+
+def _content(file: UploadFile, most: int) -> bytes:
+    """Read an upload piece by piece, and no more than is allowed."""
+    pieces, size = [], 0
+    while piece := file.file.read(_PIECE):
+        size += len(piece)
+        if size > most:
+            raise TooLarge(f"The file has more than {most:,} bytes.", hint="Split the table.")
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _signature(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise CatalogError("The signature is no JSON.", hint="Use the agent.") from error
+    if not isinstance(value, dict):
+        raise CatalogError("The signature is no JSON object.", hint="Use the agent.")
+    return value

@@ -1,0 +1,129 @@
+"""The service: REST API under `/api/v1`, pages for people, one guard before both."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.staticfiles import StaticFiles
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+import aegis
+from aegis.catalog import Catalog
+from aegis.errors import AegisError
+from aegis.service.api import accounts, data_sets, log, requests, work
+from aegis.service.guard import guard
+from aegis.service.pages import error_page, page_routers
+from aegis.service.problems import problem, status_of, wants_page
+from aegis.service.settings import Settings
+from aegis.service.workbench import Benches
+from aegis.service.worker import WorkerThread
+
+API = "/api/v1"
+API_ROOMS = (accounts, data_sets, requests, work, log)
+RELEASES = "aegis-releases"
+"""Folder of the releases of a workbench, beside the tables."""
+
+
+def create_app(settings: Settings, catalog: Catalog | None = None) -> FastAPI:
+    """Return the application of a service.
+
+    Parameters
+    ----------
+    settings
+        How it runs.
+    catalog
+        An open catalog; by default the one that the settings name. `local` has none.
+    """
+    opened = catalog
+    if opened is None and not settings.local:
+        opened = Catalog.open(settings.database, settings.objects)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:  # noqa: ARG001 - FastAPI's form
+        worker = WorkerThread(opened) if opened is not None and settings.worker else None
+        if worker is not None:
+            worker.start()
+        yield
+        if worker is not None:
+            worker.stop()
+        if opened is not None:
+            opened.database.close()
+
+    app = FastAPI(
+        title="Aegis",
+        version=aegis.__version__,
+        summary="A masking advisor's catalog: data sets, requests, releases.",
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=f"{API}/openapi.json",
+    )
+    app.state.catalog = opened
+    app.state.settings = settings
+    app.state.local_key = secrets.token_urlsafe(24)
+    if settings.folder is not None:
+        app.state.benches = Benches(settings.folder, settings.folder / RELEASES)
+    app.middleware("http")(guard(settings))
+    if not settings.local:
+        for room in API_ROOMS:
+            app.include_router(room.routes.router, prefix=API)
+    for router in page_routers(settings):
+        app.include_router(router)
+    static = Path(str(files("aegis.service").joinpath("static")))
+    app.mount("/static", StaticFiles(directory=static), name="static")
+    _handle_errors(app)
+    return app
+
+
+@dataclass(frozen=True)
+class _Told:
+    """An error as it is answered."""
+
+    status: int
+    title: str
+    message: str
+    hint: str
+
+    @classmethod
+    def of(cls, error: Exception) -> _Told:
+        """Return how an error is answered.
+
+        Raises
+        ------
+        Exception
+            The error itself, where it is none that is expected.
+        """
+        title = type(error).__name__
+        if isinstance(error, AegisError):
+            return cls(status_of(error), title, error.message, error.hint)
+        if isinstance(error, RequestValidationError):
+            wrong = (f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()[:5])
+            return cls(422, "Invalid", f"Not as expected: {'; '.join(wrong)}.", "Mend it.")
+        if isinstance(error, HTTPException):
+            return cls(error.status_code, str(error.detail), f"{error.detail}.", "See the address.")
+        if isinstance(error, SQLAlchemyError):
+            hint = "Try again in a minute; what was begun is as it was before."
+            return cls(503, title, "The database does not answer.", hint)
+        raise error
+
+
+def _handle_errors(app: FastAPI) -> None:
+    """Answer every error in one shape: a page for people, problem+json for programs."""
+
+    def answer(request: Request, error: Exception) -> Response:
+        told = _Told.of(error)
+        if wants_page(request):
+            return error_page(request, told.status, told.message, told.hint)
+        return problem(told.status, told.title, told.message, told.hint)
+
+    for kind in (AegisError, RequestValidationError, HTTPException, SQLAlchemyError):
+        app.add_exception_handler(kind, answer)

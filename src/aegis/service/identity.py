@@ -1,0 +1,101 @@
+"""Who calls: the session of a browser, the token of a program, or the one person of `--local`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from aegis.catalog import Catalog, accounts
+from aegis.catalog.access import Actor, Role
+from aegis.catalog.errors import NotAllowed, NotSignedIn
+from aegis.service.settings import Settings
+
+LOCAL = Actor("local", "local", frozenset({Role.PROVIDER, Role.OPERATOR}))
+"""Who calls a service of one's own machine."""
+_COOKIE = "aegis_session"
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who calls, and how.
+
+    Attributes
+    ----------
+    actor
+        What decides on rights.
+    form_key
+        What forms of this session carry; empty for programs.
+    """
+
+    actor: Actor
+    form_key: str = ""
+
+
+def cookie_name(settings: Settings) -> str:
+    """Return the name of the session's cookie: one that browsers hold to this host over TLS."""
+    return f"__Host-{_COOKIE}" if settings.secure else _COOKIE
+
+
+def catalog_of(request: Request) -> Catalog:
+    """Return the catalog of the service."""
+    catalog: Catalog = request.app.state.catalog
+    return catalog
+
+
+def settings_of(request: Request) -> Settings:
+    """Return how the service runs."""
+    settings: Settings = request.app.state.settings
+    return settings
+
+
+def caller(request: Request) -> Caller:
+    """Return who calls.
+
+    Raises
+    ------
+    NotSignedIn
+        Nobody, or a session or token that has ended.
+    """
+    settings = settings_of(request)
+    if settings.local:
+        return Caller(LOCAL, request.app.state.local_key)
+    catalog = catalog_of(request)
+    given = request.headers.get("authorization")
+    if given is not None:
+        kind, _, secret = given.partition(" ")
+        if kind.casefold() != "bearer":
+            raise NotSignedIn("Unknown kind of authorization.", hint="Use: Bearer TOKEN.")
+        with catalog.database.reading() as session:
+            return Caller(accounts.token_actor(session, secret.strip()))
+    secret = request.cookies.get(cookie_name(settings), "")
+    if not secret:
+        raise NotSignedIn("Nobody is signed in.", hint="Sign in, or send a token.")
+    with catalog.database.reading() as session:
+        opened = accounts.session_of(session, secret)
+        stale = accounts.is_stale(opened)
+        found = Caller(accounts.actor_of(opened.account), opened.form_key)
+    if stale:
+        with catalog.database.writing() as session:
+            accounts.touch(session, secret)
+    return found
+
+
+def actor(found: Annotated[Caller, Depends(caller)]) -> Actor:
+    """Return whose rights count."""
+    return found.actor
+
+
+def require_form_key(found: Caller, given: str) -> None:
+    """Raise unless a form carries the key of its session."""
+    from secrets import compare_digest
+
+    if not compare_digest(found.form_key.encode(), given.encode()):
+        raise NotAllowed("The form has expired.", hint="Load the page again and repeat it.")
+
+
+ActorOf = Annotated[Actor, Depends(actor)]
+CallerOf = Annotated[Caller, Depends(caller)]
+CatalogOf = Annotated[Catalog, Depends(catalog_of)]
+SettingsOf = Annotated[Settings, Depends(settings_of)]

@@ -1,0 +1,86 @@
+"""Charts of the workbench as SVG: drawn on the server, so that pages need no script for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup, escape
+
+if TYPE_CHECKING:
+    from aegis.advisor.figures import Front
+
+_WIDTH, _HEIGHT = 460, 240
+_LEFT, _BOTTOM, _TOP, _RIGHT = 52, 40, 16, 16
+
+
+def front_chart(front: Front) -> str:
+    """Return privacy against utility: for each strength of the rule what the best keeps."""
+    points = [(f"{p.value:g}", p.utility_kept) for p in front.points]
+    drawn = [(name, value) for name, value in points if value is not None]
+    if not drawn:
+        return str(Markup("<p>No strength of the rule has an admissible configuration.</p>"))
+    return str(_chart(drawn, front.parameter, [name for name, value in points if value is None]))
+
+
+def _chart(points: Sequence[tuple[str, float]], parameter: str, without: Sequence[str]) -> Markup:
+    low = max(0.0, min(value for _, value in points) - 5)
+    high = min(100.0, max(value for _, value in points) + 5)
+    span = max(high - low, 1e-9)
+    step = (_WIDTH - _LEFT - _RIGHT) / max(len(points) - 1, 1)
+
+    def place(index: int, value: float) -> tuple[float, float]:
+        height = _HEIGHT - _TOP - _BOTTOM
+        return _LEFT + index * step, _TOP + height * (1 - (value - low) / span)
+
+    places = [place(i, value) for i, (_, value) in enumerate(points)]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    marks = Markup("").join(
+        Markup(
+            '<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="4"><title>{title}</title></circle>'
+            '<text x="{x:.1f}" y="{below}" text-anchor="middle">{name}</text>'
+        ).format(
+            x=x,
+            y=y,
+            below=_HEIGHT - _BOTTOM + 18,
+            name=name,
+            title=f"{parameter} = {name}: {value:.1f} % kept",
+        )
+        for (x, y), (name, value) in zip(places, points, strict=True)
+    )
+    ticks = Markup("").join(
+        Markup('<text x="{x}" y="{y:.1f}" text-anchor="end">{value:.0f} %</text>').format(
+            x=_LEFT - 8, y=place(0, value)[1] + 4, value=value
+        )
+        for value in (low, (low + high) / 2, high)
+    )
+    said = "; ".join(f"{parameter} = {name}: {value:.1f} %" for name, value in points)
+    note = (
+        Markup('<p class="small quiet">None is admissible for {p} = {v}.</p>').format(
+            p=parameter, v=", ".join(without)
+        )
+        if without
+        else Markup("")
+    )
+    return (
+        Markup(
+            '<svg class="chart" viewBox="0 0 {w} {h}" role="img" aria-label="{said}">'
+            '<line class="axis" x1="{l}" y1="{b}" x2="{r}" y2="{b}"/>{ticks}'
+            '<polyline class="line" points="{line}"/>{marks}'
+            '<text x="{mid}" y="{h2}" text-anchor="middle">{p}: stricter to the right</text></svg>'
+        ).format(
+            w=_WIDTH,
+            h=_HEIGHT,
+            said=said,
+            l=_LEFT,
+            r=_WIDTH - _RIGHT,
+            b=_HEIGHT - _BOTTOM,
+            ticks=ticks,
+            line=line,
+            marks=marks,
+            mid=_WIDTH / 2,
+            h2=_HEIGHT - 4,
+            p=escape(parameter),
+        )
+        + note
+    )

@@ -1,0 +1,158 @@
+"""The controls of the workbench: from a form to a policy, and from a policy to the form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.datastructures import FormData
+
+from aegis.errors import PolicyError
+from aegis.policy import Policy, Role
+from aegis.policy.load import write_mapping
+
+ROLES = tuple(str(role) for role in Role)
+
+
+@dataclass(frozen=True)
+class AttributeControl:
+    """One attribute as the form shows it.
+
+    Attributes
+    ----------
+    name, role
+        The attribute and its role.
+    masks
+        Its candidates: as people read them, and as a policy writes them on one line.
+    """
+
+    name: str
+    role: str
+    masks: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class RuleControl:
+    """The rule as the form shows it; what it has no control for stays as the policy has it.
+
+    Attributes
+    ----------
+    k
+        Smallest class.
+    suppression
+        Most rows that may be left out, in percent.
+    sensitive
+        Attributes that can be protected, each with its l and its t; None where it is not.
+    """
+
+    k: int
+    suppression: float
+    sensitive: tuple[tuple[str, float | None, float | None], ...]
+
+
+def attributes_of(policy: Policy) -> tuple[AttributeControl, ...]:
+    """Return the attributes of a policy for the form."""
+    return tuple(
+        AttributeControl(a.name, str(a.role), tuple((str(m), one_line(m.spec())) for m in a.masks))
+        for a in policy.attributes.values()
+    )
+
+
+def rule_of(policy: Policy) -> RuleControl:
+    """Return the rule of a policy for the form."""
+    mapping = policy.privacy.to_mapping()
+    diverse = _per_attribute(mapping.get("l_diversity"), "l")
+    close = _per_attribute(mapping.get("t_closeness"), "t")
+    names = dict.fromkeys([*policy.sensitive, *diverse, *close])
+    return RuleControl(
+        int(mapping.get("k", 1)),
+        100 * float(mapping.get("suppression", 0)),
+        tuple((name, diverse.get(name), close.get(name)) for name in names),
+    )
+
+
+def privacy_of(policy: Policy, form: FormData) -> dict[str, Any]:
+    """Return the `privacy:` of a form over that of the policy.
+
+    Raises
+    ------
+    PolicyError
+        A control holds no number.
+    """
+    mapping = dict(policy.privacy.to_mapping())
+    k = int(_number(form, "k", 1))
+    mapping.pop("k", None)
+    if k > 1:
+        mapping["k"] = k
+    mapping["suppression"] = _number(form, "suppression", 0) / 100
+    for key, field, name in (("l_diversity", "l", "l"), ("t_closeness", "t", "t")):
+        before = {entry["attribute"]: entry for entry in _entries(mapping.pop(key, None))}
+        asked = {
+            control.removeprefix(f"{field}:"): _number(form, control, 0)
+            for control, value in form.items()
+            if control.startswith(f"{field}:") and str(value).strip()
+        }
+        if asked:
+            mapping[key] = [
+                {**before.get(attribute, {}), "attribute": attribute, name: value}
+                for attribute, value in asked.items()
+            ]
+    return mapping
+
+
+def roles_of(form: FormData) -> dict[str, str]:
+    """Return the roles that a form names."""
+    return {
+        key.removeprefix("role:"): str(value)
+        for key, value in form.items()
+        if key.startswith("role:")
+    }
+
+
+def masks_of(form: FormData) -> dict[str, list[str]]:
+    """Return the candidates that stay, by attribute."""
+    masks: dict[str, list[str]] = {}
+    for key, value in form.multi_items():
+        if key.startswith("mask:"):
+            masks.setdefault(key.removeprefix("mask:"), []).append(str(value))
+    return masks
+
+
+def more_of(form: FormData) -> dict[str, str]:
+    """Return the candidates that are added, by attribute."""
+    return {
+        key.removeprefix("more:"): str(value)
+        for key, value in form.items()
+        if key.startswith("more:") and str(value).strip()
+    }
+
+
+def one_line(spec: Any) -> str:
+    """Return a mask as a policy writes it, on one line of YAML."""
+    import json
+
+    return spec if isinstance(spec, str) else json.dumps(spec, ensure_ascii=False, default=str)
+
+
+def _entries(given: Any) -> list[dict[str, Any]]:
+    """Return the entries of a criterion that protects attributes, one or several."""
+    listed: Sequence[Any] = given if isinstance(given, list) else [given]
+    return [dict(e) for e in listed if isinstance(e, Mapping) and "attribute" in e]
+
+
+def _per_attribute(given: Any, name: str) -> dict[str, float]:
+    return {str(e["attribute"]): float(e[name]) for e in _entries(given) if name in e}
+
+
+def _number(form: FormData, name: str, default: float) -> float:
+    text = str(form.get(name, default)).strip() or str(default)
+    try:
+        return float(text)
+    except ValueError as error:
+        raise PolicyError(f"{name} is {text!r}.", hint="Give a number.") from error
+
+
+def yaml_of(mapping: Mapping[str, Any]) -> str:
+    """Return a mapping as YAML."""
+    return write_mapping(mapping)

@@ -1,0 +1,184 @@
+"""The catalog, a data set, registering one, its ledger."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Form, Query, Request
+from starlette.responses import Response
+
+from aegis.catalog import Action, budget, data_sets, flow, requests
+from aegis.catalog.access import Role, may
+from aegis.service.identity import CallerOf, CatalogOf, require_form_key
+from aegis.service.pages.people import Key, Text
+from aegis.service.pages.render import page, see
+from aegis.service.routes import Routes
+
+routes = Routes(include_in_schema=False)
+Long = Annotated[str, Form(max_length=1 << 20)]
+_PAGE = 50
+
+
+@routes.get("/", Action.BROWSE)
+def catalog_page(
+    request: Request,
+    who: CallerOf,
+    catalog: CatalogOf,
+    words: Annotated[str, Query(max_length=200)] = "",
+    offset: Annotated[int, Query(ge=0)] = 0,
+) -> Response:
+    """All data sets that one may see."""
+    with catalog.database.reading() as session:
+        page_of, count = data_sets.search(session, who.actor, words, offset=offset, limit=_PAGE)
+        listed = [(one, data_sets.newest(session, one.id)) for one in page_of]
+    return page(
+        request,
+        "catalog.html",
+        who.actor,
+        form_key=who.form_key,
+        listed=listed,
+        count=count,
+        words=words,
+        offset=offset,
+        limit=_PAGE,
+    )
+
+
+@routes.get("/register", Action.REGISTER)
+def registering(request: Request, who: CallerOf) -> Response:
+    """The form of a new data set."""
+    return page(request, "register.html", who.actor, form_key=who.form_key)
+
+
+@routes.post("/register", Action.REGISTER)
+def register(
+    who: CallerOf,
+    catalog: CatalogOf,
+    form_key: Key,
+    identifier: Text,
+    source: Text,
+    public_key: Text,
+    title: Text = "",
+    description: Long = "",
+    terms: Long = "",
+    population: Text = "",
+    approvals: Annotated[int, Form()] = 1,
+    public: Annotated[bool, Form()] = False,
+    ceiling: Text = "",
+) -> Response:
+    """Register a data set."""
+    require_form_key(who, form_key)
+    with catalog.database.writing() as session:
+        made = data_sets.register(
+            session,
+            who.actor,
+            identifier,
+            source=source,
+            public_key=public_key.strip(),
+            title=title,
+            description=description,
+            terms=terms,
+            population=population,
+            approvals=approvals,
+            public=public,
+            ceiling=float(ceiling) if ceiling.strip() else None,
+        )
+    return see(f"/data-sets/{made.id}")
+
+
+@routes.get("/data-sets/{identifier}", Action.BROWSE)
+def show(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
+    """A data set: schema, terms, what each mask costs, versions."""
+    from aegis.service.pages.bench import costs_of
+
+    with catalog.database.reading() as session:
+        data_set = data_sets.seen(session, who.actor, Action.BROWSE, identifier)
+        versions = data_sets.versions(session, who.actor, identifier)
+        subject = data_sets.subject_of(session, who.actor, data_set)
+        allowed = {str(a): may(who.actor, a, subject) for a in Action}
+        waiting, _ = requests.listed(session, who.actor)
+    costs = costs_of(catalog, versions[0]) if versions else []
+    return page(
+        request,
+        "data_set.html",
+        who.actor,
+        form_key=who.form_key,
+        data_set=data_set,
+        versions=versions,
+        allowed=allowed,
+        costs=costs,
+        requests=[one for one in waiting if one.data_set_id == identifier],
+        is_provider=Role.PROVIDER in who.actor.roles,
+    )
+
+
+@routes.post("/data-sets/{identifier}/publish", Action.PUBLISH)
+def publish(
+    identifier: str,
+    who: CallerOf,
+    catalog: CatalogOf,
+    form_key: Key,
+    published: Annotated[bool, Form()] = False,
+) -> Response:
+    """Show a data set to consumers, or take it out."""
+    require_form_key(who, form_key)
+    with catalog.database.writing() as session:
+        data_sets.publish(session, who.actor, identifier, published=published)
+    return see(f"/data-sets/{identifier}")
+
+
+@routes.post("/data-sets/{identifier}/grants", Action.PUBLISH)
+def grant(
+    identifier: str, who: CallerOf, catalog: CatalogOf, form_key: Key, account: Text, role: Text
+) -> Response:
+    """Assign an operator or approver, or let a consumer see it."""
+    require_form_key(who, form_key)
+    with catalog.database.writing() as session:
+        data_sets.grant(session, who.actor, identifier, account, role)
+    return see(f"/data-sets/{identifier}")
+
+
+@routes.post("/data-sets/{identifier}/summary", Action.UPLOAD_SUMMARY)
+def ask_summary(
+    identifier: str,
+    who: CallerOf,
+    catalog: CatalogOf,
+    form_key: Key,
+    policy: Long,
+    protect: Text,
+    epsilon: Annotated[float, Form()] = 1.0,
+) -> Response:
+    """Have the agent make a protected summary."""
+    require_form_key(who, form_key)
+    with catalog.database.writing() as session:
+        flow.ask_summary(
+            session,
+            who.actor,
+            identifier,
+            policy,
+            protect=protect,
+            epsilon=epsilon,
+            delta=1e-6,
+            threshold=11,
+        )
+    return see(f"/data-sets/{identifier}")
+
+
+@routes.get("/data-sets/{identifier}/ledger", Action.SEE_LEDGER)
+def ledger(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
+    """What was spent and released of a population."""
+    with catalog.database.reading() as session:
+        data_set = data_sets.seen(session, who.actor, Action.SEE_LEDGER, identifier)
+        balance = budget.balance(session, data_set.population)
+        entries = budget.entries(session, data_set.population)
+        releases = budget.releases(session, data_set.population)
+    return page(
+        request,
+        "ledger.html",
+        who.actor,
+        form_key=who.form_key,
+        data_set=data_set,
+        balance=balance,
+        entries=entries,
+        releases=releases,
+    )

@@ -1,0 +1,213 @@
+"""The workbench of one's own tables: no accounts, this machine alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from fastapi import Depends, Form, Request
+from fastapi.responses import HTMLResponse, PlainTextResponse
+from starlette.datastructures import FormData
+from starlette.responses import FileResponse, Response
+
+from aegis.advisor import Advice
+from aegis.catalog import Action
+from aegis.catalog.errors import NotThere
+from aegis.errors import NoAdmissibleConfiguration
+from aegis.policy import Configuration, dump_configurations
+from aegis.service.identity import CallerOf, require_form_key
+from aegis.service.pages import controls
+from aegis.service.pages.charts import front_chart
+from aegis.service.pages.people import Key, Text
+from aegis.service.pages.render import fragment, page, see
+from aegis.service.routes import Routes
+from aegis.service.workbench import Bench, Benches
+from aegis.sources import open_table
+
+routes = Routes(include_in_schema=False)
+SECONDS = 10.0
+"""Most seconds of one search, and of one front."""
+_FILES = ("masked.parquet", "certificate.json", "report.html", "configuration.yaml", "policy.yaml")
+
+
+def benches_of(request: Request) -> Benches:
+    """Return the tables that this service may open."""
+    benches: Benches = request.app.state.benches
+    return benches
+
+
+BenchesOf = Annotated[Benches, Depends(benches_of)]
+
+
+async def form_of(request: Request) -> FormData:
+    """Return the whole form: its fields are named after attributes."""
+    return await request.form(max_fields=20_000)
+
+
+FormOf = Annotated[FormData, Depends(form_of)]
+
+
+@routes.get("/", Action.STUDY)
+def tables(request: Request, who: CallerOf, benches: BenchesOf) -> Response:
+    """The tables of the folder."""
+    return page(
+        request,
+        "tables.html",
+        who.actor,
+        form_key=who.form_key,
+        folder=benches.folder,
+        tables=[(str(path), (benches.folder / path).stat().st_size) for path in benches.tables()],
+    )
+
+
+@routes.get("/table", Action.STUDY)
+def table(request: Request, who: CallerOf, benches: BenchesOf, name: str) -> Response:
+    """One table: which column is to be predicted?"""
+    source = open_table(str(benches.path_of(name)))
+    return page(
+        request,
+        "table.html",
+        who.actor,
+        form_key=who.form_key,
+        name=name,
+        columns=list(source.columns),
+        rows=source.rows,
+    )
+
+
+@routes.post("/open", Action.STUDY)
+def open_bench(
+    who: CallerOf, benches: BenchesOf, form_key: Key, name: Text, label: Text
+) -> Response:
+    """Put a table on the bench, with the policy that is proposed for it."""
+    require_form_key(who, form_key)
+    return see(f"/bench/{benches.open(name, label).identifier}")
+
+
+@routes.get("/bench/{identifier}", Action.STUDY)
+def show(identifier: str, request: Request, who: CallerOf, benches: BenchesOf) -> Response:
+    """The workbench."""
+    bench = benches.get(identifier)
+    return page(
+        request,
+        "workbench.html",
+        who.actor,
+        form_key=who.form_key,
+        bench=bench,
+        base=f"/bench/{identifier}",
+        title=Path(bench.table).name,
+        label=bench.policy.label.column,
+        attributes=controls.attributes_of(bench.policy),
+        rule=controls.rule_of(bench.policy),
+        roles=controls.ROLES,
+        yaml=bench.yaml(),
+        editable=True,
+        view=bench.view(),
+        released=None,
+    )
+
+
+@routes.post("/bench/{identifier}/draw", Action.STUDY)
+def draw(identifier: str, who: CallerOf, benches: BenchesOf, form: FormOf) -> Response:
+    """Take what the controls say, and show what follows."""
+    bench = _taken(identifier, who, benches, form)
+    return fragment("bench_view.html", view=bench.view(), yaml=bench.yaml(), oob=True)
+
+
+@routes.post("/bench/{identifier}/policy", Action.STUDY)
+def take_policy(
+    identifier: str,
+    who: CallerOf,
+    benches: BenchesOf,
+    form_key: Key,
+    policy: Annotated[str, Form(max_length=4 << 20)],
+) -> Response:
+    """Go on with a policy that was written by hand."""
+    require_form_key(who, form_key)
+    benches.get(identifier).take_text(policy)
+    return see(f"/bench/{identifier}")
+
+
+@routes.post("/bench/{identifier}/best", Action.STUDY)
+def best(identifier: str, who: CallerOf, benches: BenchesOf, form: FormOf) -> Response:
+    """Search the best configuration under the rule as it stands."""
+    bench = _taken(identifier, who, benches, form)
+    advice = bench.best(SECONDS)
+    found = advice.best
+    if found is None:
+        try:
+            advice.require_best()
+        except NoAdmissibleConfiguration as error:
+            return fragment("problem.html", message=error.message, hint=error.hint)
+    return fragment(
+        "bench_best.html",
+        advice=advice,
+        best=found,
+        previews=() if found is None else bench.preview(found.configuration),
+        base=f"/bench/{identifier}",
+        form_key=who.form_key,
+        configuration="" if found is None else _yaml_of(advice, found.configuration),
+    )
+
+
+@routes.post("/bench/{identifier}/front", Action.STUDY)
+def front(identifier: str, who: CallerOf, benches: BenchesOf, form: FormOf) -> Response:
+    """Draw privacy against utility: the best for several k."""
+    bench = _taken(identifier, who, benches, form)
+    return HTMLResponse(front_chart(bench.front("k=2,3,5,10,20,50", SECONDS)))
+
+
+@routes.post("/bench/{identifier}/release", Action.STUDY)
+def release(
+    identifier: str,
+    who: CallerOf,
+    benches: BenchesOf,
+    form_key: Key,
+    configuration: Annotated[str, Form(max_length=4 << 20)],
+) -> Response:
+    """Mask the table, verify what was written, and write certificate and report beside it."""
+    require_form_key(who, form_key)
+    bench = benches.get(identifier)
+    folder = benches.outputs / identifier
+    made = bench.release(configuration, folder)
+    return fragment(
+        "bench_released.html",
+        release=made,
+        base=f"/bench/{identifier}",
+        folder=folder,
+        files=[name for name in _FILES if (folder / name).is_file()],
+    )
+
+
+@routes.get("/bench/{identifier}/policy.yaml", Action.STUDY)
+def policy_file(identifier: str, who: CallerOf, benches: BenchesOf) -> Response:
+    """The policy as a file."""
+    del who
+    headers = {"Content-Disposition": 'attachment; filename="policy.yaml"'}
+    return PlainTextResponse(benches.get(identifier).yaml(), headers=headers)
+
+
+@routes.get("/bench/{identifier}/files/{name}", Action.STUDY)
+def file(identifier: str, name: str, who: CallerOf, benches: BenchesOf) -> Response:
+    """What a release has written."""
+    del who
+    path = benches.outputs / benches.get(identifier).identifier / name
+    if name not in _FILES or not path.is_file():
+        raise NotThere(f"There is no file {name}.", hint="Make the release first.")
+    return FileResponse(path, filename=name)
+
+
+def _taken(identifier: str, who: CallerOf, benches: Benches, form: FormData) -> Bench:
+    require_form_key(who, str(form.get("form_key", "")))
+    bench = benches.get(identifier)
+    bench.take_form(
+        controls.roles_of(form),
+        controls.masks_of(form),
+        controls.more_of(form),
+        controls.privacy_of(bench.policy, form),
+    )
+    return bench
+
+
+def _yaml_of(advice: Advice, configuration: Configuration) -> str:
+    return dump_configurations({configuration.name: configuration}, measure=advice.measure)

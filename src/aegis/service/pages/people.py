@@ -1,0 +1,191 @@
+"""Signing in and out, accounts, tokens, the log."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Form, Query, Request
+from starlette.responses import Response
+
+from aegis.catalog import Action, accounts, logbook
+from aegis.catalog.access import Role, scopes_of
+from aegis.catalog.errors import CatalogError, NotSignedIn
+from aegis.service.api.accounts import end_session, set_session
+from aegis.service.identity import (
+    CallerOf,
+    CatalogOf,
+    SettingsOf,
+    cookie_name,
+    require_form_key,
+)
+from aegis.service.pages.render import page, see
+from aegis.service.routes import PUBLIC, Routes
+
+routes = Routes(include_in_schema=False)
+Key = Annotated[str, Form(max_length=64)]
+Text = Annotated[str, Form(max_length=256)]
+_PAGE = 50
+
+
+@routes.get("/sign-in", PUBLIC)
+def ask(request: Request, settings: SettingsOf) -> Response:
+    """The page that asks for name and password."""
+    return page(request, "sign_in.html", message="", name="", openid=settings.openid is not None)
+
+
+@routes.post("/sign-in", PUBLIC)
+def sign_in(
+    request: Request, catalog: CatalogOf, settings: SettingsOf, name: Text, password: Text
+) -> Response:
+    """Sign in, or say that it did not work."""
+    try:
+        opened = accounts.sign_in(catalog.database, name, password)
+    except CatalogError as error:
+        return page(
+            request,
+            "sign_in.html",
+            message=str(error),
+            name=name,
+            openid=settings.openid is not None,
+            status=error.status,
+        )
+    answer = see("/")
+    set_session(answer, settings, opened.secret)
+    return answer
+
+
+@routes.post("/sign-out", PUBLIC)
+def sign_out(request: Request, catalog: CatalogOf, settings: SettingsOf, form_key: Key) -> Response:
+    """Sign out."""
+    secret = request.cookies.get(cookie_name(settings), "")
+    answer = see("/sign-in")
+    with catalog.database.writing() as session:
+        try:
+            opened = accounts.session_of(session, secret)
+        except NotSignedIn:
+            return answer
+        if opened.form_key == form_key:
+            accounts.sign_out(session, secret)
+    end_session(answer, settings)
+    return answer
+
+
+@routes.get("/accounts", Action.ACCOUNTS)
+def listed(request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
+    """All accounts, with a form for another one."""
+    with catalog.database.reading() as session:
+        people = accounts.listed(session, who.actor)
+    return page(
+        request,
+        "accounts.html",
+        who.actor,
+        form_key=who.form_key,
+        people=people,
+        roles=list(Role),
+        shortest=accounts.SHORTEST,
+    )
+
+
+@routes.post("/accounts", Action.ACCOUNTS)
+def create(
+    who: CallerOf,
+    catalog: CatalogOf,
+    form_key: Key,
+    name: Text,
+    password: Text,
+    roles: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it
+) -> Response:
+    """Make an account."""
+    require_form_key(who, form_key)
+    with catalog.database.writing() as session:
+        accounts.create(session, name, roles, password=password, by=who.actor)
+    return see("/accounts")
+
+
+@routes.post("/accounts/{name}", Action.ACCOUNTS)
+def change(
+    name: str,
+    who: CallerOf,
+    catalog: CatalogOf,
+    form_key: Key,
+    roles: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it
+    close: Annotated[bool, Form()] = False,
+) -> Response:
+    """Give an account other roles, or close it."""
+    require_form_key(who, form_key)
+    with catalog.database.writing() as session:
+        if close:
+            accounts.disable(session, who.actor, name)
+        else:
+            accounts.change_roles(session, who.actor, name, roles)
+    return see("/accounts")
+
+
+@routes.get("/tokens", Action.OWN_TOKENS)
+def tokens(request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
+    """One's own tokens, with a form for another one."""
+    return _tokens(request, who, catalog)
+
+
+@routes.post("/tokens", Action.OWN_TOKENS)
+def make_token(
+    request: Request,
+    who: CallerOf,
+    catalog: CatalogOf,
+    form_key: Key,
+    name: Text,
+    days: Annotated[int, Form()],
+    scopes: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it
+) -> Response:
+    """Make a token, and show its secret this once."""
+    require_form_key(who, form_key)
+    with catalog.database.writing() as session:
+        _, secret = accounts.make_token(session, who.actor, name, scopes, days=days)
+    return _tokens(request, who, catalog, secret)
+
+
+@routes.post("/tokens/{token_id}/revoke", Action.OWN_TOKENS)
+def revoke_token(token_id: str, who: CallerOf, catalog: CatalogOf, form_key: Key) -> Response:
+    """End a token."""
+    require_form_key(who, form_key)
+    with catalog.database.writing() as session:
+        accounts.revoke_token(session, who.actor, token_id)
+    return see("/tokens")
+
+
+@routes.get("/log", Action.SEE_LOG)
+def log(
+    request: Request,
+    who: CallerOf,
+    catalog: CatalogOf,
+    offset: Annotated[int, Query(ge=0)] = 0,
+) -> Response:
+    """What happened, the newest first, and whether the log is whole."""
+    with catalog.database.reading() as session:
+        entries, count = logbook.listed(session, who.actor, offset=offset, limit=_PAGE)
+        checked = logbook.verify(session, who.actor) if offset == 0 else None
+    return page(
+        request,
+        "log.html",
+        who.actor,
+        form_key=who.form_key,
+        entries=entries,
+        count=count,
+        offset=offset,
+        limit=_PAGE,
+        checked=checked,
+    )
+
+
+def _tokens(request: Request, who: CallerOf, catalog: CatalogOf, secret: str = "") -> Response:
+    with catalog.database.reading() as session:
+        own = accounts.tokens_of(session, who.actor)
+    return page(
+        request,
+        "tokens.html",
+        who.actor,
+        form_key=who.form_key,
+        tokens=own,
+        scopes=scopes_of(who.actor),
+        secret=secret,
+    )

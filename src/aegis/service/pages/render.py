@@ -1,0 +1,105 @@
+"""Pages from templates: everything that is shown is escaped."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse, RedirectResponse
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.responses import Response
+
+import aegis
+from aegis.catalog.access import Actor, Role
+from aegis.catalog.errors import NotSignedIn
+from aegis.service.identity import caller, settings_of
+
+_TEMPLATES = Environment(
+    loader=PackageLoader("aegis.service"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+
+def day(value: datetime | None) -> str:
+    """Return a time as people read it."""
+    return "" if value is None else f"{value:%Y-%m-%d %H:%M} UTC"
+
+
+def share(value: float | None) -> str:
+    """Return a share as percent."""
+    return "–" if value is None else f"{100 * value:.1f} %"
+
+
+def size(value: int) -> str:
+    """Return a size of a file."""
+    from rich.filesize import decimal
+
+    return decimal(value)
+
+
+_TEMPLATES.filters.update(day=day, share=share, size=size)
+
+
+def page(request: Request, template: str, actor: Actor | None = None, **more: Any) -> HTMLResponse:
+    """Return a page, with the navigation of who looks at it."""
+    settings = settings_of(request)
+    form_key = more.pop("form_key", "")
+    text = _TEMPLATES.get_template(template).render(
+        actor=actor,
+        form_key=form_key,
+        local=settings.local,
+        navigation=_navigation(actor, local=settings.local),
+        path=request.url.path,
+        version=aegis.__version__,
+        **more,
+    )
+    return HTMLResponse(text, status_code=more.get("status", 200))
+
+
+def fragment(template: str, **more: Any) -> HTMLResponse:
+    """Return a part of a page, to be put in place of the one before."""
+    return HTMLResponse(_TEMPLATES.get_template(template).render(**more))
+
+
+def error_page(request: Request, status: int, message: str, hint: str) -> Response:
+    """Return what went wrong, for a person; who is not signed in is asked to."""
+    if status == NotSignedIn.status and request.method == "GET" and request.url.path != "/sign-in":
+        return RedirectResponse("/sign-in", status_code=303)
+    if request.headers.get("hx-request") == "true":
+        part = fragment("problem.html", message=message, hint=hint)
+        part.status_code = status
+        return part
+    try:
+        found = caller(request)
+        actor, key = found.actor, found.form_key
+    except NotSignedIn:
+        actor, key = None, ""
+    return page(
+        request, "error.html", actor, form_key=key, status=status, message=message, hint=hint
+    )
+
+
+def see(path: str) -> RedirectResponse:
+    """Return an answer that leads to another page."""
+    return RedirectResponse(path, status_code=303)
+
+
+def _navigation(actor: Actor | None, *, local: bool) -> list[tuple[str, str]]:
+    """Return the links at the top: what the account is for."""
+    if actor is None:
+        return []
+    if local:
+        return [("/", "Tables")]
+    links = [("/", "Catalog")]
+    if actor.roles - {Role.ADMIN}:
+        links.append(("/requests", "Requests"))
+    if Role.PROVIDER in actor.roles:
+        links.append(("/register", "Register"))
+    links.append(("/log", "Log"))
+    if Role.ADMIN in actor.roles:
+        links.append(("/accounts", "Accounts"))
+    return [*links, ("/tokens", "Tokens")]

@@ -1,0 +1,238 @@
+"""Requests: the list, the form, the review, the release."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+from fastapi import Form, Query, Request
+from starlette.responses import Response
+
+from aegis.catalog import Action, data_sets, deliveries, flow, jobs, requests
+from aegis.catalog.access import may
+from aegis.catalog.errors import NotThere
+from aegis.catalog.states import State
+from aegis.service.api.requests import file_of
+from aegis.service.identity import CallerOf, CatalogOf, require_form_key
+from aegis.service.pages.data_sets import Long
+from aegis.service.pages.people import Key, Text
+from aegis.service.pages.render import page, see
+from aegis.service.routes import Routes
+
+routes = Routes(include_in_schema=False)
+_PAGE = 50
+_MODELS = ("lr", "svm", "rf", "gbdt", "nb", "mlp")
+_OPEN_STEPS: Mapping[str, Action] = {
+    "submit": Action.CHANGE_REQUEST,
+    "withdraw": Action.CHANGE_REQUEST,
+    "review": Action.REVIEW,
+    "search": Action.REVIEW,
+    "choose": Action.REVIEW,
+    "approve": Action.APPROVE,
+    "return": Action.REVIEW,
+    "reject": Action.REJECT,
+    "run": Action.RUN,
+    "retry": Action.RUN,
+    "cancel": Action.RUN,
+    "revoke": Action.REVOKE,
+    "renew": Action.APPROVE,
+}
+_OFFERED: Mapping[str, tuple[State, ...]] = {
+    "submit": (State.DRAFT, State.RETURNED),
+    "withdraw": (State.DRAFT, State.SUBMITTED, State.IN_REVIEW, State.RETURNED, State.APPROVED),
+    "review": (State.SUBMITTED,),
+    "search": (State.IN_REVIEW,),
+    "choose": (State.IN_REVIEW,),
+    "approve": (State.IN_REVIEW,),
+    "return": (State.SUBMITTED, State.IN_REVIEW),
+    "reject": (State.SUBMITTED, State.IN_REVIEW, State.APPROVED),
+    "run": (State.APPROVED,),
+    "retry": (State.FAILED,),
+    "cancel": (State.RUNNING,),
+    "revoke": (State.RELEASED, State.EXPIRED),
+    "renew": (State.RELEASED, State.EXPIRED),
+}
+
+
+@routes.get("/requests", Action.SEE_REQUEST)
+def listed(
+    request: Request,
+    who: CallerOf,
+    catalog: CatalogOf,
+    state: Annotated[str, Query(max_length=20)] = "",
+    offset: Annotated[int, Query(ge=0)] = 0,
+) -> Response:
+    """Requests that one may see."""
+    chosen = state if state in list(State) else None
+    with catalog.database.reading() as session:
+        found, count = requests.listed(session, who.actor, state=chosen, offset=offset, limit=_PAGE)
+    return page(
+        request,
+        "requests.html",
+        who.actor,
+        form_key=who.form_key,
+        requests=found,
+        count=count,
+        state=state,
+        states=list(State),
+        offset=offset,
+        limit=_PAGE,
+    )
+
+
+@routes.get("/data-sets/{identifier}/request", Action.REQUEST)
+def asking(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
+    """The form of a request."""
+    with catalog.database.reading() as session:
+        data_set = data_sets.seen(session, who.actor, Action.REQUEST, identifier)
+    return page(
+        request,
+        "request_form.html",
+        who.actor,
+        form_key=who.form_key,
+        data_set=data_set,
+        models=_MODELS,
+    )
+
+
+@routes.post("/data-sets/{identifier}/request", Action.REQUEST)
+def ask(
+    identifier: str,
+    who: CallerOf,
+    catalog: CatalogOf,
+    form_key: Key,
+    purpose: Long,
+    measure: Text = "",
+    models: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it
+    terms_accepted: Annotated[bool, Form()] = False,
+) -> Response:
+    """Hand a request in."""
+    require_form_key(who, form_key)
+    with catalog.database.writing() as session:
+        made = requests.draft(
+            session,
+            who.actor,
+            identifier,
+            purpose=purpose,
+            measure=measure or None,
+            models=models,
+            terms_accepted=terms_accepted,
+        )
+        requests.submit(session, who.actor, made.id)
+    return see(f"/requests/{made.id}")
+
+
+@routes.get("/requests/{request_id}", Action.SEE_REQUEST)
+def show(request_id: str, request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
+    """A request: what is asked, what was found, what may be done next."""
+    with catalog.database.reading() as session:
+        asked = requests.seen(session, who.actor, Action.SEE_REQUEST, request_id)
+        subject = data_sets.subject_of(session, who.actor, asked.data_set, asked)
+        job = jobs.latest(session, request_id, ("search", "check", "release"))
+        earlier = requests.earlier(session, asked)
+        try:
+            release = requests.release_of(session, asked)
+        except NotThere:
+            release = None
+        drifted = asked.state == State.APPROVED and requests.drifted(session, asked)
+        approvals = requests.approvals_of(session, asked)
+    steps = [
+        step
+        for step, action in _OPEN_STEPS.items()
+        if asked.state in _OFFERED[step] and may(who.actor, action, subject)
+    ]
+    return page(
+        request,
+        "request.html",
+        who.actor,
+        form_key=who.form_key,
+        asked=asked,
+        job=job,
+        steps=steps,
+        earlier=earlier,
+        release=release,
+        certificate=None if release is None else json.loads(release.certificate),
+        drifted=drifted,
+        approvals=approvals,
+        may_download=may(who.actor, Action.DOWNLOAD, subject),
+        may_see_masks=not may(who.actor, Action.DOWNLOAD, subject) or asked.state == State.RELEASED,
+    )
+
+
+@routes.post("/requests/{request_id}/{step}", Action.SEE_REQUEST)
+def do(
+    request_id: str,
+    step: str,
+    who: CallerOf,
+    catalog: CatalogOf,
+    form_key: Key,
+    message: Long = "",
+    configuration: Long = "",
+    days: Annotated[int, Form()] = 365,
+) -> Response:
+    """Make a step; whether the account may is decided by the step itself."""
+    require_form_key(who, form_key)
+    steps: dict[str, Callable[[Any], Any]] = {
+        "submit": lambda s: requests.submit(s, who.actor, request_id),
+        "withdraw": lambda s: requests.withdraw(s, who.actor, request_id),
+        "review": lambda s: requests.review(s, who.actor, request_id),
+        "search": lambda s: flow.ask_search(s, who.actor, request_id),
+        "choose": lambda s: flow.choose(s, who.actor, request_id, configuration),
+        "approve": lambda s: requests.approve(s, who.actor, request_id),
+        "return": lambda s: requests.send_back(s, who.actor, request_id, message),
+        "reject": lambda s: requests.reject(s, who.actor, request_id, message),
+        "run": lambda s: flow.run(s, who.actor, request_id),
+        "retry": lambda s: flow.retry(s, who.actor, request_id),
+        "cancel": lambda s: _cancel(s, who, request_id),
+        "revoke": lambda s: requests.revoke(s, who.actor, request_id, message),
+        "renew": lambda s: requests.renew(s, who.actor, request_id, days),
+    }
+    if step not in steps:
+        raise NotThere(f"There is no step {step!r}.", hint=f"Allowed: {', '.join(steps)}.")
+    with catalog.database.writing() as session:
+        steps[step](session)
+    return see(f"/requests/{request_id}")
+
+
+@routes.get("/requests/{request_id}/download", Action.DOWNLOAD)
+def download(request_id: str, who: CallerOf, catalog: CatalogOf) -> Response:
+    """The masked file."""
+    return file_of(catalog, who.actor, request_id)
+
+
+@routes.get("/requests/{request_id}/certificate", Action.VERIFY)
+def certificate(request_id: str, who: CallerOf, catalog: CatalogOf) -> Response:
+    """The certificate of a release, as a file."""
+    with catalog.database.reading() as session:
+        asked = requests.seen(session, who.actor, Action.VERIFY, request_id)
+        made = requests.release_of(session, asked)
+    headers = {"Content-Disposition": f'attachment; filename="certificate-{request_id[:8]}.json"'}
+    return Response(made.certificate, media_type="application/json", headers=headers)
+
+
+@routes.get("/requests/{request_id}/verification", Action.VERIFY)
+def verification(request_id: str, request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
+    """Whether the stored file, its certificate and its signature fit."""
+    with catalog.database.reading() as session:
+        asked = requests.seen(session, who.actor, Action.VERIFY, request_id)
+        made = requests.release_of(session, asked)
+        key = asked.data_set.public_key
+    wrong = deliveries.verify(catalog, made, key)
+    return page(
+        request,
+        "verification.html",
+        who.actor,
+        form_key=who.form_key,
+        asked=asked,
+        release=made,
+        wrong=wrong,
+        key=key,
+    )
+
+
+def _cancel(session: Any, who: CallerOf, request_id: str) -> None:
+    job = jobs.latest(session, request_id, ("release",))
+    if job is None:
+        raise NotThere("Nothing is under way.", hint="Load the page again.")
+    flow.cancel(session, who.actor, job.id)

@@ -1,0 +1,17 @@
+"""Which pages a service has: those of the catalog, or the workbench of one's own tables."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from aegis.service.pages import bench, data_sets, local, people, requests
+from aegis.service.settings import Settings
+
+PAGE_ROOMS = (people, data_sets, requests, bench)
+
+
+def page_routers(settings: Settings) -> list[APIRouter]:
+    """Return the routers of the pages."""
+    if settings.local:
+        return [local.routes.router]
+    return [room.routes.router for room in PAGE_ROOMS]

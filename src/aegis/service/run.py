@@ -1,0 +1,22 @@
+"""Run a service until it is told to stop."""
+
+from __future__ import annotations
+
+import uvicorn
+
+from aegis.service.app import create_app
+from aegis.service.settings import Settings
+
+
+def serve(settings: Settings, host: str, port: int) -> None:
+    """Serve on an address; returns when the process is told to end."""
+    uvicorn.run(
+        create_app(settings),
+        host=host,
+        port=port,
+        log_level="warning",
+        server_header=False,
+        date_header=True,
+        proxy_headers=settings.secure,
+        timeout_graceful_shutdown=5,
+    )

@@ -1,0 +1,62 @@
+"""How a service runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class OpenId:
+    """An identity provider that accounts may sign in with (OpenID Connect).
+
+    Attributes
+    ----------
+    issuer
+        Its URL, under which `/.well-known/openid-configuration` stands.
+    client
+        Identifier of the service there.
+    secret
+        The service's secret there.
+    """
+
+    issuer: str
+    client: str
+    secret: str
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a service runs.
+
+    Attributes
+    ----------
+    database, objects
+        Where the catalog is kept: see `aegis.catalog.Catalog.open`.
+    local
+        One person's own machine: no accounts, loopback alone, tables of `folder`.
+    folder
+        The folder whose tables `local` opens; nothing outside of it.
+    origin
+        The URL under which browsers see the service, such as https://aegis.example.org.
+    openid
+        An identity provider, where there is one.
+    worker
+        Whether this process works on background jobs, too.
+    calls
+        Most calls of one caller in a minute.
+    """
+
+    database: str = "aegis-catalog.db"
+    objects: str | None = None
+    local: bool = False
+    folder: Path | None = None
+    origin: str = "http://127.0.0.1:8080"
+    openid: OpenId | None = None
+    worker: bool = True
+    calls: int = 600
+
+    @property
+    def secure(self) -> bool:
+        """Whether cookies go over TLS alone; plain HTTP is for loopback and tests."""
+        return self.origin.startswith("https://")

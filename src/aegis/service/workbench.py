@@ -1,0 +1,352 @@
+"""The workbench without its page: a policy in the making, and what it would release.
+
+A bench holds one table under one policy. Moving a control changes the rule, and what is known of
+the table answers at once; another role or mask has it summarised anew.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import aegis
+from aegis.advisor import Advice, Ranked, Scorer
+from aegis.advisor.costs import MaskCost, mask_costs
+from aegis.advisor.generate import generate
+from aegis.advisor.rank import rank_choice
+from aegis.advisor.scoring import Choice
+from aegis.catalog.errors import NotThere
+from aegis.catalog.flow import configuration_of, policy_of
+from aegis.errors import DataError
+from aegis.files import write_text
+from aegis.measures import DEFAULT_MEASURE, MEASURES, Measure
+from aegis.policy import (
+    Configuration,
+    Policy,
+    dump_policy,
+    load_policy,
+    policy_mapping,
+)
+from aegis.policy.load import parse_value
+from aegis.study import Study
+from aegis.summary import Summary
+
+if TYPE_CHECKING:
+    from aegis.release import Release
+
+_DRAWN = 24
+"""Random configurations that are ranked beside the finest and the coarsest one."""
+_BENCHES = 8
+"""Tables that are open at once; the one that was not used for longest is closed."""
+_PREVIEW = 8
+"""Values of each attribute that a preview shows."""
+TABLES = (".csv", ".tsv", ".parquet", ".pq", ".arrow", ".feather", ".json", ".xlsx")
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a mask shows in place of some values.
+
+    Attributes
+    ----------
+    attribute, mask
+        The attribute and its mask in the configuration.
+    shown
+        Pairs of a value and what is shown for it.
+    """
+
+    attribute: str
+    mask: str
+    shown: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class View:
+    """What a bench shows of a policy.
+
+    Attributes
+    ----------
+    policy
+        The policy.
+    costs
+        What each candidate mask costs.
+    ranking
+        Some configurations, admissible ones first and the best first among them.
+    unmasked
+        The measure of the table as it is.
+    measure
+        Name of the measure.
+    seconds
+        How long it took.
+    problem
+        What is wrong with the policy, where it cannot be used.
+    """
+
+    policy: Policy
+    costs: tuple[MaskCost, ...]
+    ranking: tuple[Ranked, ...]
+    unmasked: float
+    measure: str
+    seconds: float
+    problem: str = ""
+
+    @property
+    def by_attribute(self) -> dict[str, list[MaskCost]]:
+        """Costs of each attribute's masks."""
+        grouped: dict[str, list[MaskCost]] = {}
+        for cost in self.costs:
+            grouped.setdefault(cost.attribute, []).append(cost)
+        return grouped
+
+    @property
+    def admissible(self) -> int:
+        """How many of the ranking meet the rule."""
+        return sum(one.admissible for one in self.ranking)
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """What does not depend on the rule: scores of masks, and of the configurations that are shown."""
+
+    measure: Measure
+    scorer: Scorer
+    costs: tuple[MaskCost, ...]
+    choices: tuple[tuple[str, Choice], ...]
+    unmasked: float
+
+    @classmethod
+    def of(cls, summary: Summary, measure: Measure, seed: int) -> _Known:
+        scorer = Scorer(summary)
+        drawn = generate(summary, _DRAWN, seed=seed)
+        return cls(
+            measure,
+            scorer,
+            mask_costs(summary, measure.name, scorer=scorer),
+            tuple((one.name, scorer.choose(one)) for one in drawn),
+            scorer.value(scorer.unmasked, measure),
+        )
+
+
+@dataclass
+class Bench:
+    """One table on the bench.
+
+    Attributes
+    ----------
+    identifier
+        Its name in URLs.
+    table
+        The table's path.
+    study
+        The table under the policy as it is now.
+    lock
+        One change at a time.
+    """
+
+    table: str
+    study: Study
+    identifier: str = field(default_factory=lambda: uuid4().hex[:12])
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    _known: _Known | None = None
+
+    @classmethod
+    def open(cls, table: str, label: str) -> Bench:
+        """Open a table with the policy that `aegis init` proposes for it."""
+        return cls(table, Study(table, aegis.init_policy(table, label=label).policy))
+
+    @property
+    def policy(self) -> Policy:
+        """The policy as it is now."""
+        return self.study.policy
+
+    def take(self, policy: Policy) -> None:
+        """Go on with another policy; the table is read again only where roles or masks differ."""
+        with self.lock:
+            changed = self.study.under(policy)
+            if changed.summary is not self.study.summary:
+                self._known = None
+            self.study = changed
+
+    def take_text(self, text: str) -> None:
+        """Go on with a policy that was written as YAML.
+
+        Raises
+        ------
+        PolicyError
+            It is no valid policy.
+        """
+        self.take(policy_of(text))
+
+    def take_form(
+        self,
+        roles: Mapping[str, str],
+        masks: Mapping[str, Sequence[str]],
+        more: Mapping[str, str],
+        privacy: Mapping[str, Any],
+    ) -> None:
+        """Go on with what the controls say.
+
+        Parameters
+        ----------
+        roles
+            Attribute to role.
+        masks
+            Attribute to the candidates that stay, as a policy writes them (YAML).
+        more
+            Attribute to one more candidate, or an empty text.
+        privacy
+            The rule.
+        """
+        mapping = policy_mapping(self.policy)
+        for name, entry in mapping["attributes"].items():
+            entry["role"] = roles.get(name, entry["role"])
+            kept = [parse_value(text, name) for text in masks.get(name, ())]
+            added = more.get(name, "").strip()
+            if added:
+                kept.append(parse_value(added, name))
+            if entry["role"] in ("identifier", "ignore"):
+                entry.pop("masks", None)
+            elif kept:
+                entry["masks"] = kept
+        mapping["privacy"] = dict(privacy)
+        self.take(load_policy(mapping))
+
+    def view(self) -> View:
+        """Return what stands on the bench: costs, and some configurations under the rule.
+
+        Scores do not depend on the rule and are remembered; what a moved control changes is which
+        configurations meet it.
+        """
+        with self.lock:
+            started = time.perf_counter()
+            study = self.study
+            measure = MEASURES.get(study.policy.measure or DEFAULT_MEASURE)
+            known = self._known
+            if known is None or known.measure is not measure:
+                known = self._known = _Known.of(study.summary, measure, study.seed)
+            ranked = [
+                rank_choice(name, choice, known.scorer, study.plan, measure)
+                for name, choice in known.choices
+            ]
+            sign = measure.direction.sign
+            ranked.sort(key=lambda r: (not r.admissible, -sign * r.score, r.name))
+            return View(
+                study.policy,
+                known.costs,
+                tuple(ranked),
+                known.unmasked,
+                measure.name,
+                time.perf_counter() - started,
+            )
+
+    def best(self, seconds: float) -> Advice:
+        """Search the best configuration for so long."""
+        with self.lock:
+            return self.study.search(time_limit=seconds, top=5, methods=(), explain_best=False)
+
+    def front(self, span: str, seconds: float) -> Any:
+        """Return the best for each of several strengths of the rule."""
+        with self.lock:
+            return self.study.front(span, time_limit=seconds)
+
+    def preview(self, configuration: Configuration) -> tuple[Preview, ...]:
+        """Return what some values would be shown as: of one's own table, on one's own machine."""
+        with self.lock:
+            previews = []
+            for attribute in self.study.summary.attributes.values():
+                candidate = attribute.candidate(configuration.masks[attribute.name])
+                count = len(attribute.values)
+                places = range(0, count, max(1, count // _PREVIEW))
+                pairs = tuple(
+                    (str(attribute.values[i].as_py()), candidate.labels[candidate.groups[i]])
+                    for i in places
+                )
+                previews.append(Preview(attribute.name, str(candidate.declared), pairs[:_PREVIEW]))
+            return tuple(previews)
+
+    def release(self, configuration: str, folder: Path) -> Release:
+        """Mask the table into a folder, with certificate, report, policy and configuration.
+
+        Raises
+        ------
+        NoAdmissibleConfiguration
+            The written table would not meet the rule; nothing is written.
+        PolicyError
+            The text is no configuration of this policy.
+        """
+        with self.lock:
+            chosen = configuration_of(configuration, self.policy)
+            folder.mkdir(parents=True, exist_ok=True)
+            made = self.study.apply(
+                chosen,
+                folder / "masked.parquet",
+                certificate=folder / "certificate.json",
+                force=True,
+            )
+            advice = self.study.rank([chosen], methods=())
+            self.study.report(advice, folder / "report.html", force=True)
+            write_text(folder / "configuration.yaml", configuration)
+            write_text(folder / "policy.yaml", self.yaml())
+            return made
+
+    def yaml(self) -> str:
+        """Return the policy as YAML."""
+        return dump_policy(self.policy)
+
+
+@dataclass
+class Benches:
+    """The tables of one folder, and those that are open.
+
+    Attributes
+    ----------
+    folder
+        Nothing outside of it is opened.
+    outputs
+        Where releases are written, each in a folder of its own.
+    """
+
+    folder: Path
+    outputs: Path
+    _open: OrderedDict[str, Bench] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def tables(self) -> list[Path]:
+        """Return the tables of the folder, relative to it."""
+        found = (p for p in self.folder.rglob("*") if p.suffix.lower() in TABLES and p.is_file())
+        inside = (p.relative_to(self.folder) for p in found)
+        return sorted(p for p in inside if not any(part.startswith(".") for part in p.parts))
+
+    def path_of(self, name: str) -> Path:
+        """Return a table of the folder; raise `DataError` for anything else."""
+        path = (self.folder / name).resolve()
+        if not path.is_relative_to(self.folder.resolve()) or path.suffix.lower() not in TABLES:
+            raise DataError(
+                f"{name} is not a table of this folder.", hint="Choose one of the list."
+            )
+        if not path.is_file():
+            raise DataError(f"There is no table {name}.", hint="Choose one of the list.")
+        return path
+
+    def open(self, name: str, label: str) -> Bench:
+        """Put a table on a bench."""
+        bench = Bench.open(str(self.path_of(name)), label)
+        with self._lock:
+            self._open[bench.identifier] = bench
+            while len(self._open) > _BENCHES:
+                self._open.popitem(last=False)
+        return bench
+
+    def get(self, identifier: str) -> Bench:
+        """Return an open bench."""
+        with self._lock:
+            if identifier not in self._open:
+                raise NotThere("This table is not open any more.", hint="Open it again.")
+            self._open.move_to_end(identifier)
+            return self._open[identifier]

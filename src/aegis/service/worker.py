@@ -1,0 +1,165 @@
+"""The worker: searches for requests from protected summaries, and ends what is over."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
+
+from aegis.catalog import Catalog, flow, jobs, requests
+from aegis.catalog.errors import WrongState
+from aegis.catalog.records import Job, Request
+from aegis.catalog.summaries import candidates
+from aegis.errors import AegisError, InternalError
+from aegis.progress import Step
+
+_PAUSE = 0.5
+_EXPIRE_EVERY = 60.0
+SEARCH_SECONDS = 60.0
+"""Most seconds of one search."""
+
+
+@dataclass
+class Worker:
+    """Works on the jobs of the service, one at a time.
+
+    Attributes
+    ----------
+    catalog
+        Whose jobs.
+    name
+        How the log names it.
+    """
+
+    catalog: Catalog
+    name: str = field(default_factory=lambda: f"worker-{uuid4().hex[:8]}")
+    _expired: float = 0.0
+
+    def once(self) -> bool:
+        """Work on one job; return whether there was one."""
+        self._expire()
+        with self.catalog.database.writing() as session:
+            job = jobs.claim(session, self.name, jobs.WORKER)
+            taken = None if job is None else (job.id, job.attempt)
+        if taken is None:
+            return False
+        job_id, attempt = taken
+        try:
+            self._search(job_id, attempt)
+        except WrongState:
+            return True
+        except AegisError as error:
+            with self.catalog.database.writing() as session:
+                jobs.fail(session, job_id, attempt, str(error))
+        return True
+
+    def _search(self, job_id: str, attempt: int) -> None:
+        with self.catalog.database.reading() as session:
+            request = _request(session, jobs.held(session, job_id, attempt))
+            key = request.version.summary_key
+        bundle = self.catalog.objects.get(key)
+        life = _Life(self.catalog, job_id, attempt)
+        listed, about = candidates(bundle, seconds=SEARCH_SECONDS, progress=life)
+        with self.catalog.database.writing() as session:
+            request = _request(session, jobs.held(session, job_id, attempt))
+            flow.ask_check(session, request, listed, about, may_search=True)
+            jobs.finish(session, job_id, attempt, {"candidates": len(listed)})
+
+    def _expire(self) -> None:
+        if time.monotonic() - self._expired < _EXPIRE_EVERY:
+            return
+        self._expired = time.monotonic()
+        with self.catalog.database.writing() as session:
+            requests.expire(session)
+
+
+def _request(session: Session, job: Job) -> Request:
+    request = session.get(Request, job.request_id or "")
+    if request is None:
+        raise InternalError("A search without a request.")
+    return request
+
+
+@dataclass
+class _Life:
+    """Progress that keeps the lease of a job, and stops work on one that was cancelled."""
+
+    catalog: Catalog
+    job: str
+    attempt: int
+    _beaten: float = 0.0
+
+    def step(self, title: str, total: float | None = None) -> AbstractContextManager[Step]:
+        """Open a step."""
+        return self._step(title, total)
+
+    @contextmanager
+    def _step(self, title: str, total: float | None) -> Iterator[Step]:
+        told: dict[str, Any] = {"step": title, "done": 0, "total": total}
+        self.tell(told)
+        yield _Counter(self, told)
+
+    def tell(self, told: dict[str, Any]) -> None:
+        """Show how far the job is, at most twice a second."""
+        if time.monotonic() - self._beaten < _PAUSE:
+            return
+        self._beaten = time.monotonic()
+        with self.catalog.database.writing() as session:
+            jobs.renew(session, self.job, self.attempt, told)
+
+
+@dataclass
+class _Counter:
+    life: _Life
+    told: dict[str, Any]
+
+    def advance(self, amount: float = 1) -> None:
+        """Count work as done."""
+        self.told["done"] += amount
+        self.life.tell(self.told)
+
+    def note(self, text: str) -> None:
+        """Show a text beside the step."""
+        self.told["note"] = text
+        self.life.tell(self.told)
+
+
+class WorkerThread:
+    """A worker beside the service, in its process."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        *,
+        say: Callable[[str], None] = lambda line: None,  # noqa: ARG005
+    ) -> None:
+        self._worker = Worker(catalog)
+        self._over = threading.Event()
+        self._say = say
+        self._thread = threading.Thread(target=self._run, name="aegis-worker", daemon=True)
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop after the job at hand."""
+        self._over.set()
+        self._thread.join(timeout=5)
+
+    def _run(self) -> None:
+        while not self._over.is_set():
+            try:
+                worked = self._worker.once()
+            except (SQLAlchemyError, AegisError) as error:
+                self._say(f"worker: {type(error).__name__}")
+                worked = False
+            if not worked:
+                self._over.wait(_PAUSE)

@@ -1,0 +1,233 @@
+"""From registration to download, and what stands in the way where something is wrong."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import httpx
+import pandas as pd
+import pytest
+from service_support import CANARY, POLICY, house
+from sqlalchemy import select
+
+from aegis.catalog import CatalogError, NotAllowed, NotThere, WrongState, deliveries, requests
+from aegis.catalog.records import Job, Release, Version, now
+from aegis.errors import EngineError
+from aegis.service.client import Client
+from aegis.signing import sign_bytes
+
+
+def released(place) -> str:
+    number = place.ask()
+    with place.client("otto") as otto:
+        otto.step(number, "approve")
+        otto.step(number, "run")
+        place.work()
+        shown = otto.shown(number)
+    assert shown["state"] == "released", shown
+    return number
+
+
+def test_a_request_becomes_a_verified_release(place, tmp_path):
+    number = released(place)
+    with place.client("clara") as clara:
+        shown = clara.shown(number)
+        assert "every released row is like at least" in shown["answer"]["headline"]
+        path = clara.download(number, tmp_path / "masked.parquet")
+        assert clara.verify(number) == {"verified": True, "wrong": []}
+        certificate = json.loads(clara.release(number)["certificate"])
+    table = pd.read_parquet(path)
+    # Counted anew by pandas alone.
+    assert table.groupby(["age", "sex"], dropna=False).size().min() >= 3
+    assert len(table) >= 360
+    assert "canary" not in table.columns
+    assert certificate["output"]["rows"] == len(table)
+    assert certificate["input"]["origin"] == "census", "no path of the provider's machine"
+
+
+def test_no_byte_of_an_identifier_is_at_the_service(place):
+    released(place)
+    held = [path for path in place.folder.rglob("*") if path.is_file() and path.suffix != ".csv"]
+    assert len(held) > 3
+    assert not any(CANARY.encode() in path.read_bytes() for path in held)
+
+
+def test_the_log_tells_the_whole_story(place):
+    number = released(place)
+    with place.client("aude") as aude:
+        actions = [entry["action"] for entry in aude.log() if entry["request"] == number]
+        assert aude.verify_log()["whole"]
+    story = ["request drafted", "submit", "review", "search started", "check started"]
+    story += ["configuration checked", "approve", "run", "release started", "complete"]
+    assert [one for one in reversed(actions) if one in story] == story
+
+
+def test_an_unprotected_bundle_is_refused(place):
+    with pytest.raises(CatalogError, match="exact counts"):
+        deliveries.summary(
+            place.catalog, None, "job", 1, policy=POLICY, bundle=b"PK\x03\x04", signature={}
+        )
+    with pytest.raises(CatalogError, match="no protected summary"):
+        deliveries.summary(place.catalog, None, "job", 1, policy=POLICY, bundle=b"{}", signature={})
+
+
+@pytest.mark.parametrize("wrong", ["signature", "file", "masks", "rule"])
+def test_an_upload_that_does_not_fit_is_refused(place, monkeypatch, wrong):
+    """An agent that hands in something else than what it signed, or than what was approved."""
+    number = place.ask()
+    with place.client("otto") as otto:
+        otto.step(number, "approve")
+        otto.step(number, "run")
+
+    sent = Client.upload
+
+    def tampered(self, job, kind, fields, name, file):
+        fields = dict(fields)
+        seal = json.loads(fields["signature"])
+        document = json.loads(fields["certificate"])
+        content = file[1]
+        if wrong == "signature":
+            seal["signature"]["value"] = "00" * 64
+        elif wrong == "file":
+            content = content[:-1] + b"x"
+        else:
+            if wrong == "masks":
+                document["configuration"]["masks"]["sex"] = "suppress"
+                document["configuration"]["masks"]["age"] = "suppress"
+            else:
+                document["privacy"]["passed"] = False
+            fields["certificate"] = json.dumps(document)
+            signed = deliveries.signed_part(
+                "release",
+                job,
+                seal["attempt"],
+                certificate=deliveries.sha256(fields["certificate"].encode()),
+                file=deliveries.sha256(content),
+            )
+            seal["signature"] = sign_bytes(signed, place.agent.settings.key).to_dict()
+        fields["signature"] = json.dumps(seal)
+        return sent(self, job, kind, fields, name, (file[0], content))
+
+    monkeypatch.setattr(Client, "upload", tampered)
+    place.agent.once()
+    with place.client("otto") as otto:
+        shown = otto.shown(number)
+    assert shown["state"] == "failed"
+    with place.catalog.database.reading() as session:
+        assert session.scalar(select(Release).where(Release.request_id == number)) is None
+
+
+def test_a_killed_agent_leaves_a_job_that_the_next_one_does_once(place, monkeypatch):
+    number = place.ask()
+    with place.client("otto") as otto:
+        otto.step(number, "approve")
+        otto.step(number, "run")
+    with place.client("paula") as paula:
+        job = paula.work("dies")
+    with place.catalog.database.writing() as session:
+        session.get(Job, job["id"]).leased_until = now() - timedelta(seconds=1)
+    place.work()
+    with place.client("otto") as otto:
+        assert otto.shown(number)["state"] == "released"
+    with place.client("paula") as paula, pytest.raises(WrongState):
+        paula.failed(job["id"], job["attempt"], "late")
+    with place.catalog.database.reading() as session:
+        assert len(session.scalars(select(Release).where(Release.request_id == number)).all()) == 1
+
+
+def test_an_agent_without_the_table_says_so(place):
+    number = place.ask()
+    with place.client("otto") as otto:
+        otto.step(number, "approve")
+        otto.step(number, "run")
+    sources = place.agent.settings.sources
+    place.agent.settings.sources.clear()
+    place.agent.once()
+    sources["adult"] = str(place.folder / "adult.csv")
+    with place.client("otto") as otto:
+        shown = otto.shown(number)
+        assert (shown["state"], "no source 'adult'" in shown["message"]) == ("failed", True)
+        otto.step(number, "retry")
+        place.work()
+        assert otto.shown(number)["state"] == "released"
+
+
+def test_a_release_ends_by_time_renewal_and_revocation(place, tmp_path):
+    number = released(place)
+    with place.catalog.database.writing() as session:
+        session.scalar(select(Release).where(Release.request_id == number)).expires = (
+            now() - timedelta(days=1)
+        )
+        assert requests.expire(session) == 1
+    with place.client("clara") as clara, place.client("otto") as otto:
+        with pytest.raises(WrongState, match="expired"):
+            clara.download(number, tmp_path / "a.parquet")
+        otto.step(number, "renew", days=5)
+        assert clara.download(number, tmp_path / "b.parquet").is_file()
+        with pytest.raises(NotAllowed):
+            clara.step(number, "revoke", message="mine")
+        otto.step(number, "revoke", message="a mistake was found")
+        with pytest.raises(WrongState, match="revoked"):
+            clara.download(number, tmp_path / "c.parquet")
+    assert not (tmp_path / "c.parquet").exists()
+
+
+def test_a_new_version_sends_what_was_approved_back(place):
+    number = place.ask()
+    with place.client("otto") as otto, place.client("paula") as paula:
+        otto.step(number, "approve")
+        paula.ask_summary("census", POLICY, protect="noise", epsilon=8.0)
+        place.work()
+        assert otto.shown(number)["state"] == "returned"
+        assert "submit the request again" in otto.shown(number)["message"]
+    with place.catalog.database.reading() as session:
+        assert len(session.scalars(select(Version)).all()) == 2
+
+
+def test_another_release_in_between_asks_for_a_new_check(place):
+    waiting = place.ask()
+    released(place)
+    with place.client("otto") as otto, pytest.raises(WrongState, match="have left since"):
+        otto.step(waiting, "approve")
+
+
+def test_bad_calls_are_told_apart(place):
+    with place.client("clara") as clara:
+        with pytest.raises(NotThere):
+            clara.data_set("nothing")
+        with pytest.raises(NotThere):
+            clara.shown("0" * 32)
+        with pytest.raises(NotAllowed):
+            clara.register("mine", source="x", public_key=place.key)
+        with pytest.raises(CatalogError, match="purpose"):
+            clara.request("census", " ")
+        with pytest.raises(CatalogError, match="terms"):
+            clara.request("census", "to learn")
+    with (
+        Client("http://127.0.0.1:9", "token") as nobody,
+        pytest.raises(EngineError, match="answer"),
+    ):
+        nobody.me()
+
+
+def test_a_policy_that_is_none_is_refused(place):
+    with place.client("paula") as paula:
+        for policy in ("", "- a", "version: 1", "a: &a [*a]"):
+            with pytest.raises(CatalogError):
+                paula.ask_summary("census", policy)
+
+
+def test_health_is_for_everybody(place):
+    assert httpx.get(f"{place.url}/api/v1/health").json() == {"status": "ok"}
+
+
+def test_two_persons_where_the_data_set_asks_for_it(tmp_path):
+    with house(tmp_path) as place:
+        place.offer(approvals=2)
+        number = place.ask()
+        with place.client("otto") as otto, place.client("anna") as anna:
+            assert otto.step(number, "approve")["state"] == "in review"
+            with pytest.raises(NotAllowed, match="second person"):
+                otto.step(number, "approve")
+            assert anna.step(number, "approve")["state"] == "approved"
