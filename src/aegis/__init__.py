@@ -26,6 +26,7 @@ _HOMES = {
     "advise": "aegis.study",
     "Evaluation": "aegis.evaluation",
     "anonymize": "aegis.release",
+    "connect": "aegis.service.client",
     "apply": "aegis.release",
     "audit": "aegis.release",
     "evaluate": "aegis.study",
@@ -58,6 +59,7 @@ __all__ = [
     "anonymize",
     "apply",
     "audit",
+    "connect",
     "evaluate",
     "init_policy",
     "load_bundle",
@@ -88,6 +90,7 @@ if TYPE_CHECKING:
         release_sql,
     )
     from aegis.report import render_report
+    from aegis.service.client import connect
     from aegis.study import Study, advise, evaluate, search
     from aegis.summary import Summary, load_bundle, merge, save_bundle, summarize
 
