@@ -72,7 +72,7 @@ def mask_costs(
                     str(candidate.declared),
                     candidate.size,
                     score,
-                    utility_kept(score, whole, chosen.direction),
+                    utility_kept(score, whole, chosen),
                 )
             )
     return tuple(costs)
