@@ -11,6 +11,7 @@ to 20 random configurations that meet the rule, and for the unmasked table.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import resource
 import subprocess
@@ -22,14 +23,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.compute as pc
 import yaml
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
 import aegis
-from aegis.policy import load_configurations
-from common import write_json
+from common import RESULTS, write_json
 
 TABLES = {
     "diabetes130": ("readmitted", ["encounter_id", "patient_nbr"]),
@@ -42,10 +43,10 @@ TABLES = {
 }  # fmt: skip
 """Label and keys, named by hand."""
 RANDOM = 20
-DRAWN = 400
+DRAWN = 300
 """Configurations that are drawn to find so many that meet the rule."""
 FOLDS = 3
-MOST_ROWS = 20_000
+MOST_ROWS = 10_000
 """Most rows that models are trained and tested on."""
 
 
@@ -55,12 +56,19 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*", choices=[*TABLES, []])
     given = parser.parse_args()
-    results = []
+    results: list[dict[str, Any]] = []
     for name in given.names or TABLES:
         with tempfile.TemporaryDirectory() as work:
             results.append(run(name, given.folder / f"{name}.csv", Path(work)))
         print(results[-1], flush=True)
-    write_json("strangers", {"tables": results, "cores": os.cpu_count()})
+        keep(results[-1])
+
+
+def keep(result: dict[str, Any]) -> None:
+    """Write one table's figures beside those of the others."""
+    path = RESULTS / "strangers.json"
+    tables = json.loads(path.read_text())["tables"] if path.exists() else {}
+    write_json("strangers", {"tables": {**tables, result["table"]: result}})
 
 
 def run(name: str, table: Path, work: Path) -> dict[str, Any]:
@@ -85,7 +93,7 @@ def run(name: str, table: Path, work: Path) -> dict[str, Any]:
         "load": round(os.getloadavg()[0], 1),
         "released_keys": [key for key in keys if key in masked],
         **recount(masked, declared),
-        **models(table, policy, best, label),
+        **models(table, policy, release, label),
     }
 
 
@@ -94,7 +102,9 @@ def command(*words: object) -> tuple[float, float]:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
     subprocess.run(
-        [str(Path(sys.executable).parent / "aegis"), *map(str, words), "--quiet"], check=True
+        [str(Path(sys.executable).parent / "aegis"), *map(str, words), "--quiet"],
+        check=True,
+        stdout=subprocess.DEVNULL,
     )
     wall = time.perf_counter() - start
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -120,22 +130,33 @@ def recount(masked: pd.DataFrame, declared: dict[str, Any]) -> dict[str, Any]:
     return {"released_rows": len(masked), "smallest_class": int(sizes.min()), "rule_met": met}
 
 
-def models(table: Path, policy: Path, best: Path, label: str) -> dict[str, Any]:
-    """Return the AUC of models on the choice, on random admissible configurations, and unmasked."""
+def models(table: Path, policy: Path, release: Path, label: str) -> dict[str, Any]:
+    """Return the AUC of models on the release, on random admissible configurations, and unmasked."""
     study = aegis.Study(table, policy)
-    [chosen] = load_configurations(best, study.policy).values()
     advice = study.rank(generate_count=DRAWN, seed=1)
     random = [r.configuration for r in advice.ranking if r.admissible]
     picks = np.random.default_rng(2).permutation(len(random))[:RANDOM]
-    released = [name for name, a in study.policy.attributes.items() if a.scored]
+    least = yaml.safe_load(policy.read_text())["privacy"]["k"]
+    attributes = study.summary.all_attributes
     source = study.source
-    raw = source.collect(source.table.select(*released, label)).to_pandas()
-    unmasked = auc(raw, label)
-    choice = auc(aegis.apply(table, study.policy, chosen).to_arrow().to_pandas(), label)
-    others = [
-        auc(aegis.apply(table, study.policy, random[i]).to_arrow().to_pandas(), label)[0]
-        for i in picks
-    ]
+    raw = source.collect(source.table.select(*(a.name for a in attributes), label))
+    codes = {a.name: pc.index_in(raw[a.name], value_set=a.values).to_numpy() for a in attributes}
+    classes = raw[label].to_pandas().astype(str)
+    unmasked = auc(raw.to_pandas(), label)
+    choice = auc(pd.read_csv(release), label)
+    others = []
+    for pick in picks:
+        shown = {label: classes}
+        for attribute in attributes:
+            candidate = next(
+                c for c in attribute.candidates if c.mask == random[pick].masks[attribute.name]
+            )
+            labels = np.array(candidate.labels, dtype=object)
+            shown[attribute.name] = labels[candidate.groups[attribute.atoms[codes[attribute.name]]]]
+        frame = pd.DataFrame(shown)
+        quasi = [a.name for a in study.policy.quasi_identifiers]
+        sizes = frame.groupby(quasi, dropna=False)[label].transform("size")
+        others.append(auc(frame[sizes >= least], label)[0])
     return {
         "auc_unmasked": round(unmasked[0], 4),
         "auc_noise": round(unmasked[1], 4),
@@ -157,7 +178,7 @@ def auc(frame: pd.DataFrame, label: str) -> tuple[float, float]:
     for train, test in StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(
         features, classes
     ):
-        model = HistGradientBoostingClassifier(max_iter=60, random_state=0)
+        model = HistGradientBoostingClassifier(max_iter=40, random_state=0)
         model.fit(features[train], classes[train])
         chances = model.predict_proba(features[test])
         if len(model.classes_) == 2:

@@ -118,7 +118,7 @@ def _plain(one: ColumnFacts) -> dict[str, Any]:
     shown = {
         field.name: getattr(one, field.name)
         for field in dataclasses.fields(one)
-        if field.name not in ("low", "high", "frequent", "name")
+        if field.name not in ("low", "high", "frequent", "ranges", "name")
         and getattr(one, field.name) != field.default
     }
     if one.quantiles:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import random
@@ -22,6 +23,7 @@ from aegis.policy.lines import read_yaml
 from aegis.policy.suggest import ProposedPolicy, init_policy
 from aegis.policy.suggest import profile as suggest_profile
 from aegis.policy.suggest.masks import MOST_MASKS
+from aegis.policy.suggest.ranges import in_order
 from aegis.policy.suggest.yaml_text import scalar, show
 from aegis.sources import open_proposing, open_table
 
@@ -448,6 +450,44 @@ def test_keys_are_found_by_how_they_repeat() -> None:
     assert proposed.policy.person == proposed.person
     assert proposed.to_dict()["person"] == proposed.person
     assert check(people(), "label").person is None
+
+
+def test_ranges_written_as_text_have_their_order() -> None:
+    ages = [f"[{10 * n}-{10 * n + 10})" for n in range(10)]
+    sizes = ["51-100", "11-50", "1-10", "100+"]
+    rows = 400
+    table = pa.table(
+        {
+            "age": [ages[i * 7 % 10] for i in range(rows)],
+            "household size": [sizes[i % 4] for i in range(rows)],
+            "age overlapping": [("0-20", "10-30", "30-40")[i % 3] for i in range(rows)],
+            "y": [i % 2 for i in range(rows)],
+        }
+    )
+    proposed = check(table, "y")
+    age = proposed.policy.attributes["age"]
+    assert age.order == tuple(ages)
+    assert age.masks[1].spec() == {
+        "group": {
+            "groups": {f"[{20 * n}-{20 * n + 20})": ages[2 * n : 2 * n + 2] for n in range(5)},
+            "rest": "other",
+        }
+    }
+    household = proposed.policy.attributes["household size"]
+    assert household.order == ("1-10", "11-50", "51-100", "100+")
+    assert household.masks[1].spec()["group"]["groups"]["51-100 to 100+"] == ["51-100", "100+"]
+    assert proposed.policy.attributes["age overlapping"].order == ()
+
+
+@given(st.lists(st.integers(-50, 50), min_size=2, max_size=8, unique=True), st.randoms())
+def test_ranges_are_ordered_by_their_bounds(cuts: list[int], chance: random.Random) -> None:
+    cuts = sorted(cuts)
+    ranges = [f"{low}-{high}" for low, high in itertools.pairwise(cuts)]
+    ranges = [f"<{cuts[0]}", *ranges, f"{cuts[-1]}+"]
+    mixed = list(ranges)
+    chance.shuffle(mixed)
+    assert in_order(mixed) == tuple(ranges)
+    assert in_order([*mixed, "other"]) == ()
 
 
 def test_the_key_of_persons_is_named_by_its_header_too() -> None:

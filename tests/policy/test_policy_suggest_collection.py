@@ -80,4 +80,4 @@ def test_the_page_states_the_figures(score: ModuleType, part: str) -> None:
 def test_the_facts_hold_no_value_of_any_table(score: ModuleType) -> None:
     for columns in score.read_facts().values():
         for one in columns.values():
-            assert (one.low, one.high, one.frequent) == (None, None, ())
+            assert (one.low, one.high, one.frequent, one.ranges) == (None, None, (), ())

@@ -14,6 +14,7 @@ from aegis.masks import Kind, Mask, parse_mask
 from aegis.policy.model import Role
 from aegis.policy.suggest.names import AGE, POSTCODE
 from aegis.policy.suggest.profile import ColumnFacts
+from aegis.policy.suggest.ranges import merged
 from aegis.policy.suggest.roles import FEWEST_FOR_UNIQUE, is_code
 
 MOST_MASKS = 7
@@ -145,6 +146,9 @@ def _coarser(one: ColumnFacts) -> tuple[list[Spec], str]:
         return [], "too few values to group"
     if one.kind is Kind.DATE:
         return _dates(one)
+    if one.ranges:
+        sizes = [size for size in (2, 3, 4, 6) if size < len(one.ranges)]
+        return [merged(one.ranges, size) for size in sizes], "neighbouring ranges are merged"
     if is_code(one) or (postcode and one.kind in (Kind.TEXT, Kind.INTEGER)):
         return _codes(one)
     if one.coded:

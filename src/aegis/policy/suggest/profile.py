@@ -20,6 +20,7 @@ import ibis.expr.types as ir
 from aegis.errors import DataError
 from aegis.masks import Kind
 from aegis.policy.suggest.names import Concept, find_concept, names_codes
+from aegis.policy.suggest.ranges import in_order
 from aegis.policy.suggest.shapes import LOWERED, SHAPES
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source
@@ -34,6 +35,8 @@ FEWEST_ROWS = 5
 """A value that fewer rows hold is not quoted: it could point at a person."""
 FEW_VALUES = 50
 """Most distinct whole numbers whose frequent values are quoted."""
+MOST_RANGES = 60
+"""Most ranges of numbers written as text that are put in order."""
 NEARLY_ALL = 0.95
 """Share of different values from which a column is near-unique."""
 SHARES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
@@ -74,6 +77,8 @@ class ColumnFacts:
         Share of the values that are the most frequent one; of texts, whole numbers, dates, flags.
     separation
         Share of the pairs of values that differ: how well the column alone tells rows apart.
+    ranges
+        Of texts that are ranges of numbers: all of them, from low to high; empty otherwise.
     round_share
         Of whole numbers: the share of multiples of 10; about a tenth where they are numbers of
         records, more where people state amounts.
@@ -97,6 +102,7 @@ class ColumnFacts:
     peak: float = 0.0
     separation: float = 0.0
     round_share: float = 0.0
+    ranges: tuple[str, ...] = ()
 
     @property
     def values(self) -> int:
@@ -376,14 +382,30 @@ def _find_frequent(
         return list(facts)
     rank = ibis.row_number().over(group_by="column", order_by=[ibis.desc("n"), "value"])
     ranked = grouped.filter(grouped["column"].isin(columns)).mutate(rank=rank)
-    shown = ranked.filter(ranked["rank"] < SHOWN_VALUES)
+    ranged = [f"c{i}" for i, one in enumerate(facts) if _ranged(one)]
+    shown = ranked.filter(
+        (ranked["rank"] < SHOWN_VALUES)
+        | (ranked["column"].isin(ranged or [""]) & (ranked["rank"] < MOST_RANGES))
+    )
     rows = source.collect(shown.order_by("column", "rank")).to_pylist()
     total = _row(source, sample, {"total": sample.count()})["total"]
-    frequent: dict[str, list[tuple[str, float]]] = {}
+    by_column: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        if row["n"] >= FEWEST_ROWS:
-            frequent.setdefault(row["column"], []).append((row["value"], row["n"] / total))
-    return [replace(one, frequent=tuple(frequent.get(f"c{i}", ()))) for i, one in enumerate(facts)]
+        by_column.setdefault(row["column"], []).append(row)
+    return [_with_values(one, by_column.get(f"c{i}", []), total) for i, one in enumerate(facts)]
+
+
+def _with_values(one: ColumnFacts, rows: Sequence[Mapping[str, Any]], total: int) -> ColumnFacts:
+    """Return the facts with the values that may be quoted, and ranges if all values are some."""
+    frequent = [(r["value"], r["n"] / total) for r in rows[:SHOWN_VALUES] if r["n"] >= FEWEST_ROWS]
+    known = [str(row["value"]) for row in rows]
+    ranges = in_order(known) if _ranged(one) and len(known) == one.distinct else ()
+    return replace(one, frequent=tuple(frequent), ranges=ranges)
+
+
+def _ranged(one: ColumnFacts) -> bool:
+    """Return whether a column's texts are so few ranges that they can be listed."""
+    return one.shape("range") > NEARLY_ALL and 2 < one.distinct <= MOST_RANGES
 
 
 def _repeats(one: ColumnFacts) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from aegis.errors import DataError, PolicyError
 from aegis.masks import Mask
-from aegis.policy.model import Attribute, Label, Policy, Role
+from aegis.policy.model import Attribute, AttributeKind, Label, Policy, Role
 from aegis.policy.suggest.masks import propose_masks
 from aegis.policy.suggest.profile import ColumnFacts, measure_columns
 from aegis.policy.suggest.roles import names_persons, propose_role, warn_of, warn_of_label
@@ -66,6 +66,11 @@ class ColumnProfile:
     def name(self) -> str:
         """The column's name."""
         return self.facts.name
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the policy states an order: of a quasi-identifier's ranges written as text."""
+        return self.role is Role.QUASI_IDENTIFIER and bool(self.facts.ranges)
 
     @property
     def quoted(self) -> bool:
@@ -204,9 +209,7 @@ def init_policy(
     profiles = {name: _propose(one) for name, one in facts.items() if name != label}
     _check_scored(list(profiles.values()), label)
     attributes = {
-        name: Attribute(name, one.role, one.masks)
-        for name, one in profiles.items()
-        if one.role is not None
+        name: _attribute(one, one.role) for name, one in profiles.items() if one.role is not None
     }
     person = _propose_person(profiles.values())
     rule = _propose_rule(profiles.values())
@@ -227,6 +230,14 @@ def init_policy(
     )
     ordered = {name: label_profile if name == label else profiles[name] for name in facts}
     return ProposedPolicy(policy, text, ordered)
+
+
+def _attribute(one: ColumnProfile, role: Role) -> Attribute:
+    """Return the entry of a column; ranges of numbers written as text have their order."""
+    if one.ordered:
+        ordinal, ranges = AttributeKind.ORDINAL, one.facts.ranges
+        return Attribute(one.name, role, one.masks, kind=ordinal, order=ranges)
+    return Attribute(one.name, role, one.masks)
 
 
 def _propose(one: ColumnFacts) -> ColumnProfile:

@@ -46,6 +46,9 @@ SHAPES: Mapping[str, str] = {
     "coordinates": r"^[(]?-?[0-9]{1,3}\.[0-9]{2,}[,; ]+-?[0-9]{1,3}\.[0-9]{2,}[)]?$",
     # A number with a point, a comma, a sign of money or a share, as amounts are written.
     "amount": r"^[-+]?[$€£¥]? ?[0-9][0-9., ]*[0-9]? ?[%$€£¥]?$",
+    # Ranges of numbers: [70-80), 18-24, <20, >=65, 90+.
+    "range": r"^([\[(]?-?[0-9]+(\.[0-9]+)? ?(-|–|to|bis|,|;) ?-?[0-9]+(\.[0-9]+)?[\])\[]?"
+    r"|[<>≤≥]=? ?-?[0-9]+(\.[0-9]+)?|-?[0-9]+(\.[0-9]+)? ?[+])$",
     "prose": r"^[^\s]+([\s]+[^\s]+){5,}",
     "given": r"(^|[^a-zà-ÿ])(" + "|".join(sorted(word_list("given_name"))) + r")($|[^a-zà-ÿ])",
 }

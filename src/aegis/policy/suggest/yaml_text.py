@@ -277,5 +277,7 @@ def _entry(column: ColumnProfile) -> Iterator[str]:
     else:
         yield f"  {key}:"
         yield f"    role: {column.role}"
+    if column.ordered:
+        yield f"    order: {flow(list(column.facts.ranges))}"
     if column.masks:
         yield f"    masks: {flow([mask.spec() for mask in column.masks])}"
