@@ -8,7 +8,7 @@ import ibis.expr.types as ir
 import numpy as np
 
 from aegis.errors import DataError
-from aegis.masks import Kind, Mask, ValueCounts
+from aegis.masks import Kind, Mask, ValueCounts, join_lookups, lookup_of
 from aegis.sources import Source
 from aegis.summary.codes import sorted_values
 from aegis.summary.grouped import count_by
@@ -45,6 +45,11 @@ def count_unseen(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, 
     table = source.table
     unseen = {}
     for name, mask in masks.items():
+        if lookup_of(mask, table[name].type()) is not None:
+            rows = _not_found(source, name, mask)
+            if rows:
+                unseen[name] = rows
+            continue
         known = mask.known(table[name]) if mask is not None else None
         if known is None:
             continue
@@ -54,6 +59,14 @@ def count_unseen(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, 
         if rows:
             unseen[name] = int(rows)
     return unseen
+
+
+def _not_found(source: Source, name: str, mask: Mask | None) -> int:
+    """Return how many rows hold a value, not null, that the lookup of a mask does not name."""
+    joined = join_lookups(source, source.table, {name: mask})
+    absent = joined.table[name].notnull() & joined.found[name].isnull()
+    counted = source.collect(joined.table.aggregate(n=absent.sum().cast("int64")))
+    return int(counted["n"][0].as_py() or 0)
 
 
 def refuse_unseen(unseen: Mapping[str, int]) -> None:

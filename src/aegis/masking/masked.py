@@ -8,7 +8,7 @@ import ibis
 import ibis.expr.types as ir
 
 from aegis.masking import looked_up
-from aegis.masks import Hierarchy, Mask
+from aegis.masks import Hierarchy, Mask, join_lookups, lookup_of
 from aegis.privacy import PrivacyRule, Verdict
 from aegis.sources import Source
 from aegis.sources.source import ROW_NUMBER
@@ -31,20 +31,31 @@ def masked_table(
     the table's order; but not on Spark, whose tables have none. With `person` the column of that
     name comes along as `PERSON`, for a rule that counts persons.
     """
-    numbered = numbered and not source.is_spark
-    table = _numbered(source) if numbered else source.table
+    ordered = not source.is_spark  # where there is an order, joins must not lose it
+    numbered = numbered and ordered
+    looked_up_in_tables = any(
+        lookup_of(masks.get(name), source.table[name].type()) for name in source.columns
+    )
+    counted = numbered or (ordered and looked_up_in_tables)
+    table = _numbered(source) if counted else source.table
+    joined = join_lookups(source, table, {n: masks.get(n) for n in source.columns})
     columns: dict[str, ir.Value] = {}
     for name in source.columns:
         if name in masks:
             mask = masks[name]
-            column = table[name]
-            columns[name] = column if mask is None else looked_up.expression(source, column, mask)
+            if mask is None or name in joined.lookups:
+                columns[name] = joined.masked(name, mask)
+            else:
+                columns[name] = looked_up.expression(source, joined.table[name], mask)
     if person is not None:
         source.require(person, where="the policy's person")
-        columns[PERSON] = table[person]
-    if numbered:
-        columns[ROW_NUMBER] = table[ROW_NUMBER]
-    return table.select(**columns)
+        columns[PERSON] = joined.table[person]
+    if counted:
+        columns[ROW_NUMBER] = joined.table[ROW_NUMBER]
+    shown = joined.table.select(**columns)
+    if counted and looked_up_in_tables and source.rows <= ORDERED_ROWS:
+        shown = shown.order_by(ROW_NUMBER)
+    return shown if numbered or not counted else shown.drop(ROW_NUMBER)
 
 
 def _numbered(source: Source) -> ir.Table:

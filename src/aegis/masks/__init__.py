@@ -9,6 +9,7 @@ from aegis.masks.grouping import Grouping, common_refinement, evaluate, refines,
 from aegis.masks.hierarchy import Hierarchy
 from aegis.masks.intervals import Bucketize, EqualWidth, Quantiles
 from aegis.masks.level import Level
+from aegis.masks.lookup import join_lookups, lookup_of
 from aegis.masks.noise import NoiseMask, channel_blocks, privacy_account
 from aegis.masks.numeric import BottomCode, EraseDigits, Round, TopCode
 from aegis.masks.plain import Identity, Suppress
@@ -45,6 +46,8 @@ __all__ = [
     "channel_blocks",
     "common_refinement",
     "evaluate",
+    "join_lookups",
+    "lookup_of",
     "parse_mask",
     "privacy_account",
     "refines",

@@ -8,6 +8,7 @@ what it does to a table is what the engine computes. So a mask cannot mean two t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from enum import StrEnum
 from functools import cache
@@ -80,6 +81,25 @@ class ValueCounts:
 
 
 @dataclass(frozen=True)
+class Targets:
+    """What a mask shows, value by value.
+
+    Attributes
+    ----------
+    keyed
+        Each value that it names, as a column of the type asked for holds it, and what it shows.
+    otherwise
+        What any other value shows.
+    of_null
+        What null shows; None where it stays null.
+    """
+
+    keyed: Mapping[Any, str]
+    otherwise: str
+    of_null: str | None = None
+
+
+@dataclass(frozen=True)
 class Mask(ABC):
     """A masking function: a frozen object with its parameters as fields.
 
@@ -122,6 +142,10 @@ class Mask(ABC):
         None stands for "every value". A value that is not known is masked as `SUPPRESSED`, so
         that it does not leak; whether it is also an error is for the policy to say.
         """
+        return None
+
+    def targets(self, dtype: dt.DataType) -> Targets | None:  # noqa: ARG002 - few masks have them
+        """Return what the mask shows value by value, where that is all there is to it; else None."""
         return None
 
     def output_kind(self, kind: Kind) -> Kind:  # noqa: ARG002 - most masks show text

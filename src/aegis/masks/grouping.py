@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from aegis.errors import InternalError
 from aegis.masks.base import Kind, Mask, ValueCounts
+from aegis.masks.lookup import lookup_of
 from aegis.masks.mapping import text_of
 from aegis.sources import embedded
 from aegis.sources.source import fetch
@@ -85,10 +86,20 @@ def evaluate(
     InternalError
         A mask is not fitted.
     """
-    if not masks:
-        return []
-    shown = _masked(masks, values, dtype, connection or embedded())
-    return [_group(column) for column in shown]
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if dtype is not None:
+        values = values.cast(dtype.to_pyarrow())
+    shown: dict[int, pa.ChunkedArray] = {}
+    for place, mask in enumerate(masks):
+        lookup = lookup_of(mask, ibis.dtype(values.type))
+        if lookup is not None:
+            shown[place] = pa.chunked_array([lookup.evaluate(values)])
+    rest = [place for place in range(len(masks)) if place not in shown]
+    if rest:
+        columns = _masked([masks[place] for place in rest], values, connection or embedded())
+        shown |= dict(zip(rest, columns, strict=True))
+    return [_group(shown[place]) for place in range(len(masks))]
 
 
 def transform(mask: Mask, data: ValueCounts) -> ValueCounts:
@@ -104,14 +115,8 @@ def transform(mask: Mask, data: ValueCounts) -> ValueCounts:
     )
 
 
-def _masked(
-    masks: Sequence[Mask], values: pa.Array, dtype: dt.DataType | None, connection: Any
-) -> list[pa.ChunkedArray]:
+def _masked(masks: Sequence[Mask], values: pa.Array, connection: Any) -> list[pa.ChunkedArray]:
     """Return the masked values of each mask, in the order of `values`."""
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    if dtype is not None:
-        values = values.cast(dtype.to_pyarrow())
     rows = np.arange(len(values), dtype=np.int64)
     # Built from a buffer: Arrow imports pandas to convert a NumPy array.
     numbers = pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(rows)])

@@ -9,11 +9,12 @@ import ibis
 
 from aegis.errors import InternalError, PolicyError
 from aegis.masks import parameters
-from aegis.masks.base import SUPPRESSED, Kind, Mask
+from aegis.masks.base import SUPPRESSED, Kind, Mask, Targets
 from aegis.masks.hierarchy import Hierarchy
-from aegis.masks.mapping import mapped
+from aegis.masks.mapping import keyed_by, mapped
 
 if TYPE_CHECKING:
+    import ibis.expr.datatypes as dt
     import ibis.expr.types as ir
 
 
@@ -66,6 +67,14 @@ class Level(Mask):
         of_null = targets.pop(None, None)
         shown = mapped(column, targets, ibis.literal(SUPPRESSED))
         return shown if of_null is None else ibis.ifelse(column.isnull(), of_null, shown)
+
+    def targets(self, dtype: dt.DataType) -> Targets | None:
+        """Return the group of each value; None for level 0, which shows values as they are."""
+        if self.level == 0:
+            return None
+        targets = self._targets()
+        of_null = targets.pop(None, None)
+        return Targets(keyed_by(targets, dtype), SUPPRESSED, of_null)
 
     def known(self, column: ir.Column) -> ir.BooleanValue | None:
         """Return whether a value is null or covered by the hierarchy; None for level 0."""

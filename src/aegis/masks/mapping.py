@@ -80,6 +80,20 @@ def _float(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
+def keyed_by(targets: Mapping[str, Any], dtype: dt.DataType) -> dict[Any, Any]:
+    """Return targets by what a column of `dtype` holds, without those that it never holds."""
+    read = _reader(dtype)
+    keyed: dict[Any, Any] = {}
+    for text, target in targets.items():
+        try:
+            key = read(text)
+        except (ValueError, ArithmeticError, KeyError):
+            continue  # no value of this type is spelt so
+        if key is not None:
+            keyed.setdefault(key, target)
+    return keyed
+
+
 def mapped(column: ir.Column, targets: Mapping[str, Any], otherwise: ir.Value) -> ir.Value:
     """Return the target of each value of `column`, `otherwise` for one without; null stays null.
 
@@ -87,11 +101,7 @@ def mapped(column: ir.Column, targets: Mapping[str, Any], otherwise: ir.Value) -
     `otherwise`.
     """
     dtype = column.type()
-    keyed: dict[Any, Any] = {}
-    for text, target in targets.items():
-        key = key_of(text, dtype)
-        if key is not None:
-            keyed.setdefault(key, target)
+    keyed = keyed_by(targets, dtype)
     if not keyed:
         return keep_null(column, otherwise)
     if dtype.is_integer():

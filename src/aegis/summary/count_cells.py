@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from aegis.masks import Hierarchy, Mask, refines
+from aegis.masks import Hierarchy, Mask, join_lookups, refines
 from aegis.privacy import ClassTable
 from aegis.sources import Source
 from aegis.summary.classes import PERSON, count_classes
@@ -59,7 +59,10 @@ def count_cells(
     max_cells
         Above this many cells, or cells of persons, the table is not built: None is returned.
     """
-    table = source.table
+    names = tuple(dict.fromkeys((*quasi, *sensitive)))
+    finest = {n: _finest_mask(attributes.get(n)) for n in names if n != label}
+    with_lookups = join_lookups(source, source.table, finest)
+    table = with_lookups.table
     keys: dict[str, ir.Value] = {}
     sets: dict[str, pa.Array] = {}
     representatives: dict[str, npt.NDArray[np.int32]] = {}
@@ -68,7 +71,8 @@ def count_cells(
             keys[f"k{i}"] = label_class(table)
             sets[name] = pa.concat_arrays([classes, pa.nulls(1, classes.type)])
         else:
-            keys[f"k{i}"], sets[name], representatives[name] = _key(table, attributes[name])
+            keys[f"k{i}"] = with_lookups.masked(name, finest[name])
+            sets[name], representatives[name] = _values(attributes[name])
     read = _read(
         source, count_by(source, table, _with_person(table, keys, person)), sets, max_cells
     )
@@ -141,16 +145,18 @@ def finest_key(attribute: AttributeSummary) -> Candidate | None:
     return None
 
 
-def _key(
-    table: ir.Table, attribute: AttributeSummary
-) -> tuple[ir.Value, pa.Array, npt.NDArray[np.int32]]:
-    """Return what to count an attribute by, the values that this takes, and one value for each."""
-    column = table[attribute.name]
+def _finest_mask(attribute: AttributeSummary | None) -> Mask | None:
+    """Return the mask by which an attribute is counted; None for its own values."""
+    finest = None if attribute is None else finest_key(attribute)
+    return None if finest is None else finest.mask
+
+
+def _values(attribute: AttributeSummary) -> tuple[pa.Array, npt.NDArray[np.int32]]:
+    """Return what an attribute is counted by takes as values, and one raw value for each."""
     finest = finest_key(attribute)
     if finest is None:
-        return column, attribute.values, np.arange(len(attribute.values), dtype=np.int32)
-    first = np.unique(finest.groups, return_index=True)[1].astype(np.int32)
-    return finest.mask.expression(column), finest.shown, first
+        return attribute.values, np.arange(len(attribute.values), dtype=np.int32)
+    return finest.shown, np.unique(finest.groups, return_index=True)[1].astype(np.int32)
 
 
 def count_in_engine(
@@ -167,15 +173,12 @@ def count_in_engine(
 
     def classes(masks: Mapping[str, Mask]) -> ClassTable:
         names = dict.fromkeys((*quasi, *sensitive))
-        columns = {
-            name: masks[name].told_apart(source.table[name])
-            if name in masks
-            else source.table[name]
-            for name in names
-        }
+        chosen = {name: masks.get(name) for name in names}
+        joined = join_lookups(source, source.table, chosen)
+        columns = {name: joined.masked(name, mask) for name, mask in chosen.items()}
         if person is not None:
-            columns[PERSON] = source.table[person]
-        masked = source.table.select(**columns)
+            columns[PERSON] = joined.table[person]
+        masked = joined.table.select(**columns)
         return count_classes(
             *(source, quasi, sensitive),
             table=masked,

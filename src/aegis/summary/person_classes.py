@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import ibis
 import ibis.expr.types as ir
 import numpy as np
 import numpy.typing as npt
@@ -153,8 +154,9 @@ class PersonClasses:
 
 def distinct_persons(column: ir.Column) -> ir.Value:
     """Return the number of distinct persons of a group; those without a name are one."""
-    unknown = column.isnull().cast("int64").max()
-    return (column.nunique() + unknown).cast("int64")
+    # Engines differ in whether a null is a distinct value, and in casts of booleans.
+    unknown = ibis.ifelse(column.isnull(), 1, 0).max()
+    return (column.nunique(where=column.notnull()) + unknown).cast("int64")
 
 
 def count_person_classes(

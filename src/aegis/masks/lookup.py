@@ -1,0 +1,127 @@
+"""Masks of many values as a join with a small table, where one expression would be far too long.
+
+A `Level` of a hierarchy of 100,000 values as a CASE of 100,000 branches costs an engine minutes and
+gigabytes. A table with a row per value, joined to the column, says the same. Values on their own
+are looked up in this process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import ibis
+import ibis.expr.datatypes as dt
+import ibis.expr.types as ir
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from aegis.masks.base import Mask
+from aegis.sources import Source
+
+MANY = 1_000
+"""Least number of values for which a mask is looked up in a table."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """What a mask shows for each value that it names.
+
+    Attributes
+    ----------
+    values
+        The values, of the column's type, no two alike and without null.
+    shown
+        What each shows, texts.
+    otherwise
+        What any other value shows.
+    of_null
+        What null shows; None where it stays null.
+    """
+
+    values: pa.Array
+    shown: pa.Array
+    otherwise: str
+    of_null: str | None = None
+
+    def evaluate(self, column: pa.Array) -> pa.Array:
+        """Return what each entry of an array of the column's type shows."""
+        places = pc.index_in(column, value_set=self.values)
+        shown = pc.fill_null(self.shown.take(places), self.otherwise)
+        null = pa.scalar(self.of_null, pa.string())
+        return pc.if_else(pc.is_null(column), null, shown)
+
+    def expression(self, column: ir.Value, joined: ir.Value) -> ir.Value:
+        """Return the masked column from what the join found for it (null for nothing)."""
+        null = ibis.null(dt.string) if self.of_null is None else ibis.literal(self.of_null)
+        return ibis.ifelse(column.isnull(), null, joined.fill_null(self.otherwise))
+
+
+def lookup_of(mask: Mask | None, dtype: dt.DataType) -> Lookup | None:
+    """Return a mask's lookup for a column of a type; None where its expression serves."""
+    if mask is None or not (dtype.is_string() or dtype.is_integer()):
+        return None
+    targets = mask.targets(dtype)
+    if targets is None or len(targets.keyed) < MANY:
+        return None
+    return Lookup(
+        pa.array(list(targets.keyed), dtype.to_pyarrow()),
+        pa.array(list(targets.keyed.values()), pa.string()),
+        targets.otherwise,
+        targets.of_null,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """A table with the lookups of some columns joined to it.
+
+    Attributes
+    ----------
+    table
+        The table; its own columns keep their names, and rows come in no particular order where
+        there is a lookup.
+    found
+        Per column with a lookup what was found for each row, null for nothing.
+    lookups
+        The lookups by column.
+    """
+
+    table: ir.Table
+    found: Mapping[str, ir.Value]
+    lookups: Mapping[str, Lookup]
+
+    def masked(self, name: str, mask: Mask | None) -> ir.Value:
+        """Return the expression of a masked column of `table`; as it is without a mask."""
+        column = self.table[name]
+        if name in self.lookups:
+            return self.lookups[name].expression(column, self.found[name])
+        return column if mask is None else mask.told_apart(column)
+
+
+def join_lookups(source: Source, table: ir.Table, masks: Mapping[str, Mask | None]) -> Joined:
+    """Return a table of the source's engine with the lookups of `masks` joined to it.
+
+    Masks that need none leave the table as it is.
+    """
+    lookups: dict[str, Lookup] = {}
+    handed: dict[str, ir.Table] = {}
+    for name, mask in masks.items():
+        lookup = lookup_of(mask, table[name].type())
+        if lookup is not None:
+            lookups[name] = lookup
+            place = len(handed)
+            small: Any = {f"aegis_v{place}": lookup.values, f"aegis_g{place}": lookup.shown}
+            handed[name] = source.hand_over(pa.table(small))
+    return joined_with(table, lookups, handed)
+
+
+def joined_with(
+    table: ir.Table, lookups: Mapping[str, Lookup], handed: Mapping[str, ir.Table]
+) -> Joined:
+    """Return a table with lookup tables joined, whose columns are aegis_v0, aegis_g0, aegis_v1 ..."""
+    for place, (name, small) in enumerate(handed.items()):
+        table = table.left_join(small, table[name] == small[f"aegis_v{place}"])
+    found = {name: table[f"aegis_g{place}"] for place, name in enumerate(handed)}
+    return Joined(table, found, lookups)
