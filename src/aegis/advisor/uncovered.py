@@ -20,7 +20,7 @@ from aegis.masking import masked_table, suppress
 from aegis.policy import Policy
 from aegis.sources import Source
 from aegis.summary import PERSON, Summary
-from aegis.summary.person_classes import distinct_persons
+from aegis.summary.person_classes import count_persons
 
 NEAR_KEY = 0.5
 """Shown values per row from which a column is nearly a key: most of them stand in one or two rows."""
@@ -148,9 +148,13 @@ def unique_rows(source: Source | None, policy: Policy, choice: Choice) -> tuple[
         policy.protected_hierarchies,
     )
     names = [name for name in released.columns if name != PERSON]
-    members = released.count() if policy.person is None else distinct_persons(released[PERSON])
-    sizes = released.group_by(names).aggregate(rows=released.count(), members=members)
-    figures = sizes.aggregate(rows=sizes.rows.sum(), alone=sizes.rows.sum(where=sizes.members == 1))
+    if policy.person is None:
+        sizes = released.group_by(names).aggregate(n=released.count())
+        alone = sizes["n"] == 1
+    else:
+        sizes = count_persons(released, {name: released[name] for name in names}, PERSON)
+        alone = sizes["p"] == 1
+    figures = sizes.aggregate(rows=sizes["n"].sum(), alone=sizes["n"].sum(where=alone))
     told = source.collect(figures)
     return int(told["rows"][0].as_py() or 0), int(told["alone"][0].as_py() or 0)
 

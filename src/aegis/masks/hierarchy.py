@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from aegis.errors import DataError, PolicyError
 from aegis.files import read_text
-from aegis.masks.mapping import key_of, text_of
+from aegis.masks.mapping import keyed_by, text_of
 
 SEPARATORS = (";", ",", "\t", "|")
 NULL = "NULL"
@@ -73,9 +73,9 @@ class Hierarchy:
         """
         file = Path(path)
         rows = _split(read_text(file, "hierarchy", DataError), file.name)
-        return cls(
-            tuple((None if value == null else value, *groups) for value, *groups in rows), file.name
-        )
+        # A line that is there twice says nothing new; two lines that differ are refused.
+        lines = dict.fromkeys((None if row[0] == null else row[0], *row[1:]) for row in rows)
+        return cls(tuple(lines), file.name)
 
     @classmethod
     def from_levels(cls, levels: Mapping[Any, Any], *, name: str = "hierarchy") -> Hierarchy:
@@ -201,8 +201,8 @@ class Hierarchy:
         is always covered: it stays null where the hierarchy has no row for it.
         """
         listed = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
-        dtype = _type_of(values, listed)
-        covered = {key_of(value, dtype) for value in self.values if value is not None} - {None}
+        named = {value: True for value in self.values if value is not None}
+        covered = keyed_by(named, _type_of(values, listed))
         missing = (v for v in listed if v is not None and _comparable(v) not in covered)
         return tuple(str(text_of(value)) for value in missing)
 
@@ -273,7 +273,7 @@ def _read_cells(text: str, separator: str, name: str) -> list[list[str]]:
             )
         while len(row) > 1 and not row[-1]:
             row.pop()
-        if any(cell.strip() for cell in row):
+        if row and (row[0].strip() or any(cell.strip() for cell in row)):
             rows.append(row)
     return rows
 
@@ -282,7 +282,7 @@ def _check_rows(rows: tuple[Row, ...], name: str) -> None:
     """Raise `DataError` unless `rows` are equally long, unique by value and nested."""
     if not rows:
         raise DataError(f"Hierarchy {name} is empty.", hint="Give one row per value.")
-    seen: set[str | None] = set()
+    seen: dict[str | None, Row] = {}
     for row in rows:
         if len(row) != len(rows[0]) or len(row) < 2:
             raise DataError(
@@ -292,11 +292,17 @@ def _check_rows(rows: tuple[Row, ...], name: str) -> None:
             )
         if row[0] in seen:
             raise DataError(
-                f"Hierarchy {name}: value {row[0]!r} has two rows.", hint="Keep one of them."
+                f"Hierarchy {name}: value {row[0]!r} has two rows: {_shown(seen[row[0]])} and "
+                f"{_shown(row)}.",
+                hint="Keep one of them.",
             )
-        seen.add(row[0])
+        seen[row[0]] = row
     for lower, upper in pairwise(range(1, len(rows[0]))):
         _check_nested(rows, lower, upper, name)
+
+
+def _shown(row: Row) -> str:
+    return repr(";".join(NULL if cell is None else cell for cell in row))
 
 
 def _check_nested(rows: tuple[Row, ...], lower: int, upper: int, name: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import ibis
@@ -62,8 +63,16 @@ def lookup_of(mask: Mask | None, dtype: dt.DataType) -> Lookup | None:
     """Return a mask's lookup for a column of a type; None where its expression serves."""
     if mask is None or not (dtype.is_string() or dtype.is_integer()):
         return None
+    if type(mask).targets is Mask.targets:
+        return None
+    lookup = _remembered(mask, dtype)
+    return None if lookup is None or len(lookup.values) < MANY else lookup
+
+
+@lru_cache(maxsize=256)
+def _remembered(mask: Mask, dtype: dt.DataType) -> Lookup | None:
     targets = mask.targets(dtype)
-    if targets is None or len(targets.keyed) < MANY:
+    if targets is None:
         return None
     return Lookup(
         pa.array(list(targets.keyed), dtype.to_pyarrow()),

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import ibis
 import ibis.expr.types as ir
 import numpy as np
 import numpy.typing as npt
@@ -148,15 +147,19 @@ class PersonClasses:
             chosen = self.source.hand_over(self.members(classes))
             same = [rows[name].identical_to(chosen[f"k{i}"]) for i, name in enumerate(self.quasi)]
             rows = rows.semi_join(chosen, same)
-        counted = self.source.collect(rows.aggregate(p=distinct_persons(rows[self.person])))
+        counted = self.source.collect(count_persons(rows, {}, self.person))
         return int(counted["p"][0].as_py())
 
 
-def distinct_persons(column: ir.Column) -> ir.Value:
-    """Return the number of distinct persons of a group; those without a name are one."""
-    # Engines differ in whether a null is a distinct value, and in casts of booleans.
-    unknown = ibis.ifelse(column.isnull(), 1, 0).max()
-    return (column.nunique(where=column.notnull()) + unknown).cast("int64")
+def count_persons(rows: ir.Table, keys: Mapping[str, ir.Value], person: str) -> ir.Table:
+    """Return a query that counts by `keys` the rows, `n`, and the distinct persons, `p`.
+
+    Grouped by person first: engines differ in whether a null is a distinct value, but to all of
+    them it is a group.
+    """
+    each = rows.group_by(**keys, aegis_p=rows[person]).aggregate(aegis_n=rows.count())
+    grouped = each.group_by(list(keys)) if keys else each
+    return grouped.aggregate(n=each["aegis_n"].sum().cast("int64"), p=each.count())
 
 
 def count_person_classes(
@@ -175,13 +178,11 @@ def count_person_classes(
         The table has no rows.
     """
     keys = {f"k{i}": rows[name] for i, name in enumerate(quasi)}
-    counted = distinct_persons(rows[person])
-    grouped = rows.group_by(**keys) if keys else rows
-    classes = source.collect(grouped.aggregate(n=rows.count(), p=counted))
+    classes = source.collect(count_persons(rows, keys, person))
     if classes.num_rows == 0 or not classes["n"][0].as_py():
         raise DataError(f"{source.origin} has no rows.", hint="Give a table with rows.")
     values = {
-        name: source.collect(rows.group_by(**keys, v=rows[name]).aggregate(p=counted))
+        name: source.collect(count_persons(rows, {**keys, "v": rows[name]}, person))
         for name in dict.fromkeys(sensitive)
     }
     return PersonClasses(
