@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -14,6 +16,7 @@ from advisor_support import (
     RULES,
     all_choices,
     class_loss,
+    classes_of,
     masked_columns,
     nu_entropy,
     penalty,
@@ -25,6 +28,7 @@ from advisor_support import (
 
 from aegis.advisor import Choice, PrivacyPlan, Scorer
 from aegis.advisor.search import Searcher
+from aegis.advisor.search.charged import CHARGED, LossOptions
 from aegis.advisor.search.objectives import CLASS_LOSSES, LOSSES
 from aegis.masks import Level
 from aegis.measures import MEASURES
@@ -101,7 +105,84 @@ def loss(
     return total
 
 
+def charged(
+    objective: str,
+    variant: str,
+    choice: Choice,
+    masked: dict[str, list[Any]],
+    rule: PrivacyRule,
+) -> float | None:
+    """Return a loss with suppressed rows charged, row by row; None where the rule is not met."""
+    table, summary = prepared(variant)
+    name, options = LossOptions.parse(objective)
+    assert summary.frequency is not None
+    quasi = summary.frequency.quasi
+    verdict = rule.check(classes_of(table, masked, quasi, rule.sensitive))
+    if not verdict.admissible:
+        return None
+    keys = list(zip(*(masked[q] for q in quasi), strict=True))
+    kept = dict(zip(dict.fromkeys(keys), verdict.kept_classes.tolist(), strict=True))
+    gone = [not kept[key] for key in keys]
+    inside = set(summary.frequency.codes) - {summary.frequency.label}
+    losses = []
+    for attribute in summary.all_attributes:
+        values, shown = table[attribute.name].to_pylist(), masked[attribute.name]
+        # Which rows of an attribute outside the classes go is not known: all in proportion.
+        lost = (
+            [float(g) for g in gone]
+            if attribute.name in inside
+            else [sum(gone) / len(gone)] * len(gone)
+        )
+        weight = attribute.weight if options.weighted else 1
+        losses.append(weight * attribute_loss(name, options, values, shown, lost))
+    if options.mean == "geometric":
+        return math.prod(1 + x for x in losses) ** (1 / len(losses)) - 1
+    return {"sum": sum(losses), "arithmetic": sum(losses) / len(losses), "max": max(losses)}[
+        options.mean
+    ]
+
+
+def attribute_loss(
+    name: str, options: LossOptions, values: list[Any], shown: list[Any], lost: list[float]
+) -> float:
+    """Return the loss of one attribute whose rows are suppressed to a share each."""
+    one = row_losses(name, values, shown)
+    hidden = sum(x * share for x, share in zip(one, lost, strict=True))
+    total = options.masked * (sum(one) - hidden) + hidden
+    if name == "loss":
+        beyond = sum((1 - x) * share for x, share in zip(one, lost, strict=True))
+        return (total + options.suppressed * beyond) / len(values)
+    groups: dict[Any, float] = {}
+    for m, share in zip(shown, lost, strict=True):
+        groups[m] = groups.get(m, 0) + share
+    beyond = sum(-n * math.log2(n / sum(groups.values())) for n in groups.values() if n)
+    return total + options.suppressed * beyond
+
+
+def row_losses(name: str, values: list[Any], shown: list[Any]) -> list[float]:
+    """Return what a mask hides of each row: bits, or the width of its group."""
+    if name == "nu-entropy":
+        both, groups = Counter(zip(values, shown, strict=True)), Counter(shown)
+        return [-math.log2(both[v, m] / groups[m]) for v, m in zip(values, shown, strict=True)]
+    members: dict[Any, set[Any]] = {}
+    for v, m in zip(values, shown, strict=True):
+        members.setdefault(m, set()).add(v)
+    numeric = all(v is None or isinstance(v, int | float) for v in values)
+
+    def width(group: set[Any]) -> float:
+        if not numeric:
+            return len(group) - 1
+        numbers = [v for v in group if v is not None]
+        return max(numbers) - min(numbers) if numbers else 0
+
+    whole = width(set(values))
+    return [width(members[m]) / whole if whole else 0.0 for m in shown]
+
+
 def expected(variant: str, objective: str, rule: PrivacyRule, top: int) -> list[float]:
+    if LossOptions.parse(objective)[0] in CHARGED:
+        costs = [charged(objective, variant, *row, rule) for row in rows_of(variant)]
+        return sorted((-cost for cost in costs if cost is not None), reverse=True)[:top]
     if objective in CLASS_LOSSES:
         table, summary = prepared(variant)
         assert summary.frequency is not None

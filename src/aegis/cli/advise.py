@@ -79,8 +79,8 @@ def command(
             "--objective",
             metavar="NAME",
             help="What the search maximises: a measure, or an information loss to minimise "
-            "(nu-entropy, loss, precision, discernibility, classification, class-entropy). "
-            "By default the measure.",
+            "(nu-entropy, loss, precision, discernibility, classification, class-entropy), with "
+            "options as loss(mean=geometric,factor=0.5). By default the measure.",
             show_default=False,
         ),
     ] = None,

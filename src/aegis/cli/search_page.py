@@ -63,11 +63,11 @@ def _combinations(search: SearchFigures, advice: Advice) -> str:
 
 
 def _lower(search: SearchFigures) -> bool:
-    from aegis.advisor.search.objectives import LOSSES
+    from aegis.advisor.search.objectives import loss_of
     from aegis.measures import MEASURES, Direction
 
     name = search.objective
-    return name in LOSSES or MEASURES.get(name).direction is Direction.LOWER
+    return loss_of(name) is not None or MEASURES.get(name).direction is Direction.LOWER
 
 
 def _result(search: SearchFigures) -> str:

@@ -142,7 +142,7 @@ class BranchAndBound:
         summit = Climb(self.problem, self.objective, self.clock, self._keep).run()
         while summit is not None:
             summit = self._improve(summit)
-        self._at_work = self.objective.bound(root)
+        self._at_work = self.objective.upper(root)
         narrowed = self.feasibility.narrow(root)
         self._heap.clear()
         if narrowed is not None:
@@ -221,7 +221,7 @@ class BranchAndBound:
             self._report()
 
     def _push(self, box: Box, *, tight: bool = False) -> None:
-        bound = self.objective.bound(box)
+        bound = self.objective.upper(box)
         if bound > self._threshold():
             self._pushed += 1
             size = sum(domain.bit_count() for domain in box)
@@ -231,7 +231,7 @@ class BranchAndBound:
     def _tighten_and_push(self, box: Box) -> None:
         """Put a box back without candidates that are too coarse to beat the best, or too fine."""
         while True:
-            slack = self.objective.bound(box) - self._threshold()
+            slack = self.objective.upper(box) - self._threshold()
             if slack <= 0:
                 return
             kept = list(box)
@@ -252,14 +252,14 @@ class BranchAndBound:
 
         Each is the loss, a variable, and the finer half of its domain.
         """
-        whole = self.objective.bound(box)
+        whole = self.objective.upper(box)
         if not math.isfinite(whole):
             return [(0.0, index, fine) for index, fine in self._splits(box)]
         found = []
         for index, fine in self._splits(box):
             self.clock.check()
             coarser = _replace(box, index, box[index] & ~fine)
-            found.append((whole - self.objective.bound(coarser), index, fine))
+            found.append((whole - self.objective.upper(coarser), index, fine))
         return sorted(found, key=lambda split: -split[0])
 
     def _split(self, box: Box) -> tuple[int, int, Box | None]:
@@ -269,7 +269,7 @@ class BranchAndBound:
         revisited, Operations Research Letters 33, 2005); no half can lose more than what closes
         it.
         """
-        slack = max(self.objective.bound(box) - self._threshold(), _TOLERANCE)
+        slack = max(self.objective.upper(box) - self._threshold(), _TOLERANCE)
         best: tuple[float, int, int, Box | None] | None = None
         # The longer the search takes, the more care a split is worth.
         tried = min(1 + self.found.nodes // _PATIENCE, _STRONG)
@@ -289,8 +289,8 @@ class BranchAndBound:
 
     def _fall(self, box: Box, inner: Box) -> float:
         """Return how far the bound of a box lies above that of a box within it."""
-        whole = self.objective.bound(box)
-        return whole - self.objective.bound(inner) if math.isfinite(whole) else 0.0
+        whole = self.objective.upper(box)
+        return whole - self.objective.upper(inner) if math.isfinite(whole) else 0.0
 
     def _splits(self, box: Box) -> Iterator[tuple[int, int]]:
         """Yield variables and finer halves of their domains."""
@@ -335,11 +335,11 @@ class BranchAndBound:
         for gain, index, candidate in moves:
             if gain <= _TOLERANCE:
                 break
-            if self._keep(other := _replace(box, index, candidate)):
+            if self._betters(other := _replace(box, index, candidate), start):
                 return other
         for first, second in _exchanges(moves):
             other = _replace(_replace(box, *first), *second)
-            if self._value(other) > start + _TOLERANCE and self._keep(other):
+            if self._upper(other) > start + _TOLERANCE and self._betters(other, start):
                 return other
         return None
 
@@ -350,14 +350,18 @@ class BranchAndBound:
         for index, variable in enumerate(self.problem.variables):
             for candidate in range(len(variable.candidates)):
                 if box[index] != 1 << candidate:
-                    gain = self._value(_replace(box, index, 1 << candidate)) - start
+                    gain = self._upper(_replace(box, index, 1 << candidate)) - start
                     moves.append((gain, index, 1 << candidate))
         return sorted(moves, key=lambda move: (-move[0], *move[1:]))
 
-    def _value(self, box: Box) -> float:
-        """Return the value of a configuration, or -inf for one that would take too long to score."""
+    def _upper(self, box: Box) -> float:
+        """Return what a configuration is worth at most; -inf where that would take too long."""
         self.clock.check()
-        return self.objective.bound(box) if self._in_time(box) else -math.inf
+        return self.objective.upper(box) if self._in_time(box) else -math.inf
+
+    def _betters(self, box: Box, value: float) -> bool:
+        """Record a configuration if it is admissible; return whether it is, and above a value."""
+        return self._keep(box) and self.objective.bound(box) > value + _TOLERANCE
 
     def _in_time(self, box: Box) -> bool:
         return self.clock.allows(self.objective.effort(box))

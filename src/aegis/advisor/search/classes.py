@@ -34,11 +34,19 @@ class ClassLoss(ABC):
         self._plan = plan
         self._values: dict[Box, float] = {}
 
+    def under(self, plan: PrivacyPlan) -> ClassLoss:
+        """Return the same loss under another rule."""
+        return type(self)(self._problem, plan)
+
     def bound(self, box: Box) -> float:
         """Return minus the loss of a configuration, or a bound for a box."""
         if box not in self._values:
             self._values[box] = -(self._exact(box) if is_leaf(box) else self._least(box))
         return self._values[box]
+
+    def upper(self, box: Box) -> float:
+        """Return `bound`: nothing is cheaper."""
+        return self.bound(box)
 
     def effort(self, box: Box) -> float:  # noqa: ARG002 - the protocol's signature
         """Return 0: a class count takes little time."""

@@ -116,5 +116,5 @@ class Climb:
         self._clock.check()
         if not self._clock.allows(self._objective.effort(other)):
             return
-        gain = self._objective.bound(other) - self._objective.bound(box)
+        gain = self._objective.upper(other) - self._objective.upper(box)
         heapq.heappush(self._moves, (-gain, self._steps, index, candidate))

@@ -12,11 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Scorer
+from aegis.advisor.search.charged import CHARGED, LossOptions, charged_loss
 from aegis.advisor.search.classes import (
     ClassEntropy,
     Classification,
@@ -44,6 +42,9 @@ class Objective(Protocol):
 
     def bound(self, box: Box) -> float:
         """Return an upper bound of `sign * figure` over a box; exact for a single configuration."""
+
+    def upper(self, box: Box) -> float:
+        """Return an upper bound that is cheap of single configurations, too; at least `bound`."""
 
     def effort(self, box: Box) -> float:
         """Return about how many seconds `bound` takes; 0 where that is not worth a thought."""
@@ -95,6 +96,10 @@ class Additive:
             for label in labels
         )
 
+    def upper(self, box: Box) -> float:
+        """Return `bound`: nothing is cheaper."""
+        return self.bound(box)
+
     def effort(self, box: Box) -> float:  # noqa: ARG002 - the protocol's signature
         """Return 0: a sum takes no time."""
         return 0.0
@@ -126,6 +131,10 @@ class Unbounded:
             return math.inf
         return self.sign * self._scorer.value(self._problem.choice(box), self._measure)
 
+    def upper(self, box: Box) -> float:
+        """Return `bound`: nothing is cheaper."""
+        return self.bound(box)
+
     def effort(self, box: Box) -> float:
         """Return the time for what the measures of a whole configuration factorise."""
         return seconds_of(self._problem, box)
@@ -156,6 +165,10 @@ class HeldOut:
             return self._scorer.value(self._problem.choice(box), self._measure)
         return self._plain.bound(box)
 
+    def upper(self, box: Box) -> float:
+        """Return `bound`: nothing is cheaper."""
+        return self.bound(box)
+
     def effort(self, box: Box) -> float:
         """Return the time of the fits."""
         return seconds_of(self._problem, box)
@@ -169,9 +182,12 @@ def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPla
     PolicyError
         No measure or loss has that name.
     """
-    if name in LOSSES:
-        loss = LOSSES[name]
-        _refuse_noise(name, problem)
+    if (base := loss_of(name)) is not None:
+        loss = LOSSES[base]
+        _refuse_noise(base, problem)
+        if base in CHARGED:
+            _refuse_withheld(base, problem)
+            return charged_loss(name, problem, plan)
         if loss.per_attribute is None:
             return CLASS_LOSSES[name](problem, plan)
         charge = loss.per_attribute
@@ -191,6 +207,25 @@ def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPla
     if measure.scope is Scope.ATTRIBUTE:
         return _additive_measure(problem, scorer, measure)
     return Unbounded(problem, scorer, measure)
+
+
+def loss_of(name: str) -> str | None:
+    """Return the information loss that an objective names, options left out; None for a measure.
+
+    Raises
+    ------
+    PolicyError
+        An option is unknown, has a value that is not allowed, or is given to a loss without any.
+    """
+    base, options = LossOptions.parse(name)
+    if base not in LOSSES:
+        return None
+    if base not in CHARGED and (options != LossOptions() or base != name):
+        raise PolicyError(
+            f"Information loss {base!r} takes no options (given: {name!r}).",
+            hint=f"Those that do: {', '.join(CHARGED)}.",
+        )
+    return base
 
 
 def _refuse_noise(loss: str, problem: Problem) -> None:
@@ -234,36 +269,6 @@ def _additive_measure(problem: Problem, scorer: Scorer, measure: Measure) -> Add
     return Additive(measure.name, sign, values)
 
 
-def _value_rows(attribute: AttributeSummary) -> npt.NDArray[np.float64]:
-    return attribute.counts.astype(np.float64)
-
-
-def _nu_entropy(attribute: AttributeSummary, candidate: Candidate) -> float:
-    rows = _value_rows(attribute)
-    groups = np.bincount(candidate.groups, weights=rows)
-    seen = rows > 0
-    share = rows[seen] / groups[candidate.groups[seen]]
-    return float(-(rows[seen] * np.log2(share)).sum())
-
-
-def _ncp(attribute: AttributeSummary, candidate: Candidate) -> float:
-    rows = _value_rows(attribute)
-    groups = candidate.groups
-    numbers = attribute.numbers
-    if numbers is None:
-        width = np.bincount(groups).astype(np.float64) - 1
-        span = float(len(groups) - 1)
-    else:
-        valid = np.isfinite(numbers)
-        low = np.full(candidate.size, np.inf)
-        high = np.full(candidate.size, -np.inf)
-        np.minimum.at(low, groups[valid], numbers[valid])
-        np.maximum.at(high, groups[valid], numbers[valid])
-        width = np.where(high >= low, high - low, 0.0)
-        span = float(np.ptp(numbers[valid])) if valid.any() else 0.0
-    return float((rows * width[groups]).sum() / (span * rows.sum())) if span > 0 else 0.0
-
-
 def _precision(attribute: AttributeSummary, candidate: Candidate) -> float:
     if isinstance(candidate.mask, Level) and candidate.mask.hierarchy is not None:
         return candidate.mask.level / max(candidate.mask.hierarchy.height, 1)
@@ -282,17 +287,24 @@ LOSSES: dict[str, LossObjective] = {
         LossObjective(
             "nu-entropy",
             "Non-uniform entropy",
-            "sum over attributes of -sum_v n_v log2(n_v / n_g(v)), in bits; suppression not charged",
-            "Gionis and Tassa, k-Anonymization with minimal loss of information, TKDE 21, 2009",
-            _nu_entropy,
+            "sum over attributes of -sum_v n_v log2(n_v / n_g(v)), in bits, and of suppressed rows "
+            "the bits from their groups to one of all; options as for loss",
+            "Gionis and Tassa, k-Anonymization with minimal loss of information, TKDE 21, 2009; "
+            "suppression as in ARX",
+            None,
         ),
         LossObjective(
             "loss",
             "Normalised certainty penalty",
             "sum over attributes of the mean over rows of the width of the value's group over the "
-            "attribute's: range for numbers, distinct values less one otherwise",
-            "Xu et al., Utility-based anonymization using local recoding, KDD 2006; Iyengar, KDD 2002",
-            _ncp,
+            "attribute's, 1 for a suppressed row: leaves less one under a hierarchy, else the range "
+            "of numbers, or distinct values less one; loss(mean=sum|arithmetic|geometric|max, "
+            "factor=0..1, weights=equal|policy): how attributes are put together (geometric: "
+            "prod(1 + x)^(1/m) - 1), and what counts: 0 masking alone, 0.5 masking and suppression, "
+            "1 suppression alone",
+            "Xu et al., Utility-based anonymization using local recoding, KDD 2006; Iyengar, KDD "
+            "2002; options as in ARX",
+            None,
         ),
         LossObjective(
             "precision",

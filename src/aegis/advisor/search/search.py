@@ -23,7 +23,7 @@ from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.closest import find_closest
 from aegis.advisor.search.feasibility import Feasibility, InEngine, InMemory
 from aegis.advisor.search.front import FrontRange, check_span, trace_front
-from aegis.advisor.search.objectives import LOSSES, Objective, make_objective
+from aegis.advisor.search.objectives import LOSSES, Objective, loss_of, make_objective
 from aegis.advisor.search.problem import Box, Problem, make_problem
 from aegis.advisor.search.ties import Prefer, settle_ties, tells_nothing
 from aegis.blas import one_blas_thread
@@ -173,7 +173,7 @@ def check_request(
     if isinstance(front, str):
         FrontRange.parse(front)
     named, shown = _what(policy, objective, measure)
-    if named not in objective_names():
+    if loss_of(named) is None and named not in objective_names():
         raise PolicyError.unknown("objective", named, objective_names())
     MEASURES.get(shown)
 
@@ -183,7 +183,7 @@ def _what(policy: Policy, objective: str | None, measure: str | None) -> tuple[s
     if objective is None:
         named = measure or policy.measure or SEARCHED_MEASURE
         return named, named
-    if objective in LOSSES:
+    if loss_of(objective) is not None:
         return objective, measure or policy.measure or DEFAULT_MEASURE
     return objective, measure or objective
 
@@ -224,7 +224,7 @@ class Searcher:
         """Return the objective under a rule: losses of classes charge what the rule suppresses."""
         if rule is self.plan.rule or not isinstance(self.objective, ClassLoss):
             return self.objective
-        return type(self.objective)(self.problem, self.plan.under(rule))
+        return self.objective.under(self.plan.under(rule))
 
     def run(
         self,

@@ -1,0 +1,135 @@
+"""Losses charge suppressed rows; ARX's printed optima, on its own table, are the oracle."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from advisor_support import RULES, policy_of
+from search_support import assert_best, prepared, rule_of, shared
+
+from aegis import Study, load_policy
+from aegis.advisor import PrivacyPlan
+from aegis.advisor.search import Searcher
+from aegis.advisor.search.charged import LossOptions, Mean
+from aegis.errors import PolicyError
+from aegis.privacy import PrivacyRule
+from aegis.summary import summarize
+
+ADULT = (
+    *("sex", "age", "race", "marital-status", "education"),
+    *("native-country", "workclass", "occupation", "salary-class"),
+)
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        *("loss", "nu-entropy", "loss(mean=geometric)", "loss(mean=arithmetic, factor=0.2)"),
+        *(
+            "nu-entropy(factor=0)",
+            "loss(mean=max, weights=policy)",
+            "nu-entropy(mean=geometric,factor=0.9)",
+        ),
+    ],
+)
+def test_charged_losses_equal_brute_force(objective: str) -> None:
+    for variant in ("plain", "protected attribute with masks"):
+        for rule in (rule_of(RULES[0], 0.12), rule_of(RULES[1], 0.12), rule_of(RULES[0], 0)):
+            assert_best(shared(variant, objective), variant, rule, top=4)
+
+
+def test_deleting_rows_is_not_free() -> None:
+    table, _ = prepared("plain")
+    policy = policy_of({"k": 3, "suppression": 0.9})
+    free = Study(table, policy).search(objective="nu-entropy(factor=0)").best
+    charged = Study(table, policy).search(objective="nu-entropy").best
+    assert free.objective == 0
+    assert str(free.objective) == "0.0"  # and not -0.0
+    assert charged.suppressed_rows < free.suppressed_rows
+
+
+def test_a_hierarchy_counts_leaves_also_of_integers() -> None:
+    table = pa.table({"n": [1, 2, 100, 1, 2, 100], "y": ["a", "b"] * 3})
+    policy = load_policy(
+        {
+            "version": 1,
+            "label": "y",
+            "privacy": {"k": 2},
+            "attributes": {
+                "n": {
+                    "role": "quasi-identifier",
+                    "hierarchy": {"low": {"few": ["1", "2"]}, "high": {"many": ["100", "200"]}},
+                    "masks": [{"level": 1}],
+                }
+            },
+        }
+    )
+    # Each group has two of the four leaves, one of which no row has.
+    assert Study(table, policy).search(objective="loss").best.objective == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("loss(mean=harmonic)", "Unknown mean of loss"),
+        ("loss(factor=2)", "factor of loss is '2'"),
+        ("loss(fator=0.2)", "Did you mean 'factor'"),
+        ("precision(factor=0.2)", "takes no options"),
+    ],
+)
+def test_bad_options(text: str, match: str) -> None:
+    with pytest.raises(PolicyError, match=match):
+        Study(prepared("plain")[0], policy_of({"k": 3})).search(objective=text)
+
+
+def test_options_are_read() -> None:
+    assert LossOptions.parse("loss") == ("loss", LossOptions())
+    assert LossOptions.parse("loss( mean = geometric , factor=0.25 )") == (
+        "loss",
+        LossOptions(Mean.GEOMETRIC, 0.25),
+    )
+    assert (LossOptions(factor=0.25).masked, LossOptions(factor=0.25).suppressed) == (1.0, 0.5)
+    assert (LossOptions(factor=0.75).masked, LossOptions(factor=0.75).suppressed) == (0.5, 1.0)
+
+
+ORACLES = [
+    (1.0, 5, "loss(mean=geometric)", "030021110", 0.22041192847984292),
+    (1.0, 5, "loss(mean=geometric, factor=0.1)", "030000000", 0.09257312971977383),
+    (0.04, 5, "loss(mean=geometric)", "030111120", 0.26611081915757495),
+    (0.04, 100, "nu-entropy", "111122221", 400196.319223464),
+]
+"""Suppression limit, k, loss, levels and value that ARX's own tests expect of heuristic searches."""
+
+
+@pytest.mark.parametrize(("share", "k", "loss", "levels", "value"), ORACLES)
+def test_values_that_arx_prints(
+    shared_data: Path, share: float, k: int, loss: str, levels: str, value: float
+) -> None:
+    searcher = arx_searcher(shared_data / "arx_adult", loss)
+    rule = PrivacyRule.parse({"k": k, "suppression": min(share, 0.99999)})
+    box = tuple(
+        1
+        << next(
+            i
+            for i, c in enumerate(v.candidates)
+            if str(c.declared) in (f"level({level})", "identity" if level == "0" else "")
+        )
+        for v, level in zip(searcher.problem.variables, levels, strict=True)
+    )
+    objective = searcher.objective_under(rule)
+    assert -objective.bound(box) == pytest.approx(value, rel=1e-9)
+
+
+@functools.cache
+def arx_searcher(folder: Path, loss: str) -> Searcher:
+    attributes = {
+        name: {"role": "quasi-identifier", "hierarchy": str(folder / f"adult_hierarchy_{name}.csv")}
+        for name in ADULT
+    }
+    policy = load_policy({"version": 1, "label": "salary-class", "attributes": attributes})
+    summary = summarize(folder / "adult.csv", policy)
+    assert [a.name for a in summary.all_attributes] == list(ADULT)
+    return Searcher(summary, PrivacyPlan(summary, PrivacyRule()), loss, "pillai")
