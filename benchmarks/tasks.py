@@ -176,7 +176,7 @@ def search(_: Settings) -> Iterator[Figure]:
         policy, table = arx_policy(limit)
         study = aegis.Study(table, policy)
 
-        def run(study: Any = study, objective: str = "nu-entropy") -> Any:
+        def run(study: Any = study, objective: str = "nu-entropy(factor=0)") -> Any:
             return study.search(objective=objective, top=1, explain_best=False)
 
         advice = run()
