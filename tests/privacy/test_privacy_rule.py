@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -359,3 +360,24 @@ def test_what_the_table_lacks_no_class_has(given: Rows, demand: dict[str, object
         refused = rule.shortage(len(alike), {"s": len(values)}) is not None
         assert rule.check(table_of(alike)).admissible == (not refused)
     assert rule.shortage(len(given)) == rule.shortage(len(given), {"other": 1})
+
+
+def test_records_say_what_name_lists_decided() -> None:
+    """A model of another name behaves alike where its record says so."""
+    kept = MODELS.get("k")
+    other = replace(kept, name="crowd_size", title="crowd size")
+    criterion = other.criterion({"k": 4})
+    rule = PrivacyRule((criterion, MODELS.get("max_risk.prosecutor").criterion({"threshold": 0.1})))
+    assert rule.sizes_only
+    assert rule.minimum_size == 10
+    assert rule.to_mapping()["crowd_size"] == 4
+    weaker = criterion.weaker()
+    assert weaker is not None
+    assert weaker["k"] == 3
+    assert other.criterion({"k": 2}).weaker() is None
+    assert {model.name: model.bare for model in MODELS if model.bare} == {"k": "k", "k_map": "k"}
+    diverse = MODELS.get("l_diversity.entropy").criterion({"attribute": "a", "l": 2.5})
+    assert diverse.values_needed == 3
+    alpha = MODELS.get("alpha_k").criterion({"attribute": "a", "alpha": 0.3})
+    assert alpha.values_needed == 4
+    assert criterion.values_needed == 1

@@ -143,6 +143,19 @@ class Criterion:
         """Return the contingency table of the attribute that the criterion protects."""
         return table.sensitive[self.attribute or ""]
 
+    @property
+    def values_needed(self) -> int:
+        """The sensitive values that a class has at least that meets the criterion."""
+        demand = self.model.values
+        return 1 if demand is None else demand.needed(self[demand.parameter])
+
+    def weaker(self) -> Criterion | None:
+        """Return the criterion one step weaker; None where there is no such step."""
+        step = self.model.weakening
+        if step is None or self[step.parameter] + step.change < step.least:
+            return None
+        return self.with_parameter(step.parameter, self[step.parameter] + step.change)
+
     def figures(self, table: ClassTable) -> Figures:
         """Return the model's figure per class, shape (n_classes,)."""
         return self.model.figures(table, self)
@@ -190,6 +203,42 @@ class Criterion:
         return written | dict(self.parameters)
 
 
+@dataclass(frozen=True)
+class ValueDemand:
+    """How many sensitive values a class has to hold at least, whatever their shares.
+
+    Attributes
+    ----------
+    parameter
+        Name of the number that says how much is asked for.
+    needed
+        The values that a class needs, given that number.
+    allowed
+        What the number may be where there are so many values, as a noun phrase.
+    """
+
+    parameter: str
+    needed: Callable[[float], int]
+    allowed: Callable[[int], str]
+
+
+@dataclass(frozen=True)
+class Weakening:
+    """One step by which a demand becomes weaker, to tell what that would gain.
+
+    Attributes
+    ----------
+    parameter, change
+        The number, and what is added to it.
+    least
+        No step goes below it.
+    """
+
+    parameter: str
+    change: float
+    least: float
+
+
 @dataclass(frozen=True, eq=False)
 class PrivacyModel:
     """A registered privacy model: what it asks of each equivalence class, and its properties.
@@ -232,6 +281,15 @@ class PrivacyModel:
         The parameter and value that choose this record among those of one key.
     fails
         Which classes fail, where that is more than comparing the figure with the limit.
+    least_size
+        Rows of the smallest class that is safe, where the model looks at nothing but sizes; None
+        where it does.
+    values
+        How many sensitive values a class has to hold; None where it asks for none in particular.
+    weakening
+        The step by which a search asks what a weaker rule would gain; None: it does not ask.
+    strictest_counts
+        Whether of several demands only that of the largest limit counts.
     """
 
     name: str
@@ -251,6 +309,10 @@ class PrivacyModel:
     variant: tuple[str, str] | None = None
     fails: Callable[[ClassTable, Criterion], BoolArray] | None = None
     monotone_by_person: bool = False
+    least_size: Callable[[Criterion], int] | None = None
+    values: ValueDemand | None = None
+    weakening: Weakening | None = None
+    strictest_counts: bool = False
 
     def __reduce__(self) -> tuple[Callable[[str], PrivacyModel], tuple[str]]:
         # A copy, also one in another process, is the registered record itself.
@@ -260,6 +322,12 @@ class PrivacyModel:
     def key(self) -> str:
         """The key of the policy's `privacy:` mapping."""
         return self.name.partition(".")[0]
+
+    @property
+    def bare(self) -> str | None:
+        """The parameter that may stand for the whole mapping, as in `k: 5`; None without one."""
+        alone = len(self.parameters) == 1 and self.variant is None
+        return self.parameters[0].name if alone and Need.SENSITIVE not in self.needs else None
 
     @property
     def local(self) -> bool:

@@ -30,7 +30,16 @@ from aegis.privacy.diversity import (
     largest_share,
     recursive_ratio,
 )
-from aegis.privacy.model import MODELS, Comparison, Criterion, ModelParameter, Need, PrivacyModel
+from aegis.privacy.model import (
+    MODELS,
+    Comparison,
+    Criterion,
+    ModelParameter,
+    Need,
+    PrivacyModel,
+    ValueDemand,
+    Weakening,
+)
 
 __all__ = ["MODELS", "crowd"]
 
@@ -40,6 +49,18 @@ _T = ModelParameter("t", "largest distance to the table's distribution", high=1)
 _BETA = ModelParameter("beta", "largest relative gain of belief in a value", above=True)
 _DELTA = ModelParameter("delta", "bound on |ln(q/p)|, itself excluded", above=True)
 _RISK = ModelParameter("threshold", "largest risk of re-identification", high=1, above=True)
+
+# Entropy is at most the logarithm of the number of values, and the tail from rank l on is empty
+# below l of them: each kind of l-diversity asks for l.
+_L_VALUES = ValueDemand(
+    "l", lambda asked: math.ceil(asked - TOLERANCE), lambda held: f"an l of at most {held:,}"
+)
+# The most frequent value has at least its equal share.
+_ALPHA_VALUES = ValueDemand(
+    "alpha",
+    lambda alpha: math.ceil(1 / (alpha + TOLERANCE)),
+    lambda held: f"an alpha of at least {math.ceil(1000 / held) / 1000:g}",
+)
 
 _UNION = (
     "A merged class is the union of its parts, so it fails only when every part fails; rows in "
@@ -118,6 +139,9 @@ MODELS.register(
         monotone_by_person=True,
         argument=_UNION,
         figures=lambda table, _: table.sizes,
+        least_size=lambda criterion: int(criterion["k"]),
+        weakening=Weakening("k", -1, least=2),
+        strictest_counts=True,
         shortfall="smaller than {k}",
     )
 )
@@ -157,6 +181,7 @@ MODELS.register(
         argument=_MIXTURE,
         figures=lambda table, criterion: largest_share(criterion.counts(table)),
         fails=_alpha_k_fails,
+        values=_ALPHA_VALUES,
         shortfall="smaller than {k} or with one value in more than {alpha} of the rows",
         needs=_SENSITIVE,
     )
@@ -176,6 +201,7 @@ MODELS.register(
         monotone_by_person=True,
         argument=_UNION,
         figures=lambda table, criterion: distinct_values(criterion.counts(table)),
+        values=_L_VALUES,
         shortfall="with fewer than {l} distinct values",
         needs=_SENSITIVE,
         variant=("kind", "distinct"),
@@ -195,6 +221,7 @@ MODELS.register(
         monotone_with_suppression=False,
         argument=f"Entropy is concave. {_MIXTURE}",
         figures=lambda table, criterion: effective_values(criterion.counts(table)),
+        values=_L_VALUES,
         shortfall="with an entropy below ln {l}",
         needs=_SENSITIVE,
         variant=("kind", "entropy"),
@@ -220,6 +247,7 @@ MODELS.register(
         figures=lambda table, criterion: recursive_ratio(
             criterion.counts(table), int(criterion["l"])
         ),
+        values=_L_VALUES,
         shortfall="whose most frequent value is not below {c} times the tail from rank {l} on",
         needs=_SENSITIVE,
         variant=("kind", "recursive"),
@@ -374,6 +402,7 @@ MODELS.register(
         monotone_by_person=True,
         argument=_UNION,
         figures=lambda table, _: 1.0 / table.sizes,
+        least_size=lambda criterion: math.ceil(1 / (criterion["threshold"] + 1e-9)),
         shortfall="with a risk above {threshold}",
         variant=("kind", "prosecutor"),
     )

@@ -21,13 +21,9 @@ import numpy as np
 
 from aegis.errors import PolicyError
 from aegis.privacy.classes import BoolArray, ClassTable, IntArray
-from aegis.privacy.closeness import TOLERANCE
 from aegis.privacy.model import MODELS, Criterion, Need, PrivacyModel
 from aegis.privacy.safe_harbor import PRESETS
 from aegis.words import brief, counted
-
-_BARE = frozenset({"k", "k_map"})
-"""Models whose one parameter may stand for the whole mapping: `k: 5`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,8 +165,8 @@ class PrivacyRule:
         """Return the rule as a policy writes it; `parse` gives the same rule back."""
         written: dict[str, Any] = {}
         for criterion in self.criteria:
-            key = criterion.model.key
-            value = criterion["k"] if key in _BARE else criterion.to_mapping()
+            key, bare = criterion.model.key, criterion.model.bare
+            value = criterion.to_mapping() if bare is None else criterion[bare]
             if key not in written:
                 written[key] = value
             elif isinstance(written[key], list):
@@ -238,13 +234,8 @@ class PrivacyRule:
     @cached_property
     def minimum_size(self) -> int:
         """The smallest class size that the criteria on sizes alone allow, from 1."""
-        sizes = [1]
-        for criterion in self.criteria:
-            if criterion.model.name == "k":
-                sizes.append(int(criterion["k"]))
-            elif criterion.model.name == "max_risk.prosecutor":
-                sizes.append(math.ceil(1 / (criterion["threshold"] + 1e-9)))
-        return max(sizes)
+        asked = ((one.model.least_size, one) for one in self.criteria)
+        return max([1, *(least(one) for least, one in asked if least is not None)])
 
     def shortage(
         self, rows: int, values: Mapping[str, int] = MappingProxyType({})
@@ -271,13 +262,13 @@ class PrivacyRule:
             )
         for criterion in self.criteria:
             held = values.get(criterion.attribute or "")
-            if held is not None and _values_needed(criterion) > held:
-                name, allowed = _strictest_of(criterion, held)
+            demand = criterion.model.values
+            if held is not None and demand is not None and criterion.values_needed > held:
                 return Shortage(
-                    f"{_values_needed(criterion):,} values of {criterion.attribute!r} in a class",
+                    f"{criterion.values_needed:,} values of {criterion.attribute!r} in a class",
                     f"the table has {held:,}",
-                    f"choose {allowed}",
-                    (name,),
+                    f"choose {demand.allowed(held)}",
+                    (demand.parameter,),
                 )
         return None
 
@@ -298,7 +289,7 @@ class PrivacyRule:
     @cached_property
     def sizes_only(self) -> bool:
         """Whether `minimum_size` is all that the criteria ask for."""
-        return all(one.model.name in ("k", "max_risk.prosecutor") for one in self.criteria)
+        return all(one.model.least_size is not None for one in self.criteria)
 
     def allowed_rows(self, rows: int) -> int:
         """Return how many of `rows` may be removed: floor(suppression * rows + 1e-9)."""
@@ -396,26 +387,6 @@ def suppressed_rows_k(sizes: IntArray, k: int) -> int:
     return int(sizes[sizes < k].sum())
 
 
-def _values_needed(criterion: Criterion) -> int:
-    """Return how many sensitive values a class has at least that meets a criterion.
-
-    Entropy is at most the logarithm of their number, the tail from rank l on is empty below l of
-    them, and the most frequent one has at least its equal share.
-    """
-    if criterion.model.key == "l_diversity":
-        return math.ceil(criterion["l"] - TOLERANCE)
-    if criterion.model.key == "alpha_k":
-        return math.ceil(1 / (criterion["alpha"] + TOLERANCE))
-    return 1
-
-
-def _strictest_of(criterion: Criterion, held: int) -> tuple[str, str]:
-    """Return the parameter by which a criterion asks for values, and what `held` of them can meet."""
-    if criterion.model.key == "alpha_k":
-        return "alpha", f"an alpha of at least {math.ceil(1000 / held) / 1000:g}"
-    return "l", f"an l of at most {held:,}"
-
-
 def _sentence(criterion: Criterion, count: int, allowed: int, unit: str) -> str:
     of = f" of {criterion.attribute}" if criterion.attribute else ""
     chosen = {name: f"{value:g}" for name, value in criterion.parameters}
@@ -448,8 +419,8 @@ def _criteria(key: str, value: object) -> list[Criterion]:
 
 
 def _criterion(key: str, variants: list[PrivacyModel], entry: object) -> Criterion:
-    if key in _BARE and not isinstance(entry, Mapping):
-        entry = {"k": entry}
+    if variants[0].bare is not None and not isinstance(entry, Mapping):
+        entry = {variants[0].bare: entry}
     if not isinstance(entry, Mapping):
         names = ", ".join(parameter.name for parameter in variants[0].parameters)
         raise PolicyError(
@@ -475,6 +446,14 @@ def _preset(name: object) -> list[Criterion]:
 
 
 def _strictest(criteria: list[Criterion]) -> tuple[Criterion, ...]:
-    """Drop repetitions, and of several demands for k all but the largest."""
-    k = max((int(one["k"]) for one in criteria if one.model.name == "k"), default=0)
-    return tuple(one for one in dict.fromkeys(criteria) if one.model.name != "k" or one["k"] == k)
+    """Drop repetitions, and where only the strictest counts all demands of a smaller limit."""
+    largest: dict[str, float] = {}
+    for one in criteria:
+        if one.model.strictest_counts:
+            limit = one[one.model.limit]
+            largest[one.model.name] = max(limit, largest.get(one.model.name, limit))
+    return tuple(
+        one
+        for one in dict.fromkeys(criteria)
+        if one[one.model.limit] >= largest.get(one.model.name, -math.inf)
+    )

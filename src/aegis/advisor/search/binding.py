@@ -91,13 +91,14 @@ def _relaxed(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[R
 
 
 def relaxations(rule: PrivacyRule) -> list[tuple[str, PrivacyRule]]:
-    """Return each rule that is one step weaker: one row less in k, one percent more suppressed."""
+    """Return each rule that is one step weaker: by a model's own step, or 1 % more suppressed."""
     weaker = []
     for index, criterion in enumerate(rule.criteria):
-        if criterion.model.name == "k" and criterion["k"] > 2:
-            lower = criterion.with_parameter("k", criterion["k"] - 1)
+        step, lower = criterion.model.weakening, criterion.weaker()
+        if step is not None and lower is not None:
             criteria = (*rule.criteria[:index], lower, *rule.criteria[index + 1 :])
-            text = f"k = {lower['k']:g} instead of {criterion['k']:g}"
+            name = step.parameter
+            text = f"{name} = {lower[name]:g} instead of {criterion[name]:g}"
             weaker.append((text, replace(rule, criteria=criteria)))
     limit = rule.suppression + SUPPRESSION_STEP
     if rule.criteria and limit < 1:

@@ -110,7 +110,7 @@ def rule_at(rule: PrivacyRule, parameter: str, value: float) -> PrivacyRule:
     if parameter == "suppression":
         return replace(rule, suppression=value)
     if parameter == "l":
-        found = [c for c in rule.criteria if c.model.key == "l_diversity"]
+        found = [c for c in rule.criteria if parameter in (p.name for p in c.model.parameters)]
         if not found:
             raise PolicyError(
                 "A front over l needs l-diversity in the privacy rule.",
@@ -119,8 +119,9 @@ def rule_at(rule: PrivacyRule, parameter: str, value: float) -> PrivacyRule:
         criteria = [c.with_parameter("l", value) if c in found else c for c in rule.criteria]
         return replace(rule, criteria=tuple(criteria))
     k = int(value) if parameter == "k" else math.ceil(1 / value - 1e-9)
-    others = tuple(c for c in rule.criteria if c.model.name != "k")
-    return replace(rule, criteria=(*PrivacyRule.parse({"k": k}).criteria, *others))
+    asked = PrivacyRule.parse({"k": k}).criteria
+    others = tuple(c for c in rule.criteria if c.model not in [one.model for one in asked])
+    return replace(rule, criteria=(*asked, *others))
 
 
 def check_span(span: FrontRange, rule: PrivacyRule, rows: int, values: Mapping[str, int]) -> None:
