@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.grouping import anonymizers
 from benchmarks.measure import ADULT, POLICY, SHARED, Figure, command, step, timed
 from benchmarks.reconstruction import reconstruction
-from benchmarks.score import blas
+from benchmarks.score import blas, expected
 from benchmarks.tables import make_table
 
 
@@ -313,6 +313,7 @@ TASKS: dict[str, Task] = {
         reconstruction,
         anonymizers,
         blas,
+        expected,
     )
 }
 """Every task by the name that `--only` takes."""

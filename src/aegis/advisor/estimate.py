@@ -39,8 +39,6 @@ DEFAULT_METHOD = "all-evidence"
 _MOST_CELLS = 1 << 25
 """Entries of a noise mask's channel that a reconstruction may hold."""
 _WORDS = {Information.RAW: "raw joint", Information.HISTOGRAM: "histogram"}
-_PROCESSED = frozenset({"mi", "chi2", "phi2", "g3"})
-"""Monotone measures that noise cannot improve either."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -369,7 +367,7 @@ def _bounds(
         scorer.attribute(attribute, candidate, measure)
         for candidate in candidates
         if (candidate.noise is None and not _shows_all(attribute, candidate))
-        or (candidate.noise is not None and measure.name in _PROCESSED)
+        or (candidate.noise is not None and measure.processed)
     ]
     best = sign * max((sign * value for value in seen), default=-math.inf)
     limit = _limit(attribute, measure, setting)

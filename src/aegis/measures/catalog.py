@@ -219,6 +219,7 @@ _INFORMATION = (
         cost="O(K_x K_y)",
         compute=information.mutual_information,
         fractional=True,
+        processed=True,
     ),
     Measure(
         name="mi-corrected",
@@ -299,6 +300,7 @@ _CHI_SQUARE = (
         cost="O(K_x K_y)",
         compute=association.chi_square,
         fractional=True,
+        processed=True,
     ),
     Measure(
         name="phi2",
@@ -314,6 +316,7 @@ _CHI_SQUARE = (
         cost="O(K_x K_y)",
         compute=association.phi_square,
         fractional=True,
+        processed=True,
     ),
     Measure(
         name="cramers-v",
@@ -402,6 +405,7 @@ _DEPENDENCY = (
         cost="O(K_x K_y)",
         compute=dependency.g3,
         fractional=True,
+        processed=True,
     ),
     Measure(
         name="g3-held-out",

@@ -85,6 +85,8 @@ class Measure:
         What a constant prediction reaches: utility is counted from there.
     fractional
         Whether a measure of one attribute is defined on expected counts as they are.
+    processed
+        Whether no channel can improve it, so that noise cannot either (data processing).
 
     Raises
     ------
@@ -109,6 +111,7 @@ class Measure:
     attainable: Callable[[Cooccurrence], float] | None = None
     floor: float = 0.0
     fractional: bool = False
+    processed: bool = False
 
     def __post_init__(self) -> None:
         kinds = {"direction": Direction, "monotone": bool, "scope": Scope}
