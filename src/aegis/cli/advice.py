@@ -250,7 +250,8 @@ def _proven(advice: Advice) -> str:
         return ""
     search = advice.search
     by = f" by {search.objective}" if search and search.objective != advice.measure else ""
-    return f" No combination of the candidate masks does better{by}."
+    clearly = "clearly " if search and search.preferred else ""
+    return f" No combination of the candidate masks does {clearly}better{by}."
 
 
 def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
