@@ -74,4 +74,4 @@ class Truncate(Mask):
         first = ibis.ifelse((year >= 1) & (first < 1), 1, first)
         if self.show == "year":
             return first
-        return ibis.date(first, 1, 1)
+        return ibis.date(first.cast("int32"), 1, 1)
