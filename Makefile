@@ -8,10 +8,10 @@ comma := ,
 # Engines whose tests run here; Spark is a large download and of no use without Java.
 ENGINES := postgres,polars$(if $(shell command -v java 2>/dev/null),$(comma)spark)
 
-.PHONY: help venv demo test lint format types imports check docs bench fuzz clean
+.PHONY: help venv demo demo-service test lint format types imports check docs bench fuzz clean
 
 help: ## Show this list.
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 venv: $(STAMP) ## Make .venv with the command `aegis` in it.
 
@@ -26,6 +26,9 @@ demo: venv ## Advise on and release UCI Adult; results in demo/.
 	@mkdir -p $(DEMO)
 	$(BIN)/aegis advise data/adult.parquet $(ADULT) -o $(DEMO)/best.yaml --report $(DEMO)/report.html --force
 	$(BIN)/aegis apply data/adult.parquet $(ADULT) --configuration $(DEMO)/best.yaml -o $(DEMO)/masked.parquet --certificate $(DEMO)/certificate.json --force
+
+demo-service: venv ## Walk a request through catalog, agent and worker; results in demo/service.
+	$(BIN)/python examples/service/walk.py $(DEMO)/service
 
 test: venv ## Run the tests.
 	$(BIN)/python -m pytest -n auto
