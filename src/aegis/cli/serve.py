@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -70,12 +69,11 @@ def command(
 
     In: a database, made where it is missing, or with `--local` a folder of tables.
     Out: a web service with pages and, under /api/v1, a REST API. It never holds a
-    row that was not masked and released: agents mask beside the data. An identity
-    provider is named by the environment: AEGIS_OIDC_ISSUER, AEGIS_OIDC_CLIENT,
-    AEGIS_OIDC_SECRET. Ends with Ctrl-C.
+    row that was not masked and released: agents mask beside the data. Ends with
+    Ctrl-C.
     """
     from aegis.service.run import serve
-    from aegis.service.settings import OpenId, Settings
+    from aegis.service.settings import Settings
 
     if local is not None and host not in _LOOPBACK:
         raise PolicyError(
@@ -85,19 +83,12 @@ def command(
     if local is not None and not local.is_dir():
         raise PolicyError(f"{local} is no folder.", hint="Give the folder of your tables.")
     shown = f"[{host}]" if ":" in host else host
-    issuer = os.environ.get("AEGIS_OIDC_ISSUER")
-    openid = (
-        None
-        if issuer is None
-        else OpenId(issuer, os.environ["AEGIS_OIDC_CLIENT"], os.environ["AEGIS_OIDC_SECRET"])
-    )
     settings = Settings(
         database=database,
         objects=objects,
         local=local is not None,
         folder=local,
         origin=origin or f"http://{shown}:{port}",
-        openid=openid,
         worker=worker,
     )
     Output(quiet=quiet).say(f"Serving on {settings.origin} (Ctrl-C ends it)")

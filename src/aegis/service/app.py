@@ -97,10 +97,7 @@ class _Told:
     def of(cls, error: Exception) -> _Told:
         """Return how an error is answered.
 
-        Raises
-        ------
-        Exception
-            The error itself, where it is none that is expected.
+        What nobody expected is told without its text, which may hold anything.
         """
         title = type(error).__name__
         if isinstance(error, AegisError):
@@ -113,7 +110,7 @@ class _Told:
         if isinstance(error, SQLAlchemyError):
             hint = "Try again in a minute; what was begun is as it was before."
             return cls(503, title, "The database does not answer.", hint)
-        raise error
+        return cls(500, "InternalError", "A bug of Aegis.", "Please report what you did.")
 
 
 def _handle_errors(app: FastAPI) -> None:
@@ -125,5 +122,5 @@ def _handle_errors(app: FastAPI) -> None:
             return error_page(request, told.status, told.message, told.hint)
         return problem(told.status, told.title, told.message, told.hint)
 
-    for kind in (AegisError, RequestValidationError, HTTPException, SQLAlchemyError):
+    for kind in (AegisError, RequestValidationError, HTTPException, SQLAlchemyError, Exception):
         app.add_exception_handler(kind, answer)

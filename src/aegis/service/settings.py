@@ -7,25 +7,6 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class OpenId:
-    """An identity provider that accounts may sign in with (OpenID Connect).
-
-    Attributes
-    ----------
-    issuer
-        Its URL, under which `/.well-known/openid-configuration` stands.
-    client
-        Identifier of the service there.
-    secret
-        The service's secret there.
-    """
-
-    issuer: str
-    client: str
-    secret: str
-
-
-@dataclass(frozen=True)
 class Settings:
     """How a service runs.
 
@@ -39,8 +20,6 @@ class Settings:
         The folder whose tables `local` opens; nothing outside of it.
     origin
         The URL under which browsers see the service, such as https://aegis.example.org.
-    openid
-        An identity provider, where there is one.
     worker
         Whether this process works on background jobs, too.
     calls
@@ -52,7 +31,6 @@ class Settings:
     local: bool = False
     folder: Path | None = None
     origin: str = "http://127.0.0.1:8080"
-    openid: OpenId | None = None
     worker: bool = True
     calls: int = 600
 

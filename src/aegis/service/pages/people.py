@@ -28,9 +28,9 @@ _PAGE = 50
 
 
 @routes.get("/sign-in", PUBLIC)
-def ask(request: Request, settings: SettingsOf) -> Response:
+def ask(request: Request) -> Response:
     """The page that asks for name and password."""
-    return page(request, "sign_in.html", message="", name="", openid=settings.openid is not None)
+    return page(request, "sign_in.html", message="", name="")
 
 
 @routes.post("/sign-in", PUBLIC)
@@ -46,7 +46,6 @@ def sign_in(
             "sign_in.html",
             message=str(error),
             name=name,
-            openid=settings.openid is not None,
             status=error.status,
         )
     answer = see("/")

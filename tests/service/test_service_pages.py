@@ -1,0 +1,86 @@
+"""Every page is drawn for everybody who may see it, in a browser where there is one."""
+
+from __future__ import annotations
+
+import shutil
+
+import httpx
+import pytest
+from service_support import PASSWORD, PEOPLE, running, write_table
+
+from aegis.service.settings import Settings
+
+BROWSER = shutil.which("chromium")
+ARGUMENTS = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+).split()
+
+
+@pytest.mark.parametrize("name", PEOPLE)
+def test_every_page_of_a_person_is_drawn(place, name):
+    number = place.ask()
+    paths = ["/", "/?words=census", "/requests", "/requests?state=in+review", "/log", "/tokens"]
+    paths += ["/data-sets/census", f"/requests/{number}", "/data-sets/census/ledger"]
+    paths += ["/data-sets/census/workbench", "/data-sets/census/workbench?search=true"]
+    paths += ["/data-sets/census/request", "/register", "/accounts", "/nothing"]
+    with httpx.Client(base_url=place.url) as caller:
+        form = {"name": name, "password": PASSWORD}
+        caller.post("/sign-in", data=form, headers={"Origin": place.url})
+        for path in paths:
+            answer = caller.get(path)
+            assert answer.status_code in (200, 403, 404), (path, answer.text)
+            assert "</html>" in answer.text
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tables")
+    write_table(folder / "adult.csv", rows=300)
+    (folder / "notes.txt").write_text("no table")
+    with running(Settings(local=True, folder=folder, worker=False)) as url:
+        yield url, folder
+
+
+def test_the_workbench_opens_no_table_outside_its_folder(bench):
+    url, folder = bench
+    (folder.parent / "secret.csv").write_text("a,b\n1,2\n")
+    with httpx.Client(base_url=url) as caller:
+        assert "adult.csv" in caller.get("/").text
+        assert "notes.txt" not in caller.get("/").text
+        for name in ("../secret.csv", "/etc/passwd", "nothing.csv"):
+            assert caller.get("/table", params={"name": name}).status_code == 422
+        assert caller.get("/api/v1/data-sets").status_code == 404
+
+
+@pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
+def test_a_table_is_opened_searched_and_released_in_a_browser(bench):
+    from playwright.sync_api import sync_playwright
+
+    url, folder = bench
+    wrong: list[str] = []
+    with sync_playwright() as player:
+        browser = player.chromium.launch(executable_path=BROWSER, args=ARGUMENTS)
+        page = browser.new_page()
+        page.set_default_timeout(120_000)
+        page.on("console", lambda told: wrong.append(told.text) if told.type == "error" else None)
+        page.on("requestfailed", lambda call: wrong.append(call.url))
+        page.goto(url)
+        page.click("text=adult.csv")
+        page.select_option("#label", "income")
+        page.click("text=Open it")
+        page.wait_for_selector("#controls")
+        with page.expect_response(lambda answer: answer.url.endswith("/draw")) as drawn:
+            page.evaluate(
+                "() => { const k = document.getElementById('k'); k.value = 10;"
+                " k.dispatchEvent(new Event('change', {bubbles: true})); }"
+            )
+        assert drawn.value.status == 200
+        page.click("text=Find the best")
+        page.wait_for_selector("#best .headline")
+        page.click("text=Release it")
+        page.wait_for_selector("#released .note")
+        browser.close()
+    assert not wrong
+    made = next((folder / "aegis-releases").iterdir())
+    assert {"masked.parquet", "certificate.json", "report.html"} <= {p.name for p in made.iterdir()}
