@@ -11,10 +11,15 @@ from service_support import PASSWORD, PEOPLE, running, write_table
 from aegis.service.settings import Settings
 
 BROWSER = shutil.which("chromium")
-ARGUMENTS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 @pytest.mark.parametrize("name", PEOPLE)
