@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+import yaml
 
 from aegis.cli.main import run
 from aegis.ledger import Ledger
@@ -110,6 +112,16 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _protect(folder: Path, summary: Summary) -> None:
     """Add what protection needs: a secret, a ledger, and protected summaries of both levels."""
     policy = load_policy(folder / "policy.yaml")
+    (folder / "first.json").write_text(
+        json.dumps(
+            {
+                "configuration": {
+                    "name": "b",
+                    "masks": yaml.safe_load(BEST)["configurations"]["best"],
+                }
+            }
+        )
+    )
     (folder / "secret.key").write_bytes(b"not so secret, but long enough")
     Ledger(folder / "house.ledger", create=True).open_population(
         "patients", ceiling=0.2, delta=1e-6

@@ -100,6 +100,10 @@ RUNS = {
         ("audit", "table.csv", "-p", "policy.yaml"),
         ("audit", "table.csv", "-p", "noise.yaml", "-c", "noise_best.yaml"),
     ],
+    "aegis compose": [
+        ("compose", "best.yaml", "best.yaml", "-p", "strict.yaml", "table.csv"),
+        ("compose", "best.yaml", "finest.yaml", "-p", "strict.yaml", "table.csv"),
+    ],
     "aegis apply": [
         ("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", "-o", "a.csv"),
         (
@@ -192,6 +196,9 @@ def test_documents_and_reference_agree(section, shell, folder):
     (folder / "free.yaml").write_text(text.replace("k: 5, suppression: 0.05", ""))
     (folder / "unseen_best.yaml").write_text(
         "configurations: {b: {age: suppress, zip: suppress}}\n"
+    )
+    (folder / "finest.yaml").write_text(
+        "configurations: {f: {age: identity, sex: identity, zip: {blur: {keep: 3}}}}\n"
     )
     (folder / "certificate.json").write_text('{"shown": ["01239", "1239"], "age": 64}')
     reader = Reader(DOCUMENTED[section])

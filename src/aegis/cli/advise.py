@@ -23,6 +23,7 @@ from aegis.cli.files import (
 )
 from aegis.cli.opening import DEFAULT, Opening, opens_table
 from aegis.cli.options import (
+    After,
     Configurations,
     Force,
     Format,
@@ -115,6 +116,7 @@ def command(
         ),
     ] = None,
     methods: With = None,
+    after: After = None,
     leave_out: LeaveOut = None,
     no_values: NoValues = False,
     top: Annotated[
@@ -200,10 +202,10 @@ def command(
 
         advise_protected(
             *(table, policy_file),
-            search=search,
+            search=searches,
             listed=listed,
             generate=generate,
-            time_limit=time_limit,
+            time_limit=SEARCH_SECONDS if time_limit is None else time_limit,
             top=top,
             output=output,
             report=report,
@@ -212,6 +214,7 @@ def command(
                 "--objective": objective,
                 "--front": front,
                 "--with": methods,
+                "--after": after,
             },
             page=Output(format, quiet),
             seed=seed,
@@ -220,6 +223,13 @@ def command(
     subject = opening.subject(table, policy, quiet=quiet, verify_key=verify_key)
     table = shown(table)
     with reporting(quiet=quiet) as progress:
+        if after:
+            from aegis.advisor.composition import read_release, summary_after
+
+            earlier = [read_release(path, policy) for path in after]
+            subject = summary_after(
+                subject, policy, earlier, exact=exact, seed=seed, progress=progress
+            )
         study = Study(subject, policy, exact=exact, seed=seed, progress=progress)
         if searches:
             advice = study.search(
@@ -253,6 +263,7 @@ def command(
         "time_limit": time_limit,
         "prefer": prefer,
         "with": names,
+        "after": after,
         "exact": exact,
         "seed": seed or None,
     }
@@ -266,7 +277,7 @@ def command(
             best,
             [*opening.words(), *repeated(leave_out=dropped)],
             deciding,
-            repeated(measure=other),
+            repeated(measure=other, after=after),
         )
     )
 

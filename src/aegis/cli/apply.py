@@ -18,6 +18,7 @@ from aegis.cli.files import (
 )
 from aegis.cli.opening import DEFAULT, Opening, opens_table
 from aegis.cli.options import (
+    After,
     ConfigurationName,
     Engine,
     Force,
@@ -48,6 +49,7 @@ EXAMPLES = (
     "aegis apply table.csv -p policy.yaml -c best.yaml -o masked.parquet",
     "aegis apply table.csv -p policy.yaml -c all.yaml --name coarse -o coarse.csv",
     "aegis apply table.csv -p policy.yaml -c best.yaml -o out.csv --certificate out.json",
+    "aegis apply table.csv -p policy.yaml -c best.yaml -o masked.csv --after best.yaml",
 )
 
 
@@ -100,6 +102,7 @@ def command(
         ),
     ] = None,
     measure: UtilityMeasure = None,
+    after: After = None,
     leave_out: LeaveOut = None,
     safe_csv: SafeCsv = False,
     opening: Opening = DEFAULT,
@@ -116,6 +119,7 @@ def command(
     met, nothing is written and the exit code is 1. The same configuration masks
     tomorrow's rows alike.
     """
+    from aegis.advisor.composition import read_release
     from aegis.policy import load_configurations, load_policy, measure_of_choice, read_document
     from aegis.release import apply
 
@@ -145,6 +149,7 @@ def command(
             form="view" if view else "table",
             certificate=certificate,
             measure=measure or policy.measure or measure_of_choice(document),
+            after=[read_release(path, policy) for path in after or ()],
             force=force,
             safe_csv=safe_csv,
             seed=seed,

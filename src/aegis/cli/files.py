@@ -205,11 +205,15 @@ def repeated(**options: object) -> list[str]:
     Parameters
     ----------
     options
-        Values by name of the option, with `_` for `-`: a switch, a value, or a list of names.
+        Values by name of the option, with `_` for `-`: a switch, a value, a list of names, or one of
+        paths, for which the option is given again.
     """
     words: list[str] = []
     for name, given in options.items():
         if given is None or given is False:
+            continue
+        if isinstance(given, list) and given and isinstance(given[0], Path):
+            words += [word for path in given for word in (f"--{name.replace('_', '-')}", str(path))]
             continue
         words.append(f"--{name.replace('_', '-')}")
         if isinstance(given, list | tuple):

@@ -198,6 +198,18 @@ LeaveOut = Annotated[
 ]
 
 
+After = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--after",
+        metavar="FILE",
+        help="An earlier release of the same table, a certificate (.json) or a configuration (.yaml): "
+        "the rule is held against the classes that both form together. May be given again.",
+        show_default=False,
+    ),
+]
+
+
 def split_names(given: list[str] | None) -> list[str] | None:
     """Return names from repeated options, each a list separated by commas; None for no option."""
     if given is None:

@@ -20,6 +20,7 @@ NEEDS_EXACT = {
     "--measure": "a protected summary is scored by the target-coded trace alone",
     "--objective": "a protected summary is scored by the target-coded trace alone",
     "--front": "a front needs the classes of every configuration",
+    "--after": "its owner holds the rule against earlier releases",
     "--with": "record-level methods need the rows",
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from aegis.policy import Configuration, Policy, Unseen, as_policy
 from aegis.privacy import PrivacyAccount, PrivacyRule
 from aegis.privacy.diversity import distinct_values
 from aegis.progress import SILENT, Progress
+from aegis.release.after import Beside
 from aegis.release.auditing import Audit, audit
 from aegis.release.choice import release_masks
 from aegis.release.released import Released, refuse_other_classes, refuse_unplanned
@@ -75,6 +76,7 @@ def apply(
     form: Form | str = Form.TABLE,
     certificate: str | Path | None = None,
     measure: str | None = None,
+    after: Sequence[Configuration] = (),
     force: bool = False,
     safe_csv: bool = False,
     seed: int = 0,
@@ -113,6 +115,9 @@ def apply(
         Overwrite existing files.
     safe_csv
         Write CSV with an apostrophe before texts that spreadsheets take for formulas.
+    after
+        Configurations of earlier releases of the same table: a class is then one that is formed
+        together with all of them, and rows of those that fail the rule are left out.
     seed
         Seed of the samples behind the utility that the certificate states, and of noise masks.
     progress
@@ -156,7 +161,7 @@ def apply(
             "The masked rows would all come to this process, the driver.",
             hint="Name an output, which the executors write.",
         )
-    plan = _MaskedPlan(source, policy, configuration, seed, progress)
+    plan = _MaskedPlan(source, policy, configuration, seed, progress, after)
     if into is not None:
         return plan.in_database(into, form, force=force)
     return release_rows(plan, destination)
@@ -172,6 +177,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         configuration: Configuration,
         seed: int,
         progress: Progress,
+        after: Sequence[Configuration] = (),
     ) -> None:
         self.started = time.perf_counter()
         self.source = source
@@ -192,6 +198,8 @@ class _MaskedPlan(ReleasePlan[Release]):
         check_noise(policy, self.masks)
         self.drawn = None
         self.engine, quasi = source, self.quasi
+        self.after = tuple(after)
+        beside = Beside.of(source, policy, self.masks, self.after)
         if noise_of(self.masks):
             _refuse_drawing(source, self.masks)
             with progress.step("Drawing noise"):
@@ -199,18 +207,19 @@ class _MaskedPlan(ReleasePlan[Release]):
             self.engine, quasi = self.drawn.source, self.drawn.quasi
         with progress.step("Checking classes"):
             masked = (
-                masked_table(source, self.masks, numbered=True, person=policy.person)
+                masked_table(beside.source, beside.masks, numbered=True, person=policy.person)
                 if self.drawn is None
                 else self.engine.table
             )
             judged, self.verdict = suppress(
                 self.engine,
                 masked,
-                quasi,
+                (*quasi, *beside.columns),
                 policy.privacy.sensitive,
                 policy.privacy,
                 policy.protected_hierarchies,
             )
+            judged = judged.drop(*beside.columns) if beside.columns else judged
             self.judged = Source(judged, source.origin)
             self.table = judged if self.drawn is None else self.drawn.released(judged)
             if PERSON in self.table.columns:
@@ -251,6 +260,11 @@ class _MaskedPlan(ReleasePlan[Release]):
 
     def in_database(self, into: str, form: Form | str, *, force: bool) -> Release:
         """Make a table or view where the data is, and keep it only if its audit is as planned."""
+        if self.after:
+            raise PolicyError(
+                "Classes formed with earlier releases are not checked in the database.",
+                hint="Release into a file and load that.",
+            )
         if self.drawn is not None:
             raise PolicyError(
                 "Noise is drawn here, not in the database.",
@@ -292,6 +306,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         return {
             "configuration": {"name": release.configuration.name, "masks": masks},
             "noised_quasi_identifiers": list(release.noised_quasi_identifiers),
+            **({"after": [c.spec() for c in self.after]} if self.after else {}),
         }
 
     def _verifiable(self, output: Source, checked: Audit) -> Audit:

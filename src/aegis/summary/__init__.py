@@ -6,7 +6,7 @@ from aegis.summary.bundle import load_bundle, save_bundle
 from aegis.summary.classes import PERSON, CountedClasses, count_classes
 from aegis.summary.cooccurrence import Matrix, PairCounts, count_pairs
 from aegis.summary.count_cells import count_in_engine
-from aegis.summary.frequency import FrequencyTable
+from aegis.summary.frequency import FrequencyTable, combine
 from aegis.summary.merge import merge
 from aegis.summary.model import (
     AttributeSummary,
@@ -34,6 +34,7 @@ __all__ = [
     "PairCounts",
     "Summary",
     "check_noise",
+    "combine",
     "count_classes",
     "count_in_engine",
     "count_pairs",

@@ -38,6 +38,9 @@ class FrequencyTable:
         at these indices say which codes it treats alike.
     persons
         The persons behind the cells, where the policy counts them in place of rows.
+    earlier
+        What earlier releases showed of each cell, shape (cells,), from 0: classes are then those
+        that are formed together with them.
     """
 
     quasi: tuple[str, ...]
@@ -47,6 +50,7 @@ class FrequencyTable:
     counts: Counts
     representatives: Mapping[str, Codes]
     persons: PersonCells | None = None
+    earlier: Counts | None = None
 
     @property
     def cells(self) -> int:
@@ -67,11 +71,16 @@ class FrequencyTable:
             Per quasi-identifier the group of each distinct value, shape (V,).
         """
         columns = (groups[q][self.representatives[q]][self.codes[q]] for q in self.quasi)
-        return combine(columns, self.cells)
+        return combine(self._beside_earlier(columns), self.cells)
 
     def class_keys(self) -> Counts:
         """Return the combination of quasi-identifier codes of each cell as one number."""
-        return combine((self.codes[q] for q in self.quasi), self.cells)
+        return combine(self._beside_earlier(self.codes[q] for q in self.quasi), self.cells)
+
+    def _beside_earlier(
+        self, columns: Iterable[npt.NDArray[np.integer]]
+    ) -> Iterable[npt.NDArray[np.integer]]:
+        return columns if self.earlier is None else (self.earlier, *columns)
 
     def roll_up(
         self,

@@ -150,7 +150,7 @@ class InMemory:
             return self._tables[box]
         outer = self._around(box)
         if outer is None:
-            ids, space = np.zeros(self._cells.count, dtype=np.int64), 1
+            ids, space = self._cells.undivided()
         else:
             ids, space = self._tables[outer]
         for index, variable in enumerate(self.problem.variables):
@@ -303,6 +303,13 @@ class _Cells:
     def count(self) -> int:
         """Number of cells."""
         return len(self.counts)
+
+    def undivided(self) -> tuple[Ids, int]:
+        """Return the class of each cell where nothing is shown but by earlier releases."""
+        earlier = self._frequency.earlier
+        if earlier is None:
+            return np.zeros(self.count, dtype=np.int64), 1
+        return _dense(earlier[self._first], int(earlier.max(initial=0)) + 1)
 
     def code(self, name: str, groups: npt.NDArray[np.integer]) -> Ids:
         """Return the group of each cell, (cells,), for a grouping (V,) of an attribute's values."""

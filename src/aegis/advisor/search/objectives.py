@@ -189,6 +189,7 @@ def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPla
             _refuse_withheld(base, problem)
             return charged_loss(name, problem, plan)
         if loss.per_attribute is None:
+            _refuse_earlier(name, problem)
             return CLASS_LOSSES[name](problem, plan)
         charge = loss.per_attribute
         _refuse_withheld(name, problem)
@@ -226,6 +227,16 @@ def loss_of(name: str) -> str | None:
             hint=f"Those that do: {', '.join(CHARGED)}.",
         )
     return base
+
+
+def _refuse_earlier(loss: str, problem: Problem) -> None:
+    frequency = problem.summary.frequency
+    if frequency is not None and frequency.earlier is not None:
+        raise PolicyError(
+            f"Information loss {loss!r} is of the classes of one release, and classes are counted "
+            "together with earlier ones.",
+            hint="Search by a measure, or leave out the earlier releases.",
+        )
 
 
 def _refuse_noise(loss: str, problem: Problem) -> None:

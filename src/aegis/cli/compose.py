@@ -1,0 +1,102 @@
+"""`aegis compose`: what several releases of one table show together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from aegis.cli.opening import DEFAULT, Opening, opens_table
+from aegis.cli.options import Format, FormatOption, PolicyFile, Quiet
+from aegis.cli.output import Output
+from aegis.cli.progress import reporting
+from aegis.errors import NoAdmissibleConfiguration, PolicyError
+
+if TYPE_CHECKING:
+    from aegis.advisor.composition import Composition
+
+SCHEMA = 1
+"""Version of the JSON form; it changes when a field changes its meaning."""
+EXAMPLES = (
+    "aegis compose best.yaml best.yaml -p policy.yaml table.csv",
+    "aegis compose first.json best.yaml -p policy.yaml table.csv --format json",
+)
+
+
+@opens_table
+def command(
+    subjects: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RELEASE... TABLE",
+            help="Two or more releases, each a certificate (.json) or a configuration (.yaml), and last "
+            "the table that they are of, or its exact summary (.aegis).",
+            show_default=False,
+        ),
+    ],
+    policy_file: PolicyFile,
+    opening: Opening = DEFAULT,
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+    quiet: Quiet = False,
+) -> None:
+    """Say what several releases of one table show together, if their rows can be linked.
+
+    In: releases, the table and the policy. Out: the classes that all of them form
+    together, whether the rule still holds for those, and which attributes break it.
+    Exit code 1 when it does not hold. `aegis apply --after` and `aegis advise
+    --after` make and find releases for which it does.
+    """
+    from aegis.advisor.composition import compose, read_release, summary_of
+    from aegis.policy import load_policy
+
+    if len(subjects) < 3:
+        raise PolicyError(
+            "Two releases and their table are needed.",
+            hint="Write: aegis compose A.yaml B.yaml -p policy.yaml TABLE.",
+        )
+    policy = load_policy(policy_file)
+    releases = [read_release(Path(name), policy) for name in subjects[:-1]]
+    with reporting(quiet=quiet) as progress:
+        subject = opening.subject(subjects[-1], policy, quiet=quiet)
+        summary = summary_of(subject, policy, releases, progress)
+        found = compose(summary, releases, policy.privacy, policy.protected_hierarchies)
+    _print(Output(format, quiet), found)
+    if not found.admissible:
+        raise typer.Exit(NoAdmissibleConfiguration.exit_code)
+
+
+def _print(page: Output, found: Composition) -> None:
+    figures = found.to_dict()
+    if page.format is Format.JSON:
+        page.json({"schema": SCHEMA} | figures)
+        return
+    if page.format is Format.CSV:
+        page.figures(figures)
+        return
+    from aegis.cli.tables import Column, line, number, table
+
+    rows = (
+        [name, "meets it" if v.admissible else "breaks it", f"{v.suppressed_rows:,}"]
+        for name, v in zip(found.releases, found.each, strict=True)
+    )
+    page.show(
+        table((Column("release"), Column("rule, alone"), number("rows that fail")), rows), line("")
+    )
+    page.show(
+        line(
+            f"Together: {found.classes:,} classes of {found.rows:,} rows, the smallest of "
+            f"{found.verdict.smallest_before:,}; {found.alone:,} rows alone"
+        ),
+        line(
+            f"The rule {'still holds' if found.admissible else 'is broken'}: "
+            f"{found.verdict.suppressed_rows:,} rows fail, {found.verdict.allowed_rows:,} may"
+        ),
+        line(""),
+    )
+    page.show(
+        table(
+            (Column("without attribute", wraps=True), number("rows that would still fail")),
+            ([a.attribute, f"{a.suppressed_rows:,}"] for a in found.attributes),
+        )
+    )

@@ -1,0 +1,93 @@
+"""What earlier releases of a table showed, as columns beside its masked ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from aegis.errors import PolicyError
+from aegis.masking import fit_masks
+from aegis.masks import Mask, NoiseMask
+from aegis.policy import Configuration, Policy
+from aegis.sources import Source
+
+PREFIX = "aegis earlier"
+"""Start of the names of columns that hold what an earlier release showed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """A table with what earlier releases showed of it.
+
+    Attributes
+    ----------
+    source
+        The table, each quasi-identifier once more per earlier release.
+    masks
+        What becomes of each column.
+    columns
+        Names of the added columns: they form classes, and are not released.
+    """
+
+    source: Source
+    masks: Mapping[str, Mask | None]
+    columns: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        source: Source,
+        policy: Policy,
+        masks: Mapping[str, Mask | None],
+        releases: Sequence[Configuration],
+    ) -> Beside:
+        """Return the table beside what `releases` showed.
+
+        Raises
+        ------
+        PolicyError
+            The rule is not one for joint classes, or a release has noise.
+        """
+        if not releases:
+            return cls(source, masks)
+        _check(policy, masks, releases)
+        added: dict[str, str] = {}
+        earlier: dict[str, Mask | None] = {}
+        for number, release in enumerate(releases):
+            shown: dict[str, Mask | None] = {
+                a.name: release.masks[a.name]
+                for a in policy.quasi_identifiers
+                if a.name in release.masks
+            }
+            for name, mask in fit_masks(source, shown).items():
+                column = f"{PREFIX} {number} {name}"
+                added[column] = name
+                earlier[column] = mask
+        table = source.table.mutate(**{c: source.table[n] for c, n in added.items()})
+        numbered = source.numbered
+        if numbered is not None:
+            numbered = numbered.mutate(**{c: numbered[n] for c, n in added.items()})
+        wide = replace(source, table=table, numbered=numbered)
+        return cls(wide, {**masks, **earlier}, tuple(added))
+
+
+def _check(
+    policy: Policy, masks: Mapping[str, Mask | None], releases: Sequence[Configuration]
+) -> None:
+    if policy.person is not None:
+        raise PolicyError(
+            "Releases are put together by rows, and the policy counts persons.",
+            hint="Leave `person` out of the policy.",
+        )
+    if not policy.privacy.monotone:
+        raise PolicyError(
+            "The rule compares classes with the whole table, so that joint classes that meet it say "
+            "nothing of a single release.",
+            hint="Use criteria that coarser tables keep, such as k or l_diversity.",
+        )
+    every = [*masks.values(), *(m for r in releases for m in r.masks.values())]
+    if any(isinstance(mask, NoiseMask) for mask in every):
+        raise PolicyError(
+            "Releases with noise cannot be put together: their classes are a matter of chance.",
+            hint="Choose masks without noise.",
+        )
