@@ -127,7 +127,7 @@ def test_every_dialect_is_as_reviewed(dialect: Dialect) -> None:
 
 
 def test_keys_are_never_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AEGIS_TEST_KEY", "s3cret")
+    monkeypatch.setenv("AEGIS_TEST_KEY", "s3cret of sixteen bytes")
     rules = load_policy(
         {
             "version": 1,

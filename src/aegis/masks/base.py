@@ -116,6 +116,9 @@ class Mask(ABC):
     """Kinds of column that the mask can work on."""
     example: ClassVar[str] = ""
     """The mask as a policy writes it (YAML), for the reference."""
+    learns: ClassVar[str | None] = None
+    """What bounds that are learnt from the data give away of it, for certificates; None where none
+    are. A release cannot tell whether a policy declared them."""
     deterministic: ClassVar[bool] = True
     """Whether equal values are always masked alike."""
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from aegis.masks import arithmetic, parameters
 from aegis.masks.arithmetic import Grid
 from aegis.masks.base import Kind, Mask, ValueCounts
+from aegis.masks.bounds import LEARNS, shared_range
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -237,12 +238,13 @@ def _finite(data: ValueCounts) -> tuple[pa.Array, npt.NDArray[np.int64]]:
 
 @dataclass(frozen=True)
 class EqualWidth(_Cuts):
-    """A given number of intervals of equal width between the least and the greatest value.
+    """A given number of intervals of equal width between a lower and an upper bound of the values.
 
     Fitting sets `edges`, the count - 1 inner cut points; the outer intervals are open, so that a
     value of tomorrow always falls somewhere (the infinities too). NaN is shown as "NaN". A column
-    without two different finite values gets one interval. The cut points give away the range of
-    the data.
+    without two different finite values gets one interval. The cut points give away the bounds, so
+    these are the least and the greatest value only where at least 11 rows hold them, and else
+    rounded outward to bounds that so many rows share (`aegis.masks.bounds`).
 
     Reference: equal-width generalisation of the AEGIS paper (Laskar et al., SIGMOD 2025).
     """
@@ -250,18 +252,18 @@ class EqualWidth(_Cuts):
     name: ClassVar[str] = "equal_width"
     summary: ClassVar[str] = "Shows in which of a number of equally wide intervals a number falls."
     example: ClassVar[str] = "{equal_width: {count: 5}}"
+    learns: ClassVar[str | None] = LEARNS
 
     def fit(self, data: ValueCounts) -> EqualWidth:
         """Return the mask with the cut points of `data`; a fitted mask stays as it is."""
         if self.fitted:
             return self
-        values, _ = _finite(data)
-        if not len(values):
+        values, counts = _finite(data)
+        if len(values) < 2:
             return EqualWidth(self.count, ())
-        low = parameters.as_fraction(values[0].as_py())
-        span = parameters.as_fraction(values[-1].as_py()) - low
-        if not span:
-            return EqualWidth(self.count, ())
+        numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        low, high = shared_range(numbers, counts)
+        span = high - low
         cuts = (parameters.plain(low + span * i / self.count) for i in range(1, self.count))
         return EqualWidth(self.count, tuple(dict.fromkeys(cuts)))
 
@@ -280,6 +282,7 @@ class Quantiles(_Cuts):
     name: ClassVar[str] = "quantiles"
     summary: ClassVar[str] = "Shows in which quantile of the distribution a number falls."
     example: ClassVar[str] = "{quantiles: {count: 4}}"
+    learns: ClassVar[str | None] = "cut points that are learnt are values of the data"
 
     def fit(self, data: ValueCounts) -> Quantiles:
         """Return the mask with the cut points of `data`; a fitted mask stays as it is."""

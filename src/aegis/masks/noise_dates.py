@@ -12,6 +12,7 @@ import pyarrow as pa
 from aegis.errors import InternalError, PolicyError
 from aegis.masks import parameters
 from aegis.masks.base import Kind, Mask, ValueCounts
+from aegis.masks.bounds import LEARNS, shared_range
 from aegis.masks.noise import Floats, Ints, NoiseMask, is_null, take
 
 MOST_DAYS = 100_000
@@ -31,6 +32,7 @@ class DateNoise(NoiseMask):
     fits: ClassVar[frozenset[Kind]] = frozenset({Kind.DATE})
     example: ClassVar[str] = "{date_noise: {days: 14}}"
     ordered: ClassVar[bool] = True
+    learns: ClassVar[str | None] = LEARNS
 
     days: int = field(metadata={"doc": "most days that a date moves, 1 to 36500"})
     lower: str | None = field(
@@ -69,11 +71,15 @@ class DateNoise(NoiseMask):
         return self.lower is not None
 
     def fit(self, data: ValueCounts) -> Mask:
-        """Return the mask with bounds as wide as the moved dates."""
+        """Return the mask with bounds as wide as the moved dates, shared by at least 11 rows each."""
         if self.fitted:
             return self
-        numbers = _day_numbers(data.values)[~is_null(data.values)]
-        low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
+        present = ~is_null(data.values)
+        days, place = np.unique(_day_numbers(data.values)[present], return_inverse=True)
+        low, high = 0, 0
+        if len(days):
+            rows = np.bincount(place, weights=data.counts[present])
+            low, high = map(int, shared_range(days.astype(np.float64), rows))
         first, last = _EPOCH + timedelta(low - self.days), _EPOCH + timedelta(high + self.days)
         return replace(self, lower=first.isoformat(), upper=last.isoformat())
 

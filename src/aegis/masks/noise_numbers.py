@@ -12,6 +12,7 @@ import pyarrow as pa
 from aegis.errors import InternalError, PolicyError
 from aegis.masks import parameters
 from aegis.masks.base import Kind, Mask, ValueCounts
+from aegis.masks.bounds import LEARNS, shared_range
 from aegis.masks.intervals import NUMERIC
 from aegis.masks.noise import Floats, NoiseMask, NumberGrid, floats, is_null, nice_step, take
 from aegis.privacy import PrivacyLoss
@@ -260,6 +261,8 @@ class UniformNoise(GridNoise):
     The parameters are fields of the masks themselves, so that each lists its own first.
     """
 
+    learns: ClassVar[str | None] = LEARNS
+
     resolution: int | float | None
     lower: int | float | None
     upper: int | float | None
@@ -287,16 +290,23 @@ class UniformNoise(GridNoise):
         return self.resolution is not None and self.lower is not None
 
     def fit(self, data: ValueCounts) -> Mask:
-        """Return the mask with its grid: as wide as the noisy data, about 100 steps."""
+        """Return the mask with its grid: as wide as the noisy data, about 100 steps.
+
+        The ends are those of a range that at least 11 rows share (`shared_range`).
+        """
         if self.fitted:
             return self
         numbers = floats(data.values)
-        numbers = numbers[np.isfinite(numbers)]
+        finite = np.isfinite(numbers)
+        numbers, counts = numbers[finite], data.counts[finite]
         if not len(numbers):
-            numbers = np.zeros(1)
+            numbers, counts = np.zeros(1), np.ones(1, dtype=np.int64)
         reach = self.widths(numbers)
-        low = float((numbers - reach).min()) if self.lower is None else float(self.lower)
-        high = float((numbers + reach).max()) if self.upper is None else float(self.upper)
+        bounds = np.array([float(bound) for bound in shared_range(numbers, counts)])
+        # Noise that grows with the number reaches farthest from one of the bounds.
+        far = self.widths(bounds)
+        low = float((bounds - far).min()) if self.lower is None else float(self.lower)
+        high = float((bounds + far).max()) if self.upper is None else float(self.upper)
         if self.resolution is None:
             typical = float(np.median(reach)) or high - low
             # Fine enough for the noise, as far as the range allows.

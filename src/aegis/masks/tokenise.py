@@ -17,6 +17,8 @@ from aegis.masks.base import Kind, Mask
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
+LEAST_KEY = 16
+"""Fewest bytes of a key: 128 bits where they are random."""
 BLOCK = 64
 """Block size of SHA-256 in bytes."""
 
@@ -102,5 +104,10 @@ class Tokenise(Mask):
             raise PolicyError(
                 f"Mask {self.name!r}: there is no key in {place}.",
                 hint="Put a long random secret there, for example the output of `openssl rand -hex 32`.",
+            )
+        if len(key) < LEAST_KEY:
+            raise PolicyError(
+                f"Mask {self.name!r}: the key in {place} has {len(key)} bytes, which can be guessed.",
+                hint=f"Give at least {LEAST_KEY}, for example the output of `openssl rand -hex 32`.",
             )
         return key

@@ -18,7 +18,7 @@ from aegis.masking import (
     refuse_unseen,
     suppress,
 )
-from aegis.masks import Mask
+from aegis.masks import Compose, Mask
 from aegis.policy import Configuration, Policy, Unseen, as_policy
 from aegis.privacy import PrivacyAccount, PrivacyRule
 from aegis.privacy.diversity import distinct_values
@@ -305,6 +305,11 @@ class _MaskedPlan(ReleasePlan[Release]):
         masks = release.configuration.spec()
         return {
             "configuration": {"name": release.configuration.name, "masks": masks},
+            "learnt_bounds": {
+                name: " ".join(dict.fromkeys(learns))
+                for name, mask in release.configuration.masks.items()
+                if (learns := [m.learns for m in _alone(mask) if m.learns])
+            },
             "noised_quasi_identifiers": list(release.noised_quasi_identifiers),
             **({"after": [c.spec() for c in self.after]} if self.after else {}),
         }
@@ -348,3 +353,8 @@ def _refuse_drawing(source: Source, masks: Mapping[str, Mask | None]) -> None:
             "process, the driver, for all rows.",
             hint="Choose masks without noise on Spark.",
         )
+
+
+def _alone(mask: Mask) -> tuple[Mask, ...]:
+    """Return the masks that a mask is composed of."""
+    return mask.masks if isinstance(mask, Compose) else (mask,)

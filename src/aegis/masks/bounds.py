@@ -1,0 +1,69 @@
+"""Bounds that masks learn from a column, rounded outward so that they name nobody.
+
+The least and the greatest value of a column are often those of one person each, and a mask shows
+its bounds to everyone. So a bound is the value itself only where enough rows hold it. Else it is
+the end of a round interval, 1, 2 or 5 times a power of ten wide, in which enough rows lie: the
+narrowest such interval that starts at a multiple of its width.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.masks.parameters import as_fraction
+
+SHARED_ROWS = 11
+"""Rows that share a learnt bound: the smallest group that guidance on releases of health data allows
+(EMA policy 0070 and Health Canada, the presets of the privacy rule)."""
+LEARNS = (
+    f"bounds that are learnt are values that at least {SHARED_ROWS} rows hold, or rounded outward to "
+    "the end of an interval that as many rows share"
+)
+"""What a certificate says of a mask whose bounds are of `shared_range`."""
+_FINEST = 1000
+"""The narrowest interval is about this part of the range."""
+
+Numbers = npt.NDArray[np.float64]
+
+
+def shared_range(
+    numbers: Numbers, counts: npt.NDArray[Any], rows: int = SHARED_ROWS
+) -> tuple[Fraction, Fraction]:
+    """Return a lower and an upper bound of numbers, each shared by enough rows.
+
+    Where a whole side of 0, or the column, has fewer rows than that, its bound is a round number
+    not below the width of the range.
+
+    Parameters
+    ----------
+    numbers
+        Finite numbers in ascending order, shape (V,), at least one.
+    counts
+        Rows per number, shape (V,).
+    rows
+        Rows that share a bound.
+    """
+    low = _lower(numbers, counts, rows)
+    return low, -_lower(-numbers[::-1], counts[::-1], rows)
+
+
+def _lower(numbers: Numbers, counts: npt.NDArray[Any], rows: int) -> Fraction:
+    least = as_fraction(float(numbers[0]))
+    if counts[0] >= rows:
+        return least
+    span = as_fraction(float(numbers[-1])) - least or max(abs(least), Fraction(1))
+    exponent = int(np.floor(np.log10(float(span) / _FINEST)))
+    if (numbers == np.floor(numbers)).all():
+        exponent = max(exponent, 0)
+    while True:
+        for factor in (1, 2, 5):
+            step = factor * Fraction(10) ** exponent
+            bound = least // step * step
+            inside = np.searchsorted(numbers, float(bound + step), side="left")
+            if step >= span or int(counts[:inside].sum()) >= rows:
+                return bound
+        exponent += 1
