@@ -33,6 +33,8 @@ from aegis.masks import (
     Round,
     TopCode,
 )
+from aegis.masks.base import ValueCounts
+from aegis.masks.bounds import SHARED_ROWS
 from aegis.sources import embedded
 
 NAN, INF = math.nan, math.inf
@@ -166,12 +168,17 @@ def test_cut_points_and_special_floats():
     assert shown == ["NaN", "[0.5, inf[", "]-inf, 0[", "[0.5, inf[", "[0, 0.5["]
 
 
-def test_equal_width_fits_least_and_greatest_finite_value():
-    data = counted(Kind.INTEGER, [17, 90, 40, None], pa.int64())
+def test_equal_width_fits_least_and_greatest_finite_value_of_many_rows():
+    """Values of fewer rows are rounded outward: `test_masks_bounds`."""
+
+    def many(data):
+        return ValueCounts(data.kind, data.values, data.counts * SHARED_ROWS)
+
+    data = many(counted(Kind.INTEGER, [17, 90, 40, None], pa.int64()))
     assert EqualWidth(5).fit(data).edges == (31.6, 46.2, 60.8, 75.4)
-    data = counted(Kind.NUMBER, [0.1, 0.4, INF, -INF, None], pa.float64())
+    data = many(counted(Kind.NUMBER, [0.1, 0.4, INF, -INF, None], pa.float64()))
     assert EqualWidth(3).fit(data).edges == (0.2, 0.3)
-    data = counted(Kind.NUMBER, [Decimal("1.00"), Decimal("2.00")], pa.decimal128(5, 2))
+    data = many(counted(Kind.NUMBER, [Decimal("1.00"), Decimal("2.00")], pa.decimal128(5, 2)))
     assert EqualWidth(2).fit(data).edges == (1.5,)
     for values in ([7], [None], [7, None]):
         fitted = EqualWidth(4).fit(counted(Kind.INTEGER, values, pa.int64()))
