@@ -58,8 +58,8 @@ def test_missing_policy_and_configuration(shell):
 def test_unreadable_table(shell, folder):
     (folder / "bad.parquet").write_bytes(b"PAR1 no more PAR1")
     assert "bad.parquet" in error_of(shell("advise", "bad.parquet", "-p", "policy.yaml"))
-    (folder / "table.xlsx").write_bytes(b"PK")
-    assert "Unknown file format" in error_of(shell("init", "table.xlsx", "--label", "x"))
+    (folder / "table.odd").write_bytes(b"PK")
+    assert "Unknown file format" in error_of(shell("init", "table.odd", "--label", "x"))
 
 
 def test_empty_table(shell, folder):
@@ -199,7 +199,7 @@ def test_search_without_admissible_configuration(shell, folder):
     )
     result = shell("advise", "table.csv", "-p", "policy.yaml", "--search")
     assert result.code == 1
-    assert "no admissible configuration was found" in result.out
+    assert "proven: no combination meets the rule" in result.out
     assert "came closest" in plain(result.err)
 
 
@@ -309,7 +309,7 @@ def test_existing_output_needs_force(words, shell, folder):
 
 def test_outputs_that_cannot_be_written(shell, folder):
     base = ("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", "-o")
-    assert "unknown extension" in error_of(shell(*base, "x.xlsx"))
+    assert "unknown extension" in error_of(shell(*base, "x.odd"))
     assert "folder does not exist" in error_of(shell(*base, "none/x.csv"))
     advise = ("advise", "table.csv", "-p", "policy.yaml")
     assert ".html" in error_of(shell(*advise, "--report", "r.pdf"))
@@ -322,7 +322,7 @@ def test_options_that_exclude_each_other(shell):
     both = error_of(shell(*advise, "--configurations", "all.yaml", "--generate", "3"))
     assert "Give one of them" in both
     assert "--search" in error_of(shell(*advise, "--search", "--generate", "3"))
-    assert "--search" in error_of(shell(*advise, "--front", "k=2..5"))
+    assert "--front" in error_of(shell(*advise, "--generate", "3", "--front", "k=2..5"))
     assert "-1" in error_of(shell(*advise, "--generate", "-1"))
     assert "Unknown" in error_of(shell(*advise, "--search", "--objective", "beauty"))
     assert "front" in error_of(shell(*advise, "--search", "--front", "k=a..b"))
