@@ -16,8 +16,9 @@ import yaml
 
 from aegis.cli.main import run
 from aegis.ledger import Ledger
-from aegis.policy import load_policy
+from aegis.policy import load_configurations, load_policy
 from aegis.protect import protect, save_protected
+from aegis.release import apply
 from aegis.summary import Summary, save_bundle, summarize
 
 POLICY = """\
@@ -106,6 +107,12 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("march", "sample", "staff"):
         pyarrow.parquet.write_table(pa.Table.from_pylist(table), folder / f"{name}.parquet")
     _protect(folder, summary)
+    best = load_configurations(folder / "best.yaml", load_policy(folder / "policy.yaml"))
+    apply(
+        *(folder / "table.csv", load_policy(folder / "policy.yaml"), best["best"]),
+        output=tmp_path_factory.mktemp("certified") / "certified.csv",
+        certificate=folder / "certificate.json",
+    )
     return folder
 
 

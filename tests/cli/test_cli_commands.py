@@ -121,11 +121,13 @@ def test_advise_ranks_and_writes_the_best(shell, folder):
 
 
 def test_advice_from_a_summary_equals_that_from_its_table(shell):
-    words = ("-p", "policy.yaml", "-f", "json", "--top", "0")
+    words = ("-p", "policy.yaml", "-f", "json", "--top", "0", "--generate", "20")
     direct = json.loads(shell("advise", "table.csv", *words).out)
     bundled = json.loads(shell("advise", "table.aegis", *words).out)
     for data in (direct, bundled):
-        del data["timings"], data["summary"]
+        del data["timings"], data["summary"], data["warnings"]
+    # Which rows are alone over all columns is known of a table only.
+    assert direct.pop("uncovered")["near_keys"] == bundled.pop("uncovered")["near_keys"]
     assert direct == bundled
 
 
