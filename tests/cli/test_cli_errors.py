@@ -312,7 +312,7 @@ def test_outputs_that_cannot_be_written(shell, folder):
     assert "unknown extension" in error_of(shell(*base, "x.odd"))
     assert "folder does not exist" in error_of(shell(*base, "none/x.csv"))
     advise = ("advise", "table.csv", "-p", "policy.yaml")
-    assert ".html" in error_of(shell(*advise, "--report", "r.pdf"))
+    assert ".html" in error_of(shell(*advise, "--report", "r.docx"))
     assert ".yaml" in error_of(shell(*advise, "-o", "best.txt"))
     assert ".aegis" in error_of(shell("summarize", *advise[1:], "-o", "s.zip"))
 
