@@ -67,3 +67,19 @@ def test_formats_of_names() -> None:
     assert format_of(Path("a.CSV.GZ")) == ".csv.gz"
     assert format_of(Path("a.gz")) == ".gz"
     assert format_of(Path("a")) == ""
+
+
+@pytest.mark.parametrize("closed", ["1", "2"])
+def test_closed_streams_are_no_bug(tmp_path: Path, closed: str) -> None:
+    """A shell may close standard output or error (>&-): the command does its work all the same."""
+    (tmp_path / "t.csv").write_text("zip,label\n" + "01,yes\n02,no\n" * 20)
+    script = (
+        f"import os, sys; os.close({closed}); os.execv(sys.executable, [sys.executable, '-c', "
+        "'from aegis.cli.main import main; main()', 'init', 't.csv', '--label', 'label', "
+        "'-o', 'p.yaml'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "p.yaml").exists()

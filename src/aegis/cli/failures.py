@@ -53,6 +53,16 @@ class Failure:
             where = f" {error.filename}" if error.filename else ""
             message = f"Cannot use{where or ' a file'}: {error.strerror}."
             return cls("file", message, "Check the path, permissions and space.", 2)
+        if isinstance(error, MemoryError | OSError) and (
+            isinstance(error, MemoryError) or "out of memory" in str(error).lower()
+        ):
+            return cls(
+                "engine",
+                "There is too little memory for this.",
+                "Give the process more (ulimit -v, the container's limit), or limit the engine with "
+                "--memory-limit.",
+                2,
+            )
         name = type(error).__name__
         return cls("internal", f"{name}: {error}".rstrip(": "), _REPORT, InternalError.exit_code)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,10 @@ from aegis.sources.rewriting import opened, rewrite, text_of, unify_line_ends
 _START = 1 << 20
 """Bytes by which the dialect is decided."""
 _FIRST_ROWS = 100
+_SAMPLE_CELLS = 4_000_000
+"""Most cells of the first rows that tell which types come into question."""
+_AT_ONCE = 100
+"""Aggregates of a query; of one that reads files ten times as many."""
 _LONGEST = 1 << 21
 """Bytes of a record that the engine takes unless told otherwise."""
 _MISLEADING = frozenset("*?[]{}\\\n\r\t")
@@ -119,29 +124,31 @@ def _read(
     parts: Sequence[_Part], names: Sequence[str], dialect: Dialect, reading: Reading
 ) -> tuple[ir.Table, list[str]]:
     """Return the rows with the types of their columns, and what a user is told of these."""
-    connection = embedded()
     scan = _scan(parts, names, dialect)
-
-    def ask(aggregates: Sequence[str], first_rows: bool) -> list[Any]:
-        rows = f"(SELECT * FROM {scan} LIMIT {SAMPLE})" if first_rows else scan
-        with connection.con.cursor() as cursor:
-            answer = cursor.execute(f"SELECT {', '.join(aggregates)} FROM {rows}").fetchone()
-        return list(answer or ())
-
-    with connection.con.cursor() as cursor:
-        first = cursor.execute(f"SELECT * FROM {scan} LIMIT {_FIRST_ROWS}").fetchall()
-    values = {name: [row[i] for row in first] for i, name in enumerate(names)}
-    said = {"text": reading.text, "numbers": reading.numbers}
-    columns = types_of(values, dialect, ask, guarded=True, **said)
-    try:
-        table = _stored(scan, columns)
-    except duckdb.InvalidInputException as error:
-        if OTHER_SPELLING not in str(error):
-            raise
-        columns = types_of(values, dialect, ask, guarded=False, **said)
-        table = _stored(scan, columns)
-    read = int(connection.to_pyarrow(table.count()).as_py())
     counted = sum(part.rows for part in parts)
+    with _first_rows(scan, len(names)) as (sample, rows, limit):
+        # Of a short file the first rows are all, and the file is read but once.
+        complete = rows == counted and rows < limit
+        whole = sample if complete else scan
+
+        def ask(aggregates: Sequence[str], first_rows: bool) -> list[Any]:
+            if first_rows or complete:
+                return _answers(aggregates, sample, _AT_ONCE)
+            return _answers(aggregates, scan, 10 * _AT_ONCE)
+
+        values = _texts(sample, names)
+        said = {"text": reading.text, "numbers": reading.numbers}
+        columns = types_of(values, dialect, ask, guarded=True, **said)
+        if complete:
+            columns = [replace(column, guard="") for column in columns]
+        try:
+            table = _stored(whole, columns)
+        except duckdb.InvalidInputException as error:
+            if OTHER_SPELLING not in str(error):
+                raise
+            columns = types_of(values, dialect, ask, guarded=False, **said)
+            table = _stored(whole, columns)
+    read = int(embedded().to_pyarrow(table.count()).as_py())
     if read != counted:  # or quotes stand within fields that are not quoted
         counted = _count_lines(parts, dialect, len(names))
     if read != counted:
@@ -150,6 +157,44 @@ def _read(
             hint="Check its quotes and line ends, or say how it is written: --delimiter, --quote.",
         )
     return table, [column.note for column in columns if column.note]
+
+
+@contextmanager
+def _first_rows(scan: str, columns: int) -> Iterator[tuple[str, int, int]]:
+    """Yield a table of the first rows as texts, how many there are, and how many there may be."""
+    limit = max(_FIRST_ROWS, min(SAMPLE, _SAMPLE_CELLS // columns))
+    name = f"memory.main.{quoted(ibis.util.gen_name('aegis'))}"
+    connection = embedded().con
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {name} AS SELECT * FROM {scan} LIMIT {limit}")
+        try:
+            rows = cursor.execute(f"SELECT count(*) FROM {name}").fetchall()[0][0]
+            yield name, int(rows), limit
+        finally:
+            cursor.execute(f"DROP TABLE {name}")
+
+
+def _answers(aggregates: Sequence[str], rows: str, at_once: int) -> list[Any]:
+    """Return SQL aggregates, some at a time: the engine compares each with all others of a query."""
+    found: list[Any] = []
+    with embedded().con.cursor() as cursor:
+        for asked in _batched(aggregates, at_once):
+            answer = cursor.execute(f"SELECT {', '.join(asked)} FROM {rows}").fetchone()
+            found += answer or ()
+    return found
+
+
+def _texts(sample: str, names: Sequence[str]) -> dict[str, list[str | None]]:
+    """Return the texts of the first rows of each column."""
+    with embedded().con.cursor() as cursor:
+        first = cursor.execute(f"SELECT * FROM {sample} LIMIT {_FIRST_ROWS}").fetchall()
+    return {name: [row[i] for row in first] for i, name in enumerate(names)}
+
+
+def _batched(items: Sequence[str], number: int) -> Iterator[Sequence[str]]:
+    """Yield `number` items at a time, and the rest."""
+    for place in range(0, len(items), number):
+        yield items[place : place + number]
 
 
 def _scan(parts: Sequence[_Part], names: Sequence[str], dialect: Dialect) -> str:
