@@ -131,18 +131,17 @@ def types_of(
     """
     kept = set(text)
     made = {name: _forms(name, values, dialect) for name, values in first.items()}
-    likely, empty = _meeting(
-        {name: forms for name, forms in made.items() if forms and name not in kept}, ask, True
-    )
+    turns = {name: _in_turn(forms) for name, forms in made.items() if forms and name not in kept}
+    likely, empty = _first_met(turns, ask, first_rows=True)
     columns = {name: Column.text(name) for name in first}
-    waiting = {}
-    for name, forms in likely.items():
-        if guarded and forms and name not in empty and not _open(forms):
+    # Of columns that are empty at first all forms are asked at once.
+    waiting = {name: [made[name]] for name in empty}
+    for name, (turn, forms) in likely.items():
+        if guarded and not _open(forms):
             columns[name] = replace(_settled(name, forms[:1], dialect), guard=forms[0].meets)
-        elif forms:
-            # Of columns that are empty at first all forms are asked at once.
-            waiting[name] = [forms] if name in empty else _in_turn(forms)
-    met = _of_all_rows(waiting, ask)
+        else:
+            waiting[name] = turns[name][turn:]
+    met = {name: forms for name, (_, forms) in _first_met(waiting, ask)[0].items()}
     merging = _merging(
         {n: f[0] for n, f in met.items() if f[0].doubtful and n not in numbers}, dialect, ask
     )
@@ -163,16 +162,27 @@ def _in_turn(forms: Sequence[_Form]) -> list[list[_Form]]:
     return [*rest, ordered] if ordered else rest
 
 
-def _of_all_rows(waiting: Mapping[str, list[list[_Form]]], ask: Ask) -> dict[str, list[_Form]]:
-    """Return the forms that all rows of a column meet, of the first of its turns that has any."""
-    found: dict[str, list[_Form]] = {}
+def _first_met(
+    waiting: Mapping[str, list[list[_Form]]], ask: Ask, *, first_rows: bool = False
+) -> tuple[dict[str, tuple[int, list[_Form]]], set[str]]:
+    """Return the first turn of a column of which any form is met, with the forms that are.
+
+    Columns without values meet none, and come second. Each turn is one question for all columns
+    that are still waiting.
+    """
+    found: dict[str, tuple[int, list[_Form]]] = {}
+    without: set[str] = set()
     turn = 0
-    while asked := {n: t[turn] for n, t in waiting.items() if n not in found and turn < len(t)}:
-        met, empty = _meeting(asked, ask, False)
-        found |= {name: forms for name, forms in met.items() if forms or name in empty}
-        found |= {name: [] for name in empty}
+    while asked := {
+        name: turns[turn]
+        for name, turns in waiting.items()
+        if name not in found and name not in without and turn < len(turns)
+    }:
+        met, empty = _meeting(asked, ask, first_rows)
+        without |= empty
+        found |= {n: (turn, forms) for n, forms in met.items() if forms and n not in empty}
         turn += 1
-    return {name: forms for name, forms in found.items() if forms}
+    return found, without
 
 
 def quoted(name: str) -> str:
