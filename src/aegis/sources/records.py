@@ -70,13 +70,15 @@ class Counter:
     ----------
     quote, escape
         The quote, or empty for none; and what stands before one within a quoted field.
+    old
+        Whether records end in CR alone, as in old files of the Macintosh.
     """
 
-    def __init__(self, quote: str, escape: str) -> None:
+    def __init__(self, quote: str, escape: str, *, old: bool = False) -> None:
         self._quote = quote.encode("ascii")
         self._escape = escape.encode("ascii") if escape != quote else b""
         self._escapes = 0
-        self._end: int | None = None
+        self._end = _CR if old else _LF
         self._odd = False
         self._at = 0
         self._record_start = 0
@@ -89,9 +91,6 @@ class Counter:
         """Count one more chunk, and return where in it records end."""
         if not chunk:
             return np.zeros(0, dtype=np.int64)
-        if self._end is None:
-            # Old files of the Macintosh end lines in CR alone.
-            self._end = _LF if b"\n" in chunk or b"\r" not in chunk else _CR
         data = np.frombuffer(chunk, dtype=np.uint8)
         ends = self._record_ends(data, chunk)
         self._breaks += chunk.count(b"\n") + chunk.count(b"\r")
@@ -156,7 +155,9 @@ class Counter:
 
 def count_records(file: IO[bytes], quote: str, escape: str) -> Records:
     """Return the records of a file."""
-    counter = Counter(quote, escape)
-    while chunk := file.read(CHUNK):
+    chunk = file.read(CHUNK)
+    counter = Counter(quote, escape, old=b"\r" in chunk and b"\n" not in chunk)
+    while chunk:
         counter.add(chunk)
+        chunk = file.read(CHUNK)
     return counter.result()
