@@ -11,6 +11,7 @@ import pytest
 
 import aegis
 from aegis.errors import DataError, PolicyError
+from aegis.policy import load_policy
 from aegis.privacy import report as privacy_report
 from aegis.summary import build
 
@@ -176,3 +177,14 @@ def test_a_study_shows_itself() -> None:
     study.rank()
     assert "240 rows" in repr(study)
     assert "<table>" in study._repr_html_()
+
+
+@pytest.mark.parametrize("names", [("n", "p"), ("rows", "alone"), ("v", "y"), ("aegis_n", "count")])
+def test_columns_may_have_the_names_that_queries_use(names):
+    first, second = names
+    table = pa.table({first: [1, 2, 3, 4] * 10, second: ["u", "v"] * 20, "label": ["x", "z"] * 20})
+    roles = {name: {"role": "quasi-identifier", "masks": ["identity", "suppress"]} for name in names}
+    policy = load_policy({"version": 1, "label": "label", "privacy": {"k": 3}, "attributes": roles})
+    study = aegis.Study(table, policy)
+    assert study.search().best is not None
+    assert study.apply(study.search()).audit.passed

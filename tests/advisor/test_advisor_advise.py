@@ -102,7 +102,8 @@ def test_which_configurations_are_ranked(summary: Summary) -> None:
     }
     named = replace(policy, configurations={c.name: c for c in own[:2]})
     assert {r.name for r in advise(summary, named).ranking} == {"c1", "c2"}
-    assert len(advise(summary, policy).ranking) == 50
+    assert advise(summary, policy).search is not None
+    assert len(advise(summary, policy, generate_count=50).ranking) == 50
     with pytest.raises(PolicyError, match="Both explicit configurations"):
         advise(summary, policy, configurations=own, generate_count=5)
     with pytest.raises(PolicyError, match="No configurations were given"):

@@ -148,11 +148,13 @@ def unique_rows(source: Source | None, policy: Policy, choice: Choice) -> tuple[
         policy.protected_hierarchies,
     )
     names = [name for name in released.columns if name != PERSON]
+    # Numbered, since a column may be called n or p.
+    columns = {f"column_{place}": released[name] for place, name in enumerate(names)}
     if policy.person is None:
-        sizes = released.group_by(names).aggregate(n=released.count())
+        sizes = released.group_by(**columns).aggregate(n=released.count())
         alone = sizes["n"] == 1
     else:
-        sizes = count_persons(released, {name: released[name] for name in names}, PERSON)
+        sizes = count_persons(released, columns, PERSON)
         alone = sizes["p"] == 1
     figures = sizes.aggregate(rows=sizes["n"].sum(), alone=sizes["n"].sum(where=alone))
     told = source.collect(figures)
