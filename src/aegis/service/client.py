@@ -275,7 +275,27 @@ class Client:
 
 
 def connect(url: str, token: str) -> Client:
-    """Return a client of a service; see `Client`."""
+    """Return a client of a service's catalog.
+
+    Parameters
+    ----------
+    url
+        Where the service is, such as https://aegis.example.org.
+    token
+        From the page "Tokens", or `aegis catalog token`.
+
+    Raises
+    ------
+    EngineError
+        The address is none. Whether somebody answers there shows at the first call.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> with aegis.connect("https://aegis.example.org", "aegis_...") as catalog:
+    ...     type(catalog).__name__
+    'Client'
+    """
     return Client(url, token)
 
 
