@@ -183,7 +183,9 @@ def test_a_study_shows_itself() -> None:
 def test_columns_may_have_the_names_that_queries_use(names):
     first, second = names
     table = pa.table({first: [1, 2, 3, 4] * 10, second: ["u", "v"] * 20, "label": ["x", "z"] * 20})
-    roles = {name: {"role": "quasi-identifier", "masks": ["identity", "suppress"]} for name in names}
+    roles = {
+        name: {"role": "quasi-identifier", "masks": ["identity", "suppress"]} for name in names
+    }
     policy = load_policy({"version": 1, "label": "label", "privacy": {"k": 3}, "attributes": roles})
     study = aegis.Study(table, policy)
     assert study.search().best is not None
