@@ -102,7 +102,10 @@ def test_which_configurations_are_ranked(summary: Summary) -> None:
     }
     named = replace(policy, configurations={c.name: c for c in own[:2]})
     assert {r.name for r in advise(summary, named).ranking} == {"c1", "c2"}
-    assert advise(summary, policy).search is not None
+    searched = advise(summary, policy)  # without configurations, all combinations are searched
+    assert searched.search is not None
+    assert searched.search.combinations == 50
+    assert len(searched.ranking) == 10
     assert len(advise(summary, policy, generate_count=50).ranking) == 50
     with pytest.raises(PolicyError, match="Both explicit configurations"):
         advise(summary, policy, configurations=own, generate_count=5)

@@ -78,7 +78,7 @@ def test_one_attribute(measure: str) -> None:
     }
     policy = policy_of(attributes, measure)
     summary = summarize(table, policy)
-    advice = search(summary, policy, top=1, explain_best=False)
+    advice = search(summary, policy, top=1, prefer="score", explain_best=False)
     plan, scorer = PrivacyPlan(summary, policy.privacy), Scorer(summary)
     found = [
         scorer.value(c, MEASURES.get(measure))
@@ -94,7 +94,9 @@ def test_one_attribute(measure: str) -> None:
 def test_two_attributes(objective: str) -> None:
     summary, policy = two_wide(1)
     assert make_problem(summary).division(make_problem(summary).root) is not None
-    advice = search(summary, policy, objective=objective, top=3, explain_best=False)
+    advice = search(
+        summary, policy, objective=objective, top=3, prefer="score", explain_best=False
+    )
     assert advice.optimal
     if objective == "discernibility":
         return  # compared with brute force on other tables
@@ -168,7 +170,7 @@ def test_many_levels_are_not_fitted_before_they_are_divided(
 ) -> None:
     summary, policy = two_wide(1)
     monkeypatch.setattr(trace, "_LEVELS", 10)
-    advice = search(summary, policy, top=1, explain_best=False)
+    advice = search(summary, policy, top=1, prefer="score", explain_best=False)
     assert advice.optimal
     assert advice.best.score == pytest.approx(admissible_values(1)[0], rel=1e-9)
 

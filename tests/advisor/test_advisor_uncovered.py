@@ -115,6 +115,26 @@ def test_unique_rows_are_those_that_nothing_equals(rows: list[tuple[int, int, in
     assert told.unique_rows == sum(n for n in left.values() if n == 1)
 
 
+@pytest.mark.parametrize("person", [None, "who"])
+def test_columns_may_have_the_names_of_counts(person: str | None) -> None:
+    columns = {"n": [1, 1, 2, 2, 1], "p": [0, 0, 0, 1, 1], "y": [0, 0, 0, 1, 1]}
+    rules = aegis.load_policy(
+        {
+            "version": 1,
+            "label": "y",
+            "attributes": {
+                "n": {"role": "quasi-identifier", "masks": ["identity"]},
+                "p": {"role": "feature"},
+            },
+            "privacy": {"k": 2},
+        }
+        | ({} if person is None else {"person": person})
+    )
+    given_table = pa.table(columns | {"who": [1, 2, 3, 4, 5]})
+    told = aegis.Study(given_table, rules).search().uncovered
+    assert (told.released_rows, told.unique_rows) == (5, 3)
+
+
 @given(st.lists(st.lists(st.integers(0, 30), min_size=3, max_size=3), min_size=1, max_size=6))
 def test_the_share_lies_between_nothing_and_all(joint: list[list[int]]) -> None:
     assert 0 <= label_share(np.array(joint)) <= 1 + 1e-12

@@ -116,13 +116,13 @@ class Relaxation:
     score
         The objective of the best configuration under it.
     gain
-        How much that is better.
+        How much better that is than the best by score under the rule as it is.
     utility_kept
         Percent of the unmasked utility that it keeps; None where there was none.
     proven
         Whether that best is proven.
     masks
-        Attributes whose masks would change, with the new mask.
+        Attributes whose masks differ from those of the first configuration, with the new mask.
     """
 
     change: str

@@ -19,7 +19,9 @@ SUPPRESSION_STEP = 0.01
 """One step of the suppression limit: one more percent of the rows."""
 
 
-def explain(searcher: Searcher, found: Found, clock: Clock) -> Binding:
+def explain(
+    searcher: Searcher, found: Found, highest: tuple[float, Box], clock: Clock
+) -> Binding:
     """Return what binds the best configuration.
 
     Parameters
@@ -27,14 +29,17 @@ def explain(searcher: Searcher, found: Found, clock: Clock) -> Binding:
     searcher
         The search that found it.
     found
-        What it found; at least one configuration.
+        What it found; at least one configuration, the preferred one first.
+    highest
+        The best by score, which need not be the preferred one: a weaker rule gains only what goes
+        beyond it.
     clock
         Bounds the relaxed searches together.
     """
     value, box = found.best[0]
     return Binding(
         finer=tuple(_finer(searcher, box, value, clock)),
-        relaxations=tuple(_relaxed(searcher, box, value, clock)),
+        relaxations=tuple(_relaxed(searcher, box, highest, clock)),
     )
 
 
@@ -68,11 +73,15 @@ def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[Fin
     return found
 
 
-def _relaxed(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[Relaxation]:
+def _relaxed(
+    searcher: Searcher, box: Box, highest: tuple[float, Box], clock: Clock
+) -> list[Relaxation]:
     """Return what the best configuration under each one-step weaker rule would gain."""
     found = []
+    value, leader = highest
+    start = tuple(dict.fromkeys((leader, box)))
     for change, rule in relaxations(searcher.plan.rule):
-        best, figures = searcher.run(rule, top=1, time_limit=clock.left(), start=(box,))
+        best, figures = searcher.run(rule, top=1, time_limit=clock.left(), start=start)
         if best.interrupted:
             clock.stop()
         if best.best:

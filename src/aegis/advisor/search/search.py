@@ -126,6 +126,7 @@ def search_combinations(
     if not found.best:
         figures = searcher.settle_for_closest(found, figures, clock)
     ranking = searcher.rank(found, clock)
+    highest = found.best[:1]  # by score, before ties are settled
     if found.best:
         after = AfterSuppression(plan, shown, source, policy)
         ranking, notes = searcher.judge(ranking, found, after, Prefer.of(prefer), clock)
@@ -142,9 +143,9 @@ def search_combinations(
         search=figures,
     )
     if explain_best and found.best and not found.interrupted:
-        advice = replace(advice, binding=explain(searcher, found, clock))
+        advice = replace(advice, binding=explain(searcher, found, highest[0], clock))
     if span is not None:
-        known = [box for _, box in found.best[:1]]
+        known = [box for _, box in highest]
         bound = found.bound if figures.exact else math.inf
         advice = replace(advice, front=trace_front(searcher, span, clock, known, bound))
     advice = with_doubts(advice)
