@@ -94,9 +94,7 @@ def test_one_attribute(measure: str) -> None:
 def test_two_attributes(objective: str) -> None:
     summary, policy = two_wide(1)
     assert make_problem(summary).division(make_problem(summary).root) is not None
-    advice = search(
-        summary, policy, objective=objective, top=3, prefer="score", explain_best=False
-    )
+    advice = search(summary, policy, objective=objective, top=3, prefer="score", explain_best=False)
     assert advice.optimal
     if objective == "discernibility":
         return  # compared with brute force on other tables

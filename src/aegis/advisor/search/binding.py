@@ -19,9 +19,7 @@ SUPPRESSION_STEP = 0.01
 """One step of the suppression limit: one more percent of the rows."""
 
 
-def explain(
-    searcher: Searcher, found: Found, highest: tuple[float, Box], clock: Clock
-) -> Binding:
+def explain(searcher: Searcher, found: Found, highest: tuple[float, Box], clock: Clock) -> Binding:
     """Return what binds the best configuration.
 
     Parameters
