@@ -224,6 +224,7 @@ API = {
         "render_report",
     ],
     "Policies": ["init_policy", "load_policy", "load_configurations", "Policy", "Configuration"],
+    "Catalogs": ["connect"],
     "Summaries": ["summarize", "save_bundle", "load_bundle", "merge", "Summary"],
     "Results": ["Advice", "Release", "AnonymizedRelease", "Audit", "PrivacyReport", "Evaluation"],
     "In pipelines and databases": ["MaskingTransformer", "release_sql"],
