@@ -19,6 +19,7 @@ from aegis.ledger import Ledger
 from aegis.policy import load_configurations, load_policy
 from aegis.protect import protect, save_protected
 from aegis.release import apply
+from aegis.signing import make_keys
 from aegis.summary import Summary, save_bundle, summarize
 
 POLICY = """\
@@ -107,6 +108,10 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("march", "sample", "staff"):
         pyarrow.parquet.write_table(pa.Table.from_pylist(table), folder / f"{name}.parquet")
     _protect(folder, summary)
+    for name, key in zip(("hospital.key", "hospital.pub"), make_keys(), strict=True):
+        (folder / name).write_bytes(key)
+    visits = [{"patient": f"p{i // 2}", **row} for i, row in enumerate(table)]
+    write_csv(folder / "visits.csv", visits)
     best = load_configurations(folder / "best.yaml", load_policy(folder / "policy.yaml"))
     apply(
         *(folder / "table.csv", load_policy(folder / "policy.yaml"), best["best"]),

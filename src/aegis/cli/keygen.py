@@ -14,7 +14,7 @@ from aegis.cli.output import Output
 
 PRIVATE, PUBLIC = ".key", ".pub"
 """Extensions of the two files."""
-EXAMPLES = ("aegis keygen hospital",)
+EXAMPLES = ("aegis keygen hospital", "aegis keygen hospital --force")
 
 
 def command(
