@@ -43,12 +43,15 @@ COMPARED = {
     FoldCounts: "size rows joints cell fold count",
     FrequencyTable: "quasi sensitive label codes counts representatives",
 }
+IN_PROCESS = {FrequencyTable: {"persons", "earlier"}}
+"""Fields that are never written: who stands behind cells, and what earlier releases showed."""
 
 
 @pytest.mark.parametrize("part", COMPARED)
 def test_no_field_is_forgotten(part: Any) -> None:
     """A new field must be stored, and compared above; `timings` alone is not."""
-    assert {field.name for field in fields(part)} == set(COMPARED[part].split())
+    written = {field.name for field in fields(part)} - IN_PROCESS.get(part, set())
+    assert written == set(COMPARED[part].split())
 
 
 @HALF
