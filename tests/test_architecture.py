@@ -26,7 +26,11 @@ def test_every_room_has_its_place() -> None:
     config.read(ROOT / ".importlinter")
     listed = config["importlinter:contract:rooms"]["layers"].replace("|", " ").replace(":", " ")
     rooms = {f"aegis.{path.parent.name}" for path in PACKAGE.glob("*/__init__.py")}
-    modules = {f"aegis.{path.stem}" for path in PACKAGE.glob("*.py") if path.stem != "__init__"}
+    modules = {
+        f"aegis.{path.stem}"
+        for path in PACKAGE.glob("*.py")
+        if path.stem not in ("__init__", "__main__")
+    }
     assert set(listed.split()) == rooms | modules
 
 

@@ -54,7 +54,7 @@ def page(request: Request, template: str, actor: Actor | None = None, **more: An
         local=settings.local,
         navigation=_navigation(actor, local=settings.local),
         path=request.url.path,
-        version=aegis.__version__,
+        program=aegis.__version__,
         **more,
     )
     return HTMLResponse(text, status_code=more.get("status", 200))
