@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.anonymizers import ANONYMIZERS, ObamOptions, Records, encode, front
-from aegis.anonymizers.obam_search import Exchange, Objective, descend, start
+from aegis.anonymizers.obam_search import Exchange, ObamObjective, descend, start
 from aegis.anonymizers.obam_state import Instance, State, entropy
 from aegis.errors import PolicyError
 
@@ -98,7 +98,7 @@ def test_starts_have_clusters_of_at_least_k(table, k, seed, data):
     state = start(instance, clusters, k, np.random.default_rng(seed))
     assert state.sizes.min() >= k
     assert len(state.sizes) == clusters
-    descend(state, k, Objective(instance.total, 0.0, 0.0, ()))
+    descend(state, k, ObamObjective(instance.total, 0.0, 0.0, ()))
     assert state.sizes.min() >= k
 
 

@@ -116,7 +116,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     apply(
         *(folder / "table.csv", load_policy(folder / "policy.yaml"), best["best"]),
         output=tmp_path_factory.mktemp("certified") / "certified.csv",
-        certificate=folder / "certificate.json",
+        certificate=folder / "released.json",
     )
     return folder
 

@@ -63,6 +63,8 @@ def test_options_of_examples_that_cannot_run_are_known(name, example, monkeypatc
 @pytest.mark.parametrize("example", RUN_EXAMPLES)
 def test_examples_of_help_run(example, shell, folder):
     words = smaller(words_of(example))
+    if words[:2] == ["report", "certificate.json"]:
+        (folder / "released.json").rename(folder / "certificate.json")
     made = [Path(b) for a, b in pairwise(words) if a in OUTPUTS]
     if "masked.parquet" in words and "masked.parquet" not in map(str, made):
         assert (
@@ -97,7 +99,7 @@ def test_examples_of_the_overview_run_in_order(shell, folder):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_teaches(name, shell):
-    result = shell(name, "--help")
+    result = shell(*name.split(), "--help")
     assert result.code == 0
     text = " ".join(result.out.split())
     for word in ("Out:", "Examples:", *COMMANDS[name].EXAMPLES[0].split()):
@@ -109,7 +111,7 @@ def test_version_and_bare_command(shell):
     assert shell("--version").out == f"aegis {aegis.__version__}\n"
     bare = shell()
     assert bare.code == 0
-    assert all(name in bare.out for name in COMMANDS)
+    assert all(name.split()[0] in bare.out for name in COMMANDS)
 
 
 def test_init_prints_what_it_would_write(shell, folder):

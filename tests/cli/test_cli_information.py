@@ -117,32 +117,25 @@ def altered(folder, change) -> None:
     save_bundle(replace(summary, attributes=attributes), folder / "wrong.aegis")
 
 
-@pytest.mark.parametrize("method", ["all-evidence", "ipf", "smooth"])
-def test_constraints_that_contradict_each_other(shell, hidden, method):
-    def more(counts, cells):
-        counts[0] += 7
-        return counts
+def more(counts, cells):
+    counts[0] += 7
+    return counts
 
-    altered(hidden, more)
-    refused = shell("reconstruct", "wrong.aegis", "-a", "age", "--method", method)
-    assert (refused.code, refused.out) == (2, "")
-    assert "histogram" in refused.err
-    assert "240" in refused.err
-    assert "247" in refused.err
+
+def moved(counts, cells):
+    rows = counts[cells == 0].sum()
+    counts[cells == 0] = 0
+    counts[-1] += rows
+    return counts
 
 
 @pytest.mark.parametrize("method", ["all-evidence", "ipf", "smooth"])
-def test_a_group_of_zeros_with_rows_to_hold(shell, hidden, method):
-    def emptied(counts, cells):
-        moved = counts[cells == 0].sum()
-        counts[cells == 0] = 0
-        counts[-1] += moved
-        return counts
-
-    altered(hidden, emptied)
+@pytest.mark.parametrize("change", [more, moved])
+def test_constraints_that_contradict_each_other(shell, hidden, change, method):
+    altered(hidden, change)
     refused = shell("reconstruct", "wrong.aegis", "-a", "age", "--method", method)
     assert (refused.code, refused.out) == (2, "")
-    assert "bucketize(width=8)" in refused.err
+    assert "attribute 'age': its histogram does not add up to its cells" in refused.err
 
 
 def test_what_does_not_converge_is_said_and_kept(shell, hidden, monkeypatch):

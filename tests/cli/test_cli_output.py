@@ -9,7 +9,7 @@ import threading
 
 import pytest
 from cli_support import ROWS_OF_COMMANDS, plain
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aegis.cli.main import run
@@ -70,7 +70,7 @@ def test_progress_is_drawn_on_the_terminal_s_error_stream_only(terminal):
     words = ("advise", "table.csv", "-p", "policy.yaml", "-f", "json")
     code, out, err = terminal(*words)
     assert code == 0
-    assert "Scoring configurations" in err
+    assert "Searching 8 combinations" in err
     json.loads(out)
     assert terminal(*words, "--quiet")[2] == ""
 
@@ -230,6 +230,7 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=4), JSON, max_size=4))
+@example({"\r": "a\rb", "": None})
 def test_figures_name_every_leaf_once(data):
     """Each CSV row's pointer leads back to its value."""
     out = io.StringIO()

@@ -74,16 +74,21 @@ class Output:
 
     def csv(self, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """Print rows as CSV under a header; null is an empty cell."""
-        text = StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(header)
-        for row in rows:
-            writer.writerow("" if value is None else value for value in row)
-        write(sys.stdout, text.getvalue())
+        write(sys.stdout, "".join(map(_csv_line, (header, *rows))))
 
     def figures(self, data: Mapping[str, Any]) -> None:
         """Print a nested result as CSV: one row per figure, named by its JSON pointer."""
         self.csv(("figure", "value"), _pointers(data))
+
+
+def _csv_line(row: Iterable[object]) -> str:
+    """Return a line of CSV; null is an empty cell.
+
+    Python before 3.13 quotes a carriage return only where the line's own end has one.
+    """
+    text = StringIO()
+    csv.writer(text, lineterminator="\r\n").writerow("" if cell is None else cell for cell in row)
+    return text.getvalue().removesuffix("\r\n") + "\n"
 
 
 def console(file: IO[str]) -> Console:

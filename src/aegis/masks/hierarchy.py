@@ -264,7 +264,7 @@ def _cells(text: str, separator: str, name: str) -> list[list[str]]:
 def _read_cells(text: str, separator: str, name: str) -> list[list[str]]:
     rows: list[list[str]] = []
     parts = 0
-    for row in csv.reader(text.splitlines(), delimiter=separator):
+    for row in csv.reader(text.splitlines(), delimiter=separator, strict=True):
         parts += len(row)
         if parts > MOST_CELLS:
             raise DataError(
