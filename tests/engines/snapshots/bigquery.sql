@@ -28,22 +28,7 @@ WITH masked AS (
         '['
       )
     ) AS `age`,
-    IF(
-      (
-        LENGTH(`t0`.`we_ird_co_l_-- 'x'`) - 1
-      ) > 0,
-      CONCAT(
-        SUBSTRING(
-          `t0`.`we_ird_co_l_-- 'x'`,
-          1,
-          LENGTH(`t0`.`we_ird_co_l_-- 'x'`) - (
-            LENGTH(`t0`.`we_ird_co_l_-- 'x'`) - 1
-          )
-        ),
-        REPEAT('*', LENGTH(`t0`.`we_ird_co_l_-- 'x'`) - 1)
-      ),
-      `t0`.`we_ird_co_l_-- 'x'`
-    ) AS `we_ird_co_l_-- 'x'`,
+    CONCAT(SUBSTRING(`t0`.`we_ird_co_l_-- 'x'`, 1, 1), '*') AS `we_ird_co_l_-- 'x'`,
     IF(
       NOT (
         IS_NAN(`t0`.`pay`)

@@ -32,22 +32,7 @@ WITH masked AS (
         '['
       )
     END AS "age",
-    CASE
-      WHEN (
-        LENGTH("t0"."we""ird `co`l; -- 'x'") - 1
-      ) > 0
-      THEN CONCAT(
-        SUBSTRING(
-          "t0"."we""ird `co`l; -- 'x'",
-          1,
-          LENGTH("t0"."we""ird `co`l; -- 'x'") - (
-            LENGTH("t0"."we""ird `co`l; -- 'x'") - 1
-          )
-        ),
-        REPEAT('*', accurateCast(LENGTH("t0"."we""ird `co`l; -- 'x'") - 1, 'UInt64'))
-      )
-      ELSE "t0"."we""ird `co`l; -- 'x'"
-    END AS "we""ird `co`l; -- 'x'",
+    CONCAT(SUBSTRING("t0"."we""ird `co`l; -- 'x'", 1, 1), '*') AS "we""ird `co`l; -- 'x'",
     CASE
       WHEN NOT (
         isNaN("t0"."pay")

@@ -20,15 +20,7 @@ WITH masked AS (
         )
       ) + 20 AS VARCHAR) || '['
     END AS "age",
-    CASE
-      WHEN (
-        LENGTH("t0"."we""ird `co`l; -- 'x'") - 1
-      ) > 0
-      THEN SUBSTRING("t0"."we""ird `co`l; -- 'x'" FROM 1 FOR LENGTH("t0"."we""ird `co`l; -- 'x'") - (
-        LENGTH("t0"."we""ird `co`l; -- 'x'") - 1
-      )) || REPEAT('*', LENGTH("t0"."we""ird `co`l; -- 'x'") - 1)
-      ELSE "t0"."we""ird `co`l; -- 'x'"
-    END AS "we""ird `co`l; -- 'x'",
+    SUBSTRING("t0"."we""ird `co`l; -- 'x'" FROM 1 FOR 1) || '*' AS "we""ird `co`l; -- 'x'",
     CASE
       WHEN NOT (
         "t0"."pay" = CAST('NaN' AS DOUBLE PRECISION)

@@ -32,22 +32,7 @@ WITH masked AS (
         '['
       )
     ) AS `age`,
-    IF(
-      (
-        LENGTH(`t0`.`we"ird ``co``l; -- 'x'`) - 1
-      ) > 0,
-      CONCAT(
-        SUBSTRING(
-          `t0`.`we"ird ``co``l; -- 'x'`,
-          1,
-          LENGTH(`t0`.`we"ird ``co``l; -- 'x'`) - (
-            LENGTH(`t0`.`we"ird ``co``l; -- 'x'`) - 1
-          )
-        ),
-        REPEAT('*', LENGTH(`t0`.`we"ird ``co``l; -- 'x'`) - 1)
-      ),
-      `t0`.`we"ird ``co``l; -- 'x'`
-    ) AS `we"ird ``co``l; -- 'x'`,
+    CONCAT(SUBSTRING(`t0`.`we"ird ``co``l; -- 'x'`, 1, 1), '*') AS `we"ird ``co``l; -- 'x'`,
     IF(
       NOT (
         ISNAN(`t0`.`pay`)

@@ -32,22 +32,7 @@ WITH masked AS (
         '['
       )
     ) AS "age",
-    IF(
-      (
-        LENGTH("t0"."we""ird `co`l; -- 'x'") - 1
-      ) > 0,
-      CONCAT(
-        SUBSTRING(
-          "t0"."we""ird `co`l; -- 'x'",
-          1,
-          LENGTH("t0"."we""ird `co`l; -- 'x'") - (
-            LENGTH("t0"."we""ird `co`l; -- 'x'") - 1
-          )
-        ),
-        ARRAY_JOIN(NULLIF(REPEAT('*', LENGTH("t0"."we""ird `co`l; -- 'x'") - 1), ARRAY[]), '')
-      ),
-      "t0"."we""ird `co`l; -- 'x'"
-    ) AS "we""ird `co`l; -- 'x'",
+    CONCAT(SUBSTRING("t0"."we""ird `co`l; -- 'x'", 1, 1), '*') AS "we""ird `co`l; -- 'x'",
     IF(
       NOT (
         IS_NAN("t0"."pay")
