@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import ibis
 import ibis.expr.types as ir
 import pyarrow as pa
 
-from aegis.errors import EngineError
+from aegis.errors import AegisError, EngineError
 from aegis.files import format_of
 from aegis.sources.csv_types import literal, quoted
 from aegis.sources.dialect import Reading
@@ -114,11 +115,30 @@ def _copy(source: Source, table: ir.Table, path: Path, options: str) -> None:
         source.backend.con.execute(f"COPY ({query}) TO {target} ({options})")
         return
     schema = table.schema().to_pyarrow()
-    stream = pa.RecordBatchReader.from_batches(schema, source.batches(table))
+    failures: list[AegisError] = []
+    stream = pa.RecordBatchReader.from_batches(
+        schema, _noting_failures(source.batches(table), failures)
+    )
     name = ibis.util.gen_name("aegis")
     with embedded().con.cursor() as cursor:
         cursor.register(name, stream)
-        cursor.execute(f"COPY (SELECT * FROM {quoted(name)}) TO {target} ({options})")
+        try:
+            cursor.execute(f"COPY (SELECT * FROM {quoted(name)}) TO {target} ({options})")
+        except duckdb.Error as error:
+            if failures:  # what the embedded engine says of it is only that its input failed
+                raise failures[0] from error
+            raise
+
+
+def _noting_failures(
+    batches: Iterator[pa.RecordBatch], failures: list[AegisError]
+) -> Iterator[pa.RecordBatch]:
+    """Yield batches; keep the error that ends them, since it crosses another engine as text."""
+    try:
+        yield from batches
+    except AegisError as error:
+        failures.append(error)
+        raise
 
 
 def _write_arrow(source: Source, table: ir.Table, path: Path) -> None:
