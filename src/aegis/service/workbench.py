@@ -65,6 +65,16 @@ class Preview:
     mask: str
     shown: tuple[tuple[str, str], ...]
 
+    @property
+    def in_words(self) -> str:
+        """The pairs in one line; what is the same for all values is said once."""
+        if all(value == masked for value, masked in self.shown):
+            return "each value as it is"
+        masked_values = {masked for _, masked in self.shown}
+        if len(self.shown) > 1 and len(masked_values) == 1:
+            return f"every value → {masked_values.pop()}"
+        return "; ".join(f"{value} → {masked}" for value, masked in self.shown)
+
 
 @dataclass(frozen=True)
 class View:
