@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -47,7 +48,7 @@ def test_bounds_lie_outside_and_are_shared(values: list[float], data: st.DataObj
     counts = np.array(
         data.draw(st.lists(st.integers(1, 15), min_size=len(numbers), max_size=len(numbers)))
     )
-    low, high = shared_range(numbers, counts)
+    low, high = shared_range(numbers, counts, SHARED_ROWS)
     assert float(low) <= numbers[0]
     assert float(high) >= numbers[-1]
     assert shared(numbers, counts, low, SHARED_ROWS)
@@ -135,3 +136,85 @@ def test_the_certificate_says_what_is_learnt(tmp_path: Path) -> None:
     said = release.certificate["learnt_bounds"]
     assert list(said) == ["a"]
     assert "at least 11 rows" in said["a"]
+
+
+@pytest.mark.parametrize(("rule", "rows"), [({"k": 2}, 11), ({"k": 30}, 30)])
+@pytest.mark.parametrize(
+    "spec",
+    [{"equal_width": {"count": 2}}, {"add_uniform": {"amount": 1}}, {"date_noise": {"days": 1}}],
+)
+def test_as_many_rows_share_a_bound_as_the_rule_asks_for(
+    tmp_path: Path, rule: dict[str, int], rows: int, spec: dict[str, Any]
+) -> None:
+    """Twelve rows at one end: enough for eleven, too few for thirty."""
+    import aegis
+
+    values = [*[101] * 12, *range(150, 250), *[999] * 40]
+    days = pa.array(values, pa.int32()).cast(pa.date32())
+    dated = "date_noise" in spec
+    policy = aegis.load_policy(
+        {
+            "version": 1,
+            "label": "y",
+            "privacy": rule,
+            "attributes": {
+                "a": {"role": "feature", "masks": [spec]},
+                "q": {"role": "quasi-identifier"},
+            },
+        }
+    )
+    table = pa.table(
+        {
+            "a": days if dated else values,
+            "q": ["one"] * len(values),
+            "y": ["u", "v"] * (len(values) // 2),
+        }
+    )
+    summary = aegis.summarize(table, policy)
+    fitted = summary.attributes["a"].candidates[0].mask
+    data = ValueCounts(summary.attributes["a"].kind, *value_counts(table["a"]), rows)
+    assert fitted == parse_mask(spec).fit(data)
+    other = ValueCounts(data.kind, data.values, data.counts, 41 - rows)
+    assert fitted != parse_mask(spec).fit(other)
+    configuration = aegis.Configuration("one", {"a": parse_mask(spec), "q": parse_mask("identity")})
+    release = aegis.apply(
+        table, policy, configuration, output=tmp_path / "m.parquet", certificate=tmp_path / "c.json"
+    )
+    assert release.configuration.masks["a"] == fitted
+    assert release.certificate is not None
+    assert f"at least {rows} rows hold" in release.certificate["learnt_bounds"]["a"]
+
+
+def value_counts(column: pa.ChunkedArray) -> tuple[pa.Array, np.ndarray]:
+    counted = column.combine_chunks().value_counts()
+    order = pa.compute.sort_indices(counted.field(0))
+    return counted.field(0).take(order), counted.field(1).take(order).to_numpy()
+
+
+def test_a_stricter_rule_is_no_use_of_bounds_that_fewer_rows_share() -> None:
+    """A study under another rule reads the table again where masks have learnt bounds."""
+    from dataclasses import replace
+
+    import aegis
+    from aegis.privacy import PrivacyRule
+
+    policy = aegis.load_policy(
+        {
+            "version": 1,
+            "label": "y",
+            "privacy": {"k": 2},
+            "attributes": {
+                "a": {"role": "quasi-identifier", "masks": [{"equal_width": {"count": 2}}]},
+            },
+        }
+    )
+    study = aegis.Study(
+        pa.table({"a": [*[101] * 12, *range(150, 250)], "y": ["u", "v"] * 56}), policy
+    )
+    summary = study.summary
+    alike = study.under(replace(policy, privacy=PrivacyRule.parse({"k": 11})))
+    assert alike.summary is summary
+    stricter = study.under(replace(policy, privacy=PrivacyRule.parse({"k": 13})))
+    assert stricter.summary.shared_rows == 13
+    [before], [after] = (s.attributes["a"].candidates for s in (summary, stricter.summary))
+    assert before.mask != after.mask

@@ -33,7 +33,16 @@ def assert_arrays(one: Any, two: Any) -> None:
 
 
 def assert_same(one: Summary, two: Summary) -> None:
-    for name in ("rows", "max_levels", "seed", "unnamed", "digests", "sampled"):
+    for name in (
+        "rows",
+        "max_levels",
+        "seed",
+        "unnamed",
+        "digests",
+        "shared_rows",
+        "dialects",
+        "sampled",
+    ):
         assert getattr(one, name) == getattr(two, name)
     assert one.to_dict() == two.to_dict()
     for name in ("column", "classes", "unlabelled", "mask"):

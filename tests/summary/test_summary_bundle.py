@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from bundle_support import assert_same, example
+from bundle_support import assert_same, example, rewritten
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from summary_support import HALF, Case, cases
@@ -28,6 +28,7 @@ from aegis.summary import (
     Summary,
     bundle_archive,
     load_bundle,
+    merge,
     save_bundle,
     summarize,
 )
@@ -35,7 +36,7 @@ from aegis.summary.bundle_arrow import pack, unpack
 from aegis.summary.cooccurrence import FoldCounts
 
 COMPARED = {
-    Summary: "rows label attributes label_attribute pairs frequency max_levels seed unnamed digests timings",
+    Summary: "rows label attributes label_attribute pairs frequency max_levels seed unnamed digests shared_rows dialects timings",
     LabelSummary: "column classes counts unlabelled mask",
     AttributeSummary: "name role kind weight values counts joint atoms candidates unmasked nulls domain",
     Candidate: "mask declared groups shown levels ranges",
@@ -107,6 +108,43 @@ def test_hierarchies_are_within(folder: Path, bundle: bytes) -> None:
     [hierarchy] = {c.mask.hierarchy for c in candidates if isinstance(c.mask, Level)}
     assert hierarchy == Hierarchy((("Oslo", "N", "*"), ("Turku", "N", "*"), ("Rome", "S", "*")))
     assert hierarchy.name == "town"
+
+
+@pytest.mark.parametrize("text", ["a;y\n'x';u\n'x';v\n", "a\ty\n1\tu\n?\tv\nx\tu\n"])
+def test_how_text_was_read_stands_in_the_bundle(folder: Path, tmp_path: Path, text: str) -> None:
+    file = tmp_path / "t.csv"
+    file.write_bytes(text.encode("utf-16"))
+    policy = {
+        "version": 1,
+        "label": "y",
+        "reading": {"null": ["?"], "escape": "\\"},
+        "attributes": {"a": {"role": "feature"}},
+    }
+    summary = summarize(file, load_policy(policy))
+    [dialect] = summary.dialects
+    assert (dialect.encoding, dialect.escape, dialect.null) == ("utf-16", "\\", ("", "?"))
+    assert dialect.delimiter == text[1]
+    save_bundle(summary, folder / "d.aegis", force=True)
+    assert_same(load_bundle(folder / "d.aegis"), summary)
+    assert load_bundle(folder / "d.aegis").to_dict()["dialects"] == [dialect.to_dict()]
+    merged = merge(
+        summary,
+        summary,
+        summarize(pa.table({"a": ["x"] * 2, "y": ["u", "v"]}), load_policy(policy), like=summary),
+    )
+    assert merged.dialects == (dialect,)
+
+
+def test_a_bundle_without_dialects_is_read(folder: Path) -> None:
+    """As earlier versions wrote them."""
+    save_bundle(example(), folder / "e.aegis", force=True)
+    (folder / "old.aegis").write_bytes(
+        rewritten(
+            (folder / "e.aegis").read_bytes(),
+            change=lambda m: [m["summary"].pop(name) for name in ("dialects", "shared_rows")],
+        )
+    )
+    assert_same(load_bundle(folder / "old.aegis"), example())
 
 
 def test_two_hierarchies_of_one_attribute() -> None:

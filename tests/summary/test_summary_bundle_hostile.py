@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aegis.errors import AegisError, DataError
+from aegis.sources.dialect import Dialect
 from aegis.summary import Summary, bundle_archive, load_bundle
 from aegis.summary.bundle_arrow import pack, unpack
 
@@ -176,6 +177,9 @@ def test_other_compressions(folder: Path) -> None:
     assert "unknown compression" in refused(folder, sink.getvalue())
 
 
+DIALECT = Dialect().to_dict()
+
+
 def edits() -> dict[str, Callable[[dict[str, Any]], Any]]:
     def town(manifest: dict[str, Any]) -> Any:
         return manifest["summary"]["attributes"][0]
@@ -198,6 +202,9 @@ def edits() -> dict[str, Callable[[dict[str, Any]], Any]]:
         "columns": lambda m: m["summary"]["frequency"]["columns"].append("town"),
         "unknown column": lambda m: m["summary"]["frequency"].update(columns=["age", "y"]),
         "swapped": lambda m: m["summary"]["attributes"].reverse(),
+        "dialect": lambda m: m["summary"].update(dialects=[{**DIALECT, "quote": "quote"}]),
+        "key of a dialect": lambda m: m["summary"].update(dialects=[{**DIALECT, "more": 1}]),
+        "shared rows": lambda m: m["summary"].update(shared_rows=0),
         "content": lambda m: m.update(summary=[]),
     }  # fmt: skip
 

@@ -155,7 +155,7 @@ def read_records(
         source.require(name, where="named in the policy")
     if source.rows == 0:
         raise DataError(f"{source.origin} has no rows.", hint="Give a table with rows.")
-    masks = fit_masks(source, carried_masks(policy))
+    masks = fit_masks(source, carried_masks(policy), policy.shared_rows)
     unseen = count_unseen(source, masks)
     if policy.unseen is Unseen.ERROR:
         refuse_unseen(unseen)

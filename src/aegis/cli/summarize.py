@@ -29,7 +29,7 @@ from aegis.cli.options import (
     Table,
     VerifyKey,
 )
-from aegis.cli.output import Output
+from aegis.cli.output import Output, clean
 from aegis.cli.progress import reporting
 from aegis.cli.protect import Delta, Epsilon, KeyFile
 from aegis.errors import PolicyError
@@ -242,4 +242,15 @@ def _overview(figures: dict[str, Any]) -> str:
         f"Known of each attribute: {KNOWN[figures['information']]}\n"
         f"Cells of the frequency table: {kept}; co-occurrences from "
         f"{basis}{counted(figures['cooccurrence_rows'], 'labelled row')}"
+        + "".join(f"\nText read as: {_dialect(one)}" for one in figures["dialects"])
+    )
+
+
+def _dialect(said: dict[str, Any]) -> str:
+    """Return in words how a text file is written."""
+    quote = f"quote {said['quote']}" if said["quote"] else "no quotes"
+    escape = f", escape {said['escape']}" if said["escape"] not in ("", said["quote"]) else ""
+    return (
+        f"{said['encoding']}, delimiter {clean(said['delimiter'])}, {quote}{escape}, "
+        f"{'names' if said['header'] else 'no names'} in the first line"
     )

@@ -14,8 +14,20 @@ from aegis.summary.codes import sorted_values
 from aegis.summary.grouped import count_by
 
 
-def fit_masks(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, Mask | None]:
-    """Fit what is not fitted yet to this table, and check that every mask fits its column."""
+def fit_masks(
+    source: Source, masks: Mapping[str, Mask | None], shared_rows: int
+) -> dict[str, Mask | None]:
+    """Fit what is not fitted yet to this table, and check that every mask fits its column.
+
+    Parameters
+    ----------
+    source
+        The table.
+    masks
+        The mask of each column; None for none.
+    shared_rows
+        Rows that share each bound that is learnt: see `Policy.shared_rows`.
+    """
     fitted: dict[str, Mask | None] = {}
     for name, mask in masks.items():
         column = source.require(name, where="named in the policy")
@@ -29,15 +41,18 @@ def fit_masks(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, Mas
                 hint="Convert it to a number, text, date or boolean.",
             )
         mask.check(kind, name)
-        fitted[name] = mask if mask.fitted else mask.fit(_value_counts(source, column, kind))
+        if not mask.fitted:
+            mask = mask.fit(_value_counts(source, column, kind, shared_rows))
+        fitted[name] = mask
     return fitted
 
 
-def _value_counts(source: Source, column: ir.Column, kind: Kind) -> ValueCounts:
+def _value_counts(source: Source, column: ir.Column, kind: Kind, shared_rows: int) -> ValueCounts:
     table = source.table
     found = source.collect(table.group_by(v=column).aggregate(n=table.count()))
     values, order = sorted_values(found["v"].combine_chunks())
-    return ValueCounts(kind, values, found["n"].to_numpy().astype(np.int64)[order])
+    counts = found["n"].to_numpy().astype(np.int64)[order]
+    return ValueCounts(kind, values, counts, shared_rows)
 
 
 def count_unseen(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, int]:

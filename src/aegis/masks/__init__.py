@@ -1,9 +1,10 @@
 """Masks: frozen objects that build one Ibis expression each, hierarchies, and groupings."""
 
-from aegis.masks.base import SUPPRESSED, Kind, Mask, ValueCounts
+from aegis.masks.base import SHARED_ROWS, SUPPRESSED, Kind, Mask, ValueCounts
+from aegis.masks.bounds import rows_to_share
 from aegis.masks.catalog import MASKS, MaskParameter, MaskType, parse_mask
 from aegis.masks.categories import Group, KeepFrequent
-from aegis.masks.compose import Compose
+from aegis.masks.compose import Compose, parts_of
 from aegis.masks.dates import Truncate
 from aegis.masks.grouping import Grouping, common_refinement, evaluate, refines, same, transform
 from aegis.masks.hierarchy import Hierarchy
@@ -18,6 +19,7 @@ from aegis.masks.tokenise import Tokenise
 
 __all__ = [
     "MASKS",
+    "SHARED_ROWS",
     "SUPPRESSED",
     "Blur",
     "BottomCode",
@@ -49,8 +51,10 @@ __all__ = [
     "join_lookups",
     "lookup_of",
     "parse_mask",
+    "parts_of",
     "privacy_account",
     "refines",
+    "rows_to_share",
     "same",
     "transform",
 ]

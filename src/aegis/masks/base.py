@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 SUPPRESSED = "*"
 """The one value that a suppressed attribute shows."""
+SHARED_ROWS = 11
+"""Least rows that share a learnt bound: the smallest group that guidance on releases of health data
+allows (EMA policy 0070 and Health Canada, the presets of the privacy rule)."""
 
 
 class Kind(StrEnum):
@@ -73,11 +76,14 @@ class ValueCounts:
         Distinct values, shape (V,), in ascending order with null last where there is one.
     counts
         Rows per value, shape (V,), int64.
+    shared_rows
+        Rows that share each bound that a mask learns.
     """
 
     kind: Kind
     values: pa.Array
     counts: npt.NDArray[np.int64]
+    shared_rows: int = SHARED_ROWS
 
 
 @dataclass(frozen=True)
@@ -118,7 +124,8 @@ class Mask(ABC):
     """The mask as a policy writes it (YAML), for the reference."""
     learns: ClassVar[str | None] = None
     """What bounds that are learnt from the data give away of it, for certificates; None where none
-    are. A release cannot tell whether a policy declared them."""
+    are. `{rows}` stands for the rows that share one. A release cannot tell whether a policy declared
+    them."""
     deterministic: ClassVar[bool] = True
     """Whether equal values are always masked alike."""
 

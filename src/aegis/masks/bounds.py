@@ -14,14 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from aegis.masks.base import SHARED_ROWS
 from aegis.masks.parameters import as_fraction
 
-SHARED_ROWS = 11
-"""Rows that share a learnt bound: the smallest group that guidance on releases of health data allows
-(EMA policy 0070 and Health Canada, the presets of the privacy rule)."""
 LEARNS = (
-    f"bounds that are learnt are values that at least {SHARED_ROWS} rows hold, or rounded outward to "
-    "the end of an interval that as many rows share"
+    "bounds that are learnt under this rule are values that at least {rows} rows hold, or rounded "
+    "outward to the end of an interval that as many rows share"
 )
 """What a certificate says of a mask whose bounds are of `shared_range`."""
 _FINEST = 1000
@@ -30,8 +28,13 @@ _FINEST = 1000
 Numbers = npt.NDArray[np.float64]
 
 
+def rows_to_share(smallest_class: int) -> int:
+    """Return how many rows share a learnt bound under a rule that allows classes so small."""
+    return max(SHARED_ROWS, smallest_class)
+
+
 def shared_range(
-    numbers: Numbers, counts: npt.NDArray[Any], rows: int = SHARED_ROWS
+    numbers: Numbers, counts: npt.NDArray[Any], rows: int
 ) -> tuple[Fraction, Fraction]:
     """Return a lower and an upper bound of numbers, each shared by enough rows.
 

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 
+def parts_of(mask: Mask) -> tuple[Mask, ...]:
+    """Return the masks that a mask is composed of: itself where it is no composition."""
+    return mask.masks if isinstance(mask, Compose) else (mask,)
+
+
 @dataclass(frozen=True)
 class Compose(Mask):
     """Applies masks in order, each to what the one before shows.

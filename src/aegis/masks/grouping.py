@@ -112,6 +112,7 @@ def transform(mask: Mask, data: ValueCounts) -> ValueCounts:
         Kind.of(dtype) or Kind.TEXT,
         grouping.shown.take(order),
         np.rint(counts).astype(np.int64)[order.to_numpy()],
+        data.shared_rows,
     )
 
 

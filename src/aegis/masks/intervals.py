@@ -243,8 +243,9 @@ class EqualWidth(_Cuts):
     Fitting sets `edges`, the count - 1 inner cut points; the outer intervals are open, so that a
     value of tomorrow always falls somewhere (the infinities too). NaN is shown as "NaN". A column
     without two different finite values gets one interval. The cut points give away the bounds, so
-    these are the least and the greatest value only where at least 11 rows hold them, and else
-    rounded outward to bounds that so many rows share (`aegis.masks.bounds`).
+    these are the least and the greatest value only where at least 11 rows hold them, or k where
+    the rule asks for more, and else rounded outward to bounds that so many rows share
+    (`aegis.masks.bounds`).
 
     Reference: equal-width generalisation of the AEGIS paper (Laskar et al., SIGMOD 2025).
     """
@@ -262,7 +263,7 @@ class EqualWidth(_Cuts):
         if len(values) < 2:
             return EqualWidth(self.count, ())
         numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        low, high = shared_range(numbers, counts)
+        low, high = shared_range(numbers, counts, data.shared_rows)
         span = high - low
         cuts = (parameters.plain(low + span * i / self.count) for i in range(1, self.count))
         return EqualWidth(self.count, tuple(dict.fromkeys(cuts)))

@@ -71,7 +71,7 @@ class DateNoise(NoiseMask):
         return self.lower is not None
 
     def fit(self, data: ValueCounts) -> Mask:
-        """Return the mask with bounds as wide as the moved dates, shared by at least 11 rows each."""
+        """Return the mask with bounds as wide as the moved dates, shared by enough rows each."""
         if self.fitted:
             return self
         present = ~is_null(data.values)
@@ -79,7 +79,7 @@ class DateNoise(NoiseMask):
         low, high = 0, 0
         if len(days):
             rows = np.bincount(place, weights=data.counts[present])
-            low, high = map(int, shared_range(days.astype(np.float64), rows))
+            low, high = map(int, shared_range(days.astype(np.float64), rows, data.shared_rows))
         first, last = _EPOCH + timedelta(low - self.days), _EPOCH + timedelta(high + self.days)
         return replace(self, lower=first.isoformat(), upper=last.isoformat())
 

@@ -292,7 +292,7 @@ class UniformNoise(GridNoise):
     def fit(self, data: ValueCounts) -> Mask:
         """Return the mask with its grid: as wide as the noisy data, about 100 steps.
 
-        The ends are those of a range that at least 11 rows share (`shared_range`).
+        The ends are those of a range that enough rows share (`shared_range`).
         """
         if self.fitted:
             return self
@@ -302,7 +302,8 @@ class UniformNoise(GridNoise):
         if not len(numbers):
             numbers, counts = np.zeros(1), np.ones(1, dtype=np.int64)
         reach = self.widths(numbers)
-        bounds = np.array([float(bound) for bound in shared_range(numbers, counts)])
+        shared = shared_range(numbers, counts, data.shared_rows)
+        bounds = np.array([float(bound) for bound in shared])
         # Noise that grows with the number reaches farthest from one of the bounds.
         far = self.widths(bounds)
         low = float((bounds - far).min()) if self.lower is None else float(self.lower)

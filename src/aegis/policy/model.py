@@ -12,7 +12,7 @@ from html import escape
 from typing import Any
 
 from aegis.errors import PolicyError
-from aegis.masks import Hierarchy, Mask, Suppress, Tokenise
+from aegis.masks import Hierarchy, Mask, Suppress, Tokenise, rows_to_share
 from aegis.privacy import PrivacyRule
 from aegis.sources.dialect import Reading
 
@@ -193,6 +193,11 @@ class Policy:
     def person(self) -> str | None:
         """Column that names persons, who are counted in place of rows; None to count rows."""
         return self.privacy.person
+
+    @property
+    def shared_rows(self) -> int:
+        """Rows that share each bound that a mask learns: those of the smallest class, at least 11."""
+        return rows_to_share(self.privacy.minimum_size)
 
     def _check_person(self) -> None:
         """Refuse a person key that would be released as it is, or that is the label."""

@@ -59,7 +59,7 @@ class Beside:
                 for a in policy.quasi_identifiers
                 if a.name in release.masks
             }
-            for name, mask in fit_masks(source, shown).items():
+            for name, mask in fit_masks(source, shown, policy.shared_rows).items():
                 column = f"{PREFIX} {number} {name}"
                 added[column] = name
                 earlier[column] = mask

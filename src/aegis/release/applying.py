@@ -18,7 +18,7 @@ from aegis.masking import (
     refuse_unseen,
     suppress,
 )
-from aegis.masks import Compose, Mask
+from aegis.masks import Mask, parts_of
 from aegis.policy import Configuration, Policy, Unseen, as_policy
 from aegis.privacy import PrivacyAccount, PrivacyRule
 from aegis.privacy.diversity import distinct_values
@@ -186,7 +186,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         self.progress = progress
         if source.rows == 0:
             raise DataError(f"{source.origin} has no rows.", hint="Give a table with rows.")
-        self.masks = fit_masks(source, release_masks(policy, configuration))
+        self.masks = fit_masks(source, release_masks(policy, configuration), policy.shared_rows)
         self.configuration = Configuration(
             configuration.name,
             {n: m for n, m in self.masks.items() if n in configuration.masks and m},
@@ -303,12 +303,13 @@ class _MaskedPlan(ReleasePlan[Release]):
     def how(self, release: Release) -> Mapping[str, Any]:
         """Return the configuration."""
         masks = release.configuration.spec()
+        rows = self.policy.shared_rows
         return {
             "configuration": {"name": release.configuration.name, "masks": masks},
             "learnt_bounds": {
                 name: " ".join(dict.fromkeys(learns))
                 for name, mask in release.configuration.masks.items()
-                if (learns := [m.learns for m in _alone(mask) if m.learns])
+                if (learns := [m.learns.format(rows=rows) for m in parts_of(mask) if m.learns])
             },
             "noised_quasi_identifiers": list(release.noised_quasi_identifiers),
             **({"after": [c.spec() for c in self.after]} if self.after else {}),
@@ -353,8 +354,3 @@ def _refuse_drawing(source: Source, masks: Mapping[str, Mask | None]) -> None:
             "process, the driver, for all rows.",
             hint="Choose masks without noise on Spark.",
         )
-
-
-def _alone(mask: Mask) -> tuple[Mask, ...]:
-    """Return the masks that a mask is composed of."""
-    return mask.masks if isinstance(mask, Compose) else (mask,)

@@ -153,7 +153,7 @@ def release_sql(
     source = open_table(table, reading=policy.reading)
     masks = release_masks(policy, configuration)
     _refuse_secrets(masks)
-    fitted = fit_masks(source, masks)
+    fitted = fit_masks(source, masks, policy.shared_rows)
     columns = tuple(column for column in source.columns if column in fitted)
     for column in columns:
         if column.lower().startswith(RESERVED):

@@ -21,7 +21,7 @@ from aegis.masking import (
     noise_of,
     refuse_unseen,
 )
-from aegis.masks import Mask, parse_mask
+from aegis.masks import SHARED_ROWS, Mask, parse_mask
 from aegis.policy import Configuration, Policy, Unseen
 from aegis.sources import Source, open_table
 
@@ -80,7 +80,8 @@ class MaskingTransformer:
         """
         masks = self._masks()
         source = open_table(_named(X))
-        fitted = fit_masks(source, masks)
+        shared = SHARED_ROWS if self.policy is None else self.policy.shared_rows
+        fitted = fit_masks(source, masks, shared)
         self.masks_ = {name: mask for name, mask in fitted.items() if mask is not None}
         self.feature_names_in_ = np.array(source.columns, dtype=object)
         self.n_features_in_ = len(source.columns)

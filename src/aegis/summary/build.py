@@ -153,8 +153,10 @@ class _Builder:
             frequency=frequency,
             max_levels=self.max_levels,
             seed=self.seed,
+            shared_rows=self.policy.shared_rows,
             unnamed=tuple(c for c in self.source.columns if c not in named),
             digests={"policy": policy_digest(self.policy)},
+            dialects=() if self.source.dialect is None else (self.source.dialect,),
             timings=self.timings,
         )
 
@@ -221,7 +223,7 @@ class _Builder:
         rows = np.bincount(codes, weights=counts, minlength=size).astype(np.int64)
         return self._summarised(
             attribute,
-            ValueCounts(kind, values, rows),
+            ValueCounts(kind, values, rows, self.policy.shared_rows),
             joint.astype(np.int64).reshape(size, len(classes)),
         )
 
@@ -236,7 +238,7 @@ class _Builder:
             values = pa.concat_arrays([classes, pa.nulls(1, classes.type)])
             counts = np.append(counts, label.unlabelled)
             joint = np.vstack([joint, np.zeros(len(classes), dtype=np.int64)])
-        data = ValueCounts(kind, values, counts)
+        data = ValueCounts(kind, values, counts, self.policy.shared_rows)
         return self._summarised(attribute, data, joint)
 
     def _summarised(

@@ -16,10 +16,12 @@ import pyarrow as pa
 
 from aegis.masks import Hierarchy, Kind, Mask, parse_mask
 from aegis.policy import Role
+from aegis.sources.dialect import Dialect
 from aegis.summary.bundle_arrow import numbers, unpack
 from aegis.summary.bundle_shape import (
     AttributeShape,
     CandidateShape,
+    DialectShape,
     FrequencyShape,
     LabelShape,
     PairsShape,
@@ -119,6 +121,8 @@ class Reader:
             seed=content.seed,
             unnamed=tuple(content.unnamed),
             digests=dict(content.digests),
+            shared_rows=content.shared_rows,
+            dialects=tuple(map(_dialect_from, content.dialects)),
         )
 
     def _columns(self, member: str) -> Columns:
@@ -212,6 +216,10 @@ class Reader:
             counts=counts,
             representatives=representatives,
         )
+
+
+def _dialect_from(said: DialectShape) -> Dialect:
+    return Dialect(**{**said.model_dump(), "null": tuple(said.null)})
 
 
 def _label_from(said: LabelShape) -> LabelSummary:

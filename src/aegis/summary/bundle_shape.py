@@ -6,10 +6,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from aegis.masks import SHARED_ROWS
+
 MOST_ROWS = 1 << 53
 """Most rows: whole numbers up to here are exact as 64-bit floats, in which counts are added."""
 
 Rows = Annotated[int, Field(ge=0, le=MOST_ROWS)]
+Character = Annotated[str, Field(min_length=1, max_length=1)]
+CharacterOrNone = Annotated[str, Field(max_length=1)]
 MaskSpec = str | dict[str, Any]
 
 
@@ -67,6 +71,21 @@ class FrequencyShape(Shape):
     columns: list[str]
 
 
+class DialectShape(Shape):
+    """How a text file is written."""
+
+    delimiter: Character
+    quote: CharacterOrNone
+    escape: CharacterOrNone
+    header: bool
+    encoding: Annotated[str, Field(min_length=1, max_length=100)]
+    skip: Rows
+    decimal: Character
+    thousands: CharacterOrNone
+    null: list[str]
+    dates: Literal["", "day-first", "month-first"]
+
+
 class SummaryShape(Shape):
     """What the manifest says of the summary."""
 
@@ -80,6 +99,8 @@ class SummaryShape(Shape):
     seed: Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
     unnamed: list[str]
     digests: dict[str, str]
+    shared_rows: Annotated[int, Field(ge=1, le=MOST_ROWS)] = SHARED_ROWS
+    dialects: list[DialectShape] = []
 
 
 def read_shape(content: object) -> SummaryShape:

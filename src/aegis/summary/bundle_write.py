@@ -55,6 +55,8 @@ def pack_summary(summary: Summary) -> tuple[dict[str, Any], dict[str, bytes]]:
         "seed": summary.seed,
         "unnamed": list(summary.unnamed),
         "digests": dict(summary.digests),
+        "shared_rows": summary.shared_rows,
+        "dialects": [dialect.to_dict() for dialect in summary.dialects],
     }
     return content, members
 

@@ -151,6 +151,8 @@ class _Merger:
             seed=self.first.seed,
             unnamed=tuple(dict.fromkeys(name for s in self.summaries for name in s.unnamed)),
             digests={"policy": self.first.digests["policy"]},
+            shared_rows=min(s.shared_rows for s in self.summaries),
+            dialects=tuple(dict.fromkeys(d for s in self.summaries for d in s.dialects)),
             timings=self.first.timings,
         )
 

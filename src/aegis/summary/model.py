@@ -19,9 +19,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from aegis.errors import InternalError, PolicyError
-from aegis.masks import Kind, Mask, NoiseMask, ValueCounts
+from aegis.masks import SHARED_ROWS, Kind, Mask, NoiseMask, ValueCounts
 from aegis.masks.mapping import text_of
 from aegis.policy import Role
+from aegis.sources.dialect import Dialect
 from aegis.summary.codes import natural_order, numbers_of
 from aegis.summary.cooccurrence import PairCounts
 from aegis.summary.frequency import FrequencyTable
@@ -263,6 +264,10 @@ class Summary:
         Columns of the table that the policy does not name: neither scored nor released.
     digests
         SHA-256 of what the summary was made from, by name (`policy`, and `input` when asked for).
+    shared_rows
+        Rows that share each bound that a mask has learnt.
+    dialects
+        How the text files that it was made from are written, each dialect once; empty for others.
     timings
         Seconds per step.
     """
@@ -277,6 +282,8 @@ class Summary:
     seed: int
     unnamed: tuple[str, ...] = ()
     digests: Mapping[str, str] = field(default_factory=dict)
+    shared_rows: int = SHARED_ROWS
+    dialects: tuple[Dialect, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -332,6 +339,8 @@ class Summary:
             "not_in_policy": list(self.unnamed),
             "seed": self.seed,
             "digests": dict(self.digests),
+            "shared_rows": self.shared_rows,
+            "dialects": [dialect.to_dict() for dialect in self.dialects],
         }
 
     def __repr__(self) -> str:

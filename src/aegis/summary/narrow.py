@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from aegis.masks import parts_of
 from aegis.policy import Attribute, Policy
 from aegis.summary.model import AttributeSummary, Summary
 
@@ -12,7 +13,8 @@ def narrow(summary: Summary, policy: Policy) -> Summary | None:
     """Return a summary with the candidates of another policy; None where the table must be read.
 
     A summary serves a policy with the same label and roles whose masks are all among its candidates
-    and whose rule protects no attribute beyond those that were counted. Atoms stay as they were:
+    and whose rule protects no attribute beyond those that were counted, and asks for no larger
+    classes than share the bounds that masks have learnt. Atoms stay as they were:
     finer ones than needed change no score. The same summary comes back where nothing differs.
     """
     own = policy.label_attribute
@@ -30,10 +32,21 @@ def narrow(summary: Summary, policy: Policy) -> Summary | None:
     chosen = {name: one for name, one in narrowed.items() if one is not None}
     if len(chosen) < len(narrowed):
         return None
+    if summary.shared_rows < policy.shared_rows and any(map(_learns_bounds, chosen.values())):
+        return None
     if all(chosen[a.name] is a for a in summary.all_attributes):
         return summary
     label_attribute = None if summary.label_attribute is None else chosen.pop(summary.label.column)
     return replace(summary, attributes=chosen, label_attribute=label_attribute)
+
+
+def _learns_bounds(attribute: AttributeSummary) -> bool:
+    """Return whether a candidate has bounds that it learnt, each shared by so many rows."""
+    return any(
+        candidate.mask != candidate.declared
+        and any("{rows}" in (part.learns or "") for part in parts_of(candidate.mask))
+        for candidate in attribute.candidates
+    )
 
 
 def _narrowed(attribute: AttributeSummary, asked: Attribute) -> AttributeSummary | None:
