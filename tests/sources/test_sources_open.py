@@ -251,13 +251,24 @@ def test_a_source_is_returned_as_it_is() -> None:
 @pytest.mark.parametrize("names", [("a", "a"), ("a", "A"), ("É", "é")])
 def test_repeated_columns(tmp_path: Path, names: tuple[str, str]) -> None:
     table = pa.table([pa.array([1]), pa.array([2])], names=list(names))
-    (tmp_path / "a.csv").write_text(f"{names[0]};{names[1]}\n1;2\n")
     pq.write_table(table, tmp_path / "a.parquet")
     frame = pd.DataFrame([[1, 2]], columns=list(names))
-    for given_table in (table, frame, tmp_path / "a.csv", tmp_path / "a.parquet"):
+    for given_table in (table, frame, tmp_path / "a.parquet"):
         with pytest.raises(DataError, match="two columns named") as caught:
             open_table(given_table)
         assert repr(names[1]) in str(caught.value)
+
+
+def test_repeated_names_of_a_text_file_are_numbered(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("age,Age,x,age_2,age,x\n1,2,3,4,5,6\n")
+    source = open_table(tmp_path / "a.csv")
+    assert list(source.table.columns) == ["age", "Age_3", "x", "age_2", "age_4", "x_2"]
+    assert rows(source.table)[0] == {
+        **{"age": 1, "Age_3": 2, "x": 3, "age_2": 4, "age_4": 5, "x_2": 6},
+    }
+    assert [note for note in source.notes if "is called age_4" in note] == [
+        f"{tmp_path / 'a.csv'}: column 5 is named 'age' as column 1 is, and is called age_4."
+    ]
 
 
 def test_missing_and_empty_files(tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from aegis.sources.csv_lines import count_lines
 from aegis.sources.csv_types import OTHER_SPELLING, SAMPLE, Column, literal, quoted, types_of
 from aegis.sources.dialect import Dialect, Reading, decide
 from aegis.sources.embedded import embedded, limits
-from aegis.sources.names import refuse_duplicates
 from aegis.sources.records import count_records
 from aegis.sources.rewriting import opened, rewrite, text_of, unify_line_ends
 
@@ -103,7 +102,6 @@ def read_delimited(given: str, files: Sequence[Path], reading: Reading) -> Delim
     whole = len(start) < _START
     dialect = decide(start, whole, reading, str(files[0]))
     names, notes = names_of(start, whole, dialect, reading, str(files[0]))
-    refuse_duplicates(names, given)
     _require(reading, names, given)
     _check_alike(files, dialect, names)
     place = limits().folder.parent

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import count
 
 from aegis.errors import DataError
 from aegis.sources.dialect import Dialect, Reading, decoded, records_of
@@ -60,17 +61,34 @@ def refuse_rows_as_names(first: Sequence[str], rows: Sequence[Sequence[str]], na
 
 
 def with_names(header: Sequence[str], name: str) -> tuple[list[str], list[str]]:
-    """Return the header with names for columns that have none."""
+    """Return the header with a name of its own for each column, and what a user is told of them.
+
+    Columns without a name are called by their place. A name that occurs again, capitals aside, is
+    numbered, as tables are exported that were joined: the second `age` is `age_2`.
+    """
     taken = {text.lower() for text in header}
     names, notes = [], []
+    places: dict[str, int] = {}
     for place, text in enumerate(header, start=1):
-        made, more = text, ""
-        while not text and (made := f"column{place}{more}") in taken:
-            more += "_"
+        made = text
         if not text:
+            made = _free((f"column{place}" + "_" * i for i in count()), taken)
             notes.append(f"{name}: column {place} has no name in the header, and is called {made}.")
+        elif text.lower() in places:
+            made = _free((f"{text}_{i}" for i in count(2)), taken)
+            notes.append(
+                f"{name}: column {place} is named {text!r} as column {places[text.lower()]} is, and "
+                f"is called {made}."
+            )
+        places.setdefault(text.lower(), place)
+        taken.add(made.lower())
         names.append(made)
     return names, notes
+
+
+def _free(names: Iterable[str], taken: Collection[str]) -> str:
+    """Return the first name that no column has."""
+    return next(name for name in names if name.lower() not in taken)
 
 
 def _is_row(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
