@@ -95,6 +95,21 @@ def test_every_measure_with_a_masked_label() -> None:
         compare(table, summary, choice)
 
 
+def test_what_the_table_loses_by_one_mask(monkeypatch: pytest.MonkeyPatch) -> None:
+    summary = summarize(table_of(random_rows(8)), policy_of())
+    scorer, measure = Scorer(summary), MEASURES.get("pillai")
+    choice = some(summary, 3)[1]
+    whole = scorer.value(scorer.unmasked, measure)
+    lost = scorer.lost_alone(choice, measure)
+    assert set(lost) == set(FEATURES)
+    for name in FEATURES:
+        own = {**scorer.unmasked, name: choice[name]}
+        assert lost[name] == pytest.approx(whole - Scorer(summary).value(own, measure), abs=1e-12)
+    monkeypatch.setattr("aegis.advisor.scoring.MOST_LEVELS", 3)
+    assert Scorer(summary).lost_alone(choice, measure) == {}
+    assert set(Scorer(summary).lost_alone(choice, MEASURES.get("mi"))) == set(FEATURES)
+
+
 @pytest.fixture(scope="module")
 def small() -> Summary:
     return summarize(table_of(random_rows(6)), policy_of(label_masks=LABEL_MASKS))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from aegis.advisor.figures import Binding, Front, SearchFigures
-from aegis.advisor.scoring import AttributeScore
+from aegis.advisor.scoring import AttributeScore, utility_kept
 from aegis.errors import NoAdmissibleConfiguration
 from aegis.measures import MEASURES
 from aegis.policy import Configuration
@@ -207,7 +207,8 @@ class Advice:
         None where the measure looks at one way only.
     lost_alone
         Of the best configuration: what the unmasked table would lose if only this attribute were
-        masked, by attribute; empty without a best one or for a record-level release.
+        masked, by attribute; empty without a best one, for a record-level release, and where the
+        table has too many values to tell in seconds.
     """
 
     measure: str
@@ -227,6 +228,19 @@ class Advice:
     reference: float | None = None
     attainable: float | None = None
     lost_alone: Mapping[str, float] = field(default_factory=dict)
+
+    def share_lost(self, name: str) -> float | None:
+        """Return `lost_alone` of an attribute in percent of the utility; None where it is unknown.
+
+        What is gained by a mask, by chance or since fewer values are learnt more surely, is no loss.
+        """
+        if name not in self.lost_alone or self.reference is None:
+            return None
+        measure = MEASURES.get(self.measure)
+        left = self.unmasked - measure.direction.sign * self.lost_alone[name]
+        before = utility_kept(self.unmasked, self.reference, measure)
+        after = utility_kept(left, self.reference, measure)
+        return None if before is None or after is None else max(before - after, 0.0)
 
     @property
     def headline(self) -> str | None:

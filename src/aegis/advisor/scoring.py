@@ -104,6 +104,10 @@ class ConfigurationScore:
     attributes: Mapping[str, AttributeScore]
 
 
+MOST_LEVELS = 1_000
+"""Values of an unmasked table, all attributes together, of which single losses are worked out."""
+
+
 class Scorer:
     """Scores configurations of one summary.
 
@@ -205,8 +209,13 @@ class Scorer:
         """Return what the unmasked table loses if only this attribute is masked, by attribute.
 
         So an attribute whose part others can take shows little loss, however much it tells alone.
+        Empty where the unmasked table has more than `MOST_LEVELS` values: each attribute asks for
+        the whole table's figure, and that costs the cube of their number.
         """
         sign = measure.direction.sign
+        levels = sum(self.unmasked[name].size for name in self._names)
+        if measure.scope is Scope.CONFIGURATION and levels > MOST_LEVELS:
+            return {}
         whole = self.value(self.unmasked, measure)
         return {
             name: sign * (whole - self.value({**self.unmasked, name: choice[name]}, measure))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from aegis.cli.methods_page import method_sections
 from aegis.cli.options import Format
 from aegis.cli.output import Output
-from aegis.cli.search_page import objective_legend, search_sections, signed
+from aegis.cli.search_page import objective_legend, search_sections
 from aegis.words import counted
 
 if TYPE_CHECKING:
@@ -276,16 +276,24 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     measure = MEASURES.get(advice.measure)
     columns = (
         *(Column("attribute", wraps=True), Column("mask", wraps=True)),
-        *(number("unmasked"), number("masked"), number("change"), number("kept")),
+        *(number("unmasked"), number("masked"), number("kept")),
+        *([number("lost")] if advice.lost_alone else []),
     )
     yield table(
         columns,
         (
             (
                 *(name, best.shown[name]),
-                *(fixed(one.unmasked), fixed(one.score), signed(one.change)),
+                *(fixed(one.unmasked), fixed(one.score)),
                 percent(utility_kept(one.score, one.unmasked, measure)),
+                *([percent(advice.share_lost(name))] if advice.lost_alone else []),
             )
             for name, one in best.attributes.items()
         ),
     )
+    if advice.lost_alone:
+        yield line(
+            "\nunmasked, masked, kept: what the attribute tells by itself. lost: what the whole table "
+            "would lose if only this attribute were masked.",
+            style="dim",
+        )

@@ -280,6 +280,7 @@ def _attributes(subject: Ranked, advice: Advice, measure: Measure) -> list[dict[
                 "unmasked": measured(score.unmasked) if score else None,
                 "masked": measured(score.score) if score else None,
                 "kept": percent(kept),
+                "lost": percent(advice.share_lost(name)) if advice.lost_alone else None,
                 "width": None if kept is None else round(min(max(kept, 0.0), 100.0), 1),
             }
         )
