@@ -64,3 +64,17 @@ def test_a_summary_loads_no_extra(tmp_path: Path) -> None:
     # Ibis needs pandas to hand over results, and PyArrow loads it where it is installed.
     rest = tuple(name for name in NEVER if name != "pandas")
     assert loaded_by(statement, rest) == ""
+
+
+LONGEST = 500
+"""Lines of the longest module: longer ones hold two things."""
+
+
+@pytest.mark.parametrize("folder", ["src", "tests", "benchmarks", "experiments", "docs"])
+def test_no_module_is_long(folder: str) -> None:
+    lengths = {
+        str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines())
+        for path in (ROOT / folder).rglob("*.py")
+    }
+    assert lengths, folder
+    assert {path: lines for path, lines in lengths.items() if lines > LONGEST} == {}

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import math
-import random
-import tempfile
-from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,63 +11,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from suggest_support import check, load_text, people
 
-from aegis.masks import Identity, Kind, Suppress, ValueCounts, evaluate
-from aegis.policy import Policy, Role, load_policy
+from aegis.policy import Role
 from aegis.policy.lines import read_yaml
-from aegis.policy.suggest import ProposedPolicy, init_policy
+from aegis.policy.suggest import init_policy
 from aegis.policy.suggest import profile as suggest_profile
-from aegis.policy.suggest.masks import MOST_MASKS
-from aegis.policy.suggest.ranges import in_order
 from aegis.policy.suggest.yaml_text import scalar, show
-from aegis.sources import open_proposing, open_table
-
-
-def load_text(text: str) -> Policy:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "policy.yaml"
-        path.write_text(text, encoding="utf-8")
-        return load_policy(path)
-
-
-def check(table: pa.Table, label: str) -> ProposedPolicy:
-    """Propose a policy and check everything that holds for every proposal."""
-    proposed = init_policy(table, label=label)
-    assert load_text(proposed.yaml) == proposed.policy
-    assert list(proposed.profiles) == table.column_names
-    assert set(proposed.policy.attributes) == set(table.column_names) - {label}
-    assert init_policy(table, label=label).yaml == proposed.yaml
-    json.dumps(proposed.to_dict(), allow_nan=False)
-    for attribute in proposed.policy.attributes.values():
-        check_candidates(table, proposed, attribute.name)
-    return proposed
-
-
-def check_candidates(table: pa.Table, proposed: ProposedPolicy, name: str) -> None:
-    """Check the candidates of one attribute on the data itself."""
-    attribute = proposed.policy.attributes[name]
-    if not attribute.scored:
-        assert attribute.masks == ()
-        return
-    assert 1 <= len(attribute.masks) <= MOST_MASKS
-    assert len(set(attribute.masks)) == len(attribute.masks)
-    if attribute.role is Role.QUASI_IDENTIFIER:
-        assert attribute.masks[-1] == Suppress()
-    else:
-        assert len(attribute.masks) == 1
-    column = open_table(table.select([name])).table
-    counted = column.group_by(v=column[name]).aggregate(n=lambda t: t.count()).order_by("v")
-    values = counted.to_pyarrow()
-    kind = Kind.of(column[name].type())
-    assert kind is not None
-    data = ValueCounts(kind, values["v"].combine_chunks(), values["n"].to_numpy())
-    for mask in attribute.masks:
-        mask.check(kind, name)
-    fitted = [mask.fit(data) for mask in attribute.masks]
-    groups = [len(g.labels) for g in evaluate([*fitted, Identity()], data.values)]
-    if attribute.role is Role.QUASI_IDENTIFIER:
-        assert any(size < groups[-1] for size in groups[:-1])
-
 
 AWKWARD = [
             "yes", "no", "null", "~", "true", "on", "1", "1.5", "1e3", ".inf", "0x1f", "0o17", "12:30:00",
@@ -163,32 +108,6 @@ def test_awkward_labels_and_sensitive_attributes(name: str) -> None:
         assert proposed.policy.privacy.sensitive == (f"{name} salary",)
 
 
-def people(rows: int = 400) -> pa.Table:
-    start = date(1950, 1, 1)
-    return pa.table(
-        {
-            "user_id": range(rows),
-            "email": [f"p{i}@example.org" for i in range(rows)],
-            "token": [f"{i:08x}" for i in range(rows)],
-            "age": [18 + i % 70 for i in range(rows)],
-            "zip": [f"{10000 + i % 97:05d}" for i in range(rows)],
-            "sex": ["f" if i % 2 else "m" for i in range(rows)],
-            "job": [f"job {i % 12}" for i in range(rows)],
-            "birth_date": [start + timedelta(days=37 * (i % 300)) for i in range(rows)],
-            "visited": [
-                datetime(2024, 1, 1, tzinfo=UTC) + timedelta(hours=i % 200) for i in range(rows)
-            ],
-            "diagnosis": [f"E{i % 9}" for i in range(rows)],
-            "weight": [50 + i * 0.37 for i in range(rows)],
-            "spent": [0 if i % 4 else 13 * i for i in range(rows)],
-            "constant": ["x"] * rows,
-            "void": pa.nulls(rows, pa.int64()),
-            "items": [[i] for i in range(rows)],
-            "label": [i % 3 == 0 for i in range(rows)],
-        }
-    )
-
-
 def test_roles_and_masks_of_a_table_of_people() -> None:
     proposed = check(people(), "label")
     roles = {name: str(a.role) for name, a in proposed.policy.attributes.items()}
@@ -254,16 +173,6 @@ def test_the_yaml_quotes_no_identifier_and_no_rare_value() -> None:
     assert "common-word (97.0 %)" in proposed.yaml
 
 
-def test_numeric_labels_are_cut_into_bins() -> None:
-    table = pa.table({"x": [i % 4 for i in range(100)], "price": [i * 1.5 for i in range(100)]})
-    assert check(table, "price").policy.label.bins == 5
-    assert "label: {column: price, bins: 5}" in check(table, "price").yaml
-    grades = pa.table({"x": [i % 4 for i in range(100)], "grade": [i % 6 for i in range(100)]})
-    assert check(grades, "grade").policy.label.bins is None
-    codes = pa.table({"x": [i % 4 for i in range(100)], "cluster": [i % 40 for i in range(100)]})
-    assert check(codes, "cluster").policy.label.bins is None
-
-
 def test_too_few_or_dominated_sensitive_values_leave_the_rule_commented_out() -> None:
     for values in (["a", "b"] * 50, ["a"] * 90 + [f"v{i % 5}" for i in range(10)]):
         table = pa.table(
@@ -296,105 +205,6 @@ def test_commented_options_are_valid_policies() -> None:
         load_text("\n".join(entry))
 
 
-def test_codes_with_leading_zeros_and_whole_numbers_named_postcode() -> None:
-    rows = 200
-    table = pa.table(
-        {
-            "dept": [f"{i % 60:04d}" for i in range(rows)],
-            "plz": [10_000 + 11 * (i % 50) for i in range(rows)],
-            "postcode": [
-                ("AB1 2CD", "M1 1AA", "SW1A 1AA")[i % 3] + str(i % 20) for i in range(rows)
-            ],
-            "y": [i % 2 for i in range(rows)],
-        }
-    )
-    proposed = check(table, "y")
-    specs = {n: [m.spec() for m in a.masks] for n, a in proposed.policy.attributes.items()}
-    assert proposed.policy.attributes["dept"].role is Role.QUASI_IDENTIFIER
-    assert {"blur": {"keep": 3}} in specs["dept"]
-    assert {"blur": {"hide": 1}} in specs["plz"]
-    assert {"blur": {"hide": 3}} in specs["postcode"]
-
-
-def test_a_csv_file_with_leading_zeros(tmp_path: Path) -> None:
-    path = tmp_path / "people.csv"
-    rows = "".join(f"{i % 50:05d},{i % 2}\n" for i in range(200))
-    path.write_text("area,y\n" + rows)
-    proposed = init_policy(path, label="y")
-    assert proposed.policy.attributes["area"].role is Role.QUASI_IDENTIFIER
-    assert load_text(proposed.yaml) == proposed.policy
-    assert "A first policy for people.csv (200 rows, 2 columns)" in proposed.yaml
-    assert str(tmp_path) not in proposed.yaml
-    assert "aegis advise people.csv --policy" in proposed.yaml
-    assert "aegis advise TABLE --policy" in init_policy(people(), label="label").yaml
-
-
-def test_a_csv_file_with_a_column_that_is_empty_throughout(tmp_path: Path) -> None:
-    path = tmp_path / "courts.csv"
-    path.write_text("note,age,y\n" + "".join(f",{20 + i % 50},{i % 2}\n" for i in range(100)))
-    source = open_proposing(path)
-    proposed = init_policy(source, label="y")
-    assert proposed.policy.attributes["note"].role is Role.IGNORE
-
-
-def test_awkward_numbers() -> None:
-    rows = 120
-    table = pa.table(
-        {
-            "nan": [math.nan] * rows,
-            "mostly_nan": [math.nan if i % 5 else float(i) for i in range(rows)],
-            "infinite": [math.inf if i % 2 else -math.inf for i in range(rows)],
-            "mixed": [(math.inf, -math.inf, math.nan, 1.0 * i)[i % 4] for i in range(rows)],
-            "huge age": [2**63 - 1 - i % 30 * 10**15 for i in range(rows)],
-            "enormous age": [1e290 * (i % 30) for i in range(rows)],
-            "tiny age": [1e-300 * (i % 30) for i in range(rows)],
-            "money age": pa.array(
-                [Decimal(i % 30) * Decimal("1e20") for i in range(rows)], pa.decimal128(38, 2)
-            ),
-            "y": [i % 2 for i in range(rows)],
-        }
-    )
-    proposed = check(table, "y")
-    assert proposed.policy.attributes["nan"].role is Role.IGNORE
-    assert "30 NaN or infinite" not in proposed.yaml
-    assert "96 NaN or infinite" in proposed.yaml
-    for name in ("huge", "enormous", "tiny", "money"):
-        assert len(proposed.policy.attributes[f"{name} age"].masks) >= 2, name
-
-
-def test_dates_with_time_zones_and_of_every_span() -> None:
-    rows = 100
-    zone = pa.timestamp("us", tz="Asia/Tokyo")
-    start = datetime(2023, 12, 31, 20, tzinfo=UTC)
-    spans = {"hours": 0.01, "days": 0.2, "months": 2, "years": 15, "decades": 200}
-    table = pa.table(
-        {
-            **{
-                n: pa.array([start + timedelta(days=d * i) for i in range(rows)], zone)
-                for n, d in spans.items()
-            },
-            "y": [i % 2 for i in range(rows)],
-        }
-    )
-    proposed = check(table, "y")
-    units = {
-        n: [
-            "".join(str(v) for v in m.spec()["truncate"].values())
-            for m in proposed.policy.attributes[n].masks
-            if isinstance(m.spec(), dict)
-        ]
-        for n in spans
-    }
-    assert units == {
-        "hours": ["day", "week"],
-        "days": ["day", "week"],
-        "months": ["day", "week", "month", "quarter"],
-        "years": ["day", "month", "quarter", "year"],
-        "decades": ["day", "month", "year", "year5", "year10"],
-    }
-    assert all(a.role is Role.QUASI_IDENTIFIER for a in proposed.policy.attributes.values())
-
-
 def test_duplicate_rows_are_rows() -> None:
     table = people(100)
     twice = pa.concat_tables([table, table])
@@ -407,119 +217,6 @@ def test_small_tables_have_no_near_unique_columns() -> None:
     proposed = check(table, "y")
     assert all(a.role is Role.FEATURE for a in proposed.policy.attributes.values())
     assert "WARNING: no column looks like a quasi-identifier" in proposed.yaml
-
-
-def visits(rows: int = 3000) -> pa.Table:
-    """Return visits of persons: numbers of persons come back, amounts heap up."""
-    chance = random.Random(5)
-    persons = [chance.randrange(10**6, 10**8) for _ in range(rows * 2 // 3)]
-    return pa.table(
-        {
-            "registered": [chance.choice(persons) for _ in range(rows)],
-            "tag": [f"Q{chance.randrange(2000):05d}-X" for _ in range(rows)],
-            "paid": [round(chance.lognormvariate(10, 1), -1) for _ in range(rows)],
-            "cents": [chance.choice([0, chance.randrange(10**6)]) for _ in range(rows)],
-            "code": [
-                f"{chance.choice('EFJ')}{chance.randrange(60):02d}.{i % 10}" for i in range(rows)
-            ],
-            "seen": [f"{1 + i % 28:02d}.{1 + i % 12:02d}.20{10 + i % 9}" for i in range(rows)],
-            "worth": [f"{1 + i * 7 % 2500},{i % 90 + 10}" for i in range(rows)],
-            "words": [f"she said that item {i % 2400} was not as new" for i in range(rows)],
-            "y": [i % 2 for i in range(rows)],
-        }
-    )
-
-
-def test_keys_are_found_by_how_they_repeat() -> None:
-    proposed = check(visits(), "y")
-    roles = {n: str(a.role) for n, a in proposed.policy.attributes.items()}
-    assert roles == {
-        "registered": "identifier",
-        "tag": "identifier",
-        "paid": "feature",
-        "cents": "feature",
-        "code": "sensitive",
-        "seen": "quasi-identifier",
-        "worth": "feature",
-        "words": "identifier",
-    }
-    assert "as numbers of persons repeat" in proposed.profiles["registered"].reason
-    assert "codes of diseases (ICD-10)" in proposed.profiles["code"].reason
-    assert proposed.person in ("registered", "tag")
-    assert f"person: {proposed.person}" in proposed.yaml
-    assert proposed.policy.person == proposed.person
-    assert proposed.to_dict()["person"] == proposed.person
-    assert check(people(), "label").person is None
-
-
-def test_ranges_written_as_text_have_their_order() -> None:
-    ages = [f"[{10 * n}-{10 * n + 10})" for n in range(10)]
-    sizes = ["51-100", "11-50", "1-10", "100+"]
-    rows = 400
-    table = pa.table(
-        {
-            "age": [ages[i * 7 % 10] for i in range(rows)],
-            "household size": [sizes[i % 4] for i in range(rows)],
-            "age overlapping": [("0-20", "10-30", "30-40")[i % 3] for i in range(rows)],
-            "y": [i % 2 for i in range(rows)],
-        }
-    )
-    proposed = check(table, "y")
-    age = proposed.policy.attributes["age"]
-    assert age.order == tuple(ages)
-    assert age.masks[1].spec() == {
-        "group": {
-            "groups": {f"[{20 * n}-{20 * n + 20})": ages[2 * n : 2 * n + 2] for n in range(5)},
-            "rest": "other",
-        }
-    }
-    household = proposed.policy.attributes["household size"]
-    assert household.order == ("1-10", "11-50", "51-100", "100+")
-    assert household.masks[1].spec()["group"]["groups"]["51-100 to 100+"] == ["51-100", "100+"]
-    assert proposed.policy.attributes["age overlapping"].order == ()
-
-
-@given(st.lists(st.integers(-50, 50), min_size=2, max_size=8, unique=True), st.randoms())
-def test_ranges_are_ordered_by_their_bounds(cuts: list[int], chance: random.Random) -> None:
-    cuts = sorted(cuts)
-    ranges = [f"{low}-{high}" for low, high in itertools.pairwise(cuts)]
-    ranges = [f"<{cuts[0]}", *ranges, f"{cuts[-1]}+"]
-    mixed = list(ranges)
-    chance.shuffle(mixed)
-    assert in_order(mixed) == tuple(ranges)
-    assert in_order([*mixed, "other"]) == ()
-
-
-def test_the_key_of_persons_is_named_by_its_header_too() -> None:
-    rows = 400
-    table = pa.table(
-        {
-            "encounter_id": range(rows),
-            "patient_nbr": [i * 7 % 300 for i in range(rows)],
-            "age": [20 + i % 60 for i in range(rows)],
-            "y": [i % 2 for i in range(rows)],
-        }
-    )
-    proposed = check(table, "y")
-    assert proposed.person == "patient_nbr"
-    assert {a.name for a in proposed.policy.with_role(Role.IDENTIFIER)} == {
-        "encounter_id",
-        "patient_nbr",
-    }
-
-
-def test_measured_numbers_are_no_identifiers() -> None:
-    rows = 100
-    table = pa.table(
-        {
-            "amount": [7 * i for i in range(rows)],
-            "reading": [i / 7 for i in range(rows)],
-            "ticket": [7 * i for i in range(rows)],
-            "y": [i % 2 for i in range(rows)],
-        }
-    )
-    roles = {n: a.role for n, a in init_policy(table, label="y").policy.attributes.items()}
-    assert roles == {"amount": Role.FEATURE, "reading": Role.FEATURE, "ticket": Role.IDENTIFIER}
 
 
 def test_a_wide_table() -> None:

@@ -23,7 +23,7 @@ from aegis.protect import (
     protect,
     search_protected,
 )
-from aegis.protect.ranking import FINEST
+from aegis.protect.scores import FINEST
 
 CANDIDATES = 40
 """How many of the best by a protected summary are checked beside the data."""

@@ -9,6 +9,7 @@ from aegis.protect.accounting import (
     rho_of,
     sigma_of,
 )
+from aegis.protect.advice import ProtectedAdvice, ProtectedRanked
 from aegis.protect.build import protect
 from aegis.protect.counts import Perturbation
 from aegis.protect.differences import Difference, compare
@@ -26,13 +27,8 @@ from aegis.protect.model import (
     StatedVerdict,
 )
 from aegis.protect.noise import Noise
-from aegis.protect.ranking import (
-    ProtectedAdvice,
-    ProtectedRanked,
-    ProtectedScorer,
-    rank_protected,
-    search_protected,
-)
+from aegis.protect.ranking import rank_protected, search_protected
+from aegis.protect.scores import ProtectedScorer
 
 __all__ = [
     "EXTENSION",

@@ -6,29 +6,27 @@ methods. The table is read when the first question needs it, once, whatever is a
 
 from __future__ import annotations
 
-import html
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
-from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from aegis.advisor import (
-    Advice,
-    PrivacyPlan,
-    Ranked,
-    plan_of,
-    rank_configurations,
-    with_privacy,
-    with_uncovered,
-)
-from aegis.advisor.plan import require_same
-from aegis.errors import DataError, PolicyError
+from aegis.advisor import Advice, PrivacyPlan, Ranked, rank_configurations
+from aegis.errors import DataError
 from aegis.policy import Configuration, Policy, as_policy
 from aegis.progress import SILENT, Progress
-from aegis.sources import Source, open_table
-from aegis.summary import Summary, load_bundle, save_bundle, summarize
-from aegis.words import counted
+from aegis.sources import Source
+from aegis.study.answers import (
+    Configurations,
+    check_methods,
+    check_report,
+    complete_advice,
+    draw_report,
+    release_table,
+    train_models,
+)
+from aegis.study.shown import describe_subject, subject_html
+from aegis.study.subject import Subject
+from aegis.summary import Summary, save_bundle
 
 if TYPE_CHECKING:
     from aegis.advisor.costs import MaskCost
@@ -41,13 +39,8 @@ if TYPE_CHECKING:
     from aegis.release import AnonymizedRelease, Audit, Release
     from aegis.summary import Information
 
-BUNDLE = ".aegis"
-"""Extension of a summary on disk."""
-
 SEARCH_SECONDS = 30.0
 """How long a search takes at most where nobody says."""
-
-Configurations = Mapping[str, Configuration] | Sequence[Configuration]
 
 
 class Study:
@@ -93,54 +86,34 @@ class Study:
         seed: int = 0,
         progress: Progress = SILENT,
     ) -> None:
-        self.policy = as_policy(policy)
-        self.exact = exact
-        self.seed = seed
-        self.progress = progress
-        self._lock = RLock()
-        self._summary: Summary | None = None
-        self._plan: PrivacyPlan | None = None
-        self._source: Source | None = None
-        if _is_protected(table):
-            raise PolicyError(
-                "A protected summary answers no question that takes rows or exact counts.",
-                hint="Give the table or its exact summary, or rank the protected one: "
-                "aegis.protect.rank_protected.",
-            )
-        if isinstance(table, str | Path) and str(table).lower().endswith(BUNDLE):
-            table = load_bundle(table)
-        if isinstance(table, Summary):
-            require_same(table, self.policy)
-            self._summary = table
-        else:
-            self._source = open_table(table, reading=self.policy.reading)
+        self._subject = Subject.of(
+            table, as_policy(policy), exact=exact, seed=seed, progress=progress
+        )
+
+    @property
+    def policy(self) -> Policy:
+        """Roles, candidate masks, the privacy rule."""
+        return self._subject.policy
+
+    @property
+    def seed(self) -> int:
+        """Seed of whatever is random."""
+        return self._subject.seed
 
     @property
     def source(self) -> Source | None:
         """The table; None where the study is of a summary."""
-        return self._source
+        return self._subject.source
 
     @property
     def summary(self) -> Summary:
         """The aggregates of the table, made at the first call."""
-        with self._lock:
-            if self._summary is None:
-                self._summary = summarize(
-                    self._rows("summarise"),
-                    self.policy,
-                    exact=self.exact,
-                    seed=self.seed,
-                    progress=self.progress,
-                )
-            return self._summary
+        return self._subject.summary
 
     @property
     def plan(self) -> PrivacyPlan:
         """What holds configurations against the rule."""
-        with self._lock:
-            if self._plan is None:
-                self._plan = plan_of(self.summary, self.policy, self._source)
-            return self._plan
+        return self._subject.plan
 
     def advise(
         self,
@@ -156,19 +129,10 @@ class Study:
 
         Parameters
         ----------
-        configurations
-            Rank these, as `rank` does. Those that the policy lists are ranked without being given.
-        generate_count
-            Rank this many random combinations of the candidate masks, for experiments.
-        measure
-            Name of a measure.
-        top
-            How many of the best a search returns.
-        time_limit
-            Seconds of a search; None lets it run until the best is proven. A search that is stopped
-            says how far from the best it may be.
-        methods
-            Record-level methods whose releases are ranked beside.
+        configurations, generate_count, measure, methods
+            As in `rank`. Configurations that the policy lists are ranked without being given.
+        top, time_limit
+            As in `search`; a search that is stopped says how far from the best it may be.
 
         Raises
         ------
@@ -213,15 +177,8 @@ class Study:
         PolicyError
             The policy is not valid; or the study is of a summary that does not serve it.
         """
-        from aegis.summary.narrow import narrow
-
-        asked = as_policy(policy)
-        with self._lock:
-            served = None if self._summary is None else narrow(self._summary, asked)
-        subject = self._source if self._source is not None else (served or self.summary)
-        other = Study(subject, asked, exact=self.exact, seed=self.seed, progress=self.progress)
-        other._summary = served if served is not None else other._summary
-        return other
+        subject = self._subject.under(as_policy(policy))
+        return Study(subject, subject.policy)
 
     def costs(self, measure: str | None = None) -> tuple[MaskCost, ...]:
         """Return what each candidate mask costs by itself, every other attribute unmasked.
@@ -273,7 +230,7 @@ class Study:
             The table cannot be summarised.
         """
         own = self.seed if seed is None else seed
-        self._check_methods(methods, own)
+        check_methods(self.policy, methods, own)
         advice = rank_configurations(
             self.summary,
             self.plan,
@@ -282,9 +239,9 @@ class Study:
             generate_count=generate_count,
             measure=measure,
             seed=own,
-            progress=self.progress,
+            progress=self._subject.progress,
         )
-        return self._complete(advice, methods, own)
+        return complete_advice(self._subject, advice, methods, own)
 
     def search(
         self,
@@ -332,12 +289,12 @@ class Study:
         from aegis.advisor.search import check_request, search_combinations
 
         check_request(self.policy, objective, measure, top, time_limit, front, prefer)
-        self._check_methods(methods, self.seed)
+        check_methods(self.policy, methods, self.seed)
         advice = search_combinations(
             self.summary,
             self.plan,
             self.policy,
-            source=self._source,
+            source=self.source,
             objective=objective,
             measure=measure,
             top=top,
@@ -345,9 +302,9 @@ class Study:
             front=front,
             explain_best=explain_best,
             prefer=prefer,
-            progress=self.progress,
+            progress=self._subject.progress,
         )
-        return self._complete(advice, methods, self.seed)
+        return complete_advice(self._subject, advice, methods, self.seed)
 
     def front(
         self,
@@ -405,13 +362,9 @@ class Study:
         from aegis.advisor.estimate import DEFAULT_METHOD, estimate_pud
 
         listed = [configurations] if isinstance(configurations, Configuration) else configurations
+        how, progress = method or DEFAULT_METHOD, self._subject.progress
         return estimate_pud(
-            self.summary,
-            listed,
-            measure=measure,
-            know=know,
-            method=method or DEFAULT_METHOD,
-            progress=self.progress,
+            self.summary, listed, measure=measure, know=know, method=how, progress=progress
         )
 
     def evaluate(self, configurations: Configurations | None = None, **options: Any) -> Evaluation:
@@ -433,22 +386,7 @@ class Study:
         DataError
             The study is of a summary, or no row is left to test on.
         """
-        from aegis.evaluation import check_request, evaluate_models
-
-        source = self._rows("train models on")
-        check_request(**options)
-        options.setdefault("seed", self.seed)
-        evaluation = evaluate_models(
-            source,
-            self.summary,
-            self.plan,
-            self.policy,
-            configurations=configurations,
-            progress=self.progress,
-            **options,
-        )
-        advice = with_privacy(evaluation.advice, self.summary, self.plan, self.policy)
-        return replace(evaluation, advice=advice)
+        return train_models(self._subject, configurations, options)
 
     def report(
         self,
@@ -475,22 +413,9 @@ class Study:
         force
             Overwrite the file.
         """
-        from aegis.advisor.shown import show_release
-        from aegis.files import check_output
-        from aegis.report import render_report, write_page
-
-        if path is not None:
-            check_output(Path(path), force=force, formats=(".html", ".htm", ".pdf"))
-        given = self.advise() if advice is None else advice
-        with self.progress.step("Drawing the report"):
-            advised = given if isinstance(given, Advice) else given.advice
-            shown = None
-            if values:
-                shown = show_release(advised, self.summary, self.plan, self.policy, self._source)
-            page = render_report(given, title=title, shown=shown)
-        if path is not None:
-            write_page(Path(path), page)
-        return page
+        check_report(path, force=force)
+        reported = self.advise() if advice is None else advice
+        return draw_report(self._subject, reported, path, title=title, values=values)
 
     def apply(
         self,
@@ -516,20 +441,7 @@ class Study:
         DataError
             The study is of a summary, or a value is in no mask and the policy says `unseen: error`.
         """
-        from aegis.release import apply
-
-        chosen, measure = _chosen(configuration)
-        options.setdefault("seed", self.seed)
-        if options.get("measure") is None and self.policy.measure is None and output is not None:
-            options["measure"] = measure
-        return apply(
-            self._rows("mask"),
-            self.policy,
-            chosen,
-            output=output,
-            progress=self.progress,
-            **options,
-        )
+        return release_table(self._subject, configuration, output, options)
 
     def anonymize(self, method: str | Recipe, **options: Any) -> AnonymizedRelease:
         """Make a record-level release, and verify it: see `aegis.anonymize` for the options."""
@@ -537,14 +449,20 @@ class Study:
 
         options.setdefault("seed", self.seed)
         return anonymize(
-            self._rows("group"), self.policy, method, progress=self.progress, **options
+            self._subject.rows_to("group"),
+            self.policy,
+            method,
+            progress=self._subject.progress,
+            **options,
         )
 
     def audit(self) -> Audit:
         """Return the privacy of the table as it stands, held against the policy's rule."""
         from aegis.release import audit
 
-        return audit(self._rows("audit"), policy=self.policy, progress=self.progress)
+        return audit(
+            self._subject.rows_to("audit"), policy=self.policy, progress=self._subject.progress
+        )
 
     def protect(self, **options: Any) -> ProtectedSummary:
         """Return what may leave the house: see `aegis.protect.protect` for the options.
@@ -562,8 +480,8 @@ class Study:
         """
         from aegis.protect import protect
 
-        subject = self.summary if self._source is None else self._source
-        return protect(subject, self.policy, progress=self.progress, **options)
+        subject = self.summary if self.source is None else self.source
+        return protect(subject, self.policy, progress=self._subject.progress, **options)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the summary (.aegis); `Study(path, policy)` goes on from it without the table.
@@ -575,164 +493,8 @@ class Study:
         """
         save_bundle(self.summary, path, force=force)
 
-    def _rows(self, purpose: str) -> Source:
-        """Return the table; raise where there is only a summary."""
-        if self._source is None:
-            raise DataError(f"A summary holds no rows to {purpose}.", hint="Give the table itself.")
-        return self._source
-
-    def _check_methods(self, methods: Iterable[str | Recipe] | None, seed: int) -> None:
-        """Raise for unknown record-level methods before any work is done."""
-        if methods:
-            from aegis.advisor.methods import choose_recipes
-
-            choose_recipes(self.policy, tuple(methods), seed=seed)
-
-    def _complete(
-        self, advice: Advice, methods: Sequence[str | Recipe] | None, seed: int
-    ) -> Advice:
-        """Return the advice with record-level releases and with its figures of privacy."""
-        if methods or (methods is None and self.policy.anonymizers):
-            from aegis.advisor.methods import with_methods
-
-            advice = with_methods(
-                advice,
-                self.summary,
-                self._source,
-                self.policy,
-                methods,
-                seed=seed,
-                progress=self.progress,
-            )
-        advice = with_uncovered(advice, self.summary, self.policy, self._source)
-        return with_privacy(advice, self.summary, self.plan, self.policy)
-
     def __repr__(self) -> str:
-        of = "a summary" if self._source is None else str(self._source.origin)
-        read = "not read yet" if self._summary is None else counted(self._summary.rows, "row")
-        return f"Study({of}, {read}, label {self.policy.label.column!r}, {self.policy.privacy})"
+        return describe_subject(self._subject)
 
     def _repr_html_(self) -> str:
-        return f"<p>{html.escape(repr(self))}</p>" + (
-            "" if self._summary is None else _attributes_html(self._summary)
-        )
-
-
-def _is_protected(given: Any) -> bool:
-    if isinstance(given, str | Path):
-        return str(given).lower().endswith(".protected")
-    from aegis.protect.model import ProtectedSummary
-
-    return isinstance(given, ProtectedSummary)
-
-
-def _chosen(given: Configuration | Ranked | Advice) -> tuple[Configuration, str | None]:
-    """Return a configuration to apply, and the measure that chose it where that is known.
-
-    Raises
-    ------
-    NoAdmissibleConfiguration
-        The advice has none.
-    PolicyError
-        The best is a record-level release, which has no masks.
-    """
-    if isinstance(given, Configuration):
-        return given, None
-    measure = None
-    if isinstance(given, Advice):
-        measure, given = given.measure, given.require_best()
-    if given.method is not None:
-        raise PolicyError(
-            f"{given.name} groups records; it has no masks to apply.",
-            hint="Give its recipe to anonymize.",
-        )
-    return given.configuration, measure
-
-
-def _attributes_html(summary: Summary) -> str:
-    """Return the attributes of a summary as a table."""
-    rows = "".join(
-        "<tr>"
-        + "".join(
-            f"<td>{html.escape(text)}</td>"
-            for text in (
-                a.name,
-                str(a.role),
-                f"{len(a.all_values):,}",
-                ", ".join(str(c.declared) for c in a.candidates),
-            )
-        )
-        + "</tr>"
-        for a in summary.all_attributes
-    )
-    head = "".join(f"<th>{h}</th>" for h in ("attribute", "role", "values", "candidate masks"))
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-
-
-def advise(
-    table: Any,
-    policy: Policy | str | Path,
-    *,
-    exact: bool = False,
-    seed: int = 0,
-    progress: Progress = SILENT,
-    **options: Any,
-) -> Advice:
-    """Return the best release and its runners-up: `Study(table, policy).advise(...)`, in one call.
-
-    Examples
-    --------
-    >>> import aegis
-    >>> advice = aegis.advise("data/adult.parquet", "examples/adult/policy.yaml", generate_count=5)
-    >>> len(advice.ranking)
-    5
-    """
-    return Study(table, policy, exact=exact, seed=seed, progress=progress).advise(**options)
-
-
-def search(
-    table: Any,
-    policy: Policy | str | Path,
-    *,
-    exact: bool = False,
-    seed: int = 0,
-    progress: Progress = SILENT,
-    **options: Any,
-) -> Advice:
-    """Return the best of all combinations: `Study(table, policy).search(...)`, in one call.
-
-    Examples
-    --------
-    >>> import aegis
-    >>> advice = aegis.search("data/adult.parquet", "examples/adult/policy.yaml", top=1)
-    >>> advice.optimal, advice.best.admissible
-    (True, True)
-    """
-    return Study(table, policy, exact=exact, seed=seed, progress=progress).search(**options)
-
-
-def evaluate(
-    table: Any,
-    policy: Policy | str | Path,
-    *,
-    exact: bool = False,
-    seed: int = 0,
-    progress: Progress = SILENT,
-    **options: Any,
-) -> Evaluation:
-    """Train models on masked tables: `Study(table, policy).evaluate(...)`, in one call.
-
-    Examples
-    --------
-    >>> import aegis
-    >>> evaluation = aegis.evaluate(
-    ...     "data/adult.parquet",
-    ...     "examples/adult/policy.yaml",
-    ...     generate_count=2,
-    ...     models=("nb",),
-    ...     comparators=(),
-    ... )
-    >>> len(evaluation.trainings)
-    3
-    """
-    return Study(table, policy, exact=exact, seed=seed, progress=progress).evaluate(**options)
+        return subject_html(self._subject)

@@ -1,0 +1,32 @@
+"""`aegis catalog VERB`: a service's catalog from the shell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aegis.cli.catalog import accounts, data_sets, requests
+from aegis.cli.catalog.steps import steps
+from aegis.cli.catalog.verb import Verb
+
+VERBS: Mapping[str, Verb] = {
+    "account": Verb(accounts.account, ("aegis catalog account ada --roles admin", "aegis catalog account otto --roles operator,approver --database catalog.db")),
+    "token": Verb(accounts.token, ("aegis catalog token paula --scopes work,upload-summary", "aegis catalog token paula --days 30 --database catalog.db")),
+    "list": Verb(data_sets.listed, ("aegis catalog list", "aegis catalog list census --format json")),
+    "show": Verb(data_sets.show, ("aegis catalog show census-2026", "aegis catalog show census-2026 --url https://aegis.example.org")),
+    "costs": Verb(data_sets.costs, ("aegis catalog costs census-2026", "aegis catalog costs census-2026 --format csv")),
+    "register": Verb(data_sets.register, ("aegis catalog register census-2026 --source adult --key agent.pub.pem -p policy.yaml", "aegis catalog register census-2026 --source adult --key agent.pub.pem -p policy.yaml --approvals 2 --ceiling 4")),
+    "publish": Verb(data_sets.publish, ("aegis catalog publish census-2026", "aegis catalog publish census-2026 --url https://aegis.example.org")),
+    "grant": Verb(data_sets.grant, ("aegis catalog grant census-2026 otto operator", "aegis catalog grant census-2026 clara consumer")),
+    "request": Verb(requests.request, ('aegis catalog request census-2026 --purpose "Predict income" --accept-terms', 'aegis catalog request census-2026 --purpose "Predict income" --models lr,gbdt')),
+    "requests": Verb(requests.requests, ("aegis catalog requests", "aegis catalog requests --state submitted")),
+    "choose": Verb(requests.choose, ("aegis catalog choose 4f2c9a", "aegis catalog choose 4f2c9a -c best.yaml")),
+    **steps(),
+    "run": Verb(requests.run, ("aegis catalog run 4f2c9a", "aegis catalog run 4f2c9a --url https://aegis.example.org")),
+    "download": Verb(requests.download, ("aegis catalog download 4f2c9a -o masked.parquet", "aegis catalog download 4f2c9a -o masked.parquet --force")),
+    "verify": Verb(requests.verify, ("aegis catalog verify 4f2c9a", "aegis catalog verify 4f2c9a --url https://aegis.example.org")),
+    "ledger": Verb(data_sets.ledger, ("aegis catalog ledger census-2026", "aegis catalog ledger census-2026 --url https://aegis.example.org")),
+    "log": Verb(data_sets.log, ("aegis catalog log", "aegis catalog log --verify")),
+}  # fmt: skip
+"""Every verb by name."""
+
+__all__ = ["VERBS", "Verb"]

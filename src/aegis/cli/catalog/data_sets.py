@@ -1,0 +1,201 @@
+"""Verbs on data sets: what stands in the catalog, for whom, and what was spent and done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aegis.cli.catalog.options import DataSet, Token, Url, connected, show_rows
+from aegis.cli.options import Format, FormatOption
+from aegis.cli.output import Output
+
+
+def listed(
+    words: Annotated[str, typer.Argument(metavar="WORDS", help="Words to search for.")] = "",
+    url: Url = "",
+    token: Token = "",
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+) -> None:
+    """List the data sets that you may see.
+
+    In: words of name, title, label or columns. Out: one line each.
+    """
+    with connected(url, token) as client:
+        rows = [
+            {
+                "id": listing["id"],
+                "title": listing["title"],
+                "provider": listing["provider"],
+                "label": listing["label"] or "",
+                "version": (listing["version"] or {}).get("number", ""),
+                "published": listing["published"],
+            }
+            for listing in client.search(words)
+        ]
+    show_rows(rows, format)
+
+
+def show(data_set: DataSet, url: Url = "", token: Token = "") -> None:
+    """Show a data set: what it is, its terms, its attributes and masks.
+
+    In: its name. Out: all that the catalog knows of it, as JSON.
+    """
+    with connected(url, token) as client:
+        Output().json(client.data_set(data_set))
+
+
+def costs(
+    data_set: DataSet,
+    url: Url = "",
+    token: Token = "",
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+) -> None:
+    """Show what each candidate mask of a data set costs, from its protected summary.
+
+    In: its name. Out: percent of the predictive utility that each mask alone loses.
+    """
+    with connected(url, token) as client:
+        rows = [{**cost, "lost": f"{cost['lost']:.1f} %"} for cost in client.costs(data_set)]
+    show_rows(rows, format)
+
+
+def register(
+    data_set: DataSet,
+    source: Annotated[
+        str,
+        typer.Option(
+            "--source", metavar="NAME", help="The table in your agent's list.", show_default=False
+        ),
+    ],
+    key: Annotated[
+        Path,
+        typer.Option(
+            "--key", metavar="FILE", help="Public key of your agent (PEM).", show_default=False
+        ),
+    ],
+    policy: Annotated[
+        Path,
+        typer.Option(
+            "--policy",
+            "-p",
+            metavar="FILE",
+            help="Policy, as aegis init makes it.",
+            show_default=False,
+        ),
+    ],
+    title: Annotated[str, typer.Option("--title", metavar="TEXT", help="Title.")] = "",
+    description: Annotated[
+        str, typer.Option("--description", metavar="TEXT", help="What it is about.")
+    ] = "",
+    terms: Annotated[
+        str, typer.Option("--terms", metavar="TEXT", help="What a consumer accepts.")
+    ] = "",
+    population: Annotated[
+        str, typer.Option("--population", metavar="NAME", help="Whose persons it is about.")
+    ] = "",
+    public: Annotated[bool, typer.Option("--public", help="Every consumer may see it.")] = False,
+    approvals: Annotated[
+        int, typer.Option("--approvals", min=1, max=2, help="Persons who must approve.")
+    ] = 1,
+    ceiling: Annotated[
+        float | None,
+        typer.Option(
+            "--ceiling", metavar="EPSILON", help="Budget of the population.", show_default=False
+        ),
+    ] = None,
+    protect: Annotated[
+        str, typer.Option("--protect", metavar="LEVEL", help="noise, or counts.")
+    ] = "noise",
+    epsilon: Annotated[float, typer.Option("--epsilon", help="Of the noise.")] = 1.0,
+    delta: Annotated[float, typer.Option("--delta", help="Of the noise.")] = 1e-6,
+    url: Url = "",
+    token: Token = "",
+) -> None:
+    """Register a data set, and ask its agent for a protected summary.
+
+    In: a name, the source in your agent's list, the agent's public key, a policy.
+    Out: the data set; publish it when its summary has come.
+    """
+    from aegis.policy import load_policy
+    from aegis.signing import load_public_key
+
+    load_policy(policy)
+    with connected(url, token) as client:
+        client.register(
+            data_set,
+            source=source,
+            public_key=load_public_key(key).text,
+            title=title,
+            description=description,
+            terms=terms,
+            population=population,
+            public=public,
+            approvals=approvals,
+            ceiling=ceiling,
+        )
+        text = policy.read_text(encoding="utf-8")
+        client.ask_summary(data_set, text, protect=protect, epsilon=epsilon, delta=delta)
+    Output().say(f"Registered {data_set}; its agent was asked for a summary")
+
+
+def publish(data_set: DataSet, url: Url = "", token: Token = "") -> None:
+    """Show a data set to consumers.
+
+    In: its name. Out: it stands in the catalog.
+    """
+    with connected(url, token) as client:
+        client.publish(data_set)
+    Output().say(f"Published {data_set}")
+
+
+def grant(
+    data_set: DataSet,
+    account: Annotated[str, typer.Argument(metavar="ACCOUNT", help="Name of the account.")],
+    role: Annotated[str, typer.Argument(metavar="ROLE", help="operator, approver or consumer.")],
+    url: Url = "",
+    token: Token = "",
+) -> None:
+    """Assign an operator or approver to a data set, or let a consumer see it.
+
+    In: data set, account and role. Out: the grant.
+    """
+    with connected(url, token) as client:
+        client.grant(data_set, account, role)
+    Output().say(f"{account} is {role} of {data_set}")
+
+
+def ledger(data_set: DataSet, url: Url = "", token: Token = "") -> None:
+    """Show the privacy budget of a data set's population, and its releases.
+
+    In: a data set. Out: what was spent and reserved, and what was released, as JSON.
+    """
+    with connected(url, token) as client:
+        Output().json(client.ledger(data_set))
+
+
+def log(
+    check: Annotated[
+        bool, typer.Option("--verify", help="Only say whether the log is whole.")
+    ] = False,
+    url: Url = "",
+    token: Token = "",
+    format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
+) -> None:
+    """Show what happened, or verify that the log is whole.
+
+    In: nothing. Out: the entries that concern you, the newest first; with `--verify`
+    exit code 1 where the chain is broken.
+    """
+    with connected(url, token) as client:
+        if not check:
+            keys = ("number", "time", "actor", "action", "data_set", "request")
+            show_rows([{key: entry[key] or "" for key in keys} for entry in client.log()], format)
+            return
+        verdict = client.verify_log()
+    if verdict["whole"]:
+        Output().show(f"The log is whole: {verdict['entries']:,} entries, head {verdict['head']}")
+        return
+    Output().show(f"Entry {verdict['broken']} does not fit: {verdict['reason']}")
+    raise typer.Exit(1)

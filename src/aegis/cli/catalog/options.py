@@ -1,0 +1,77 @@
+"""Options and ways of showing that the verbs of the catalog share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aegis.cli.options import Format
+from aegis.cli.output import Output
+from aegis.errors import PolicyError
+
+if TYPE_CHECKING:
+    from aegis.service.client import Client
+
+Url = Annotated[
+    str,
+    typer.Option(
+        "--url", envvar="AEGIS_URL", metavar="URL", help="The service.", show_default=False
+    ),
+]
+Token = Annotated[
+    str,
+    typer.Option(
+        "--token",
+        envvar="AEGIS_TOKEN",
+        metavar="TOKEN",
+        help="Your token; better given by the environment.",
+        show_default=False,
+    ),
+]
+DataSet = Annotated[str, typer.Argument(metavar="DATA-SET", help="Its name in the catalog.")]
+RequestId = Annotated[str, typer.Argument(metavar="REQUEST", help="Number of the request.")]
+Message = Annotated[
+    str, typer.Option("--message", "-m", metavar="TEXT", help="Why.", show_default=False)
+]
+Database = Annotated[
+    str,
+    typer.Option(
+        "--database", metavar="FILE", help="SQLite file of the catalog, or postgresql://... ."
+    ),
+]
+
+
+def connected(url: str, token: str) -> Client:
+    """Return a client of the service; raise where its address or the token is missing."""
+    from aegis.service.client import connect
+
+    if not url or not token:
+        raise PolicyError(
+            "No service or token is given.", hint="Set AEGIS_URL and AEGIS_TOKEN, or give both."
+        )
+    return connect(url, token)
+
+
+def show_rows(rows: Iterable[Mapping[str, Any]], form: Format) -> None:
+    """Print rows as a table, JSON or CSV."""
+    from rich.table import Table
+
+    listed = [dict(row) for row in rows]
+    if form is Format.JSON:
+        Output().json(listed)
+        return
+    if form is Format.CSV:
+        header = list(listed[0]) if listed else []
+        Output().csv(header, (list(row.values()) for row in listed))
+        return
+    table = Table(box=None, pad_edge=False)
+    for name in listed[0] if listed else ("nothing",):
+        table.add_column(str(name))
+    for row in listed:
+        table.add_row(
+            *(value if isinstance(value, str) else json.dumps(value) for value in row.values())
+        )
+    Output().show(table)

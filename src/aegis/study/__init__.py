@@ -1,0 +1,6 @@
+"""The public door: a table and a policy, summarised once, and every question to them."""
+
+from aegis.study.shortcuts import advise, evaluate, search
+from aegis.study.study import SEARCH_SECONDS, Study
+
+__all__ = ["SEARCH_SECONDS", "Study", "advise", "evaluate", "search"]

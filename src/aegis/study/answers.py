@@ -1,0 +1,152 @@
+"""What answers take beside a ranking: releases of records, figures of privacy, training, a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aegis.advisor import Advice, Ranked, with_privacy, with_uncovered
+from aegis.errors import PolicyError
+from aegis.policy import Configuration, Policy
+from aegis.study.subject import Subject
+
+if TYPE_CHECKING:
+    from aegis.anonymizers import Recipe
+    from aegis.evaluation import Evaluation
+    from aegis.release import Release
+
+Configurations = Mapping[str, Configuration] | Sequence[Configuration]
+
+
+def check_methods(policy: Policy, methods: Iterable[str | Recipe] | None, seed: int) -> None:
+    """Raise for unknown record-level methods before any work is done."""
+    if methods:
+        from aegis.advisor.methods import choose_recipes
+
+        choose_recipes(policy, tuple(methods), seed=seed)
+
+
+def complete_advice(
+    subject: Subject, advice: Advice, methods: Sequence[str | Recipe] | None, seed: int
+) -> Advice:
+    """Return the advice with record-level releases and with its figures of privacy."""
+    policy, summary = subject.policy, subject.summary
+    if methods or (methods is None and policy.anonymizers):
+        from aegis.advisor.methods import with_methods
+
+        advice = with_methods(
+            advice,
+            summary,
+            subject.source,
+            policy,
+            methods,
+            seed=seed,
+            progress=subject.progress,
+        )
+    advice = with_uncovered(advice, summary, policy, subject.source)
+    return with_privacy(advice, summary, subject.plan, policy)
+
+
+def train_models(
+    subject: Subject, configurations: Configurations | None, options: dict[str, Any]
+) -> Evaluation:
+    """Return models trained on masked tables, compared with an advice that has its figures."""
+    from aegis.evaluation import check_request, evaluate_models
+
+    source = subject.rows_to("train models on")
+    check_request(**options)
+    options.setdefault("seed", subject.seed)
+    evaluation = evaluate_models(
+        source,
+        subject.summary,
+        subject.plan,
+        subject.policy,
+        configurations=configurations,
+        progress=subject.progress,
+        **options,
+    )
+    advice = with_privacy(evaluation.advice, subject.summary, subject.plan, subject.policy)
+    return replace(evaluation, advice=advice)
+
+
+def check_report(path: str | Path | None, *, force: bool) -> None:
+    """Raise where a report cannot be written there, before any work is done."""
+    from aegis.files import check_output
+
+    if path is not None:
+        check_output(Path(path), force=force, formats=(".html", ".htm", ".pdf"))
+
+
+def draw_report(
+    subject: Subject,
+    reported: Advice | Evaluation,
+    path: str | Path | None,
+    *,
+    title: str | None,
+    values: bool,
+) -> str:
+    """Return the report on an advice or an evaluation, and write it where `path` says."""
+    from aegis.advisor.shown import show_release
+    from aegis.report import render_report, write_page
+
+    with subject.progress.step("Drawing the report"):
+        advice = reported if isinstance(reported, Advice) else reported.advice
+        shown = None
+        if values:
+            shown = show_release(
+                advice, subject.summary, subject.plan, subject.policy, subject.source
+            )
+        page = render_report(reported, title=title, shown=shown)
+    if path is not None:
+        write_page(Path(path), page)
+    return page
+
+
+def release_table(
+    subject: Subject,
+    configuration: Configuration | Ranked | Advice,
+    output: str | Path | None,
+    options: dict[str, Any],
+) -> Release:
+    """Return the masked table, whose utility is measured by what chose its configuration."""
+    from aegis.release import apply
+
+    chosen, measure = configuration_to_apply(configuration)
+    options.setdefault("seed", subject.seed)
+    if options.get("measure") is None and subject.policy.measure is None and output is not None:
+        options["measure"] = measure
+    return apply(
+        subject.rows_to("mask"),
+        subject.policy,
+        chosen,
+        output=output,
+        progress=subject.progress,
+        **options,
+    )
+
+
+def configuration_to_apply(
+    given: Configuration | Ranked | Advice,
+) -> tuple[Configuration, str | None]:
+    """Return a configuration to apply, and the measure that chose it where that is known.
+
+    Raises
+    ------
+    NoAdmissibleConfiguration
+        The advice has none.
+    PolicyError
+        The best is a record-level release, which has no masks.
+    """
+    if isinstance(given, Configuration):
+        return given, None
+    measure = None
+    if isinstance(given, Advice):
+        measure, given = given.measure, given.require_best()
+    if given.method is not None:
+        raise PolicyError(
+            f"{given.name} groups records; it has no masks to apply.",
+            hint="Give its recipe to anonymize.",
+        )
+    return given.configuration, measure

@@ -1,0 +1,83 @@
+"""The questions of a study in one call each, for whoever asks only one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aegis.advisor import Advice
+from aegis.policy import Policy
+from aegis.progress import SILENT, Progress
+from aegis.study.study import Study
+
+if TYPE_CHECKING:
+    from aegis.evaluation import Evaluation
+
+
+def advise(
+    table: Any,
+    policy: Policy | str | Path,
+    *,
+    exact: bool = False,
+    seed: int = 0,
+    progress: Progress = SILENT,
+    **options: Any,
+) -> Advice:
+    """Return the best release and its runners-up: `Study(table, policy).advise(...)`, in one call.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> advice = aegis.advise("data/adult.parquet", "examples/adult/policy.yaml", generate_count=5)
+    >>> len(advice.ranking)
+    5
+    """
+    return Study(table, policy, exact=exact, seed=seed, progress=progress).advise(**options)
+
+
+def search(
+    table: Any,
+    policy: Policy | str | Path,
+    *,
+    exact: bool = False,
+    seed: int = 0,
+    progress: Progress = SILENT,
+    **options: Any,
+) -> Advice:
+    """Return the best of all combinations: `Study(table, policy).search(...)`, in one call.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> advice = aegis.search("data/adult.parquet", "examples/adult/policy.yaml", top=1)
+    >>> advice.optimal, advice.best.admissible
+    (True, True)
+    """
+    return Study(table, policy, exact=exact, seed=seed, progress=progress).search(**options)
+
+
+def evaluate(
+    table: Any,
+    policy: Policy | str | Path,
+    *,
+    exact: bool = False,
+    seed: int = 0,
+    progress: Progress = SILENT,
+    **options: Any,
+) -> Evaluation:
+    """Train models on masked tables: `Study(table, policy).evaluate(...)`, in one call.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> evaluation = aegis.evaluate(
+    ...     "data/adult.parquet",
+    ...     "examples/adult/policy.yaml",
+    ...     generate_count=2,
+    ...     models=("nb",),
+    ...     comparators=(),
+    ... )
+    >>> len(evaluation.trainings)
+    3
+    """
+    return Study(table, policy, exact=exact, seed=seed, progress=progress).evaluate(**options)

@@ -1,0 +1,134 @@
+"""What a study is of: a table or its summary, with the policy, read and summarised once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from aegis.advisor import PrivacyPlan, plan_of
+from aegis.advisor.plan import require_same
+from aegis.errors import DataError, PolicyError
+from aegis.policy import Policy
+from aegis.progress import Progress
+from aegis.sources import Source, open_table
+from aegis.summary import Summary, load_bundle, summarize
+from aegis.summary.narrow import narrow
+
+BUNDLE = ".aegis"
+"""Extension of a summary on disk."""
+PROTECTED = ".protected"
+"""Extension of a protected summary on disk, which answers other questions."""
+
+
+@dataclass
+class Subject:
+    """A table, or only its summary, under one policy.
+
+    Attributes
+    ----------
+    policy
+        Roles, candidate masks, the privacy rule.
+    source
+        The table; None where there is only a summary.
+    exact
+        Whether co-occurrences are counted on all rows.
+    seed
+        Seed of whatever is random.
+    progress
+        Receives the steps of long work.
+    """
+
+    policy: Policy
+    source: Source | None
+    exact: bool
+    seed: int
+    progress: Progress
+    _summary: Summary | None = None
+    _plan: PrivacyPlan | None = None
+    _lock: RLock = field(default_factory=RLock)
+
+    @classmethod
+    def of(
+        cls, table: Any, policy: Policy, *, exact: bool, seed: int, progress: Progress
+    ) -> Subject:
+        """Return the subject that a table, a summary, the path of either, or a subject is.
+
+        Raises
+        ------
+        PolicyError
+            The summary is a protected one, or was made for another policy.
+        DataError
+            The table cannot be opened.
+        """
+        if isinstance(table, Subject):
+            return table
+        if _is_protected(table):
+            raise PolicyError(
+                "A protected summary answers no question that takes rows or exact counts.",
+                hint="Give the table or its exact summary, or rank the protected one: "
+                "aegis.protect.rank_protected.",
+            )
+        if isinstance(table, str | Path) and str(table).lower().endswith(BUNDLE):
+            table = load_bundle(table)
+        if isinstance(table, Summary):
+            require_same(table, policy)
+            return cls(policy, None, exact, seed, progress, _summary=table)
+        return cls(policy, open_table(table, reading=policy.reading), exact, seed, progress)
+
+    @property
+    def summarised(self) -> Summary | None:
+        """The summary where it has been made."""
+        return self._summary
+
+    @property
+    def summary(self) -> Summary:
+        """The aggregates of the table, made at the first call."""
+        with self._lock:
+            if self._summary is None:
+                self._summary = summarize(
+                    self.rows_to("summarise"),
+                    self.policy,
+                    exact=self.exact,
+                    seed=self.seed,
+                    progress=self.progress,
+                )
+            return self._summary
+
+    @property
+    def plan(self) -> PrivacyPlan:
+        """What holds configurations against the rule."""
+        with self._lock:
+            if self._plan is None:
+                self._plan = plan_of(self.summary, self.policy, self.source)
+            return self._plan
+
+    def under(self, policy: Policy) -> Subject:
+        """Return the same table under another policy, with its summary where that serves.
+
+        Raises
+        ------
+        PolicyError
+            There is only a summary, and it does not serve the policy.
+        """
+        with self._lock:
+            narrowed = None if self._summary is None else narrow(self._summary, policy)
+        if self.source is None and narrowed is None:
+            require_same(self.summary, policy)
+            narrowed = self.summary
+        return Subject(policy, self.source, self.exact, self.seed, self.progress, _summary=narrowed)
+
+    def rows_to(self, purpose: str) -> Source:
+        """Return the table; raise `DataError` where there is only a summary."""
+        if self.source is None:
+            raise DataError(f"A summary holds no rows to {purpose}.", hint="Give the table itself.")
+        return self.source
+
+
+def _is_protected(table: Any) -> bool:
+    if isinstance(table, str | Path):
+        return str(table).lower().endswith(PROTECTED)
+    from aegis.protect.model import ProtectedSummary
+
+    return isinstance(table, ProtectedSummary)
