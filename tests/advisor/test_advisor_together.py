@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aegis.advisor import Scorer
-from aegis.advisor.together import together
+from aegis.advisor.composition import compose
 from aegis.errors import PolicyError
 from aegis.policy import Configuration, load_policy
 from aegis.study import Study
@@ -23,6 +22,16 @@ def policy(k: int, suppression: float = 0.3):
     attributes = {n: {"role": "quasi-identifier", "masks": m} for n, m in MASKS.items()}
     rule = {"k": k, "suppression": suppression}
     return load_policy({"version": 1, "label": "y", "privacy": rule, "attributes": attributes})
+
+
+def composed(study: Study, *picks):
+    """Return what releases that have left show together."""
+    releases = [Configuration(str(i), masks) for i, masks in enumerate(picks)]
+    return compose(study.summary, releases, study.policy.privacy, released_only=True)
+
+
+def groups_of(study: Study, name: str, mask):
+    return study.summary.attributes[name].candidate(mask).groups.tolist()
 
 
 def classes_of(masked: pd.DataFrame, k: int) -> pd.Series:
@@ -44,29 +53,27 @@ def test_joint_classes_are_those_that_pandas_counts(data):
     table = pd.DataFrame(rows, columns=["a", "b", "y"])
     k = data.draw(st.integers(2, 4))
     study = Study(table, policy(k))
-    scorer = Scorer(study.summary)
     picks = [
         {n: data.draw(st.sampled_from(study.summary.attributes[n].candidates)).mask for n in MASKS}
         for _ in range(2)
     ]
-    choices = [scorer.choose(Configuration(str(i), masks)) for i, masks in enumerate(picks)]
-    found = together(study.summary, study.plan, choices)
+    joint = composed(study, *picks)
     shown = []
-    for choice in choices:
+    for masks in picks:
         columns = {}
         for n in MASKS:
             values = study.summary.attributes[n].values.to_pylist()
-            group = dict(zip(values, choice[n].groups.tolist(), strict=True))
+            group = dict(zip(values, groups_of(study, n, masks[n]), strict=True))
             columns[n] = table[n].map(group)
         shown.append(pd.DataFrame(columns))
     kept = classes_of(shown[0], k) & classes_of(shown[1], k)
-    joint = pd.concat([shown[0].add_suffix("1"), shown[1].add_suffix("2")], axis=1)[kept]
-    sizes = joint.groupby(list(joint.columns), dropna=False).size()
-    assert found.rows == len(joint)
-    assert found.rows_failing == int(sizes[sizes < k].sum())
-    assert found.unique_rows == int((sizes == 1).sum())
-    assert found.holds is bool((sizes >= k).all())
-    assert found.smallest_class == (0 if sizes.empty else int(sizes.min()))
+    both = pd.concat([shown[0].add_suffix("1"), shown[1].add_suffix("2")], axis=1)[kept]
+    sizes = both.groupby(list(both.columns), dropna=False).size()
+    assert joint.rows == len(both)
+    assert joint.verdict.suppressed_rows == int(sizes[sizes < k].sum())
+    assert joint.alone == int((sizes == 1).sum())
+    assert joint.holds is bool((sizes >= k).all())
+    assert joint.verdict.smallest_before == (0 if sizes.empty else int(sizes.min()))
 
 
 def test_a_coarser_release_after_a_finer_one_shows_nothing_new():
@@ -74,35 +81,59 @@ def test_a_coarser_release_after_a_finer_one_shows_nothing_new():
         {"a": [i % 8 for i in range(64)], "b": list("uv") * 32, "y": list("xxyy") * 16}
     )
     study = Study(table, policy(2))
-    scorer = Scorer(study.summary)
-    fine, coarse = (
-        scorer.choose(Configuration("c", {n: c[place].mask for n, c in _candidates(study).items()}))
-        for place in (0, -1)
-    )
-    found = together(study.summary, study.plan, [fine, coarse])
-    assert found.holds
-    assert found.breaking == ()
+    fine, coarse = ({n: c[place].mask for n, c in _candidates(study).items()} for place in (0, -1))
+    joint = composed(study, fine, coarse)
+    assert joint.holds
+    assert joint.breaking == ()
 
 
 def test_one_release_is_none_together():
     table = pd.DataFrame({"a": [1, 2] * 8, "b": list("uv") * 8, "y": list("xxyy") * 4})
     study = Study(table, policy(2))
-    with pytest.raises(PolicyError, match="1 releases"):
-        together(study.summary, study.plan, [Scorer(study.summary).unmasked])
+    with pytest.raises(PolicyError, match="1 release was named"):
+        composed(study, {n: c[0].mask for n, c in _candidates(study).items()})
 
 
 def test_what_breaks_it_is_named():
     table = pd.DataFrame({"a": list(range(8)) * 4, "b": ["u"] * 32, "y": ["x", "y"] * 16})
     study = Study(table, policy(6, 0))
-    scorer = Scorer(study.summary)
     masks = {"b": study.summary.attributes["b"].candidates[0].mask}
     a = study.summary.attributes["a"].candidates
-    by_two = scorer.choose(Configuration("two", {"a": a[1].mask, **masks}))
-    shifted = scorer.choose(Configuration("one", {"a": a[0].mask, **masks}))
-    found = together(study.summary, study.plan, [by_two, shifted])
-    assert found.rows == 0, "the finer one shows nothing under k = 6"
-    assert found.holds
+    joint = composed(study, {"a": a[1].mask, **masks}, {"a": a[0].mask, **masks})
+    assert joint.rows == 0, "the finer one shows nothing under k = 6"
+    assert joint.holds
 
 
 def _candidates(study: Study):
     return {n: study.summary.attributes[n].candidates for n in MASKS}
+
+
+def test_protected_values_count_as_finely_as_the_releases_show_them():
+    """Two values of one illness each are one value where both releases show the group."""
+    table = pd.DataFrame(
+        {
+            "a": [0, 1] * 8,
+            "s": [0, 1, 2, 3] * 4,
+            "y": ["x", "y"] * 8,
+        }
+    )
+    rule = {"k": 2, "suppression": 0, "l_diversity": {"attribute": "s", "l": 2}}
+    attributes = {
+        "a": {"role": "quasi-identifier", "masks": ["identity", "suppress"]},
+        "s": {"role": "sensitive", "masks": ["identity", {"bucketize": {"width": 4}}]},
+    }
+    study = Study(
+        table,
+        load_policy({"version": 1, "label": "y", "privacy": rule, "attributes": attributes}),
+    )
+    a, s = (study.summary.attributes[n].candidates for n in "as")
+    exact = {"a": a[1].mask, "s": s[0].mask}
+    grouped = {"a": a[1].mask, "s": s[1].mask}
+
+    def verdict(*picks):
+        releases = [Configuration(str(i), masks) for i, masks in enumerate(picks)]
+        return compose(study.summary, releases, study.policy.privacy).verdict
+
+    assert verdict(exact, exact).suppressed_rows == 0
+    assert verdict(exact, grouped).suppressed_rows == 0
+    assert verdict(grouped, grouped).suppressed_rows == 16

@@ -5,7 +5,8 @@ which rows belong together (by columns that both release, by their order, by kno
 the common refinement of both, whose classes are smaller. The rule is held against those joint classes.
 
 Rows that an earlier release left out count as if it had shown them. Suppression leaves out whole
-classes, so that this only ever makes joint classes smaller: what is found admissible is.
+classes, so that this only ever makes joint classes smaller: what is found admissible is. For releases
+that have all left, `released_only` counts what they show, of which nothing can be suppressed any more.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ from aegis.errors import DataError, PolicyError
 from aegis.files import read_text
 from aegis.masks import Mask, evaluate
 from aegis.policy import Configuration, Policy, Role, load_configurations, read_document
-from aegis.privacy import PrivacyRule, Verdict
+from aegis.privacy import ClassTable, PrivacyRule, Verdict
 from aegis.progress import SILENT, Progress
 from aegis.sources import open_table
 from aegis.summary import AttributeSummary, FrequencyTable, Summary, combine, summarize
 
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -80,8 +82,19 @@ class Composition:
 
     @property
     def admissible(self) -> bool:
-        """Whether the rule still holds for all of them together."""
+        """Whether the rule still holds for all of them together, once rows that fail are left out."""
         return self.verdict.admissible
+
+    @property
+    def holds(self) -> bool:
+        """Whether every joint class meets the rule as it stands, with nothing left out."""
+        return self.verdict.suppressed_rows == 0
+
+    @property
+    def breaking(self) -> tuple[str, ...]:
+        """Quasi-identifiers without which fewer rows would fail, the strongest first."""
+        failing = self.verdict.suppressed_rows
+        return tuple(a.attribute for a in self.attributes if a.suppressed_rows < failing)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the documented JSON form (docs/reference/json.md)."""
@@ -120,15 +133,15 @@ def read_release(path: str | Path, policy: Policy) -> Configuration:
         document = read_document(file, "configuration")
         said = _certificate(file)
         located = replace(document, data={"configurations": {file.stem: said}})
-        found = load_configurations(located, policy)
+        configurations = load_configurations(located, policy)
     else:
-        found = load_configurations(file, policy)
-    if len(found) != 1:
+        configurations = load_configurations(file, policy)
+    if len(configurations) != 1:
         raise PolicyError(
-            f"{file} holds {len(found)} configurations, and a release has one.",
+            f"{file} holds {len(configurations)} configurations, and a release has one.",
             hint="Name a certificate, or a file with one configuration.",
         )
-    return next(iter(found.values()))
+    return next(iter(configurations.values()))
 
 
 def _certificate(file: Path) -> dict[str, Any]:
@@ -293,6 +306,8 @@ def compose(
     releases: Sequence[Configuration],
     rule: PrivacyRule,
     hierarchies: Mapping[str, Any] | None = None,
+    *,
+    released_only: bool = False,
 ) -> Composition:
     """Return what several releases of one table show together, held against a rule.
 
@@ -306,35 +321,38 @@ def compose(
         What joint classes must meet.
     hierarchies
         Hierarchies of protected attributes, for models that need them.
+    released_only
+        Whether only rows count that every one of the releases shows: what has left is known then, and
+        nothing more can be suppressed. Else rows that a release leaves out count as if it showed them.
 
     Raises
     ------
     PolicyError
         Fewer than two releases, or one that cannot be put together.
+    DataError
+        The classes are not known: the table has too many cells, or rows that have left are asked for
+        where persons are counted.
     """
     if len(releases) < 2:
         raise PolicyError(
             f"{len(releases)} release was named.", hint="Name two or more to put together."
         )
-    frequency = _frequency(summary)
-    plan = _Joint(summary, frequency, rule, hierarchies or {})
-    own = [plan.check([r]) for r in releases]
-    ids = plan.ids(releases)
-    sizes = np.bincount(np.unique(ids, return_inverse=True)[1], weights=frequency.counts).astype(
-        np.int64
-    )
+    joint = _Joint(summary, rule, hierarchies or {})
+    each = [joint.check([release]) for release in releases]
+    cells = joint.released(releases) if released_only else None
+    classes = joint.classes(releases, cells)
     without = [
-        AttributeShare(name, plan.check(releases, leave_out=name).suppressed_rows)
-        for name in frequency.quasi
+        AttributeShare(name, joint.check(releases, cells, leave_out=name).suppressed_rows)
+        for name in joint.frequency.quasi
     ]
     without.sort(key=lambda share: (share.suppressed_rows, share.attribute))
     return Composition(
         releases=tuple(r.name for r in releases),
-        rows=frequency.rows,
-        classes=len(sizes),
-        alone=int((sizes == 1).sum()),
-        verdict=plan.check(releases),
-        each=tuple(own),
+        rows=int(joint.counts(cells).sum()),
+        classes=len(classes),
+        alone=int((classes == 1).sum()),
+        verdict=joint.check(releases, cells),
+        each=tuple(each),
         attributes=tuple(without),
     )
 
@@ -352,37 +370,83 @@ def summary_of(
 
 
 class _Joint:
-    """Verdicts on the classes of several releases."""
+    """The classes that several releases form together, and what a rule says of them.
 
-    def __init__(
-        self,
-        summary: Summary,
-        frequency: FrequencyTable,
-        rule: PrivacyRule,
-        hierarchies: Mapping[str, Any],
-    ) -> None:
-        self.summary, self.frequency, self.rule = summary, frequency, rule
+    `cells` says everywhere which cells of the frequency table count, None for all of them.
+    """
+
+    def __init__(self, summary: Summary, rule: PrivacyRule, hierarchies: Mapping[str, Any]) -> None:
+        self.summary, self.rule = summary, rule
+        self.frequency = _frequency(summary)
         self.plan = PrivacyPlan(summary, rule, hierarchies=hierarchies)
-        self._known: dict[tuple[int, str], Ints] = {}
 
     def ids(self, releases: Sequence[Configuration], leave_out: str | None = None) -> Ints:
         """Return the joint class of each cell, shape (cells,)."""
         columns = []
         for release in releases:
-            kept = {n: m for n, m in release.masks.items() if n != leave_out}
-            columns.append(_codes(self.summary, self.frequency, Configuration(release.name, kept)))
+            masks = {n: m for n, m in release.masks.items() if n != leave_out}
+            columns.append(_codes(self.summary, self.frequency, Configuration(release.name, masks)))
         return combine(columns, self.frequency.cells)
 
-    def check(self, releases: Sequence[Configuration], leave_out: str | None = None) -> Verdict:
-        """Return what the rule says of joint classes, protected values as fine as any release."""
-        ids = self.ids(releases, leave_out)
-        frequency = self.frequency
-        cells = {}
-        for name in self.rule.sensitive:
-            groups, labels = (
-                self.plan.protected(name, {})
-                if name not in self.summary.attributes
-                else (self.summary.attributes[name].unmasked.in_order)
+    def counts(self, cells: Bools | None) -> Ints:
+        """Return the rows of each cell that counts."""
+        return self.frequency.counts if cells is None else self.frequency.counts[cells]
+
+    def classes(self, releases: Sequence[Configuration], cells: Bools | None) -> Ints:
+        """Return the rows of each joint class, shape (classes,)."""
+        ids = self.ids(releases)
+        places = np.unique(ids if cells is None else ids[cells], return_inverse=True)[1]
+        return np.bincount(places, weights=self.counts(cells)).astype(np.int64)
+
+    def released(self, releases: Sequence[Configuration]) -> Bools:
+        """Return which cells every release shows, shape (cells,)."""
+        if self.frequency.persons is not None:
+            raise DataError(
+                "Which rows have left is not known here: classes are counted in persons.",
+                hint="Leave `person` out of the policy.",
             )
-            cells[name] = (groups[frequency.representatives[name]][frequency.codes[name]], labels)
-        return self.rule.check(frequency.count(ids, cells))
+        shown = np.ones(self.frequency.cells, dtype=bool)
+        for release in releases:
+            places = np.unique(self.ids([release]), return_inverse=True)[1]
+            shown &= self.check([release]).kept_classes[places]
+        return shown
+
+    def check(
+        self,
+        releases: Sequence[Configuration],
+        cells: Bools | None = None,
+        leave_out: str | None = None,
+    ) -> Verdict:
+        """Return what the rule says of joint classes."""
+        frequency, ids = self.frequency, self.ids(releases, leave_out)
+        sensitive = {}
+        for name in self.rule.sensitive:
+            groups, labels = self._protected(name, releases)
+            sensitive[name] = (
+                groups[frequency.representatives[name]][frequency.codes[name]],
+                labels,
+            )
+        if cells is None:
+            return self.rule.check(frequency.count(ids, sensitive))
+        chosen = {name: (codes[cells], labels) for name, (codes, labels) in sensitive.items()}
+        return self.rule.check(ClassTable.from_cells(ids[cells], self.counts(cells), chosen))
+
+    def _protected(
+        self, name: str, releases: Sequence[Configuration]
+    ) -> tuple[npt.NDArray[np.integer], tuple[str, ...]]:
+        """Return protected values as finely as the releases together show them, and their names."""
+        attribute = self.summary.attributes.get(name)
+        if attribute is None:
+            return self.plan.protected(name, {})
+        masks = {release.name: release.masks.get(name) for release in releases}
+        if any(mask is None or not mask.deterministic for mask in masks.values()):
+            return attribute.unmasked.in_order
+        shown = [_groups(attribute, mask, own) for own, mask in masks.items() if mask is not None]
+        first, joint = np.unique(
+            combine(shown, len(attribute.values)), return_index=True, return_inverse=True
+        )[1:]
+        for candidate in (*attribute.candidates, attribute.unmasked):
+            if _refines(candidate.groups, joint) and _refines(joint, candidate.groups):
+                return candidate.in_order
+        codes, labels = attribute.unmasked.in_order
+        return joint, tuple(labels[codes[place]] for place in first)

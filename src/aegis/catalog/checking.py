@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aegis.advisor import Scorer
+from aegis.advisor.composition import compose
 from aegis.advisor.rank import rank_choice
-from aegis.advisor.together import together
 from aegis.catalog.flow import configuration_of
 from aegis.catalog.summaries import written
 from aegis.errors import NoAdmissibleConfiguration
@@ -116,21 +116,26 @@ def _answer(
     }
     if not earlier or not ranked.admissible:
         return answer
-    return answer | _together(study, scorer, configuration, earlier)
+    return answer | _together(study, configuration, earlier)
 
 
 def _together(
-    study: Study, scorer: Scorer, configuration: Configuration, earlier: Sequence[Configuration]
+    study: Study, configuration: Configuration, earlier: Sequence[Configuration]
 ) -> dict[str, Any]:
     """Return what the classes of all releases together say of the rule."""
-    choices = [scorer.choose(one) for one in (*earlier, configuration)]
-    joint = together(study.summary, study.plan, choices)
+    composition = compose(
+        study.summary,
+        (*earlier, configuration),
+        study.policy.privacy,
+        study.policy.protected_hierarchies,
+        released_only=True,
+    )
     return {
-        "holds": joint.holds,
-        "joint_smallest_class": joint.smallest_class,
-        "joint_rows_below": joint.rows_failing,
-        "joint_attributes": list(joint.breaking),
-        "violations": list(joint.violations),
+        "holds": composition.holds,
+        "joint_smallest_class": composition.verdict.smallest_before,
+        "joint_rows_below": composition.verdict.suppressed_rows,
+        "joint_attributes": list(composition.breaking),
+        "violations": list(composition.verdict.violations),
     }
 
 

@@ -60,14 +60,14 @@ def command(
     with reporting(quiet=quiet) as progress:
         subject = opening.subject(subjects[-1], policy, quiet=quiet)
         summary = summary_of(subject, policy, releases, progress)
-        found = compose(summary, releases, policy.privacy, policy.protected_hierarchies)
-    _print(Output(format, quiet), found)
-    if not found.admissible:
+        composition = compose(summary, releases, policy.privacy, policy.protected_hierarchies)
+    _print(Output(format, quiet), composition)
+    if not composition.admissible:
         raise typer.Exit(NoAdmissibleConfiguration.exit_code)
 
 
-def _print(page: Output, found: Composition) -> None:
-    figures = found.to_dict()
+def _print(page: Output, composition: Composition) -> None:
+    figures = composition.to_dict()
     if page.format is Format.JSON:
         page.json({"schema": SCHEMA} | figures)
         return
@@ -78,25 +78,25 @@ def _print(page: Output, found: Composition) -> None:
 
     rows = (
         [name, "meets it" if v.admissible else "breaks it", f"{v.suppressed_rows:,}"]
-        for name, v in zip(found.releases, found.each, strict=True)
+        for name, v in zip(composition.releases, composition.each, strict=True)
     )
     page.show(
         table((Column("release"), Column("rule, alone"), number("rows that fail")), rows), line("")
     )
     page.show(
         line(
-            f"Together: {found.classes:,} classes of {found.rows:,} rows, the smallest of "
-            f"{found.verdict.smallest_before:,}; {found.alone:,} rows alone"
+            f"Together: {composition.classes:,} classes of {composition.rows:,} rows, the smallest of "
+            f"{composition.verdict.smallest_before:,}; {composition.alone:,} rows alone"
         ),
         line(
-            f"The rule {'still holds' if found.admissible else 'is broken'}: "
-            f"{found.verdict.suppressed_rows:,} rows fail, {found.verdict.allowed_rows:,} may"
+            f"The rule {'still holds' if composition.admissible else 'is broken'}: "
+            f"{composition.verdict.suppressed_rows:,} rows fail, {composition.verdict.allowed_rows:,} may"
         ),
         line(""),
     )
     page.show(
         table(
             (Column("without attribute", wraps=True), number("rows that would still fail")),
-            ([a.attribute, f"{a.suppressed_rows:,}"] for a in found.attributes),
+            ([a.attribute, f"{a.suppressed_rows:,}"] for a in composition.attributes),
         )
     )
