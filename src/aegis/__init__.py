@@ -29,6 +29,7 @@ _HOMES = {
     "connect": "aegis.service.client",
     "apply": "aegis.release",
     "audit": "aegis.release",
+    "check_certificate": "aegis.release",
     "evaluate": "aegis.study",
     "init_policy": "aegis.policy.suggest",
     "load_bundle": "aegis.summary",
@@ -59,6 +60,7 @@ __all__ = [
     "anonymize",
     "apply",
     "audit",
+    "check_certificate",
     "connect",
     "evaluate",
     "init_policy",
@@ -87,6 +89,7 @@ if TYPE_CHECKING:
         anonymize,
         apply,
         audit,
+        check_certificate,
         release_sql,
     )
     from aegis.report import render_report

@@ -42,6 +42,7 @@ def assert_same(one: Summary, two: Summary) -> None:
         "shared_rows",
         "dialects",
         "sampled",
+        "terms",
     ):
         assert getattr(one, name) == getattr(two, name)
     assert one.to_dict() == two.to_dict()

@@ -36,7 +36,7 @@ from aegis.summary.bundle_arrow import pack, unpack
 from aegis.summary.cooccurrence import FoldCounts
 
 COMPARED = {
-    Summary: "rows label attributes label_attribute pairs frequency max_levels seed unnamed digests shared_rows dialects timings",
+    Summary: "rows label attributes label_attribute pairs frequency max_levels seed unnamed digests shared_rows dialects timings terms",
     LabelSummary: "column classes counts unlabelled mask",
     AttributeSummary: "name role kind weight values counts joint atoms candidates unmasked nulls domain",
     Candidate: "mask declared groups shown levels ranges",
@@ -87,6 +87,9 @@ def test_advice_from_the_bundle(folder: Path, case: Case, measure: str) -> None:
         # What lies outside the rule is counted on the rows, which a bundle has not.
         for key in ("timings", "uncovered", "warnings"):
             result.pop(key)
+    owner = found.pop("owner_rule")
+    assert owner["privacy"] == policy.privacy.to_mapping()
+    assert direct.pop("owner_rule") is None
     assert repr(found) == repr(direct)
 
 

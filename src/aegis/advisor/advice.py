@@ -12,7 +12,7 @@ from aegis.advisor.figures import Binding, Front, SearchFigures
 from aegis.advisor.scoring import AttributeScore, utility_kept
 from aegis.errors import NoAdmissibleConfiguration
 from aegis.measures import MEASURES
-from aegis.policy import Configuration
+from aegis.policy import Configuration, OwnerRule, RuleOverride
 from aegis.privacy import PrivacyAccount, PrivacyReport
 
 if TYPE_CHECKING:
@@ -209,6 +209,10 @@ class Advice:
         Of the best configuration: what the unmasked table would lose if only this attribute were
         masked, by attribute; empty without a best one, for a record-level release, and where the
         table has too many values to tell in seconds.
+    owner_rule
+        The rule that the summary was made under, where the advice is from a summary alone.
+    rule_override
+        Which rule stood in for it; None where the owner's was kept to.
     """
 
     measure: str
@@ -228,6 +232,8 @@ class Advice:
     reference: float | None = None
     attainable: float | None = None
     lost_alone: Mapping[str, float] = field(default_factory=dict)
+    owner_rule: OwnerRule | None = None
+    rule_override: RuleOverride | None = None
 
     def share_lost(self, name: str) -> float | None:
         """Return `lost_alone` of an attribute in percent of the utility; None where it is unknown.
@@ -326,6 +332,8 @@ class Advice:
             "front": None if self.front is None else self.front.to_dict(),
             "privacy": None if self.privacy is None else self.privacy.to_dict(),
             "uncovered": None if self.uncovered is None else self.uncovered.to_dict(),
+            "owner_rule": None if self.owner_rule is None else self.owner_rule.to_dict(),
+            "rule_override": None if self.rule_override is None else self.rule_override.to_dict(),
         }
 
     def rows(self, top: int | None = None) -> list[dict[str, Any]]:

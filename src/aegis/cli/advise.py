@@ -34,6 +34,7 @@ from aegis.cli.options import (
     NoValues,
     PolicyFile,
     Quiet,
+    RuleOverride,
     Seed,
     TableOrBundle,
     VerifyKey,
@@ -47,7 +48,7 @@ from aegis.errors import PolicyError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from aegis.advisor import Ranked
+    from aegis.advisor import Advice, Ranked
 
 EXAMPLES = (
     "aegis advise table.csv -p policy.yaml -o best.yaml --report report.html",
@@ -149,6 +150,7 @@ def command(
         bool,
         typer.Option("--exact", help="Count co-occurrences on all rows, not on a sample."),
     ] = False,
+    rule_override: RuleOverride = False,
     verify_key: VerifyKey = None,
     opening: Opening = DEFAULT,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
@@ -230,7 +232,14 @@ def command(
             subject = summary_after(
                 subject, policy, earlier, exact=exact, seed=seed, progress=progress
             )
-        study = Study(subject, policy, exact=exact, seed=seed, progress=progress)
+        study = Study(
+            subject,
+            policy,
+            exact=exact,
+            seed=seed,
+            progress=progress,
+            rule_override=rule_override,
+        )
         if searches:
             advice = study.search(
                 objective=objective,
@@ -247,7 +256,7 @@ def command(
             study.report(advice, report, values=not no_values, force=force)
     best = advice.best
     if output is not None and best is not None:
-        write_text(output, _written(best, advice.measure))
+        write_text(output, _written(best, advice))
     shell = Output(format, quiet)
     print_advice(shell, advice, table, policy, top or None)
     made = output if best is not None else None
@@ -264,6 +273,7 @@ def command(
         "prefer": prefer,
         "with": names,
         "after": after,
+        "rule_override": rule_override,
         "exact": exact,
         "seed": seed or None,
     }
@@ -277,7 +287,7 @@ def command(
             best,
             [*opening.words(), *repeated(leave_out=dropped)],
             deciding,
-            repeated(measure=other, after=after),
+            repeated(measure=other, after=after, rule_override=bool(advice.rule_override)),
         )
     )
 
@@ -289,19 +299,20 @@ def _refuse(options: Mapping[str, object], why: str, hint: str) -> None:
             raise PolicyError(f"{name} {why}.", hint=hint.format(name))
 
 
-def _written(best: Ranked, measure: str) -> str:
+def _written(best: Ranked, advice: Advice) -> str:
     """Return the best as a file holds it: a configuration, or the recipe of a record-level release.
 
     With it goes the measure that ranked it, by which its certificate then states what it keeps;
-    the default needs no name.
+    the default needs no name. Chosen from a summary, it also says under which rule that was made.
     """
     from aegis.measures import DEFAULT_MEASURE
 
-    named = None if measure == DEFAULT_MEASURE else measure
+    named = None if advice.measure == DEFAULT_MEASURE else advice.measure
     if best.method is None:
         from aegis.policy import dump_configurations
 
-        return dump_configurations({best.name: best.configuration}, measure=named)
+        owner = None if advice.owner_rule is None else advice.owner_rule.to_dict()
+        return dump_configurations({best.name: best.configuration}, measure=named, made_under=owner)
     from aegis.anonymizers import dump_recipe
 
     return dump_recipe(best.method.recipe, measure=named)

@@ -27,6 +27,7 @@ from aegis.cli.options import (
     LeaveOut,
     PolicyFile,
     Quiet,
+    RuleOverride,
     SafeCsv,
     Seed,
     Table,
@@ -105,6 +106,7 @@ def command(
     after: After = None,
     leave_out: LeaveOut = None,
     safe_csv: SafeCsv = False,
+    rule_override: RuleOverride = False,
     opening: Opening = DEFAULT,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     seed: Seed = 0,
@@ -120,7 +122,13 @@ def command(
     tomorrow's rows alike.
     """
     from aegis.advisor.composition import read_release
-    from aegis.policy import load_configurations, load_policy, measure_of_choice, read_document
+    from aegis.policy import (
+        load_configurations,
+        load_policy,
+        measure_of_choice,
+        owner_of_choice,
+        read_document,
+    )
     from aegis.release import apply
 
     if (output is None) == (into is None) or (view and into is None):
@@ -152,12 +160,16 @@ def command(
             after=[read_release(path, policy) for path in after or ()],
             force=force,
             safe_csv=safe_csv,
+            made_under=owner_of_choice(document),
+            rule_override=rule_override,
             seed=seed,
             progress=progress,
         )
     page = Output(format, quiet)
     _print(page, release, policy, [output, certificate])
     page.warn(release.warnings)
+    if release.rule_override is not None:
+        page.warn([release.rule_override.sentence])
     if release.differential_privacy is not None:
         page.warn(release.differential_privacy.notes)
     if certificate is not None and release.utility is None:

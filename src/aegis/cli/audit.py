@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from aegis.cli.apply import choose
-from aegis.cli.audit_page import print_audit
+from aegis.cli.audit_page import print_audit, print_check
 from aegis.cli.files import shown
 from aegis.cli.opening import DEFAULT, Opening, opens_table
 from aegis.cli.options import (
@@ -28,6 +29,7 @@ EXAMPLES = (
     "aegis audit table.csv --quasi-identifiers age,sex --k 2",
     "aegis audit visits.csv --quasi-identifiers age,sex --person patient",
     "aegis audit table.csv -p policy.yaml --format json",
+    "aegis audit masked.parquet --certificate certificate.json",
 )
 
 
@@ -94,6 +96,16 @@ def command(
             show_default=False,
         ),
     ] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(
+            "--certificate",
+            metavar="FILE",
+            help="Hold the table against this certificate (JSON): digest, masks, rule and every "
+            "figure. Roles and rule are then those of the certificate.",
+            show_default=False,
+        ),
+    ] = None,
     opening: Opening = DEFAULT,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     quiet: Quiet = False,
@@ -102,13 +114,32 @@ def command(
 
     In: a table and its quasi-identifiers, named here or in a policy. Out: class
     sizes, every privacy model, the risk of re-identification; with a rule also
-    whether the table meets it as it stands. Exit code 1 when it does not.
+    whether the table meets it as it stands. Exit code 1 when it does not. With a
+    certificate: whether it is of this file and true, a line for whatever differs,
+    and exit code 1 when anything does.
     """
     from aegis.policy import load_configurations, load_policy
     from aegis.privacy import PrivacyRule
-    from aegis.release import audit
+    from aegis.release import audit, check_certificate
 
     policy = None if policy_file is None else load_policy(policy_file)
+    if certificate is not None:
+        given = {
+            "--quasi-identifiers": quasi_identifiers,
+            "--sensitive": sensitive,
+            "--person": person,
+            "--configuration": configuration,
+            "--name": name,
+            "--k": k,
+        }
+        _refuse(given)
+        with reporting(quiet=quiet) as progress:
+            subject = opening.subject(table, quiet=quiet)
+            check = check_certificate(subject, certificate, policy=policy, progress=progress)
+        print_check(Output(format, quiet), check, shown(table), certificate)
+        if not check.passed:
+            raise typer.Exit(NoAdmissibleConfiguration.exit_code)
+        return
     masks = None
     if configuration is not None:
         if policy is None:
@@ -130,6 +161,16 @@ def command(
     print_audit(Output(format, quiet), found, shown(table))
     if found.passed is False:
         raise typer.Exit(NoAdmissibleConfiguration.exit_code)
+
+
+def _refuse(options: Mapping[str, object]) -> None:
+    """Raise for the first of these options that was given beside a certificate."""
+    for name, given in options.items():
+        if given is not None:
+            raise PolicyError(
+                f"{name} is not for a certificate, which states roles, rule and masks itself.",
+                hint=f"Leave out {name} or --certificate.",
+            )
 
 
 def _names(given: list[str] | None) -> list[str] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aegis.cli.options import Format
@@ -14,11 +15,13 @@ if TYPE_CHECKING:
 
     from aegis.privacy import PrivacyReport
     from aegis.privacy.report import AttributeFigures
-    from aegis.release import Audit
+    from aegis.release import Audit, CertificateCheck
 
 BESIDE = 3
 """Sensitive attributes that one table shows beside each other."""
 LONGEST_BAR = 30
+CHECK_SCHEMA = 1
+"""Version of the JSON form of a certificate's check."""
 
 
 def print_audit(page: Output, found: Audit, origin: str) -> None:
@@ -34,6 +37,29 @@ def print_audit(page: Output, found: Audit, origin: str) -> None:
         if found.differential_privacy is not None:
             page.warn(found.differential_privacy.notes)
         page.show(*_verdict(found))
+
+
+def print_check(page: Output, check: CertificateCheck, origin: str, certificate: Path) -> None:
+    """Print the figures that were measured, and a line for all that the certificate says otherwise."""
+    data = {"schema": CHECK_SCHEMA, "certificate": str(certificate), **check.to_dict()}
+    data["audit"] = None if check.audit is None else check.audit.to_dict()
+    if page.format is Format.JSON:
+        page.json(data)
+        return
+    if page.format is Format.CSV:
+        rows = ([one.what, one.certified, one.measured] for one in check.mismatches)
+        page.csv(("what", "certified", "measured"), rows)
+        return
+    from aegis.cli.tables import heading, line
+
+    if check.audit is not None:
+        page.show(*_head(check.audit, origin), *_identity(check.audit.report))
+    if check.unchecked:
+        page.show(heading("Not checked"), *(line(text) for text in check.unchecked))
+    if check.passed:
+        page.show(heading("Certificate"), line(f"{certificate} is of this table, and true."))
+        return
+    page.show(heading(f"{certificate} differs"), *(line(str(one)) for one in check.mismatches))
 
 
 def _head(found: Audit, origin: str) -> Iterator[RenderableType]:

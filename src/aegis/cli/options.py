@@ -112,6 +112,14 @@ VerifyKey = Annotated[
         show_default=False,
     ),
 ]
+RuleOverride = Annotated[
+    bool,
+    typer.Option(
+        "--rule-override",
+        help="Use the policy's rule although the summary was made under another one; the result says "
+        "so. A rule weaker than that of a locked summary is refused all the same.",
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
 SafeCsv = Annotated[
     bool,

@@ -18,6 +18,7 @@ from aegis.cli.options import (
     Measure,
     NoValues,
     Quiet,
+    RuleOverride,
     Seed,
     VerifyKey,
     split_names,
@@ -67,6 +68,7 @@ def command(
     configurations: Configurations = None,
     generate: Generate = None,
     measure: Measure = None,
+    rule_override: RuleOverride = False,
     verify_key: VerifyKey = None,
     leave_out: LeaveOut = None,
     opening: Opening = DEFAULT,
@@ -101,6 +103,7 @@ def command(
             policy,
             seed=seed,
             progress=progress,
+            rule_override=rule_override,
         )
         advice = study.advise(listed, generate_count=generate, measure=measure)
         study.report(advice, output, values=not no_values, force=force)

@@ -51,7 +51,7 @@ EXAMPLES = (
     "aegis summarize table.csv -p policy.yaml -o table.aegis --exact --force",
     "aegis summarize table.csv -p policy.yaml -o shared.aegis --information nothing",
     "aegis summarize march.parquet -p policy.yaml -o march.aegis --like january.aegis",
-    "aegis summarize table.csv -p policy.yaml -o table.aegis --sign hospital.key",
+    "aegis summarize table.csv -p policy.yaml -o table.aegis --sign hospital.key --locked",
 )
 
 
@@ -115,6 +115,14 @@ def command(
             show_default=False,
         ),
     ] = None,
+    locked: Annotated[
+        bool,
+        typer.Option(
+            "--locked",
+            help="Allow nobody to use the summary under a weaker rule than this policy's; without "
+            "it that takes --rule-override, and is marked.",
+        ),
+    ] = False,
     verify_key: VerifyKey = None,
     opening: Opening = DEFAULT,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
@@ -132,11 +140,14 @@ def command(
     """
     from aegis.policy import load_policy
     from aegis.signing import load_private_key
-    from aegis.summary import Information, save_bundle, summarize, withhold
+    from aegis.summary import Information, lock, save_bundle, summarize, withhold
 
     if protection != "none":
-        if sign is not None:
-            raise PolicyError("--sign is for exact summaries.", hint="Leave it out.")
+        if sign is not None or locked:
+            raise PolicyError(
+                f"{'--locked' if locked else '--sign'} is for exact summaries.",
+                hint="Leave it out.",
+            )
         _protect(
             *(table, policy_file, output, protection, epsilon, delta, key_file, like, carried),
             subject=lambda: opening.subject(table, policy, quiet=quiet),
@@ -161,6 +172,7 @@ def command(
     with reporting(quiet=quiet) as progress:
         summary = summarize(subject, policy, exact=exact, seed=seed, like=model, progress=progress)
     summary = withhold(summary, Information(carried))
+    summary = lock(summary) if locked else summary
     save_bundle(summary, output, force=force, key=key)
     _print(summary, output, policy_file, Output(format, quiet))
 

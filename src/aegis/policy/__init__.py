@@ -1,5 +1,6 @@
 """What the user declares: roles, candidate masks, the privacy rule, the measure."""
 
+from aegis.policy.canonical import canonical_policy, policy_digest
 from aegis.policy.lines import Located
 from aegis.policy.load import (
     as_policy,
@@ -9,7 +10,6 @@ from aegis.policy.load import (
     load_policy,
     measure_of_choice,
     parse_value,
-    policy_digest,
     policy_mapping,
     read_document,
     read_mapping,
@@ -25,6 +25,7 @@ from aegis.policy.model import (
     Role,
     Unseen,
 )
+from aegis.policy.terms import OwnerRule, RuleOverride, Terms, owner_of_choice, rule_of
 
 __all__ = [
     "Attribute",
@@ -33,19 +34,25 @@ __all__ = [
     "Label",
     "Located",
     "MethodChoice",
+    "OwnerRule",
     "Policy",
     "Role",
+    "RuleOverride",
+    "Terms",
     "Unseen",
     "as_policy",
+    "canonical_policy",
     "dump_configurations",
     "dump_policy",
     "load_configurations",
     "load_policy",
     "measure_of_choice",
+    "owner_of_choice",
     "parse_value",
     "policy_digest",
     "policy_mapping",
     "read_document",
     "read_mapping",
+    "rule_of",
     "write_mapping",
 ]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -191,13 +189,19 @@ def dump_policy(policy: Policy) -> str:
 
 
 def dump_configurations(
-    configurations: Mapping[str, Configuration], *, measure: str | None = None
+    configurations: Mapping[str, Configuration],
+    *,
+    measure: str | None = None,
+    made_under: Mapping[str, Any] | None = None,
 ) -> str:
     """Return configurations as YAML that `load_configurations` reads back.
 
-    `measure` is the one by which they were chosen, which `measure_of_choice` reads back.
+    `measure` is the one by which they were chosen, which `measure_of_choice` reads back; and
+    `made_under` the rule of the summary that they were chosen from, for `owner_of_choice`.
     """
-    chosen = {} if measure is None else {"measure": measure}
+    chosen: dict[str, Any] = {} if measure is None else {"measure": measure}
+    if made_under is not None:
+        chosen["made_under"] = _plain(made_under)
     return write_yaml(
         chosen | {"configurations": {name: c.spec() for name, c in configurations.items()}}
     )
@@ -256,15 +260,6 @@ def policy_mapping(policy: Policy) -> dict[str, Any]:
     if policy.release:
         data["release"] = dict(policy.release)
     return data
-
-
-def policy_digest(policy: Policy) -> str:
-    """Return the SHA-256 of what the policy declares, hierarchies' content included."""
-    data = policy_mapping(policy)
-    for attribute in policy.attributes.values():
-        if attribute.hierarchy is not None:
-            data["attributes"][attribute.name]["hierarchy"] = attribute.hierarchy.digest
-    return hashlib.sha256(json.dumps(data, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _plain(value: Any) -> Any:

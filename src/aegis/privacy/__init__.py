@@ -9,6 +9,7 @@ from aegis.privacy.models import MODELS
 from aegis.privacy.persons import KnownPersons, Persons
 from aegis.privacy.report import PrivacyReport, Risk, SizeBin, report
 from aegis.privacy.rule import PrivacyRule, Shortage, Verdict, suppressed_rows_k
+from aegis.privacy.strength import Strength, missing, strength
 
 __all__ = [
     "MODELS",
@@ -28,7 +29,10 @@ __all__ = [
     "SensitiveCounts",
     "Shortage",
     "SizeBin",
+    "Strength",
     "Verdict",
+    "missing",
     "report",
+    "strength",
     "suppressed_rows_k",
 ]

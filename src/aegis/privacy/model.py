@@ -63,6 +63,9 @@ class ModelParameter:
         Whether only whole numbers are allowed.
     default
         Value when it is not given; None: it must be given.
+    larger_is_stronger
+        Whether a larger number asks for more, the others being equal. None: of the limit the
+        model's direction says it, unless the model has `fails`; else only equal numbers compare.
     """
 
     name: str
@@ -72,6 +75,7 @@ class ModelParameter:
     above: bool = False
     whole: bool = False
     default: float | None = None
+    larger_is_stronger: bool | None = None
 
     @property
     def range(self) -> str:
@@ -215,11 +219,14 @@ class ValueDemand:
         The values that a class needs, given that number.
     allowed
         What the number may be where there are so many values, as a noun phrase.
+    sufficient
+        Whether a class that has so many values meets the criterion.
     """
 
     parameter: str
     needed: Callable[[float], int]
     allowed: Callable[[int], str]
+    sufficient: bool = False
 
 
 @dataclass(frozen=True)
@@ -290,6 +297,8 @@ class PrivacyModel:
         The step by which a search asks what a weaker rule would gain; None: it does not ask.
     strictest_counts
         Whether of several demands only that of the largest limit counts.
+    implies
+        Names of models whose demand, with the same numbers, every table meets that meets this one.
     """
 
     name: str
@@ -313,6 +322,7 @@ class PrivacyModel:
     values: ValueDemand | None = None
     weakening: Weakening | None = None
     strictest_counts: bool = False
+    implies: tuple[str, ...] = ()
 
     def __reduce__(self) -> tuple[Callable[[str], PrivacyModel], tuple[str]]:
         # A copy, also one in another process, is the registered record itself.

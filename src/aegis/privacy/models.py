@@ -10,6 +10,7 @@ and then a convex set promises nothing: the safe rows can be pulled out of it.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -44,11 +45,23 @@ from aegis.privacy.model import (
 __all__ = ["MODELS", "crowd"]
 
 _K = ModelParameter("k", "rows that a class has at least", low=1, whole=True)
-_L = ModelParameter("l", "well-represented sensitive values of a class", low=1, whole=True)
+_L = ModelParameter(
+    "l",
+    "well-represented sensitive values of a class",
+    low=1,
+    whole=True,
+    larger_is_stronger=True,
+)
 _T = ModelParameter("t", "largest distance to the table's distribution", high=1)
 _BETA = ModelParameter("beta", "largest relative gain of belief in a value", above=True)
 _DELTA = ModelParameter("delta", "bound on |ln(q/p)|, itself excluded", above=True)
-_RISK = ModelParameter("threshold", "largest risk of re-identification", high=1, above=True)
+_RISK = ModelParameter(
+    "threshold",
+    "largest risk of re-identification",
+    high=1,
+    above=True,
+    larger_is_stronger=False,
+)
 
 # Entropy is at most the logarithm of the number of values, and the tail from rank l on is empty
 # below l of them: each kind of l-diversity asks for l.
@@ -71,6 +84,7 @@ _MIXTURE = (
     "Merging a safe class with a large failing one can make the safe rows fail."
 )
 _MOVING = f"{_MIXTURE} Moreover the distribution of the kept rows changes with what is removed."
+_OTHER_DISTANCES = ("t_closeness.ordered", "t_closeness.hierarchical")
 _SENSITIVE = frozenset({Need.SENSITIVE})
 _COMPARED = frozenset({Need.SENSITIVE, Need.REFERENCE})
 _LI = "Li, Li, Venkatasubramanian: t-Closeness (ICDE 2007), section 5"
@@ -143,6 +157,7 @@ MODELS.register(
         weakening=Weakening("k", -1, least=2),
         strictest_counts=True,
         shortfall="smaller than {k}",
+        implies=("k_map",),
     )
 )
 MODELS.register(
@@ -173,8 +188,14 @@ MODELS.register(
         direction=Comparison.AT_MOST,
         limit="alpha",
         parameters=(
-            ModelParameter("alpha", "largest share of one value in a class", high=1, above=True),
-            ModelParameter("k", "rows that a class has at least", low=1, whole=True, default=1),
+            ModelParameter(
+                "alpha",
+                "largest share of one value in a class",
+                high=1,
+                above=True,
+                larger_is_stronger=False,
+            ),
+            replace(_K, default=1, larger_is_stronger=True),
         ),
         monotone=True,
         monotone_with_suppression=False,
@@ -201,7 +222,7 @@ MODELS.register(
         monotone_by_person=True,
         argument=_UNION,
         figures=lambda table, criterion: distinct_values(criterion.counts(table)),
-        values=_L_VALUES,
+        values=replace(_L_VALUES, sufficient=True),
         shortfall="with fewer than {l} distinct values",
         needs=_SENSITIVE,
         variant=("kind", "distinct"),
@@ -285,6 +306,9 @@ for _distance, _formula, _figures in (
             shortfall="farther than {t} from the distribution of the kept rows",
             needs=_COMPARED | ({Need.HIERARCHY} if _distance == "hierarchical" else set()),
             variant=("distance", _distance),
+            # No two values are farther apart than 1 in any of the distances, and all are 1 apart
+            # where they are equal ones.
+            implies=_OTHER_DISTANCES if _distance == "equal" else (),
         )
     )
 for _kind, _formula, _figures in (
@@ -316,6 +340,7 @@ for _kind, _formula, _figures in (
             shortfall="where a value gains more than beta = {beta} allows",
             needs=_COMPARED,
             variant=("kind", _kind),
+            implies=("beta_likeness.basic",) if _kind == "enhanced" else (),
         )
     )
 MODELS.register(
@@ -335,6 +360,7 @@ MODELS.register(
         shortfall="where |ln(q/p)| of a value is not below {delta}",
         needs=_COMPARED,
         variant=("values", "all"),
+        implies=("delta_disclosure.present",),
     )
 )
 MODELS.register(
@@ -375,8 +401,20 @@ MODELS.register(
         direction=Comparison.AT_MOST,
         limit="maximum",
         parameters=(
-            ModelParameter("maximum", "largest probability of presence", high=1, above=True),
-            ModelParameter("minimum", "smallest probability of presence", high=1, default=0),
+            ModelParameter(
+                "maximum",
+                "largest probability of presence",
+                high=1,
+                above=True,
+                larger_is_stronger=False,
+            ),
+            ModelParameter(
+                "minimum",
+                "smallest probability of presence",
+                high=1,
+                default=0,
+                larger_is_stronger=True,
+            ),
         ),
         monotone=True,
         monotone_with_suppression=False,
@@ -405,6 +443,7 @@ MODELS.register(
         least_size=lambda criterion: math.ceil(1 / (criterion["threshold"] + 1e-9)),
         shortfall="with a risk above {threshold}",
         variant=("kind", "prosecutor"),
+        implies=("max_risk.journalist",),
     )
 )
 MODELS.register(
@@ -424,6 +463,7 @@ MODELS.register(
         shortfall="with a risk above {threshold}",
         needs=frozenset({Need.POPULATION}),
         variant=("kind", "journalist"),
+        implies=("max_risk.marketer",),
     )
 )
 MODELS.register(

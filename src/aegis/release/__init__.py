@@ -4,6 +4,7 @@ from aegis.files import check_output, replacing, write_text
 from aegis.release.anonymizing import AnonymizedRelease, anonymize
 from aegis.release.applying import Release, apply
 from aegis.release.auditing import Audit, audit
+from aegis.release.certified import CertificateCheck, Mismatch, check_certificate
 from aegis.release.released import Utility
 from aegis.release.sql import Dialect, Form, ReleaseQuery, release_sql
 from aegis.release.transformer import MaskingTransformer
@@ -11,15 +12,18 @@ from aegis.release.transformer import MaskingTransformer
 __all__ = [
     "AnonymizedRelease",
     "Audit",
+    "CertificateCheck",
     "Dialect",
     "Form",
     "MaskingTransformer",
+    "Mismatch",
     "Release",
     "ReleaseQuery",
     "Utility",
     "anonymize",
     "apply",
     "audit",
+    "check_certificate",
     "check_output",
     "release_sql",
     "replacing",

@@ -19,7 +19,7 @@ from aegis.masking import (
     suppress,
 )
 from aegis.masks import Mask, parts_of
-from aegis.policy import Configuration, Policy, Unseen, as_policy
+from aegis.policy import Configuration, OwnerRule, Policy, RuleOverride, Unseen, as_policy
 from aegis.privacy import PrivacyAccount, PrivacyRule
 from aegis.privacy.diversity import distinct_values
 from aegis.progress import SILENT, Progress
@@ -46,11 +46,15 @@ class Release(Released):
         `audit` measures the noisy ones as they stand.
     into
         The table or view of the database that was made; None for a file or rows in memory.
+    rule_override
+        Which rule stood in for that of the summary that the configuration was chosen from; None
+        where that was kept to, or the table itself was advised on.
     """
 
     configuration: Configuration
     noised_quasi_identifiers: tuple[str, ...] = ()
     into: str | None = None
+    rule_override: RuleOverride | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures of the release as JSON values."""
@@ -58,6 +62,7 @@ class Release(Released):
             "configuration": self.configuration.spec(),
             "noised_quasi_identifiers": list(self.noised_quasi_identifiers),
             "into": self.into,
+            "rule_override": None if self.rule_override is None else self.rule_override.to_dict(),
         }
 
     @property
@@ -79,6 +84,8 @@ def apply(
     after: Sequence[Configuration] = (),
     force: bool = False,
     safe_csv: bool = False,
+    made_under: OwnerRule | None = None,
+    rule_override: bool = False,
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> Release:
@@ -118,6 +125,11 @@ def apply(
     after
         Configurations of earlier releases of the same table: a class is then one that is formed
         together with all of them, and rows of those that fail the rule are left out.
+    made_under
+        The rule of the summary that the configuration was chosen from, as its advice and its file
+        (`aegis.policy.owner_of_choice`) say it.
+    rule_override
+        Whether another rule than that one is meant; the certificate then says so.
     seed
         Seed of the samples behind the utility that the certificate states, and of noise masks.
     progress
@@ -134,7 +146,8 @@ def apply(
     PolicyError
         An output exists and `force` is not set, its extension names no format, or a certificate
         is asked for without an output or under its name; the rule asks for more than any masks
-        could keep; or the rule or a mask cannot be written in the SQL that makes a table.
+        could keep; the rule or a mask cannot be written in the SQL that makes a table; or the rule
+        is another one than `made_under` and `rule_override` is not set, or weaker than a locked one.
 
     Examples
     --------
@@ -146,6 +159,10 @@ def apply(
     (True, 32561)
     """
     policy = as_policy(policy)
+    instead = None
+    if made_under is not None:
+        what = f"The summary that {configuration.name!r} was chosen from"
+        instead = made_under.require(policy.privacy, override=rule_override, what=what)
     if into is not None and output is not None:
         raise PolicyError(
             f"The release is asked for in {output} and in {into}.", hint="Give one of them."
@@ -162,6 +179,7 @@ def apply(
             hint="Name an output, which the executors write.",
         )
     plan = _MaskedPlan(source, policy, configuration, seed, progress, after)
+    plan.rule_override = instead
     if into is not None:
         return plan.in_database(into, form, force=force)
     return release_rows(plan, destination)
@@ -169,6 +187,8 @@ def apply(
 
 class _MaskedPlan(ReleasePlan[Release]):
     """The rows of a table under a configuration, without those that fail the rule."""
+
+    rule_override: RuleOverride | None = None
 
     def __init__(
         self,
@@ -297,8 +317,12 @@ class _MaskedPlan(ReleasePlan[Release]):
 
     def describe(self, **common: Any) -> Release:
         """Return the release with its fitted configuration."""
-        noised = self._noised()
-        return Release(configuration=self.configuration, noised_quasi_identifiers=noised, **common)
+        return Release(
+            configuration=self.configuration,
+            noised_quasi_identifiers=self._noised(),
+            rule_override=self.rule_override,
+            **common,
+        )
 
     def how(self, release: Release) -> Mapping[str, Any]:
         """Return the configuration."""
@@ -313,6 +337,11 @@ class _MaskedPlan(ReleasePlan[Release]):
             },
             "noised_quasi_identifiers": list(release.noised_quasi_identifiers),
             **({"after": [c.spec() for c in self.after]} if self.after else {}),
+            **(
+                {}
+                if self.rule_override is None
+                else {"rule_override": self.rule_override.to_dict()}
+            ),
         }
 
     def _verifiable(self, output: Source, checked: Audit) -> Audit:

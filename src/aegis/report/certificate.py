@@ -7,7 +7,7 @@ from typing import Any
 
 import aegis
 from aegis.errors import DataError
-from aegis.privacy import PrivacyRule
+from aegis.policy import rule_of
 from aegis.report.context_shown import mask_words, release_facts
 from aegis.report.palette import DARK, HEAT_BOUNDS, LIGHT
 from aegis.report.render import environment
@@ -40,7 +40,7 @@ def render_certificate(certificate: Mapping[str, Any], *, title: str = "Release"
             hint="Give what `aegis apply --certificate` wrote.",
         )
     policy, audit = certificate["policy"], certificate["privacy"]
-    rule = PrivacyRule.parse(dict(policy.get("privacy") or {}))
+    rule = rule_of(policy.get("privacy"))
     context = {
         "title": clean(title, limit=120),
         "release": release_facts(policy),
@@ -53,7 +53,7 @@ def render_certificate(certificate: Mapping[str, Any], *, title: str = "Release"
         ],
         "dropped": [clean(name, limit=120) for name in certificate.get("dropped_columns") or ()],
         "privacy": list(_privacy(audit)),
-        "notes": [clean(note, limit=600) for note in audit.get("notes") or ()],
+        "notes": [clean(note, limit=600) for note in _notes(certificate)],
         "digests": list(_digests(certificate)),
         "version": clean(certificate.get("aegis", aegis.__version__), limit=40),
         "style": {"light": LIGHT, "dark": DARK, "font": FONT, "bounds": HEAT_BOUNDS},
@@ -105,6 +105,14 @@ def _privacy(audit: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     for column, figures in (audit.get("l_diversity") or {}).items():
         label = f"Fewest values of {clean(column, limit=60)} in a class"
         yield {"name": label, "value": count(figures.get("distinct"))}
+
+
+def _notes(certificate: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a reader should know first: that the owner's rule was overridden, then the rest."""
+    override = certificate.get("rule_override")
+    if isinstance(override, Mapping):
+        yield str(override.get("sentence"))
+    yield from certificate["privacy"].get("notes") or ()
 
 
 def _digests(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:

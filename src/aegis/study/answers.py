@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aegis.advisor import Advice, Ranked, with_privacy, with_uncovered
+from aegis.advisor.owner import with_owner_rule
 from aegis.errors import PolicyError
-from aegis.policy import Configuration, Policy
+from aegis.policy import Configuration, OwnerRule, Policy
 from aegis.study.subject import Subject
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ def complete_advice(
             progress=subject.progress,
         )
     advice = with_uncovered(advice, summary, policy, subject.source)
+    if subject.source is None:
+        advice = with_owner_rule(advice, summary, subject.overridden)
     return with_privacy(advice, summary, subject.plan, policy)
 
 
@@ -113,8 +116,10 @@ def release_table(
     """Return the masked table, whose utility is measured by what chose its configuration."""
     from aegis.release import apply
 
-    chosen, measure = configuration_to_apply(configuration)
+    chosen, measure, owner = configuration_to_apply(configuration)
     options.setdefault("seed", subject.seed)
+    options.setdefault("made_under", owner)
+    options.setdefault("rule_override", subject.rule_override)
     if options.get("measure") is None and subject.policy.measure is None and output is not None:
         options["measure"] = measure
     return apply(
@@ -129,8 +134,9 @@ def release_table(
 
 def configuration_to_apply(
     given: Configuration | Ranked | Advice,
-) -> tuple[Configuration, str | None]:
-    """Return a configuration to apply, and the measure that chose it where that is known.
+) -> tuple[Configuration, str | None, OwnerRule | None]:
+    """Return a configuration to apply; the measure that chose it and the rule of the summary that
+    it was chosen from, where they are known.
 
     Raises
     ------
@@ -140,13 +146,13 @@ def configuration_to_apply(
         The best is a record-level release, which has no masks.
     """
     if isinstance(given, Configuration):
-        return given, None
-    measure = None
+        return given, None, None
+    measure, owner = None, None
     if isinstance(given, Advice):
-        measure, given = given.measure, given.require_best()
+        measure, owner, given = given.measure, given.owner_rule, given.require_best()
     if given.method is not None:
         raise PolicyError(
             f"{given.name} groups records; it has no masks to apply.",
             hint="Give its recipe to anonymize.",
         )
-    return given.configuration, measure
+    return given.configuration, measure, owner

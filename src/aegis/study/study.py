@@ -26,7 +26,7 @@ from aegis.study.answers import (
 )
 from aegis.study.shown import describe_subject, subject_html
 from aegis.study.subject import Subject
-from aegis.summary import Summary, save_bundle
+from aegis.summary import Summary, lock, save_bundle
 
 if TYPE_CHECKING:
     from aegis.advisor.costs import MaskCost
@@ -60,11 +60,14 @@ class Study:
         Seed of whatever is random: the same seed gives the same answers.
     progress
         Receives the steps of long work.
+    rule_override
+        Whether another rule than the one that a summary was made under is meant. What is weaker
+        than a locked one is refused all the same.
 
     Raises
     ------
     PolicyError
-        The policy is not valid, or a summary was made for another one.
+        The policy is not valid, or a summary was made for another one or under another rule.
     DataError
         The table cannot be opened. What is in it is read later, by the first question.
 
@@ -85,9 +88,15 @@ class Study:
         exact: bool = False,
         seed: int = 0,
         progress: Progress = SILENT,
+        rule_override: bool = False,
     ) -> None:
         self._subject = Subject.of(
-            table, as_policy(policy), exact=exact, seed=seed, progress=progress
+            table,
+            as_policy(policy),
+            exact=exact,
+            seed=seed,
+            progress=progress,
+            rule_override=rule_override,
         )
 
     @property
@@ -155,11 +164,12 @@ class Study:
             )
         return self.search(measure=measure, top=top, time_limit=time_limit, methods=methods)
 
-    def under(self, policy: Policy | str | Path) -> Study:
+    def under(self, policy: Policy | str | Path, *, rule_override: bool = False) -> Study:
         """Return a study of the same table under another policy.
 
         What is known of the table serves where only the rule, the measure or weights differ, or
         candidates were left out; else the table is summarised again by its first question.
+        `rule_override` is as of `Study`.
 
         Examples
         --------
@@ -177,7 +187,7 @@ class Study:
         PolicyError
             The policy is not valid; or the study is of a summary that does not serve it.
         """
-        subject = self._subject.under(as_policy(policy))
+        subject = self._subject.under(as_policy(policy), rule_override=rule_override)
         return Study(subject, subject.policy)
 
     def costs(self, measure: str | None = None) -> tuple[MaskCost, ...]:
@@ -286,10 +296,12 @@ class Study:
         DataError
             The table cannot be summarised.
         """
-        from aegis.advisor.search import check_request, search_combinations
+        from aegis.advisor.search import check_request, rules_of, search_combinations
 
         check_request(self.policy, objective, measure, top, time_limit, front, prefer)
         check_methods(self.policy, methods, self.seed)
+        if front is not None:
+            self._subject.check_rules(rules_of(front, self.policy.privacy))
         advice = search_combinations(
             self.summary,
             self.plan,
@@ -432,7 +444,8 @@ class Study:
         output
             Path of the masked table; without one the rows come back in memory.
         options
-            `into`, `form`, `certificate`, `measure`, `force`, `seed`: see `aegis.apply`.
+            `into`, `form`, `certificate`, `measure`, `force`, `seed`, `made_under`,
+            `rule_override`: see `aegis.apply`.
 
         Raises
         ------
@@ -483,15 +496,17 @@ class Study:
         subject = self.summary if self.source is None else self.source
         return protect(subject, self.policy, progress=self._subject.progress, **options)
 
-    def save(self, path: str | Path, *, force: bool = False) -> None:
+    def save(self, path: str | Path, *, locked: bool = False, force: bool = False) -> None:
         """Write the summary (.aegis); `Study(path, policy)` goes on from it without the table.
+
+        Where it is `locked`, no rule weaker than the policy's is accepted with it.
 
         Raises
         ------
         PolicyError
             The file exists and `force` is not set.
         """
-        save_bundle(self.summary, path, force=force)
+        save_bundle(lock(self.summary) if locked else self.summary, path, force=force)
 
     def __repr__(self) -> str:
         return describe_subject(self._subject)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
 from aegis.advisor import PrivacyPlan, plan_of
+from aegis.advisor.owner import check_front_rules, check_owner_rule
 from aegis.advisor.plan import require_same
 from aegis.errors import DataError, PolicyError
-from aegis.policy import Policy
+from aegis.policy import Policy, RuleOverride
+from aegis.privacy import PrivacyRule
 from aegis.progress import Progress
 from aegis.sources import Source, open_table
 from aegis.summary import Summary, load_bundle, summarize
@@ -38,6 +41,10 @@ class Subject:
         Seed of whatever is random.
     progress
         Receives the steps of long work.
+    rule_override
+        Whether another rule than that of a summary's owner is meant.
+    overridden
+        How the policy's rule differs from the owner's; None where it does not.
     """
 
     policy: Policy
@@ -45,20 +52,30 @@ class Subject:
     exact: bool
     seed: int
     progress: Progress
+    rule_override: bool = False
+    overridden: RuleOverride | None = None
     _summary: Summary | None = None
     _plan: PrivacyPlan | None = None
     _lock: RLock = field(default_factory=RLock)
 
     @classmethod
     def of(
-        cls, table: Any, policy: Policy, *, exact: bool, seed: int, progress: Progress
+        cls,
+        table: Any,
+        policy: Policy,
+        *,
+        exact: bool,
+        seed: int,
+        progress: Progress,
+        rule_override: bool = False,
     ) -> Subject:
         """Return the subject that a table, a summary, the path of either, or a subject is.
 
         Raises
         ------
         PolicyError
-            The summary is a protected one, or was made for another policy.
+            The summary is a protected one, was made for another policy, or under another rule
+            that `rule_override` does not allow.
         DataError
             The table cannot be opened.
         """
@@ -74,7 +91,10 @@ class Subject:
             table = load_bundle(table)
         if isinstance(table, Summary):
             require_same(table, policy)
-            return cls(policy, None, exact, seed, progress, _summary=table)
+            override = check_owner_rule(table, policy.privacy, override=rule_override)
+            return cls(
+                *(policy, None, exact, seed, progress, rule_override, override), _summary=table
+            )
         return cls(policy, open_table(table, reading=policy.reading), exact, seed, progress)
 
     @property
@@ -104,20 +124,31 @@ class Subject:
                 self._plan = plan_of(self.summary, self.policy, self.source)
             return self._plan
 
-    def under(self, policy: Policy) -> Subject:
+    def check_rules(self, rules: Iterable[PrivacyRule]) -> None:
+        """Raise where there is only a summary, and a rule is weaker than its owner allows."""
+        if self.source is None:
+            check_front_rules(self.summary, rules, override=self.rule_override)
+
+    def under(self, policy: Policy, *, rule_override: bool = False) -> Subject:
         """Return the same table under another policy, with its summary where that serves.
 
         Raises
         ------
         PolicyError
-            There is only a summary, and it does not serve the policy.
+            There is only a summary, and it does not serve the policy or its rule.
         """
         with self._lock:
             narrowed = None if self._summary is None else narrow(self._summary, policy)
         if self.source is None and narrowed is None:
             require_same(self.summary, policy)
             narrowed = self.summary
-        return Subject(policy, self.source, self.exact, self.seed, self.progress, _summary=narrowed)
+        meant, override = rule_override or self.rule_override, None
+        if self.source is None:
+            override = check_owner_rule(self.summary, policy.privacy, override=meant)
+        return Subject(
+            *(policy, self.source, self.exact, self.seed, self.progress, meant, override),
+            _summary=narrowed,
+        )
 
     def rows_to(self, purpose: str) -> Source:
         """Return the table; raise `DataError` where there is only a summary."""

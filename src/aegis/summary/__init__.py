@@ -7,6 +7,7 @@ from aegis.summary.classes import PERSON, CountedClasses, count_classes
 from aegis.summary.cooccurrence import Matrix, PairCounts, count_pairs
 from aegis.summary.count_cells import count_in_engine
 from aegis.summary.frequency import FrequencyTable, combine
+from aegis.summary.locking import lock
 from aegis.summary.merge import merge
 from aegis.summary.model import (
     AttributeSummary,
@@ -41,6 +42,7 @@ __all__ = [
     "expected_reports",
     "level_channel",
     "load_bundle",
+    "lock",
     "merge",
     "pooled_groups",
     "save_bundle",

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from aegis.errors import DataError, PolicyError
 from aegis.masks import Kind, Mask, Quantiles, ValueCounts
-from aegis.policy import Attribute, Policy, Role, as_policy, policy_digest
+from aegis.policy import Attribute, Policy, Role, Terms, as_policy, policy_digest
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source, open_table
 from aegis.summary.attributes import describe
@@ -158,6 +158,7 @@ class _Builder:
             digests={"policy": policy_digest(self.policy)},
             dialects=() if self.source.dialect is None else (self.source.dialect,),
             timings=self.timings,
+            terms=Terms.of(self.policy),
         )
 
     def _clock(self, step: str, started: float) -> float:

@@ -27,8 +27,10 @@ from aegis.files import replacing
 from aegis.signing import PrivateKey, PublicKey, Signature, canonical, sign_bytes, verify_bytes
 
 FORMAT = "aegis-summary"
-VERSION = 3
+VERSION = 4
 """Version of the format; it changes whenever an older reader would misread a bundle."""
+READABLE = (3, 4)
+"""Versions that are read; 3 does not say under which rule a summary was made."""
 MANIFEST = "manifest.json"
 MAX_MANIFEST = 32 << 20
 """Most bytes of a manifest."""
@@ -309,10 +311,11 @@ def _manifest(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> d
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise DataError(f"{path} is not a summary bundle.", hint=AGAIN)
     version = manifest.get("version")
-    if version != VERSION:
+    if version not in READABLE:
         newer = isinstance(version, int) and version > VERSION
         raise DataError(
-            f"{path} is a bundle of format version {version}; this Aegis reads version {VERSION}.",
+            f"{path} is a bundle of format version {version}; this Aegis reads versions "
+            f"{READABLE[0]} to {VERSION}.",
             hint="Update Aegis, or summarise again with this one." if newer else AGAIN,
         )
     if manifest.get("digest") != _digest(manifest):

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from aegis.masks import Hierarchy, Kind, Mask, parse_mask
-from aegis.policy import Role
+from aegis.policy import Role, Terms
 from aegis.sources.dialect import Dialect
 from aegis.summary.bundle_arrow import numbers, unpack
 from aegis.summary.bundle_shape import (
@@ -26,6 +26,7 @@ from aegis.summary.bundle_shape import (
     LabelShape,
     PairsShape,
     SummaryShape,
+    TermsShape,
 )
 from aegis.summary.bundle_write import (
     FREQUENCY,
@@ -123,6 +124,7 @@ class Reader:
             digests=dict(content.digests),
             shared_rows=content.shared_rows,
             dialects=tuple(map(_dialect_from, content.dialects)),
+            terms=None if content.terms is None else _terms_from(content.terms, content.digests),
         )
 
     def _columns(self, member: str) -> Columns:
@@ -220,6 +222,15 @@ class Reader:
 
 def _dialect_from(said: DialectShape) -> Dialect:
     return Dialect(**{**said.model_dump(), "null": tuple(said.null)})
+
+
+def _terms_from(said: TermsShape, digests: Mapping[str, str]) -> Terms:
+    """Return the policy that a summary was made under, which has to be the one of its digest."""
+    terms = Terms(said.policy, said.locked, binding=True)
+    if terms.digest != digests.get("policy"):
+        refuse("its policy is another one than that of its digest")
+    terms.owner  # noqa: B018 - read now, so that a rule that cannot be is refused with the file
+    return terms
 
 
 def _label_from(said: LabelShape) -> LabelSummary:

@@ -86,6 +86,13 @@ class DialectShape(Shape):
     dates: Literal["", "day-first", "month-first"]
 
 
+class TermsShape(Shape):
+    """The policy that the summary was made under, as one JSON text."""
+
+    policy: str
+    locked: bool
+
+
 class SummaryShape(Shape):
     """What the manifest says of the summary."""
 
@@ -101,6 +108,7 @@ class SummaryShape(Shape):
     digests: dict[str, str]
     shared_rows: Annotated[int, Field(ge=1, le=MOST_ROWS)] = SHARED_ROWS
     dialects: list[DialectShape] = []
+    terms: TermsShape | None = None
 
 
 def read_shape(content: object) -> SummaryShape:

@@ -57,8 +57,14 @@ def pack_summary(summary: Summary) -> tuple[dict[str, Any], dict[str, bytes]]:
         "digests": dict(summary.digests),
         "shared_rows": summary.shared_rows,
         "dialects": [dialect.to_dict() for dialect in summary.dialects],
+        "terms": _terms_to(summary),
     }
     return content, members
+
+
+def _terms_to(summary: Summary) -> dict[str, Any] | None:
+    terms = summary.terms
+    return None if terms is None else {"policy": terms.policy, "locked": terms.locked}
 
 
 def _label_to(label: LabelSummary) -> dict[str, Any]:

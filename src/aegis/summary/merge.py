@@ -9,7 +9,7 @@ hold enough to say what that would be, they are refused, never approximated.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from aegis.errors import DataError, PolicyError
 from aegis.masks import Grouping, ValueCounts, common_refinement, evaluate, refines
+from aegis.policy import Terms
 from aegis.summary.attributes import assemble, kept_groups, levels_of, with_identity
 from aegis.summary.codes import encode
 from aegis.summary.cooccurrence import PairCounts, with_folds
@@ -107,6 +108,15 @@ def _check(summaries: Sequence[Summary]) -> None:
             raise PolicyError(f"The label of summary {number} is cut at other places.", hint=LIKE)
 
 
+def _terms(summaries: Sequence[Summary]) -> Terms | None:
+    """Return the terms of the whole: locked and binding where those of any part are."""
+    said = [s.terms for s in summaries if s.terms is not None]
+    if not said:
+        return None
+    locked, binding = any(t.locked for t in said), any(t.binding for t in said)
+    return replace(said[0], locked=locked, binding=binding)
+
+
 @dataclass(frozen=True, eq=False)
 class _Part:
     """What one part's codes become in the whole, for one attribute."""
@@ -154,6 +164,7 @@ class _Merger:
             shared_rows=min(s.shared_rows for s in self.summaries),
             dialects=tuple(dict.fromkeys(d for s in self.summaries for d in s.dialects)),
             timings=self.first.timings,
+            terms=_terms(self.summaries),
         )
 
     def _label(self) -> LabelSummary:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from aegis.errors import InternalError, PolicyError
 from aegis.masks import SHARED_ROWS, Kind, Mask, NoiseMask, ValueCounts
 from aegis.masks.mapping import text_of
-from aegis.policy import Role
+from aegis.policy import Role, Terms
 from aegis.sources.dialect import Dialect
 from aegis.summary.codes import natural_order, numbers_of
 from aegis.summary.cooccurrence import PairCounts
@@ -270,6 +270,9 @@ class Summary:
         How the text files that it was made from are written, each dialect once; empty for others.
     timings
         Seconds per step.
+    terms
+        The policy that it was made under, and whether its rule is locked; None where it is not
+        known, as of bundles of earlier versions.
     """
 
     rows: int
@@ -285,6 +288,7 @@ class Summary:
     shared_rows: int = SHARED_ROWS
     dialects: tuple[Dialect, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
+    terms: Terms | None = None
 
     def __post_init__(self) -> None:
         if self.pairs.names != tuple(self.attributes):
@@ -341,6 +345,7 @@ class Summary:
             "digests": dict(self.digests),
             "shared_rows": self.shared_rows,
             "dialects": [dialect.to_dict() for dialect in self.dialects],
+            "made_under": None if self.terms is None else self.terms.owner.to_dict(),
         }
 
     def __repr__(self) -> str:

@@ -1,6 +1,6 @@
 """Exact search over all combinations of candidate masks."""
 
-from aegis.advisor.search.front import FrontRange
+from aegis.advisor.search.front import FrontRange, rules_of
 from aegis.advisor.search.search import (
     Searcher,
     check_request,
@@ -8,4 +8,11 @@ from aegis.advisor.search.search import (
     search_combinations,
 )
 
-__all__ = ["FrontRange", "Searcher", "check_request", "objective_names", "search_combinations"]
+__all__ = [
+    "FrontRange",
+    "Searcher",
+    "check_request",
+    "objective_names",
+    "rules_of",
+    "search_combinations",
+]

@@ -124,6 +124,12 @@ def rule_at(rule: PrivacyRule, parameter: str, value: float) -> PrivacyRule:
     return replace(rule, criteria=(*asked, *others))
 
 
+def rules_of(span: FrontRange | str, rule: PrivacyRule) -> list[PrivacyRule]:
+    """Return the rule of each point of a front."""
+    values = FrontRange.parse(span) if isinstance(span, str) else span
+    return [rule_at(rule, values.parameter, value) for value in values.values]
+
+
 def check_span(span: FrontRange, rule: PrivacyRule, rows: int, values: Mapping[str, int]) -> None:
     """Raise where a front has nothing to show, so that nobody waits for a search first.
 

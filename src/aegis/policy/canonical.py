@@ -1,0 +1,26 @@
+"""One text for all that a policy declares, and its digest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from aegis.policy.load import policy_mapping
+from aegis.policy.model import Policy
+
+
+def policy_digest(policy: Policy) -> str:
+    """Return the SHA-256 of what the policy declares, hierarchies' content included."""
+    return hashlib.sha256(canonical_policy(policy).encode()).hexdigest()
+
+
+def canonical_policy(policy: Policy) -> str:
+    """Return what the policy declares as one JSON text, equal for equal policies.
+
+    In place of a hierarchy's file stands the digest of its content.
+    """
+    data = policy_mapping(policy)
+    for attribute in policy.attributes.values():
+        if attribute.hierarchy is not None:
+            data["attributes"][attribute.name]["hierarchy"] = attribute.hierarchy.digest
+    return json.dumps(data, sort_keys=True, default=str)

@@ -1,0 +1,220 @@
+"""What a summary's owner decided when it was made: the policy, its rule, and whether that is fixed.
+
+Who advises from the summary alone, or applies what was advised, may declare another rule. That the
+rule is another one is then said, and a rule that is weaker is refused where the owner has locked it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from aegis.errors import PolicyError
+from aegis.policy.canonical import canonical_policy
+from aegis.policy.lines import Located
+from aegis.policy.load import read_mapping
+from aegis.policy.model import Policy
+from aegis.privacy import PrivacyRule, Strength, missing, strength
+
+
+@dataclass(frozen=True)
+class OwnerRule:
+    """The rule under which a summary was made.
+
+    Attributes
+    ----------
+    rule
+        The rule.
+    locked
+        Whether its owner allows no weaker one.
+    """
+
+    rule: PrivacyRule
+    locked: bool = False
+
+    @classmethod
+    def of(cls, given: object, where: str) -> OwnerRule:
+        """Return what `to_dict` wrote; raise `PolicyError` where it is something else."""
+        if not isinstance(given, Mapping) or not given.keys() <= {"privacy", "person", "locked"}:
+            raise PolicyError(
+                f"{where} says of the rule that it was made under: {given!r}.",
+                hint="Write {privacy: {k: 5}}, with person and locked where they matter.",
+            )
+        person, locked = given.get("person"), given.get("locked", False)
+        if not isinstance(person, str | None) or not isinstance(locked, bool):
+            raise PolicyError(
+                f"{where} says of the rule that it was made under: {given!r}.",
+                hint="person is the name of a column, and locked is true or false.",
+            )
+        return cls(replace(rule_of(given.get("privacy")), person=person), locked)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the rule as a policy writes it, with the column of persons, and the lock."""
+        return {
+            "privacy": self.rule.to_mapping(),
+            "person": self.rule.person,
+            "locked": self.locked,
+        }
+
+    def require(self, rule: PrivacyRule, *, override: bool, what: str) -> RuleOverride | None:
+        """Return how `rule` differs from the owner's, None where it asks for the same.
+
+        Parameters
+        ----------
+        rule
+            The rule that is asked for.
+        override
+            Whether whoever asks has said that another rule is meant.
+        what
+            What was made under the owner's rule, for the message.
+
+        Raises
+        ------
+        PolicyError
+            The rule is another one and `override` is not set, or it is weaker and the owner's is
+            locked.
+        """
+        found = strength(rule, self.rule)
+        if found is Strength.SAME:
+            return None
+        lacks = missing(rule, self.rule)
+        if found is Strength.WEAKER and self.locked:
+            raise PolicyError(
+                f"{what} is locked to the rule {self.rule}, and the policy's is weaker: it does not "
+                f"ask for {'; '.join(lacks)}.",
+                hint="Declare a rule that asks for as much, or ask the owner for another summary.",
+            )
+        if not override:
+            raise PolicyError(
+                f"{what} was made under the rule {self.rule}; the policy has another one: {rule}.",
+                hint="Declare the owner's rule, or say that another one is meant: --rule-override "
+                "(rule_override=True).",
+            )
+        return RuleOverride(self, rule, lacks)
+
+
+@dataclass(frozen=True)
+class RuleOverride:
+    """Another rule than the owner's, on purpose.
+
+    Attributes
+    ----------
+    owner
+        The rule under which the summary was made.
+    used
+        The rule that was asked for instead.
+    lacks
+        What the owner's rule asks for that does not follow from the one that was used; empty where
+        that is stronger.
+    """
+
+    owner: OwnerRule
+    used: PrivacyRule
+    lacks: tuple[str, ...] = ()
+
+    @property
+    def weaker(self) -> bool:
+        """Whether the rule that was used is not at least as strong as the owner's."""
+        return bool(self.lacks)
+
+    @property
+    def sentence(self) -> str:
+        """What a reader should know, in words."""
+        said = (
+            f"the owner's rule was overridden: the summary was made under {self.owner.rule}; "
+            f"this is held against {self.used}"
+        )
+        return f"{said}, which does not ask for {'; '.join(self.lacks)}" if self.lacks else said
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return {
+            "owner": self.owner.to_dict(),
+            "used": {"privacy": self.used.to_mapping(), "person": self.used.person},
+            "weaker": self.weaker,
+            "lacks": list(self.lacks),
+            "sentence": self.sentence,
+        }
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The policy that a summary was made under.
+
+    Attributes
+    ----------
+    policy
+        Its canonical form: the JSON text whose SHA-256 is the policy's digest.
+    locked
+        Whether no rule weaker than the policy's may be used with the summary.
+    binding
+        Whether another rule has to be meant: of what was read from a bundle, or is locked. Whoever
+        has just summarised a table has the table.
+    """
+
+    policy: str
+    locked: bool = False
+    binding: bool = field(default=False, compare=False)
+
+    @classmethod
+    def of(cls, policy: Policy, *, locked: bool = False) -> Terms:
+        """Return the terms of a policy."""
+        return cls(canonical_policy(policy), locked)
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the policy: equals `policy_digest` of what it was made from."""
+        return hashlib.sha256(self.policy.encode()).hexdigest()
+
+    @cached_property
+    def declared(self) -> dict[str, Any]:
+        """The policy as plain values; hierarchies are named by the digest of their content."""
+        try:
+            found = json.loads(self.policy)
+        except ValueError as error:
+            raise ValueError(f"its policy is not JSON: {error}") from error
+        if not isinstance(found, dict):
+            raise ValueError("its policy is no mapping")
+        return found
+
+    @cached_property
+    def owner(self) -> OwnerRule:
+        """The rule, and whether it is locked."""
+        person = self.declared.get("person")
+        if not isinstance(person, str | None):
+            raise ValueError("its policy's person is no column")
+        rule = rule_of(self.declared.get("privacy"))
+        return OwnerRule(replace(rule, person=person), self.locked)
+
+
+def owner_of_choice(source: str | Path | Located) -> OwnerRule | None:
+    """Return the rule of the summary from which a file's configurations were chosen.
+
+    None where they were chosen from the table itself. `source` is the file's path, or what
+    `read_document` made of it.
+
+    Raises
+    ------
+    PolicyError
+        The file is missing, not YAML or no mapping, or says something else there.
+    """
+    data = read_mapping(source, "configuration")
+    # A bare {attribute: mask} mapping may well have an attribute of that name.
+    if "made_under" not in data or not {"configurations", "method"} & data.keys():
+        return None
+    where = source.origin if isinstance(source, Located) else str(source)
+    return OwnerRule.of(data["made_under"], where)
+
+
+def rule_of(mapping: object) -> PrivacyRule:
+    """Return a rule from what a policy has under `privacy`; nothing there asks for nothing."""
+    if mapping is None or mapping == {}:
+        return PrivacyRule()
+    if isinstance(mapping, Mapping) and mapping.keys() == {"suppression"}:
+        return PrivacyRule(suppression=mapping["suppression"])
+    return PrivacyRule.parse(mapping)  # type: ignore[arg-type]

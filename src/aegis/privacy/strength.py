@@ -1,0 +1,123 @@
+"""Whether one privacy rule asks for at least as much as another, demand by demand.
+
+Rule B is *at least as strong* as rule A where every table that was released under B, and removed
+no more rows than B allows, meets A as it stands and removed no more than A allows. That is decided
+here by what the rules say, not by trying tables: each demand of A must follow from the demands of B,
+and B must allow no more suppression and count the same thing, rows or persons. What does not follow
+by the steps below counts as not following: rules that cannot be compared are *weaker* both ways,
+so that whoever asks "is this rule weak?" errs on the safe side.
+
+A demand follows from
+
+- a demand of the same model, of the same attribute, each of whose numbers asks for as much;
+- a demand of a model that implies it (`PrivacyModel.implies`), with numbers alike;
+- the size of classes, where the model looks at sizes only: k, prosecutor risk, and every demand for
+  so many values, each of which needs a row;
+- the number of values, where no more is asked for: (c,l)-, entropy l-diversity and
+  (alpha,k)-anonymity all ask for some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+from aegis.privacy.model import MODELS, Comparison, Criterion, ModelParameter, PrivacyModel
+from aegis.privacy.rule import PrivacyRule
+
+_ALIKE = 1e-12
+
+
+class Strength(StrEnum):
+    """How a rule compares with another one."""
+
+    SAME = "same"
+    """Each is at least as strong as the other."""
+    STRONGER = "stronger"
+    """At least as strong, and not the other way round."""
+    WEAKER = "weaker"
+    """Not at least as strong: it asks for less, or the two cannot be compared."""
+
+
+def strength(rule: PrivacyRule, beside: PrivacyRule) -> Strength:
+    """Return how `rule` compares with the rule `beside`."""
+    if missing(rule, beside):
+        return Strength.WEAKER
+    return Strength.STRONGER if missing(beside, rule) else Strength.SAME
+
+
+def missing(rule: PrivacyRule, beside: PrivacyRule) -> tuple[str, ...]:
+    """Return what the rule `beside` asks for that does not follow from `rule`, in words."""
+    return tuple(_missing(rule, beside))
+
+
+def _missing(rule: PrivacyRule, beside: PrivacyRule) -> Iterator[str]:
+    if rule.person != beside.person:
+        yield f"it counts {_subjects(beside)}, not {_subjects(rule)}"
+    for demand in beside.criteria:
+        if not _follows(demand, rule):
+            yield str(demand)
+    if rule.suppression > beside.suppression + _ALIKE:
+        yield f"at most {100 * beside.suppression:g} % of the {_subjects(beside)} suppressed"
+
+
+def _subjects(rule: PrivacyRule) -> str:
+    return "rows" if rule.person is None else f"persons ({rule.person})"
+
+
+def _follows(demand: Criterion, rule: PrivacyRule) -> bool:
+    """Return whether a table whose classes all meet `rule` meets `demand`."""
+    if any(_asks_for(one, demand) for one in rule.criteria):
+        return True
+    least = demand.model.least_size
+    if least is not None:
+        return least(demand) <= _size(rule)
+    values = demand.model.values
+    if values is None or not values.sufficient:
+        return False
+    return demand.values_needed <= max(
+        (c.values_needed for c in rule.criteria if c.attribute == demand.attribute), default=1
+    )
+
+
+def _size(rule: PrivacyRule) -> int:
+    """Return the rows, or persons, that a class has at least that meets a rule."""
+    if rule.person is not None:
+        return rule.minimum_size  # one person may have several values
+    return max([rule.minimum_size, *(c.values_needed for c in rule.criteria)])
+
+
+def _asks_for(asked: Criterion, demand: Criterion) -> bool:
+    """Return whether one demand includes another: the same model or one that implies it."""
+    if asked.attribute != demand.attribute or demand.model not in _implied(asked.model):
+        return False
+    given = dict(asked.parameters)
+    return all(
+        parameter.name in given
+        and _as_much(demand.model, parameter, given[parameter.name], demand[parameter.name])
+        for parameter in demand.model.parameters
+    )
+
+
+def _implied(model: PrivacyModel) -> list[PrivacyModel]:
+    """Return a model and all that it implies, step by step."""
+    reached = [model]
+    for one in reached:
+        reached += [m for m in map(MODELS.get, one.implies) if m not in reached]
+    return reached
+
+
+def _as_much(model: PrivacyModel, parameter: ModelParameter, given: float, asked: float) -> bool:
+    larger = _larger_is_stronger(model, parameter)
+    if abs(given - asked) <= _ALIKE * max(1.0, abs(asked)):
+        return True
+    return larger is not None and (given > asked if larger else given < asked)
+
+
+def _larger_is_stronger(model: PrivacyModel, parameter: ModelParameter) -> bool | None:
+    """Return which way a number asks for more; None where that is not known."""
+    if parameter.larger_is_stronger is not None:
+        return parameter.larger_is_stronger
+    if parameter.name == model.limit and model.fails is None:
+        return model.direction is Comparison.AT_LEAST
+    return None

@@ -1,0 +1,143 @@
+"""A certificate is held against the file: what was changed in either is named."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import aegis
+from aegis.errors import DataError
+from aegis.release import check_certificate
+
+TABLE = pa.table(
+    {
+        "name": [f"p{i}" for i in range(120)],
+        "age": [20 + i % 40 for i in range(120)],
+        "height": [1.5 + (i % 50) / 100 for i in range(120)],
+        "city": ["abcd"[i % 4] for i in range(120)],
+        "zip": [f"{1000 + i % 30}" for i in range(120)],
+        "illness": [("flu", "cold", "none")[i % 7 % 3] for i in range(120)],
+        "bought": [("no", "yes")[(i + i // 7) % 2] for i in range(120)],
+    }
+)
+POLICY = {
+    "version": 1,
+    "label": "bought",
+    "privacy": {"k": 4, "suppression": 0.3, "l_diversity": {"attribute": "illness", "l": 2}},
+    "attributes": {
+        "name": {"role": "identifier"},
+        "age": {"role": "quasi-identifier", "masks": [{"bucketize": {"width": 20}}]},
+        "height": {"role": "feature", "masks": [{"quantiles": {"count": 3}}]},
+        "city": {
+            "role": "quasi-identifier",
+            "masks": [{"group": {"groups": {"x": ["a", "b"], "y": ["c", "d"]}}}],
+        },
+        "zip": {"role": "quasi-identifier", "masks": ["suppress"]},
+        "illness": {"role": "sensitive"},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("released")
+    study = aegis.Study(TABLE, POLICY)
+    study.apply(study.advise(), folder / "masked.parquet", certificate=folder / "c.json")
+    return folder / "masked.parquet", json.loads((folder / "c.json").read_text())
+
+
+def whats(file: Path | pa.Table, certificate: Any) -> list[str]:
+    return [one.what for one in check_certificate(file, certificate).mismatches]
+
+
+def test_a_true_certificate_is_told_to_be_true(released: tuple[Path, dict[str, Any]]) -> None:
+    file, certificate = released
+    check = check_certificate(file, certificate)
+    assert (check.passed, check.mismatches, check.unchecked) == (True, (), ())
+    assert check_certificate(file, file.with_name("c.json"), policy=POLICY).passed  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "what"),
+    [
+        (("output", "sha256"), "0" * 64, "output.sha256"),
+        (("output", "rows"), 7, "output.rows"),
+        (("policy", "privacy"), {"k": 2}, "policy.sha256"),
+        (("privacy", "k"), 99, "privacy.k"),
+        (("privacy", "risk", "prosecutor", "highest"), 0.01, "privacy.risk.prosecutor.highest"),
+        (("privacy", "l_diversity", "illness", "distinct"), 2, "privacy.l_diversity.illness"),
+        (("utility", "released"), 0.99, "utility.released"),
+        (
+            ("configuration", "masks", "age"),
+            {"bucketize": {"width": 30}},
+            "configuration.masks.age",
+        ),
+        (("configuration", "masks", "city"), "suppress", "configuration.masks.city"),
+        (("configuration", "masks", "shoes"), "suppress", "configuration.masks.shoes"),
+        (("dropped_columns",), ["name", "age"], "dropped_columns: age"),
+        (("privacy", "quasi_identifiers"), ["age", "shoes"], "privacy"),
+    ],
+)
+def test_whatever_is_changed_in_the_certificate_is_named(
+    released: tuple[Path, dict[str, Any]], place: tuple[str, ...], value: Any, what: str
+) -> None:
+    file, certificate = released
+    changed = copy.deepcopy(certificate)
+    entry = changed
+    for key in place[:-1]:
+        entry = entry[key]
+    assert entry.get(place[-1]) != value
+    entry[place[-1]] = value
+    assert any(one.startswith(what) for one in whats(file, changed)), whats(file, changed)
+
+
+def test_a_rule_that_the_file_does_not_meet_is_named(
+    released: tuple[Path, dict[str, Any]],
+) -> None:
+    file, certificate = released
+    changed = copy.deepcopy(certificate)
+    for part in (changed["policy"], changed["privacy"]):
+        part["privacy" if "privacy" in part else "rule"] = {"k": 50}
+    lines = list(map(str, check_certificate(file, changed).mismatches))
+    assert any(
+        "privacy.rule: the certificate says met, the file shows k-anonymity" in s for s in lines
+    )
+
+
+def test_another_file_is_told_by_its_digest_and_figures(
+    released: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    file, certificate = released
+    table = pq.read_table(file)
+    pq.write_table(table.slice(0, 50), tmp_path / "other.parquet")
+    found = whats(tmp_path / "other.parquet", certificate)
+    assert found[:2] == ["output.sha256", "output.rows"]
+    assert "privacy.rows" in found
+    # The same rows that are in no file have no digest, and everything else is as certified.
+    check = check_certificate(table, certificate)
+    assert check.passed
+    assert "digest" in check.unchecked[0]
+
+
+def test_what_is_no_certificate_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "c.json").write_text('{"input": {}}')
+    with pytest.raises(DataError, match="no certificate: it lacks output, policy, privacy"):
+        check_certificate(TABLE, tmp_path / "c.json")
+    (tmp_path / "c.json").write_text("{")
+    with pytest.raises(DataError, match="is not JSON"):
+        check_certificate(TABLE, tmp_path / "c.json")
+    with pytest.raises(DataError, match="cannot be read"):
+        check_certificate(TABLE, tmp_path / "none.json")
+
+
+def test_a_record_level_release_is_checked_alike(tmp_path: Path) -> None:
+    study = aegis.Study(TABLE, POLICY | {"privacy": {"k": 4}})
+    study.anonymize("mondrian", output=tmp_path / "m.csv", certificate=tmp_path / "c.json")
+    check = check_certificate(tmp_path / "m.csv", tmp_path / "c.json")
+    assert check.passed, list(map(str, check.mismatches))
