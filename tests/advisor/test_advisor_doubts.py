@@ -99,3 +99,18 @@ def test_a_score_within_its_standard_error() -> None:
     real = aegis.advise(table_of(given), policy, measure="pillai")
     assert real.best.score > 2 * real.best.stderr
     assert not doubts_of(real)
+
+
+@pytest.mark.parametrize(("measure", "said"), [("pillai", True), ("held-out-auc", False)])
+def test_a_rare_class(measure: str, said: bool) -> None:
+    rows = {
+        "a": [i % 4 for i in range(400)],
+        "y": ["yes" if i % 16 == 3 else "no" for i in range(400)],
+    }
+    policy = load_policy({"version": 1, "label": "y", "attributes": {"a": {"role": "feature"}}})
+    advice = search(pa.table(rows), policy, measure=measure)
+    assert told(advice, "only 6.2% of the labelled rows are y = yes") == said
+    again = search(
+        pa.table({**rows, "y": ["yes" if i % 9 == 3 else "no" for i in range(400)]}), policy
+    )
+    assert not told(again, "of the labelled rows are")

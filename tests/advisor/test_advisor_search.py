@@ -174,7 +174,12 @@ def test_without_a_bound_beyond_enumeration(monkeypatch: pytest.MonkeyPatch) -> 
     assert any("nothing is proven" in note for note in figures.notes)
     plain = shared("plain", "pillai-plain").run(rule, top=5, time_limit=None)[0]
     again = sorted((searcher.objective.bound(box) for _, box in plain.best), reverse=True)
-    assert [v for v, _ in found.best] == pytest.approx(again[:2])
+    # What is near the best by the trace was tried, too: nothing is worse than the best of those.
+    assert all(v >= by_trace - 1e-9 for (v, _), by_trace in zip(found.best, again, strict=False))
+    # A start that the trace chose alone is left for what the objective itself climbs to.
+    monkeypatch.setattr(module, "RERANKED", 1)
+    found, _ = searcher.run(rule, top=1, time_limit=None)
+    assert found.best[0][0] == pytest.approx(expected("plain", "cmim", rule, 1)[0])
 
 
 def test_additive_objectives_are_all_attribute_measures() -> None:

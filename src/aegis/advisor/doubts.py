@@ -10,10 +10,37 @@ from aegis.measures import MEASURES, Direction
 
 WORTHLESS = 0.05
 """Percent of the unmasked utility below which a release keeps nothing to speak of."""
+RARE = 0.1
+"""Share of the labelled rows below which a class is rare."""
 
 
 def doubts_of(advice: Advice) -> tuple[str, ...]:
-    """Return why the best release of an advice may be of no use: nothing to predict with is left."""
+    """Return why the best release of an advice may be of less use than its score says."""
+    return (*_worthless(advice), *_rare_class(advice))
+
+
+def _rare_class(advice: Advice) -> tuple[str, ...]:
+    """Return what a rare class means for the score, where the score weighs rows and not classes.
+
+    A model that never predicts the class is nearly always right, so that releases which differ in
+    how well they tell it (the AUC) may be alike in accuracy.
+    """
+    classes = {name: rows for name, rows in advice.summary.get("classes", {}).items() if rows > 0}
+    if len(classes) < 2 or MEASURES.get(advice.measure).unit == "AUC":
+        return ()
+    name, rows = min(classes.items(), key=lambda entry: entry[1])
+    share = rows / sum(classes.values())
+    if share >= RARE:
+        return ()
+    return (
+        f"only {share:.1%} of the labelled rows are {advice.summary['label']} = {name}: accuracy says "
+        f"little of such a class, and {advice.measure} weighs rows, not classes. Compare with what "
+        "--measure held-out-auc chooses",
+    )
+
+
+def _worthless(advice: Advice) -> tuple[str, ...]:
+    """Return why a release may be of no use: nothing to predict with is left."""
     best = advice.best
     label = advice.summary["label"]
     if best is None or not best.attributes:

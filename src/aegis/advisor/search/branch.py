@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from aegis.advisor.search.climb import Climb
@@ -130,6 +130,40 @@ class BranchAndBound:
         self.found.bound = max(self._at_work, *self._bounds(), -math.inf)
         return self.found
 
+    def explore(self, start: Sequence[Box]) -> Found:
+        """Look for good configurations of an objective without a bound, and prove nothing.
+
+        The best of `start`, and what a climb from the coarsest masks ends at, are changed by one
+        mask or two at a time as long as that is better: where the start was found by an objective
+        that does not see what this one sees (rare classes, say), the climb does.
+
+        Parameters
+        ----------
+        start
+            Configurations to try first; the first in any case, the others while there is time.
+        """
+        try:
+            for place, box in enumerate(start):
+                if place:
+                    self.clock.check(self.objective.effort(box))
+                self._keep(box)
+            begun = [box for _, box in self.found.best[:1]]
+            summit = Climb(self.problem, self.objective, self.clock, self._keep).run()
+            for box in [*begun, *([] if summit is None else [summit])]:
+                self._to_the_top(box)
+            self.found.complete = True
+        except OutOfTimeError:
+            pass  # what is known until now is the answer
+        except KeyboardInterrupt:
+            acknowledge()
+            self.found.interrupted = True
+        return self.found
+
+    def _to_the_top(self, box: Box | None) -> None:
+        """Improve a configuration until nothing near it is better."""
+        while box is not None:
+            box = self._improve(box)
+
     def _search(self, start: tuple[Box, ...]) -> None:
         """Look for something admissible first, then for the proven best."""
         root = self.problem.root
@@ -139,9 +173,7 @@ class BranchAndBound:
         self._at_work = -math.inf
         for box in start:
             self._keep(box)
-        summit = Climb(self.problem, self.objective, self.clock, self._keep).run()
-        while summit is not None:
-            summit = self._improve(summit)
+        self._to_the_top(Climb(self.problem, self.objective, self.clock, self._keep).run())
         self._at_work = self.objective.upper(root)
         narrowed = self.feasibility.narrow(root)
         self._heap.clear()
@@ -322,11 +354,8 @@ class BranchAndBound:
             _, index, fine = self._losses(box)[0]
             narrowed = self.feasibility.narrow(_replace(box, index, fine))
             box = narrowed or _replace(box, index, box[index] & ~fine)
-        if not self._keep(box):
-            return
-        improved: Box | None = box
-        while improved is not None:
-            improved = self._improve(improved)
+        if self._keep(box):
+            self._to_the_top(box)
 
     def _improve(self, box: Box) -> Box | None:
         """Return a better admissible configuration that differs in one mask, or in two."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
-from itertools import compress
 
 from aegis.advisor.advice import Advice, Ranked
 from aegis.advisor.advise import warnings_of
@@ -289,31 +288,45 @@ class Searcher:
                 self.problem, objective, feasibility, top=top, clock=clock, step=step
             )
             return one.run(start), True, ()
+        return self._find_without_bound(objective, feasibility, top, clock, start, step)
+
+    def _find_without_bound(
+        self,
+        objective: Objective,
+        feasibility: Feasibility,
+        top: int,
+        clock: Clock,
+        start: tuple[Box, ...],
+        step: Step,
+    ) -> tuple[Found, bool, tuple[str, ...]]:
+        """Return the best of those that are best by the trace, and of what is near them."""
         plain = make_objective("pillai-plain", self.problem, self.scorer, self.plan)
         wide = BranchAndBound(
             self.problem,
             plain,
             feasibility,
             top=max(RERANKED, top),
-            clock=clock,
+            clock=Clock(clock.left(2)),
             step=step,
         ).run(start)
         boxes = [box for _, box in wide.best]
         # What was worth trying first is worth ranking, too.
         boxes += [box for box in start if box not in boxes and feasibility.admits(box)]
-        # The best by the trace is scored in any case, the others while there is time.
-        in_time = [i == 0 or clock.allows(objective.effort(box)) for i, box in enumerate(boxes)]
-        values = [(objective.bound(box), box) for box in compress(boxes, in_time)]
-        values.sort(key=lambda entry: (-entry[0], entry[1]))
-        if wide.complete and len(values) < max(RERANKED, top):
+        near = BranchAndBound(
+            self.problem, objective, feasibility, top=max(RERANKED, top), clock=clock, step=step
+        )
+        found = near.explore(boxes)
+        if wide.complete and found.complete and len(wide.best) < max(RERANKED, top):
             # So few are admissible that each of them was visited.
-            bound = values[0][0] if values else -math.inf
-            return Found(values[:top], bound, wide.nodes, complete=True), True, ()
+            bound = found.best[0][0] if found.best else -math.inf
+            return Found(found.best[:top], bound, wide.nodes, complete=True), True, ()
         note = (
             f"{objective.name} has no valid bound: the {len(wide.best)} best configurations "
-            "by plug-in Pillai's trace were ranked by it, and nothing is proven"
+            "by plug-in Pillai's trace were ranked by it, and those near the best were tried; "
+            "nothing is proven"
         )
-        ranked = Found(values[:top], math.inf, wide.nodes, wide.complete, wide.interrupted)
+        stopped = found.interrupted or wide.interrupted
+        ranked = Found(found.best[:top], math.inf, wide.nodes, found.complete, stopped)
         return ranked, False, (note,)
 
     def _size(self) -> int:
