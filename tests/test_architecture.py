@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -78,3 +79,36 @@ def test_no_module_is_long(folder: str) -> None:
     }
     assert lengths, folder
     assert {path: lines for path, lines in lengths.items() if lines > LONGEST} == {}
+
+
+ENGINE_NAMES = re.compile(
+    r"is_spark|is_duckdb|is_postgres|backend\.name|ibis\.options|\bpyspark\b|import duckdb|psycopg\.",
+)
+"""What only `aegis.sources` may ask of an engine; the catalog's own database is another thing."""
+
+
+def test_no_engine_is_named_outside_sources() -> None:
+    naming = {
+        f"{path.relative_to(PACKAGE)}:{number}: {line.strip()}"
+        for path in PACKAGE.rglob("*.py")
+        if path.relative_to(PACKAGE).parts[0] not in ("sources", "catalog")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if ENGINE_NAMES.search(line)
+    }
+    assert naming == set()
+
+
+def test_engines_are_alike() -> None:
+    """Each known engine is one module, whose class answers what the protocol asks."""
+    from aegis.sources import engines
+
+    asked = {name for name in dir(engines.Engine) if not name.startswith("_")}
+    asked |= set(engines.Engine.__annotations__)
+    assert "upload" in asked
+    assert "rows_stay" in asked
+    modules = {path.stem for path in (PACKAGE / "sources" / "engines").glob("*.py")}
+    assert modules - {"__init__", "engine"} == {"duckdb", "postgres", "spark"}
+    for engine in (engines.AnyEngine, *engines.AnyEngine.__subclasses__()):
+        assert asked <= set(dir(engine)) | {"name"}, engine
+        public = {name for name in vars(engine) if not name.startswith("_")}
+        assert public <= asked | {"steady"}, engine

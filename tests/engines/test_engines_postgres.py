@@ -51,7 +51,7 @@ def people(postgres: Any) -> Iterator[Source]:
 
 
 def test_the_summary_equals_that_of_the_embedded_engine(people: Source) -> None:
-    assert not people.is_embedded
+    assert not people.engine.in_process
     assert_same(summarize(people, policy()), summarize(awkward(), policy()))
 
 
@@ -117,7 +117,7 @@ def test_pairs_counted_in_the_engine_equal_pairs_counted_here(seed: int, size: i
 
 def assert_folds(pairs: PairCounts, source: Source, summary: Summary, seed: int) -> None:
     """Count the rows of each fold one by one, and hold the counts against it."""
-    scattered = source.scatter(source.table, seed=seed)
+    scattered = source.row_hash(source.table, seed=seed)
     rows = source.collect(source.table.mutate(f=scattered % 10)).to_pylist()
     names = list(summary.attributes)
     found: dict[tuple[int, int], Counter[tuple[int, int]]] = {}

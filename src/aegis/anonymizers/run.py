@@ -140,12 +140,10 @@ def read_records(
     PolicyError
         There is no quasi-identifier, or a mask does not fit its column; or the table is on Spark.
     """
-    if source.is_spark:
-        raise PolicyError(
-            "Record-level methods read all rows, which would come to this process, the driver.",
-            hint="Leave them out (--with, or `anonymizers` in the policy), or read the table "
-            "without Spark.",
-        )
+    source.engine.require_here(
+        "Record-level methods read all rows, which would come",
+        "Leave them out (--with, or `anonymizers` in the policy), or read the table without Spark.",
+    )
     if policy.person is not None:
         raise PolicyError(
             f"Record-level methods group rows, and the policy counts persons ({policy.person}).",

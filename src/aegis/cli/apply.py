@@ -20,7 +20,6 @@ from aegis.cli.opening import DEFAULT, Opening, opens_table
 from aegis.cli.options import (
     After,
     ConfigurationName,
-    Engine,
     Force,
     Format,
     FormatOption,
@@ -137,7 +136,11 @@ def command(
             hint="Give --output FILE, or --into NAME (and --view for a view).",
         )
     # Whether Spark can write is for Spark to say: its files may be on no disk of this machine.
-    here = None if output is None or opening.engine is Engine.SPARK else Path(output)
+    here = (
+        None
+        if output is None or (opening.engine is not None and opening.engine.elsewhere)
+        else Path(output)
+    )
     check_outputs(
         [(here, TABLE_FORMATS), (certificate, JSON)],
         force=force,

@@ -64,7 +64,8 @@ def open_subject(
             hint="Give the table or its exact summary (.aegis); aegis advise and aegis leak take "
             "protected ones.",
         )
-    if memory_limit is not None and engine is Engine.SPARK:
+    elsewhere = engine is not None and engine.elsewhere
+    if memory_limit is not None and elsewhere:
         raise PolicyError(
             "--memory-limit is for the embedded engine.",
             hint="Set spark.driver.memory and spark.executor.memory in Spark's configuration.",
@@ -87,7 +88,7 @@ def open_subject(
         )
     from aegis.sources import open_proposing, open_table
 
-    if proposing and engine is not Engine.SPARK and master is None and "://" not in given:
+    if proposing and not elsewhere and master is None and "://" not in given:
         return open_proposing(given, reading)
     return open_table(
         given, name=name, engine=engine and engine.value, master=master, reading=reading

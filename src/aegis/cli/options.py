@@ -53,6 +53,11 @@ class Engine(StrEnum):
     DUCKDB = "duckdb"
     SPARK = "spark"
 
+    @property
+    def elsewhere(self) -> bool:
+        """Whether it runs outside this process, with files and memory of its own."""
+        return self is Engine.SPARK
+
 
 EngineOption = Annotated[
     Engine | None,

@@ -45,7 +45,9 @@ def expression(source: Source, column: ir.Column, mask: Mask, *, rows: int = MAN
     plain = mask.expression(column)
     of_number = column.type().is_integer()
     quicker = of_number or (column.type().is_string() and source.is_parquet)
-    if not (mask.deterministic and quicker and plain.type().is_string() and source.is_embedded):
+    if not (
+        mask.deterministic and quicker and plain.type().is_string() and source.engine.in_process
+    ):
         return plain
     if source.rows < rows or not plain.op().find(ops.Field):  # a constant asks for no value
         return plain

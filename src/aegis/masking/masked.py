@@ -28,10 +28,10 @@ def masked_table(
     """Return the columns that `masks` names, masked (None: as they are), in the table's order.
 
     With `numbered` the column `ROW_NUMBER` comes along, so that `suppress` can keep the rows in
-    the table's order; but not on Spark, whose tables have none. With `person` the column of that
+    the table's order; but not where the engine's tables have none. With `person` the column of that
     name comes along as `PERSON`, for a rule that counts persons.
     """
-    ordered = not source.is_spark  # where there is an order, joins must not lose it
+    ordered = source.engine.ordered  # where there is an order, joins must not lose it
     numbered = numbered and ordered
     looked_up_in_tables = any(
         lookup_of(masks.get(name), source.table[name].type()) for name in source.columns
@@ -106,7 +106,7 @@ def suppress(
     in_order = ROW_NUMBER in table.columns
     if verdict.kept_classes.all() or not quasi:
         return (table.drop(ROW_NUMBER) if in_order else table), verdict
-    failing = source.hand_over(counted.members(~verdict.kept_classes))
+    failing = source.upload(counted.members(~verdict.kept_classes))
     matches = [table[name].identical_to(failing[f"k{i}"]) for i, name in enumerate(quasi)]
     rest = table.anti_join(failing, matches)
     if not in_order:

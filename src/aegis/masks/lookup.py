@@ -122,7 +122,7 @@ def join_lookups(source: Source, table: ir.Table, masks: Mapping[str, Mask | Non
             lookups[name] = lookup
             place = len(handed)
             small: Any = {f"aegis_v{place}": lookup.values, f"aegis_g{place}": lookup.shown}
-            handed[name] = source.hand_over(pa.table(small))
+            handed[name] = source.upload(pa.table(small))
     return joined_with(table, lookups, handed)
 
 

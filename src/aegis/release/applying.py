@@ -173,10 +173,9 @@ def apply(
     destination = Destination.checked(
         source, output, certificate, measure, force=force, safe_csv=safe_csv
     )
-    if output is None and into is None and source.is_spark:
-        raise PolicyError(
-            "The masked rows would all come to this process, the driver.",
-            hint="Name an output, which the executors write.",
+    if output is None and into is None:
+        source.engine.require_here(
+            "The masked rows would all come", "Name an output, which the executors write."
         )
     plan = _MaskedPlan(source, policy, configuration, seed, progress, after)
     plan.rule_override = instead
@@ -377,9 +376,7 @@ class _MaskedPlan(ReleasePlan[Release]):
 
 def _refuse_drawing(source: Source, masks: Mapping[str, Mask | None]) -> None:
     """Raise where noise would bring all rows to this process."""
-    if source.is_spark:
-        raise PolicyError(
-            f"{', '.join(map(repr, noise_of(masks)))} would show noise, which is drawn in this "
-            "process, the driver, for all rows.",
-            hint="Choose masks without noise on Spark.",
-        )
+    source.engine.require_here(
+        f"{', '.join(map(repr, noise_of(masks)))} would show noise, for which all rows would come",
+        "Choose masks without noise on Spark.",
+    )

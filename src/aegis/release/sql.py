@@ -9,8 +9,7 @@ meets the rule, as with `apply`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -19,9 +18,7 @@ from typing import Any
 import ibis
 import ibis.expr.types as ir
 import sqlglot
-from ibis.backends.sql import compilers
 from ibis.common.exceptions import IbisError
-from ibis.config import Config
 from ibis.expr.operations import DatabaseTable
 from sqlglot import exp
 
@@ -34,7 +31,7 @@ from aegis.release.choice import release_masks
 from aegis.release.sql_rule import PERSON, rule_query
 from aegis.release.sql_steps import LOST, assemble, counting, limits, plain, with_columns
 from aegis.sources import Source, open_table, table_names
-from aegis.sources.spark import infinity_is_known, null_is_not_nan
+from aegis.sources.compiling import compile_query
 
 _BREAK = re.compile(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]")
 """Where a text is taken to have several lines."""
@@ -53,11 +50,6 @@ class Dialect(StrEnum):
     DATABRICKS = "databricks"
     CLICKHOUSE = "clickhouse"
     SPARK = "spark"
-
-    @property
-    def engine(self) -> str:
-        """Name of the Ibis backend that writes the dialect."""
-        return "pyspark" if self is Dialect.SPARK else str(self)
 
     @property
     def grammar(self) -> str:
@@ -185,7 +177,7 @@ def require_database(source: Source, into: str) -> tuple[DatabaseTable, Dialect]
     EngineError
         The table is in no database in which `into` could be made.
     """
-    node, name = source.table.op(), str(source.backend.name)
+    node, name = source.table.op(), source.engine.name
     if not isinstance(node, DatabaseTable) or not source.is_stored or name not in list(Dialect):
         raise EngineError(
             f"{source.origin} is no table of a database, so {into} cannot be made beside it.",
@@ -420,41 +412,20 @@ def _unseen(table: ir.Table, masks: Mapping[str, Mask | None]) -> ir.Value:
 
 def _compiled(query: ir.Table, dialect: Dialect) -> str:
     """Return a query in the words of the dialect, for which its engine need not be installed."""
-    compiler = getattr(compilers, dialect.engine).compiler
     try:
-        with _spark_options():
-            if dialect in (Dialect.SPARK, Dialect.DATABRICKS):
-                tree = null_is_not_nan(compiler.to_sqlglot(infinity_is_known(query).unbind()))
-            else:
-                tree = compiler.to_sqlglot(query.unbind())
+        compiler, tree = compile_query(query, str(dialect))
         tree = tree.transform(_fold)
         # Indented, a name or text of several lines would become another one.
         broken = any(
             _BREAK.search(str(node.this)) for node in tree.find_all(exp.Identifier, exp.Literal)
         )
-        return str(tree.sql(dialect=compiler.dialect, pretty=not broken))
+        return str(tree.sql(dialect=compiler, pretty=not broken))
     except (IbisError, sqlglot.errors.SqlglotError, NotImplementedError) as error:
         raise EngineError(
             f"A mask of this configuration cannot be written for {dialect}: "
             f"{str(error).splitlines()[0]}",
             hint="Choose another mask for it, or another dialect.",
         ) from error
-
-
-class _SparkOptions(Config):  # type: ignore[misc]
-    """What the compiler of Spark asks for; Ibis fills it in only where Spark is installed."""
-
-    treat_nan_as_null: bool = False
-
-
-@contextmanager
-def _spark_options() -> Iterator[None]:
-    before = ibis.options.pyspark
-    ibis.options.pyspark = before or _SparkOptions()
-    try:
-        yield
-    finally:
-        ibis.options.pyspark = before
 
 
 def _fold(node: exp.Expression) -> exp.Expression:

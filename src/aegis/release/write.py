@@ -1,30 +1,19 @@
-"""Where a release goes: a file that this process writes, or a folder that Spark does."""
+"""Where a release goes: a file that this process writes, or a folder that the engine does."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import ibis.expr.types as ir
 
 from aegis.errors import PolicyError
 from aegis.files import check_output, format_of, replacing, spare_input
 from aegis.sources import Source, open_table
-from aegis.sources.spark_folder import SparkFolder
+from aegis.sources.engines import Target
 from aegis.sources.table_files import reading_of, without_formulas, write_table
-
-
-class Target(Protocol):
-    """Where a release goes."""
-
-    def check(self, *, force: bool) -> None:
-        """Raise `PolicyError` unless it can be made."""
-
-    def written(self, table: ir.Table) -> AbstractContextManager[Source]:
-        """Write a query's result, yield what was written, and give it its name if all is well."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +59,6 @@ def is_text(path: str | Path) -> bool:
 
 
 def target_of(source: Source, output: str | Path, *, safe_csv: bool = False) -> Target:
-    """Return where the engine of a table writes a release: a folder on Spark, else a file."""
-    if source.is_spark:
-        return SparkFolder(source, str(output))
-    return FileTarget(source, Path(output), safe_csv)
+    """Return where the engine of a table writes a release: a folder where rows stay there, else a file."""
+    own = source.engine.own_target(source, str(output))
+    return FileTarget(source, Path(output), safe_csv) if own is None else own

@@ -211,8 +211,8 @@ def _release_file(plan: ReleasePlan[R], output: str | Path, destination: Destina
         return release if draft is None else _certified(plan, release, made, draft, destination)
 
 
-def _path(engine: Source, output: str | Path) -> str | Path:
-    return str(output) if engine.is_spark else Path(output)
+def _path(source: Source, output: str | Path) -> str | Path:
+    return str(output) if source.engine.rows_stay else Path(output)
 
 
 def _certified(

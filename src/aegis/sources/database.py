@@ -95,24 +95,8 @@ def transaction(source: Source) -> Iterator[Any]:
     EngineError
         The engine has no transactions over statements that make tables.
     """
-    connection = source.backend.con
-    if source.backend.name == "postgres":
-        with engine_errors(source.origin), connection.transaction(), connection.cursor() as cursor:
-            yield lambda sql: cursor.execute(sql)
-    elif source.backend.name == "duckdb":
-        connection.execute("BEGIN")
-        try:
-            with engine_errors(source.origin):
-                yield connection.execute
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
-    else:
-        raise EngineError(
-            f"{source.origin}: tables cannot be made there in one transaction.",
-            hint="Release into a file, or write the SQL with `aegis sql` and run it there.",
-        )
+    with engine_errors(source.origin), source.engine.transaction(source.origin) as run:
+        yield run
 
 
 def _connect(url: str, shown: str) -> Any:

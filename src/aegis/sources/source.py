@@ -3,56 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import ibis
 import ibis.expr.types as ir
 import pyarrow as pa
 from ibis.common.exceptions import IbisError
 from ibis.expr.operations import DatabaseTable
 
 from aegis.errors import DataError
-from aegis.sources import spark
 from aegis.sources.dialect import Dialect, Reading
 from aegis.sources.embedded import embedded
+from aegis.sources.engines import BUCKETS, ROW_NUMBER, Engine, engine_of
 from aegis.sources.failures import engine_errors
 
-ROW_NUMBER = "aegis_row_number"
-"""Name of the column of `Source.numbered` that tells rows apart, from 0, below 2**62."""
-_BUCKETS = 1 << 30
-_SCATTERED = "aegis_scattered"
-
-
-def _hashed(value: int) -> int:
-    """Give the signature of the engine's hash function to Ibis, which never calls this one."""
-    return value
-
-
-# With its own result type: Ibis casts what `hash` returns to int64, slowly.
-_HASH = ibis.udf.scalar.builtin(_hashed, name="hash", signature=(("int64",), "uint64"))
-
-
-def _keyed(value: int, seed: int) -> int:  # noqa: ARG001
-    """Give the signature of an engine's keyed hash function to Ibis, which never calls this one."""
-    return value
-
-
-def _place() -> int:
-    """Give the signature of Spark's numbers of rows to Ibis, which never calls this one."""
-    return 0
-
-
-_BIG = (("int64", "int64"), "int64")
-_POSTGRES_HASH = ibis.udf.scalar.builtin(_keyed, name="hashint8extended", signature=_BIG)
-_SPARK_HASH = ibis.udf.scalar.builtin(_keyed, name="xxhash64", signature=_BIG)
-_SPARK_PLACE = ibis.udf.scalar.builtin(
-    _place, name="monotonically_increasing_id", signature=((), "int64")
-)
+_ROW_HASH = "aegis_row_hash"
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,9 +64,9 @@ class Source:
             return embedded()
 
     @cached_property
-    def is_embedded(self) -> bool:
-        """Whether queries run within this process on DuckDB, so that rows need not travel."""
-        return bool(self.backend.name == "duckdb")
+    def engine(self) -> Engine:
+        """Where the queries run, and what is to be known of it."""
+        return engine_of(self.backend)
 
     @property
     def is_stored(self) -> bool:
@@ -111,11 +80,6 @@ class Source:
     def is_parquet(self) -> bool:
         """Whether the rows are read from Parquet files, which store few values as dictionaries."""
         return bool(self.files) and all(f.suffix.lower() in (".parquet", ".pq") for f in self.files)
-
-    @cached_property
-    def is_spark(self) -> bool:
-        """Whether queries run on Spark, so that rows must not come to this process, the driver."""
-        return bool(self.backend.name == spark.NAME)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -144,55 +108,45 @@ class Source:
     def collect(self, expression: ir.Table) -> pa.Table:
         """Run a query and return its result; engine failures become `EngineError`."""
         with self._told():
-            return fetch(self.backend, expression)
+            return _fetched(self.engine, expression)
 
     @contextmanager
     def keep(self, expression: ir.Table) -> Iterator[ir.Table]:
         """Have the engine keep the result of a query as a temporary table while the context lasts."""
-        if self.is_spark:
-            with self._told(), spark.keep(self.backend, expression) as kept:
-                yield kept
-            return
-        with self._told(), _steady(self.backend):
-            # Ibis hands tables in memory to the engine before it runs a query, not before it keeps one.
-            self.backend._run_pre_execute_hooks(expression)
-            table = expression.cache()
-        with self._told(), _afterwards(table.release):
+        with self._told(), self.engine.keep(expression) as table:
             yield table
 
-    def hand_over(self, table: pa.Table) -> ir.Table:
+    def upload(self, table: pa.Table) -> ir.Table:
         """Return a small table of this process for use in queries of this source's engine."""
-        if not self.is_spark:
-            return ibis.memtable(table)
         with self._told():
-            return spark.hand_over(self.backend, table)
+            return self.engine.upload(table)
 
     def batches(self, expression: ir.Table, *, rows: int = 1 << 18) -> Iterator[pa.RecordBatch]:
         """Run a query and stream its result in batches of about `rows` rows."""
         with self._told():
-            yield from _batches(self.backend, expression, rows)
+            yield from _batches(self.engine, expression, rows)
 
     def sample(self, rows: int, *, seed: int) -> ir.Table:
         """Return about `rows` rows drawn uniformly: the same rows for the same seed.
 
         A row is in the sample when the hash of its number and the seed falls below a threshold
         (Bernoulli sampling), which no thread count or reading order can change. Engines that are
-        not embedded draw by their own TABLESAMPLE, or from a view of PostgreSQL by `scatter`: the
+        not embedded draw by their own TABLESAMPLE, or from a view of PostgreSQL by `row_hash`: the
         same rows as long as the table stays.
         """
         if rows >= self.rows:
             return self.table
-        if not self.is_embedded and self._samples_itself():
+        if self._samples_itself():
             return self.table.sample(rows / self.rows, method="row", seed=seed)
         numbered = self.table if self.numbered is None else self.numbered
-        scattered = self.scatter(numbered, seed=seed)
-        if scattered is None:  # the engine says what it cannot do
+        row_hash = self.row_hash(numbered, seed=seed)
+        if row_hash is None:  # the engine says what it cannot do
             return self.table.sample(rows / self.rows, method="row", seed=seed)
-        marked = numbered.mutate(**{_SCATTERED: scattered})
-        threshold = int(_BUCKETS * rows / self.rows)
-        return marked.filter(marked[_SCATTERED] < threshold).select(*self.columns)
+        marked = numbered.mutate(**{_ROW_HASH: row_hash})
+        threshold = int(BUCKETS * rows / self.rows)
+        return marked.filter(marked[_ROW_HASH] < threshold).select(*self.columns)
 
-    def scatter(self, table: ir.Table, *, seed: int) -> ir.Value | None:
+    def row_hash(self, table: ir.Table, *, seed: int) -> ir.Value | None:
         """Return a number from 0 to 2**30 for each row, as if drawn: the same for the same seed.
 
         It is a hash of the row's number and the seed. PostgreSQL and Spark number rows as they
@@ -206,38 +160,17 @@ class Source:
         seed
             Another seed gives unrelated numbers.
         """
-        offset = ibis.literal(_offset(seed), type="int64")
-        if self.is_embedded:
-            known = ROW_NUMBER in table.columns
-            number = table[ROW_NUMBER] if known else ibis.row_number()
-            return (_HASH(number + offset) % _BUCKETS).cast("int64")
-        if self.is_spark:
-            return _SPARK_HASH(_SPARK_PLACE(), offset) & (_BUCKETS - 1)
-        if self.backend.name == "postgres":
-            return _POSTGRES_HASH(ibis.row_number(), offset) & (_BUCKETS - 1)
-        return None
+        return self.engine.row_hash(table, seed)
 
     def _samples_itself(self) -> bool:
-        """Return whether the engine's own TABLESAMPLE works: in PostgreSQL not on views.
-
-        Ibis does not tell Spark the seed.
-        """
-        if self.backend.name != "postgres":
-            return not self.is_spark
-        node = self.table.op()
-        if not isinstance(node, DatabaseTable):
-            return False
-        parts = [part for part in (node.namespace.database, node.name) if part]
-        name = ".".join('"' + part.replace('"', '""') + '"' for part in parts)
-        with self._told(), self.backend.con.cursor() as cursor:
-            cursor.execute("SELECT relkind FROM pg_class WHERE oid = to_regclass(%s)", (name,))
-            found = cursor.fetchone()
-        return found is not None and str(found[0]) in "rmp"
+        """Return whether the engine's own TABLESAMPLE draws from the table."""
+        with self._told():
+            return self.engine.samples(self.table)
 
     def digest(self) -> str:
         """Return the SHA-256 of the bytes of the files, or of the table's Arrow form.
 
-        On Spark the executors compute it, of the rows in any order: `aegis.sources.spark.digest`.
+        Where rows must not come to this process, the engine computes it, of the rows in any order.
         """
         sha = hashlib.sha256()
         if self.files:
@@ -246,9 +179,10 @@ class Source:
                     while chunk := file.read(1 << 20):
                         sha.update(chunk)
             return sha.hexdigest()
-        if self.is_spark:
-            with self._told():
-                return spark.digest(self.backend, self.table)
+        with self._told():
+            digest = self.engine.digest(self.table)
+        if digest is not None:
+            return digest
         sha.update(str(self.table.schema()).encode())
         for batch in self.batches(self.table):
             for column in batch.columns:
@@ -256,60 +190,24 @@ class Source:
         return sha.hexdigest()
 
 
-@contextmanager
-def _steady(backend: Any) -> Iterator[None]:
-    """Have PostgreSQL read rows in the same order each time, so that their numbers stay."""
-    if backend.name != "postgres":
-        yield
-        return
-    settings = {"max_parallel_workers_per_gather": "0", "synchronize_seqscans": "off"}
-
-    def reset() -> None:
-        for name in settings:
-            backend.raw_sql(f"RESET {name}").close()
-
-    with _afterwards(reset):
-        for name, value in settings.items():
-            backend.raw_sql(f"SET {name} = {value}").close()
-        yield
-
-
-@contextmanager
-def _afterwards(undo: Callable[[], None]) -> Iterator[None]:
-    """Undo something after the body, whether it fails or not.
-
-    Where both fail it is the body's failure that is told: it may have ended the connection.
-    """
-    try:
-        yield
-    except BaseException:
-        with suppress(Exception):
-            undo()
-        raise
-    undo()
-
-
 def fetch(backend: Any, expression: ir.Table) -> pa.Table:
-    """Return the result of a query.
+    """Return the result of a query on an Ibis backend."""
+    return _fetched(engine_of(backend), expression)
 
-    In batches, since Ibis imports pandas to return a whole result.
-    """
+
+def _fetched(engine: Engine, expression: ir.Table) -> pa.Table:
+    """Return the result of a query, in batches, since Ibis imports pandas to return a whole one."""
     schema = expression.schema().to_pyarrow()
-    return pa.Table.from_batches(_batches(backend, expression, 1 << 20), schema)
+    return pa.Table.from_batches(_batches(engine, expression, 1 << 20), schema)
 
 
-def _batches(backend: Any, expression: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
+def _batches(engine: Engine, expression: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
     """Stream the result of a query, with the types that Ibis promises.
 
     The embedded engine adds up whole numbers in 128 bits, and truncates dates to times.
     """
     schema = expression.schema().to_pyarrow()
-    found = (
-        spark.fetch(backend, expression).to_batches(max_chunksize=rows)
-        if backend.name == spark.NAME
-        else backend.to_pyarrow_batches(expression, chunk_size=rows)
-    )
-    for batch in found:
+    for batch in engine.batches(expression, rows):
         yield batch if batch.schema.equals(schema) else _conformed(batch, schema)
 
 
@@ -321,12 +219,10 @@ def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _offset(seed: int) -> int:
-    """Return a number below 2**62 that no other seed is likely to come near."""
-    return int.from_bytes(hashlib.sha256(str(seed).encode()).digest()[:8]) >> 2
-
-
 def _column_bytes(column: pa.Array) -> bytes:
     """Return bytes that depend on the values of a column alone, not on its buffers' offsets."""
     batch = pa.record_batch([pa.concat_arrays([column])], names=["c"])
     return bytes(batch.serialize())
+
+
+__all__ = ["ROW_NUMBER", "Source", "fetch"]

@@ -14,9 +14,9 @@ from uuid import uuid4
 import ibis.expr.types as ir
 
 from aegis.errors import EngineError, PolicyError
+from aegis.sources.engines.spark import frame_of
 from aegis.sources.failures import engine_errors
 from aegis.sources.source import Source
-from aegis.sources.spark import frame_of
 from aegis.sources.spark_session import open_spark
 
 SUFFIXES = ("", ".parquet", ".pq")

@@ -19,10 +19,10 @@ import ibis
 import pyarrow.parquet
 
 from aegis.errors import DataError, EngineError, PolicyError
+from aegis.sources.engines.spark import NAME, as_table
 from aegis.sources.failures import first_cause, translate
 from aegis.sources.names import refuse_duplicates
 from aegis.sources.source import Source
-from aegis.sources.spark import NAME, as_table
 from aegis.sources.urls import without_secrets
 
 INSTALL = "pip install 'aegis-advisor[spark]'"

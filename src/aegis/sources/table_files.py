@@ -109,7 +109,7 @@ def _csv_options(kind: str) -> str:
 def _copy(source: Source, table: ir.Table, path: Path, options: str) -> None:
     """Have DuckDB write the file: the source's own, or the embedded one from a stream of rows."""
     target = literal(str(path))
-    if source.is_embedded:
+    if source.engine.in_process:
         source.backend._run_pre_execute_hooks(table)
         query = source.backend.compile(table)
         source.backend.con.execute(f"COPY ({query}) TO {target} ({options})")

@@ -266,7 +266,7 @@ class _Builder:
         sample_rows: int | None,
     ) -> PairCounts:
         with self.progress.step("Counting co-occurrences", self.rows) as step:
-            if not self.source.is_embedded:
+            if not self.source.engine.in_process:
                 rows = self._sample(sample_rows)
                 return count_pairs_in_engine(
                     *(self.source, rows.table, attributes, self._class, classes, step),

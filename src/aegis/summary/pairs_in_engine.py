@@ -23,7 +23,6 @@ from aegis.summary.cooccurrence import PairCounts, with_folds
 from aegis.summary.model import AttributeSummary
 
 Counts = npt.NDArray[np.int64]
-_WRITTEN, _WRITTEN_ON_SPARK = 256, 8
 """A column of at most so many values is coded by a CASE, one of more by a join.
 
 Spark sends small tables to all executors, and no longer compiles a query with a long CASE.
@@ -68,7 +67,7 @@ def count_pairs_in_engine(
     """
     names = tuple(attributes)
     sizes = tuple(a.n_atoms for a in attributes.values())
-    scattered = source.scatter(rows, seed=seed) if folds > 1 else None
+    scattered = source.row_hash(rows, seed=seed) if folds > 1 else None
     folds = 1 if scattered is None else folds
     fold = ibis.literal(0, "int32") if scattered is None else (scattered % folds).cast("int32")
     table = rows.mutate(aegis_y=label(rows), aegis_f=fold)
@@ -111,8 +110,7 @@ def _coded(
     null = int(codes[~present][0]) if not present.all() else _NOWHERE
     values, codes = values.drop_null(), codes[present]
     written = dtype.is_string() or dtype.is_integer() or dtype.is_boolean()
-    most = _WRITTEN_ON_SPARK if source.is_spark else _WRITTEN
-    if written and len(values) <= most:
+    if written and len(values) <= source.engine.longest_case:
         targets = {
             str(text_of(value)): int(place)
             for value, place in zip(values.to_pylist(), codes.tolist(), strict=True)
@@ -122,7 +120,7 @@ def _coded(
     # Engines do not agree on whether NaN equals itself, least of all in joins.
     nan = [isinstance(value, float) and isnan(value) for value in values.to_pylist()]
     known = pa.array([not one for one in nan])
-    lookup = source.hand_over(
+    lookup = source.upload(
         pa.table(
             {
                 "aegis_value": values.filter(known),

@@ -144,7 +144,7 @@ class PersonClasses:
         """Return the distinct persons of the classes that are selected."""
         rows = self.rows
         if not classes.all():
-            chosen = self.source.hand_over(self.members(classes))
+            chosen = self.source.upload(self.members(classes))
             same = [rows[name].identical_to(chosen[f"k{i}"]) for i, name in enumerate(self.quasi)]
             rows = rows.semi_join(chosen, same)
         counted = self.source.collect(count_persons(rows, {}, self.person))

@@ -14,16 +14,80 @@ from contextlib import contextmanager, suppress
 from typing import Any
 from uuid import uuid4
 
+import ibis
 import ibis.expr.datatypes as dt
 import ibis.expr.operations as ops
 import ibis.expr.types as ir
 import pyarrow as pa
 from sqlglot import exp
 
+from aegis.sources.engines.engine import BUCKETS, AnyEngine, Target, offset_of
+
 NAME = "pyspark"
 """What Ibis calls its backend for Spark."""
 _WORDS = 8
 """A SHA-256 is added up as so many numbers of 32 bits."""
+
+
+def _keyed(value: int, seed: int) -> int:  # noqa: ARG001
+    """Give the signature of the engine's hash function to Ibis, which never calls this one."""
+    return value
+
+
+def _place() -> int:
+    """Give the signature of the engine's numbers of rows to Ibis, which never calls this one."""
+    return 0
+
+
+_HASH = ibis.udf.scalar.builtin(_keyed, name="xxhash64", signature=(("int64", "int64"), "int64"))
+_PLACE = ibis.udf.scalar.builtin(
+    _place, name="monotonically_increasing_id", signature=((), "int64")
+)
+
+
+class Spark(AnyEngine):
+    """A session of Spark. This process is its driver, to which only aggregates come."""
+
+    rows_stay = True
+    ordered = False
+    longest_case = 8
+    """Small tables are sent to all executors; a query with a longer CASE is no longer compiled."""
+
+    def batches(self, expression: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
+        """Run a query and stream its result, which must fit into the memory of the driver."""
+        yield from frame_of(self.backend, expression).toArrow().to_batches(max_chunksize=rows)
+
+    @contextmanager
+    def keep(self, expression: ir.Table) -> Iterator[ir.Table]:
+        """Keep the result of a query with the executors."""
+        frame = frame_of(self.backend, expression).persist()
+        table = as_table(self.backend, frame)
+        try:
+            yield table
+        finally:
+            frame.unpersist()
+
+    def upload(self, table: pa.Table) -> ir.Table:
+        """Return a small table of this process as one of the session."""
+        return as_table(self.backend, self.backend._session.createDataFrame(table))
+
+    def row_hash(self, table: ir.Table, seed: int) -> ir.Value:  # noqa: ARG002
+        """Return a hash of the place of each row and of the seed."""
+        return _HASH(_PLACE(), offset_of(seed)) & (BUCKETS - 1)
+
+    def samples(self, table: ir.Table) -> bool:  # noqa: ARG002
+        """Return False: Ibis does not tell Spark the seed."""
+        return False
+
+    def digest(self, table: ir.Table) -> str:
+        """Return a digest that the executors compute, of the rows in any order."""
+        return _digest(self.backend, table)
+
+    def own_target(self, source: Any, output: str) -> Target:
+        """Return a folder of Parquet files that the executors write."""
+        from aegis.sources.spark_folder import SparkFolder
+
+        return SparkFolder(source, output)
 
 
 def frame_of(backend: Any, expression: ir.Table) -> Any:
@@ -36,35 +100,14 @@ def frame_of(backend: Any, expression: ir.Table) -> Any:
 
 def infinity_is_known(expression: ir.Table) -> ir.Table:
     """Return a query that knows the infinities: Ibis tells Spark that no number is one."""
-    found: ir.Table = expression.op().replace(_compared).to_expr()
-    return found
+    known: ir.Table = expression.op().replace(_compared).to_expr()
+    return known
 
 
 def null_is_not_nan(tree: exp.Expression) -> exp.Expression:
     """Return a query in which NaN is a value: Ibis asks Spark for null or NaN where it means null."""
-    found: exp.Expression = tree.transform(_null_alone)
-    return found
-
-
-def fetch(backend: Any, expression: ir.Table) -> pa.Table:
-    """Return the result of a query; it must fit into the memory of the driver."""
-    return frame_of(backend, expression).toArrow()
-
-
-@contextmanager
-def keep(backend: Any, expression: ir.Table) -> Iterator[ir.Table]:
-    """Keep the result of a query with the executors while the context lasts."""
-    frame = frame_of(backend, expression).persist()
-    table = as_table(backend, frame)
-    try:
-        yield table
-    finally:
-        frame.unpersist()
-
-
-def hand_over(backend: Any, table: pa.Table) -> ir.Table:
-    """Return a small table of this process as one of the session."""
-    return as_table(backend, backend._session.createDataFrame(table))
+    changed: exp.Expression = tree.transform(_null_alone)
+    return changed
 
 
 def as_table(backend: Any, frame: Any) -> ir.Table:
@@ -77,7 +120,7 @@ def as_table(backend: Any, frame: Any) -> ir.Table:
     return table
 
 
-def digest(backend: Any, table: ir.Table) -> str:
+def _digest(backend: Any, table: ir.Table) -> str:
     """Return a digest of the rows of a table that does not depend on their order.
 
     The executors take the SHA-256 of each row as JSON, and add these up as vectors of numbers of
@@ -94,8 +137,8 @@ def digest(backend: Any, table: ir.Table) -> str:
         f"sum(CAST(conv(substr(h, {1 + 8 * i}, 8), 16, 10) AS DECIMAL(20, 0))) AS w{i}"
         for i in range(_WORDS)
     ]
-    found = frame_of(backend, table).selectExpr(row).selectExpr("count(*) AS n", *words)
-    sums = found.toArrow().to_pylist()[0]
+    summed = frame_of(backend, table).selectExpr(row).selectExpr("count(*) AS n", *words)
+    sums = summed.toArrow().to_pylist()[0]
     sha = hashlib.sha256(str(table.schema()).encode())
     for value in sums.values():
         sha.update(f"\n{0 if value is None else int(value)}".encode())
@@ -127,8 +170,8 @@ def _null_alone(node: exp.Expression) -> exp.Expression:
         if not (isinstance(left, exp.Not) and isinstance(right, exp.Not)):
             return node
         left, right = left.this, right.this
-    found: exp.Expression = node.this
-    return found if _same(left, right) else node
+    null: exp.Expression = node.this
+    return null if _same(left, right) else node
 
 
 def _same(null: exp.Expression, nan: exp.Expression) -> bool:

@@ -1,0 +1,67 @@
+"""What a score of a configuration says, and what share of the utility is kept by it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from aegis.measures import Direction, Measure
+
+
+@dataclass(frozen=True)
+class AttributeScore:
+    """What a mask does to one attribute's measure.
+
+    Attributes
+    ----------
+    score
+        The measure of the masked attribute.
+    unmasked
+        The measure of the attribute as it is.
+    """
+
+    score: float
+    unmasked: float
+
+    @property
+    def change(self) -> float:
+        """Masked minus unmasked, with its sign."""
+        return self.score - self.unmasked
+
+
+@dataclass(frozen=True)
+class ConfigurationScore:
+    """The score of one configuration under one measure.
+
+    Attributes
+    ----------
+    score
+        The measure of the configuration; for an attribute measure the weighted mean over
+        attributes.
+    utility_kept
+        Percent of the utility that is kept, at most 100, or None where there was none to keep; see
+        `utility_kept` and `Scorer.reference`.
+    pud
+        Predictive utility deviation: the mean over attributes of |unmasked - masked| (AEGIS,
+        equation 1).
+    attributes
+        The measure of each attribute alone.
+    """
+
+    score: float
+    utility_kept: float | None
+    pud: float
+    attributes: Mapping[str, AttributeScore]
+
+
+def utility_kept(score: float, reference: float, measure: Measure) -> float | None:
+    """Return the percent of the utility of a reference that is kept, at most 100.
+
+    Utility is what a measure shows beyond what a constant prediction reaches (`Measure.floor`); of
+    a measure that is better when lower it is one minus the measure. What seems better than the
+    reference is so by chance and keeps all of it. None where there was nothing to keep.
+    """
+    if measure.direction is Direction.LOWER:
+        score, reference = 1.0 - score, 1.0 - reference
+    whole = reference - measure.floor
+    return min(100.0 * (score - measure.floor) / whole, 100.0) if whole > 0 else None

@@ -1,0 +1,23 @@
+"""The engines that are known by name, one module each; any other that Ibis speaks is `AnyEngine`.
+
+Nothing outside `aegis.sources` asks which engine it is: it asks what the engine says of itself.
+"""
+
+from typing import Any
+
+from aegis.sources.engines import duckdb, postgres, spark
+from aegis.sources.engines.engine import BUCKETS, ROW_NUMBER, AnyEngine, Engine, Target
+
+_KNOWN: dict[str, type[AnyEngine]] = {
+    duckdb.NAME: duckdb.DuckDB,
+    postgres.NAME: postgres.Postgres,
+    spark.NAME: spark.Spark,
+}
+
+
+def engine_of(backend: Any) -> Engine:
+    """Return the engine behind an Ibis backend."""
+    return _KNOWN.get(str(backend.name), AnyEngine)(backend)
+
+
+__all__ = ["BUCKETS", "ROW_NUMBER", "AnyEngine", "Engine", "Target", "engine_of"]

@@ -1,0 +1,51 @@
+"""DuckDB, which runs within this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import ibis
+import ibis.expr.types as ir
+
+from aegis.sources.engines.engine import BUCKETS, ROW_NUMBER, AnyEngine, offset_of
+
+NAME = "duckdb"
+"""What Ibis calls its backend."""
+
+
+def _hashed(value: int) -> int:
+    """Give the signature of the engine's hash function to Ibis, which never calls this one."""
+    return value
+
+
+# With its own result type: Ibis casts what `hash` returns to int64, slowly.
+_HASH = ibis.udf.scalar.builtin(_hashed, name="hash", signature=(("int64",), "uint64"))
+
+
+class DuckDB(AnyEngine):
+    """The embedded engine, or a database file that this process has opened."""
+
+    in_process = True
+
+    def row_hash(self, table: ir.Table, seed: int) -> ir.Value:
+        """Return a hash of the number of each row in its file and of the seed."""
+        number = table[ROW_NUMBER] if ROW_NUMBER in table.columns else ibis.row_number()
+        return (_HASH(number + offset_of(seed)) % BUCKETS).cast("int64")
+
+    def samples(self, table: ir.Table) -> bool:  # noqa: ARG002
+        """Return False: what its TABLESAMPLE draws depends on the number of threads."""
+        return False
+
+    @contextmanager
+    def transaction(self, origin: str) -> Iterator[Callable[[str], Any]]:  # noqa: ARG002
+        """Yield a function that runs one statement; all of it is undone when the body fails."""
+        connection = self.backend.con
+        connection.execute("BEGIN")
+        try:
+            yield connection.execute
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise

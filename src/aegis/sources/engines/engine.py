@@ -1,0 +1,171 @@
+"""What every engine can be asked, and the answers of one of which nothing else is known."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Any, Protocol
+
+import ibis
+import ibis.expr.types as ir
+import pyarrow as pa
+
+from aegis.errors import EngineError, PolicyError
+
+ROW_NUMBER = "aegis_row_number"
+"""Name of the column that tells rows apart where an engine knows them, from 0, below 2**62."""
+BUCKETS = 1 << 30
+"""Hashes of rows are numbers below this one."""
+
+
+class Target(Protocol):
+    """Where a release goes."""
+
+    def check(self, *, force: bool) -> None:
+        """Raise `PolicyError` unless it can be made."""
+
+    def written(self, table: ir.Table) -> AbstractContextManager[Any]:
+        """Write a query's result, yield what was written, and give it its name if all is well."""
+
+
+class Engine(Protocol):
+    """Where the queries of a table run.
+
+    Attributes
+    ----------
+    name
+        What Ibis calls its backend.
+    in_process
+        Whether queries run within this process, so that rows need not travel.
+    rows_stay
+        Whether the rows must not come to this process, because there may be too many.
+    ordered
+        Whether tables have an order that a query can keep.
+    longest_case
+        Branches of a CASE that it still plans quickly; more are joined as a table.
+    """
+
+    name: str
+    in_process: bool
+    rows_stay: bool
+    ordered: bool
+    longest_case: int
+
+    def batches(self, expression: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
+        """Run a query and stream its result in batches of about `rows` rows."""
+
+    def keep(self, expression: ir.Table) -> AbstractContextManager[ir.Table]:
+        """Keep the result of a query while the context lasts."""
+
+    def upload(self, table: pa.Table) -> ir.Table:
+        """Return a small table of this process for use in queries."""
+
+    def row_hash(self, table: ir.Table, seed: int) -> ir.Value | None:
+        """Return a number below `BUCKETS` for each row, as if drawn; None where it cannot."""
+
+    def samples(self, table: ir.Table) -> bool:
+        """Return whether its own TABLESAMPLE draws from this table, the same rows for a seed."""
+
+    def digest(self, table: ir.Table) -> str | None:
+        """Return a digest of the rows, taken where they are; None where they can come here."""
+
+    def transaction(self, origin: str) -> AbstractContextManager[Callable[[str], Any]]:
+        """Yield a function that runs one statement; all of it is undone when the body fails."""
+
+    def own_target(self, source: Any, output: str) -> Target | None:
+        """Return where it writes a release by itself; None where this process writes it."""
+
+    def require_here(self, what: str, hint: str) -> None:
+        """Raise `PolicyError` where `what` would bring all rows to this process."""
+
+
+class AnyEngine:
+    """An engine that Ibis speaks to, and of which nothing else is known.
+
+    Parameters
+    ----------
+    backend
+        The Ibis backend.
+    """
+
+    in_process = False
+    rows_stay = False
+    ordered = True
+    longest_case = 256
+
+    def __init__(self, backend: Any) -> None:
+        self.backend = backend
+        self.name = str(backend.name)
+
+    def batches(self, expression: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
+        """Run a query and stream its result in batches of about `rows` rows."""
+        yield from self.backend.to_pyarrow_batches(expression, chunk_size=rows)
+
+    @contextmanager
+    def keep(self, expression: ir.Table) -> Iterator[ir.Table]:
+        """Have the engine keep the result of a query as a temporary table."""
+        with self.steady():
+            # Ibis uploads tables in memory before it runs a query, not before it keeps one.
+            self.backend._run_pre_execute_hooks(expression)
+            table = expression.cache()
+        with afterwards(table.release):
+            yield table
+
+    @contextmanager
+    def steady(self) -> Iterator[None]:
+        """Have rows read in the same order each time while the context lasts."""
+        yield
+
+    def upload(self, table: pa.Table) -> ir.Table:
+        """Return a small table of this process; Ibis uploads it with the query."""
+        return ibis.memtable(table)
+
+    def row_hash(self, table: ir.Table, seed: int) -> ir.Value | None:  # noqa: ARG002
+        """Return None: it is not known how the engine hashes."""
+        return None
+
+    def samples(self, table: ir.Table) -> bool:  # noqa: ARG002
+        """Return True: what it cannot do, it says."""
+        return True
+
+    def digest(self, table: ir.Table) -> str | None:  # noqa: ARG002
+        """Return None: the rows can come here."""
+        return None
+
+    def transaction(self, origin: str) -> AbstractContextManager[Callable[[str], Any]]:
+        """Raise `EngineError`: it is not known to have transactions over what makes tables."""
+        raise EngineError(
+            f"{origin}: tables cannot be made there in one transaction.",
+            hint="Release into a file, or write the SQL with `aegis sql` and run it there.",
+        )
+
+    def own_target(self, source: Any, output: str) -> Target | None:  # noqa: ARG002
+        """Return None: this process writes releases."""
+        return None
+
+    def require_here(self, what: str, hint: str) -> None:
+        """Raise `PolicyError` where `what` would bring all rows to this process."""
+        if self.rows_stay:
+            raise PolicyError(f"{what} to this process, the driver.", hint=hint)
+
+
+def offset_of(seed: int) -> ir.Scalar:
+    """Return a number below 2**62 that no other seed is likely to come near."""
+    number = int.from_bytes(hashlib.sha256(str(seed).encode()).digest()[:8]) >> 2
+    return ibis.literal(number, type="int64")
+
+
+@contextmanager
+def afterwards(undo: Callable[[], None]) -> Iterator[None]:
+    """Undo something after the body, whether it fails or not.
+
+    Where both fail it is the body's failure that is told: it may have ended the connection.
+    """
+    try:
+        yield
+    except BaseException:
+        with suppress(Exception):
+            undo()
+        raise
+    undo()

@@ -1,0 +1,67 @@
+"""PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import ibis
+import ibis.expr.types as ir
+from ibis.expr.operations import DatabaseTable
+
+from aegis.sources.engines.engine import BUCKETS, AnyEngine, afterwards, offset_of
+
+NAME = "postgres"
+"""What Ibis calls its backend."""
+
+
+def _keyed(value: int, seed: int) -> int:  # noqa: ARG001
+    """Give the signature of the engine's hash function to Ibis, which never calls this one."""
+    return value
+
+
+_HASH = ibis.udf.scalar.builtin(
+    _keyed, name="hashint8extended", signature=(("int64", "int64"), "int64")
+)
+
+
+class Postgres(AnyEngine):
+    """A database of PostgreSQL, whose rows are numbered as they are read."""
+
+    def row_hash(self, table: ir.Table, seed: int) -> ir.Value:  # noqa: ARG002
+        """Return a hash of the place of each row and of the seed: see `steady`."""
+        return _HASH(ibis.row_number(), offset_of(seed)) & (BUCKETS - 1)
+
+    def samples(self, table: ir.Table) -> bool:
+        """Return whether it is a table and no view, from which TABLESAMPLE does not draw."""
+        node = table.op()
+        if not isinstance(node, DatabaseTable):
+            return False
+        parts = [part for part in (node.namespace.database, node.name) if part]
+        name = ".".join('"' + part.replace('"', '""') + '"' for part in parts)
+        with self.backend.con.cursor() as cursor:
+            cursor.execute("SELECT relkind FROM pg_class WHERE oid = to_regclass(%s)", (name,))
+            relation = cursor.fetchone()
+        return relation is not None and str(relation[0]) in "rmp"
+
+    @contextmanager
+    def steady(self) -> Iterator[None]:
+        """Have rows read in the same order each time, so that their numbers stay."""
+        settings = {"max_parallel_workers_per_gather": "0", "synchronize_seqscans": "off"}
+
+        def reset() -> None:
+            for name in settings:
+                self.backend.raw_sql(f"RESET {name}").close()
+
+        with afterwards(reset):
+            for name, value in settings.items():
+                self.backend.raw_sql(f"SET {name} = {value}").close()
+            yield
+
+    @contextmanager
+    def transaction(self, origin: str) -> Iterator[Callable[[str], Any]]:  # noqa: ARG002
+        """Yield a function that runs one statement; all of it is undone when the body fails."""
+        connection = self.backend.con
+        with connection.transaction(), connection.cursor() as cursor:
+            yield lambda sql: cursor.execute(sql)
