@@ -29,7 +29,7 @@ from aegis.privacy import MODELS
 FOLDER = Path(__file__).parent / "reference"
 EXAMPLE = """version: 1
 label: income                       # or {column: price, bins: 5} for a numeric label
-measure: pillai
+measure: adjusted-pillai
 privacy:
   k: 5
   suppression: 0.02

@@ -59,7 +59,7 @@ def scans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_every_question_shares_one_summary(scans: list[str]) -> None:
     study = aegis.Study(table(), policy())
     assert scans == []
-    ranked, searched = study.rank(measure="pillai"), study.search(prefer="score")
+    ranked, searched = study.rank(measure="adjusted-pillai"), study.search(prefer="score")
     front = study.front("k=2,4,8")
     assert study.estimate(searched.best.configuration)[0].pud >= 0
     assert "<!doctype html>" in study.report(searched)

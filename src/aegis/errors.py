@@ -86,3 +86,7 @@ def choices(given: str, allowed: Iterable[str], *, limit: int = 30) -> str:
 def _listed(name: str) -> str:
     """Return a name as a list shows it: in quotes where its commas or blanks would mislead."""
     return repr(name) if "," in name or name != name.strip() else name
+
+
+class RenamedWarning(FutureWarning):
+    """A former name was used, which is accepted for one release."""

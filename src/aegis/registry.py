@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from importlib.metadata import entry_points
 from typing import Generic, Protocol, TypeVar
 
-from aegis.errors import InternalError, PolicyError
+from aegis.errors import InternalError, PolicyError, RenamedWarning
 
 
 class Named(Protocol):
@@ -32,6 +33,7 @@ class Registry(Generic[T]):
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self._entries: dict[str, T] = {}
+        self._former: dict[str, str] = {}
         self._scanned = False
 
     def register(self, entry: T) -> T:
@@ -41,8 +43,23 @@ class Registry(Generic[T]):
         self._entries[entry.name] = entry
         return entry
 
+    def rename(self, former: str, name: str) -> None:
+        """Let the entry called `name` be asked for by a former name, which warns."""
+        self._former[former] = name
+
     def get(self, name: str) -> T:
-        """Return the entry called `name`; raise `PolicyError` that lists all names otherwise."""
+        """Return the entry called `name`; raise `PolicyError` that lists all names otherwise.
+
+        A former name is answered with the entry and a `RenamedWarning` that says the new one.
+        """
+        if name in self._former:
+            new = self._former[name]
+            warnings.warn(
+                f"{self.kind} {name!r} is called {new!r} now; the old name goes with the next release.",
+                RenamedWarning,
+                stacklevel=2,
+            )
+            name = new
         if name not in self._entries:
             self._scan()
         try:
@@ -60,6 +77,8 @@ class Registry(Generic[T]):
         return iter(self._entries.values())
 
     def __contains__(self, name: object) -> bool:
+        if name in self._former:
+            return True
         if name not in self._entries:
             self._scan()
         return name in self._entries

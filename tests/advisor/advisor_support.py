@@ -359,16 +359,16 @@ def configuration_value(
     """Return a measure of a whole configuration, from rows; `raw` holds the unmasked columns."""
     if name == "cmim":
         return cmim(columns, label)
-    if name == "pillai-held-out":
+    if name == "held-out-pillai-values":
         return held_out(columns, label)
-    if name == "pillai-codings":
+    if name == "held-out-pillai":
         return codings(columns, raw, label)
     if name == "held-out-auc":
         return held_out_auc(columns, raw, label)
     if name == "target-coded":
         return target_coded(columns, label)
     trace, adjusted, _ = pillai(columns, label)
-    return adjusted if name == "pillai" else trace
+    return adjusted if name == "adjusted-pillai" else trace
 
 
 def cmim(columns: Sequence[Sequence[Any]], label: Sequence[Any]) -> float:
@@ -376,7 +376,7 @@ def cmim(columns: Sequence[Sequence[Any]], label: Sequence[Any]) -> float:
 
     def corrected(*given: Sequence[Any]) -> float:
         joined = list(zip(*given, strict=True))
-        return attribute_value("mi-corrected", joined, label)
+        return attribute_value("adjusted-mi", joined, label)
 
     left = dict(enumerate(columns))
     score = {i: corrected(c) for i, c in left.items()}

@@ -212,7 +212,7 @@ def assert_best(searcher: Searcher, variant: str, rule: PrivacyRule, top: int) -
 
 def fresh(variant: str, objective: str, rule: PrivacyRule) -> Searcher:
     _, summary = prepared(variant)
-    return Searcher(summary, PrivacyPlan(summary, rule), objective, "pillai")
+    return Searcher(summary, PrivacyPlan(summary, rule), objective, "adjusted-pillai")
 
 
 @cache

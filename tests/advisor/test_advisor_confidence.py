@@ -71,7 +71,15 @@ def test_scores_without_a_fold_are_those_of_the_table_without_its_rows(seed, cou
         {a.name: data.draw(st.sampled_from(a.candidates)) for a in summary.all_attributes}
         for _ in range(2)
     ]
-    names = ["pillai", "pillai-plain", "pillai-held-out", "cmim", "mi-corrected", "g3", "chi2"]
+    names = [
+        "adjusted-pillai",
+        "pillai-plain",
+        "held-out-pillai-values",
+        "cmim",
+        "adjusted-mi",
+        "g3",
+        "chi2",
+    ]
     found = {n: jackknife(Scorer(summary), choices, MEASURES.get(n)) for n in names}
     for place, fold in enumerate(np.flatnonzero(folds.rows)):
         part = summarize(rest_of(table, int(fold), seed), policy, like=summary)
@@ -158,7 +166,7 @@ def test_standard_error_of_a_mean_is_the_textbook_one():
 
 def test_ranking_marks_what_cannot_be_told_from_the_best():
     table, policy = table_of(3, 400), policy_of()
-    advice = advise(table, policy, measure="pillai", generate_count=24)
+    advice = advise(table, policy, measure="adjusted-pillai", generate_count=24)
     first, *others = advice.ranking[:COMPARED]
     assert first.tied_with_best is True
     assert all(r.stderr is not None and r.stderr >= 0 for r in advice.ranking[:COMPARED])
@@ -178,7 +186,7 @@ def test_what_misses_the_rule_is_compared_with_nothing():
     assert {r.tied_with_best for r in advice.ranking if not r.admissible} == {None}
 
 
-@pytest.mark.parametrize("name", ["pillai", "held-out-auc"])
+@pytest.mark.parametrize("name", ["adjusted-pillai", "held-out-auc"])
 def test_standard_error_is_near_the_spread_over_fresh_tables(name):
     policy = policy_of()
     measure = MEASURES.get(name)

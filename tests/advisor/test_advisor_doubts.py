@@ -93,10 +93,10 @@ def test_a_score_within_its_standard_error() -> None:
     shuffled = [(*row[:-1], labels[(13 * i + 3) % 300]) for i, row in enumerate(given)]
     configurations = {"fine": {"age": "identity", "zip": {"level": 0}}}
     policy = policy_of({"k": 1}, configurations=configurations)
-    chance = aegis.advise(table_of(shuffled), policy, measure="pillai")
+    chance = aegis.advise(table_of(shuffled), policy, measure="adjusted-pillai")
     assert 0 < chance.best.score < 2 * chance.best.stderr
     assert told(chance, "may be chance")
-    real = aegis.advise(table_of(given), policy, measure="pillai")
+    real = aegis.advise(table_of(given), policy, measure="adjusted-pillai")
     assert real.best.score > 2 * real.best.stderr
     assert not doubts_of(real)
 

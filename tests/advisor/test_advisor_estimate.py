@@ -141,7 +141,7 @@ def test_with_the_raw_joint_the_estimate_is_the_deviation():
     summary = summary_of(6)
     configurations = generate(summary, 5)
     scorer = Scorer(summary)
-    for name in ("mi", "mi-corrected", "g3"):
+    for name in ("mi", "adjusted-mi", "g3"):
         for configuration, estimate in zip(
             configurations,
             estimate_pud(summary, configurations, measure=name, know="raw"),
@@ -176,7 +176,9 @@ def test_what_a_configuration_shows_as_it_is_has_no_deviation():
 
 def test_a_measure_without_bounds_has_no_interval():
     summary = summary_of(7)
-    [estimate] = estimate_pud(summary, generate(summary, 1), measure="cramers-v", know="histogram")
+    [estimate] = estimate_pud(
+        summary, generate(summary, 1), measure="adjusted-cramers-v", know="histogram"
+    )
     assert estimate.interval is None
     assert math.isfinite(estimate.pud)
 
@@ -200,4 +202,4 @@ def test_what_cannot_be_reconstructed_is_said(arguments, message):
 def test_a_deviation_is_per_attribute():
     summary = summary_of(9)
     with pytest.raises(PolicyError, match="whole configurations"):
-        estimate_pud(summary, generate(summary, 1), measure="pillai")
+        estimate_pud(summary, generate(summary, 1), measure="adjusted-pillai")

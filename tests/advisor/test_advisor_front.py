@@ -50,7 +50,9 @@ def best(summary: Summary, policy: Policy, rule: PrivacyRule, objective: str | N
     return search(summary, asked, objective=objective, top=1, explain_best=False)
 
 
-@pytest.mark.parametrize("objective", ["pillai", "mi", "g3", "nu-entropy", "discernibility"])
+@pytest.mark.parametrize(
+    "objective", ["adjusted-pillai", "mi", "g3", "nu-entropy", "discernibility"]
+)
 @pytest.mark.parametrize(
     ("rule", "span"),
     [
@@ -97,7 +99,7 @@ def test_every_point_is_an_independent_search(
     json.dumps(front.to_dict(), allow_nan=False)
 
 
-@pytest.mark.parametrize("objective", ["pillai", "cmim", "g3", "discernibility"])
+@pytest.mark.parametrize("objective", ["adjusted-pillai", "cmim", "g3", "discernibility"])
 @pytest.mark.parametrize(
     ("rule", "span"),
     [
@@ -114,7 +116,7 @@ def test_without_time_no_point_is_worse_than_a_stricter_one(
     front = search(
         summary, policy, objective=objective, front=span, explain_best=False, time_limit=0
     ).front
-    sign = {"pillai": 1, "cmim": 1}.get(objective, -1)
+    sign = {"adjusted-pillai": 1, "cmim": 1}.get(objective, -1)
     strictest_first = [sign * p.reached for p in front.points if p.reached is not None][::-1]
     assert len(strictest_first) > 1
     if objective != "discernibility":  # which charges what each rule suppresses
@@ -133,7 +135,7 @@ def test_without_time_no_point_is_worse_than_a_stricter_one(
 def test_a_point_starts_from_what_the_search_found(summary: Summary) -> None:
     # The search has time; the front none: what meets k = 6 meets every smaller k.
     policy = policy_of({"k": 6})
-    searcher = Searcher(summary, Study(summary, policy).plan, "pillai", "pillai")
+    searcher = Searcher(summary, Study(summary, policy).plan, "adjusted-pillai", "adjusted-pillai")
     found, figures = searcher.run(policy.privacy, top=1, time_limit=None)
     assert figures.optimal
     front = trace_front(
@@ -190,7 +192,7 @@ def test_a_front_that_no_table_of_the_size_can_meet(summary: Summary) -> None:
     assert [p.score is None for p in front.points] == [False, True]
     assert all(p.proven for p in front.points)
     rules = policy_of({"l_diversity": DIVERSE, "suppression": 0.4})
-    for objective in ("pillai", "class-entropy"):
+    for objective in ("adjusted-pillai", "class-entropy"):
         front = search(summary, rules, front="l=2,9", objective=objective, explain_best=False).front
         assert [p.score is None for p in front.points] == [False, True]
 
@@ -275,7 +277,7 @@ def test_a_front_over_l_needs_diversity(summary: Summary) -> None:
         search(summary, policy_of({"k": 3}), front="l=2,3")
 
 
-@pytest.mark.parametrize("objective", ["pillai", "g3", "discernibility", "loss"])
+@pytest.mark.parametrize("objective", ["adjusted-pillai", "g3", "discernibility", "loss"])
 @pytest.mark.parametrize(
     "rule",
     [
@@ -288,7 +290,7 @@ def test_a_front_over_l_needs_diversity(summary: Summary) -> None:
 def test_binding(summary: Summary, objective: str, rule: dict[str, Any]) -> None:
     policy = policy_of(rule)
     advice = search(summary, policy, objective=objective, top=1)
-    sign = 1 if objective == "pillai" else -1
+    sign = 1 if objective == "adjusted-pillai" else -1
     plan = PrivacyPlan(summary, policy.privacy)
     masks = advice.best.configuration.masks
     choice = {a.name: a.candidate(masks[a.name]) for a in summary.all_attributes}

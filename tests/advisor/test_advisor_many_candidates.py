@@ -30,7 +30,7 @@ from aegis.summary import Summary, cooccurrence, folds, summarize
 WIDTHS = range(21, 61)
 
 
-def policy_of(attributes: dict[str, Any], measure: str = "pillai") -> Policy:
+def policy_of(attributes: dict[str, Any], measure: str = "adjusted-pillai") -> Policy:
     return load_policy(
         {
             "version": 1,
@@ -58,14 +58,14 @@ def two_wide(seed: int) -> tuple[Summary, Policy]:
 
 
 @cache
-def admissible_values(seed: int, measure: str = "pillai") -> list[float]:
+def admissible_values(seed: int, measure: str = "adjusted-pillai") -> list[float]:
     summary, policy = two_wide(seed)
     plan, scorer = PrivacyPlan(summary, policy.privacy), Scorer(summary)
     chosen = (c for c in all_choices(summary) if plan.check(c).admissible)
     return sorted((scorer.value(c, MEASURES.get(measure)) for c in chosen), reverse=True)
 
 
-@pytest.mark.parametrize("measure", ["mi", "pillai"])
+@pytest.mark.parametrize("measure", ["mi", "adjusted-pillai"])
 def test_one_attribute(measure: str) -> None:
     random = np.random.default_rng(0)
     values = random.permutation(3000)[:300]
@@ -90,7 +90,9 @@ def test_one_attribute(measure: str) -> None:
     assert advice.search.nodes <= advice.search.combinations
 
 
-@pytest.mark.parametrize("objective", ["pillai", "discernibility", "pillai-held-out"])
+@pytest.mark.parametrize(
+    "objective", ["adjusted-pillai", "discernibility", "held-out-pillai-values"]
+)
 def test_two_attributes(objective: str) -> None:
     summary, policy = two_wide(1)
     assert make_problem(summary).division(make_problem(summary).root) is not None
@@ -105,7 +107,9 @@ def test_two_attributes(objective: str) -> None:
 
 def test_the_next_finer_masks_are_those_of_the_fewest_groups() -> None:
     summary, policy = two_wide(1)
-    searcher = Searcher(summary, PrivacyPlan(summary, policy.privacy), "pillai", "pillai")
+    searcher = Searcher(
+        summary, PrivacyPlan(summary, policy.privacy), "adjusted-pillai", "adjusted-pillai"
+    )
     variable = searcher.problem.variables[0]
     hidden = tuple(1 for _ in searcher.problem.variables)  # `suppress` is the first candidate
     finer = _finer(searcher, hidden, searcher.objective.bound(hidden), Clock(None))
@@ -132,7 +136,9 @@ def test_a_time_limit_leaves_an_incumbent_and_a_valid_bound(
 ) -> None:
     summary, policy = two_wide(2)
     best = admissible_values(2)[0]
-    searcher = Searcher(summary, PrivacyPlan(summary, policy.privacy), "pillai", "pillai")
+    searcher = Searcher(
+        summary, PrivacyPlan(summary, policy.privacy), "adjusted-pillai", "adjusted-pillai"
+    )
     divided = 0
     for readings in range(1, 1400, 40):
         monkeypatch.setattr(clock, "time", _Clock(readings))
@@ -177,10 +183,14 @@ def test_bounds_from_sparse_counts_are_those_from_dense_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     summary, policy = two_wide(1)
-    dense = Searcher(summary, PrivacyPlan(summary, policy.privacy), "pillai", "pillai").objective
+    dense = Searcher(
+        summary, PrivacyPlan(summary, policy.privacy), "adjusted-pillai", "adjusted-pillai"
+    ).objective
     monkeypatch.setattr(trace, "_DENSE", 0)
     again = sparsely(summary, monkeypatch)
-    sparse = Searcher(again, PrivacyPlan(again, policy.privacy), "pillai", "pillai").objective
+    sparse = Searcher(
+        again, PrivacyPlan(again, policy.privacy), "adjusted-pillai", "adjusted-pillai"
+    ).objective
     random = np.random.default_rng(0)
     for _ in range(30):
         box = tuple(int(random.integers(1, v.full + 1)) for v in make_problem(summary).variables)

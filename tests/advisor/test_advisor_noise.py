@@ -144,7 +144,7 @@ def test_expected_counts_and_scores_are_those_of_every_row(given_rows, data):
     np.testing.assert_allclose(found.joint, np.diagonal(expected, axis1=1, axis2=2).T, atol=1e-9)
     chance = chance_of(summary, table, choice, offsets)
     plain = replace(Cooccurrence.of(expected, offsets), chance=chance)
-    for name in ("pillai", "pillai-plain", "pillai-held-out", "cmim"):
+    for name in ("adjusted-pillai", "pillai-plain", "held-out-pillai-values", "cmim"):
         measure = MEASURES.get(name)
         assert scorer.value(choice, measure) == pytest.approx(measure(plain), abs=1e-7)
     for i, attribute in enumerate(summary.attributes.values()):
@@ -210,7 +210,7 @@ def test_corrected_scores_are_those_that_draws_get_on_average(name, place):
     mask = summary.attributes[name].candidates[place]
     scorer = Scorer(summary)
     choice = dict(scorer.unmasked) | {name: mask}
-    names = ("pillai", "pillai-held-out", "pillai-codings")
+    names = ("adjusted-pillai", "held-out-pillai-values", "held-out-pillai")
     random = np.random.default_rng(0)
     found = []
     for _ in range(40):
@@ -224,7 +224,8 @@ def test_corrected_scores_are_those_that_draws_get_on_average(name, place):
 
 
 @pytest.mark.parametrize(
-    "objective", ["pillai", "pillai-plain", "pillai-held-out", "mi-corrected", "g3", "cmim"]
+    "objective",
+    ["adjusted-pillai", "pillai-plain", "held-out-pillai-values", "adjusted-mi", "g3", "cmim"],
 )
 @pytest.mark.parametrize("seed", [4, 5])
 def test_search_among_noise_masks_finds_the_best_of_all(objective, seed):
@@ -250,7 +251,7 @@ def test_bounds_hold_for_boxes_with_noise(given_rows, data):
     problem, scorer = make_problem(summary), Scorer(summary)
     plan = PrivacyPlan(summary, policy_of().privacy)
     box = tuple(data.draw(st.integers(1, v.full)) for v in problem.variables)
-    for name in ("pillai", "pillai-plain", "pillai-held-out"):
+    for name in ("adjusted-pillai", "pillai-plain", "held-out-pillai-values"):
         objective = make_objective(name, problem, scorer, plan)
         bound = objective.bound(box)
         for leaf in product(*(members(domain) for domain in box)):

@@ -97,7 +97,7 @@ def test_every_measure_with_a_masked_label() -> None:
 
 def test_what_the_table_loses_by_one_mask(monkeypatch: pytest.MonkeyPatch) -> None:
     summary = summarize(table_of(random_rows(8)), policy_of())
-    scorer, measure = Scorer(summary), MEASURES.get("pillai")
+    scorer, measure = Scorer(summary), MEASURES.get("adjusted-pillai")
     choice = some(summary, 3)[1]
     whole = scorer.value(scorer.unmasked, measure)
     lost = scorer.lost_alone(choice, measure)
@@ -169,7 +169,7 @@ def test_levels_beyond_the_limit_are_pooled() -> None:
         assert scorer.cooccurrence(choice, [Need.POOLED]).losses == pytest.approx(losses, abs=1e-12)
         own = labelled(masked, raw_label)
         columns = [own[n] for n in FEATURES]
-        for name in ("pillai", "pillai-plain", "pillai-held-out", "cmim"):
+        for name in ("adjusted-pillai", "pillai-plain", "held-out-pillai-values", "cmim"):
             wanted = configuration_value(name, columns, own["y"])
             assert scorer.value(choice, MEASURES.get(name)) == pytest.approx(wanted, abs=1e-8)
 
@@ -196,17 +196,17 @@ def test_unmasked_is_kept_whole_unless_a_coarsening_shows_more(small: Summary) -
 
 
 def test_what_looks_better_than_the_reference_keeps_all_of_it() -> None:
-    pillai, auc = MEASURES.get("pillai"), MEASURES.get("held-out-auc")
+    pillai, auc = MEASURES.get("adjusted-pillai"), MEASURES.get("held-out-auc")
     assert kept_percent(0.9, 0.1, pillai) == 100
     assert kept_percent(0.7, 0.9, auc) == pytest.approx(50)
     assert kept_percent(0.5, 0.5, auc) is None
 
 
 def test_kept_has_the_direction_of_the_measure() -> None:
-    assert kept_percent(0.2, 0.8, MEASURES.get("pillai")) == pytest.approx(25)
+    assert kept_percent(0.2, 0.8, MEASURES.get("adjusted-pillai")) == pytest.approx(25)
     assert kept_percent(0.8, 0.2, MEASURES.get("g3")) == pytest.approx(25)
-    assert kept_percent(0.1, 0.0, MEASURES.get("pillai")) is None
-    assert kept_percent(0.1, -0.2, MEASURES.get("pillai")) is None
+    assert kept_percent(0.1, 0.0, MEASURES.get("adjusted-pillai")) is None
+    assert kept_percent(0.1, -0.2, MEASURES.get("adjusted-pillai")) is None
     assert kept_percent(1.0, 1.0, MEASURES.get("g3")) is None
     assert AttributeScore(0.5, 0.75).change == -0.25
 

@@ -31,10 +31,10 @@ from aegis.measures import MEASURES, Scope
 from aegis.summary import summarize
 from aegis.summary.count_cells import count_cells
 
-EVERYWHERE = [(v, o) for v in VARIANTS for o in ("mi-corrected", "discernibility")]
+EVERYWHERE = [(v, o) for v in VARIANTS for o in ("adjusted-mi", "discernibility")]
 
 
-@pytest.mark.parametrize(("variant", "objective"), [("plain", "pillai"), *EVERYWHERE])
+@pytest.mark.parametrize(("variant", "objective"), [("plain", "adjusted-pillai"), *EVERYWHERE])
 def test_every_rule(variant: str, objective: str) -> None:
     for rule in rules():
         assert_best(shared(variant, objective), variant, rule, top=3)
@@ -49,14 +49,14 @@ def test_every_objective(objective: str) -> None:
 
 def test_all_that_are_admissible_in_order() -> None:
     rule = rule_of(RULES[0], 0.12)
-    assert_best(shared("plain", "pillai"), "plain", rule, top=1000)
+    assert_best(shared("plain", "adjusted-pillai"), "plain", rule, top=1000)
 
 
 @pytest.mark.parametrize("seed", [2, 3, 4])
 def test_other_tables(seed: int) -> None:
     _, summary = prepared("plain", seed)
     scorer = Scorer(summary)
-    for name in ("pillai", "g3"):
+    for name in ("adjusted-pillai", "g3"):
         measure = MEASURES.get(name)
         for rule in (rule_of({"k": 4}, 0.1), rule_of(RULES[7], 0)):
             plan = PrivacyPlan(summary, rule)
@@ -65,7 +65,9 @@ def test_other_tables(seed: int) -> None:
                 for choice in all_choices(summary)
                 if plan.check(choice).admissible
             ]
-            found, _ = Searcher(summary, plan, name, "pillai").run(rule, top=2, time_limit=None)
+            found, _ = Searcher(summary, plan, name, "adjusted-pillai").run(
+                rule, top=2, time_limit=None
+            )
             wanted = sorted(values, reverse=True)[:2]
             assert [v for v, _ in found.best] == pytest.approx(wanted, rel=1e-9)
 
@@ -75,9 +77,11 @@ def test_pooled_levels_keep_the_bound_valid() -> None:
     summary = summarize(table, policy_of(), max_levels=3)
     rule = rule_of(RULES[0], 0.12)
     plan = PrivacyPlan(summary, rule)
-    scorer, measure = Scorer(summary), MEASURES.get("pillai")
+    scorer, measure = Scorer(summary), MEASURES.get("adjusted-pillai")
     values = [scorer.value(c, measure) for c in all_choices(summary) if plan.check(c).admissible]
-    found, _ = Searcher(summary, plan, "pillai", "pillai").run(rule, top=1, time_limit=None)
+    found, _ = Searcher(summary, plan, "adjusted-pillai", "adjusted-pillai").run(
+        rule, top=1, time_limit=None
+    )
     assert found.best[0][0] == pytest.approx(max(values), rel=1e-9)
 
 
@@ -91,11 +95,11 @@ def boxes(searcher: Searcher, seed: int = 0, count: int = 40) -> Iterator[Box]:
 @pytest.mark.parametrize(
     "objective",
     [
-        "pillai",
+        "adjusted-pillai",
         "pillai-plain",
-        "pillai-held-out",
+        "held-out-pillai-values",
         "mi",
-        "cramers-v",
+        "adjusted-cramers-v",
         "loss(factor=0.7)",
         *CLASS_LOSSES,
     ],
@@ -136,13 +140,13 @@ def test_narrowing_strikes_only_what_is_inadmissible(variant: str) -> None:
                     assert all(x & y for x, y in zip(leaf, narrowed, strict=True)), str(rule)
 
 
-@pytest.mark.parametrize("objective", ["pillai", "discernibility"])
+@pytest.mark.parametrize("objective", ["adjusted-pillai", "discernibility"])
 def test_in_the_engine_as_in_memory(monkeypatch: pytest.MonkeyPatch, objective: str) -> None:
     table, whole = prepared("protected attribute with masks")
     policy = policy_of(ill_masks=MASKED_ILL)
     small = partial(count_cells, max_cells=5)
     monkeypatch.setattr("aegis.summary.build.count_cells", small)
-    for rule in (rule_of(RULES[-1], 0.12), rule_of(RULES[7], 0))[objective != "pillai" :]:
+    for rule in (rule_of(RULES[-1], 0.12), rule_of(RULES[7], 0))[objective != "adjusted-pillai" :]:
         changed = policy_with(policy, rule)
         advice = search(table, changed, objective=objective, top=3, explain_best=False)
         assert "engine" in " ".join((*advice.warnings, *advice.search.notes))
@@ -186,10 +190,10 @@ def test_additive_objectives_are_all_attribute_measures() -> None:
     names = {m.name for m in MEASURES if m.scope is Scope.ATTRIBUTE} | set(LOSSES)
     assert set(objective_names()) == names | {
         "held-out-auc",
-        "pillai",
+        "adjusted-pillai",
         "pillai-plain",
-        "pillai-held-out",
-        "pillai-codings",
+        "held-out-pillai-values",
+        "held-out-pillai",
         "target-coded",
         "cmim",
     }

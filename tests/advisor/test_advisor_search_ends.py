@@ -24,7 +24,7 @@ from aegis.summary import summarize
 
 def test_time_limit_zero_gives_an_incumbent_and_its_gap() -> None:
     _, summary = prepared("plain")
-    for objective in ("pillai", "g3", "nu-entropy", "discernibility"):
+    for objective in ("adjusted-pillai", "g3", "nu-entropy", "discernibility"):
         for rule in rules():
             searcher = shared("plain", objective)
             found, figures = searcher.run(rule, top=1, time_limit=0)
@@ -123,7 +123,7 @@ def test_a_search_notices_an_interrupt_that_a_library_swallowed(
     assert any("interrupted" in note for note in advice.search.notes)
 
 
-@pytest.mark.parametrize("objective", ["pillai", "nu-entropy", "discernibility", "g3"])
+@pytest.mark.parametrize("objective", ["adjusted-pillai", "nu-entropy", "discernibility", "g3"])
 def test_the_coarsest_combination_is_checked_first_and_kept(objective: str) -> None:
     for rule in rules():
         searcher = fresh("plain", objective, rule)
@@ -313,7 +313,7 @@ def test_more_rows_in_a_class_than_rows() -> None:
         ({"top": 0}, "at least 1"),
         ({"time_limit": -1}, "0 or more"),
         ({"time_limit": math.nan}, "0 or more"),
-        ({"objective": "pilai"}, "Did you mean 'pillai'"),
+        ({"objective": "pilai"}, "Did you mean 'adjusted-pillai'"),
     ],
 )
 def test_bad_input(options: dict[str, Any], message: str) -> None:

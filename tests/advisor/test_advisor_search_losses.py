@@ -132,4 +132,4 @@ def arx_searcher(folder: Path, loss: str) -> Searcher:
     policy = load_policy({"version": 1, "label": "salary-class", "attributes": attributes})
     summary = summarize(folder / "adult.csv", policy)
     assert [a.name for a in summary.all_attributes] == list(ADULT)
-    return Searcher(summary, PrivacyPlan(summary, PrivacyRule()), loss, "pillai")
+    return Searcher(summary, PrivacyPlan(summary, PrivacyRule()), loss, "adjusted-pillai")

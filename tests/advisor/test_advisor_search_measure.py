@@ -26,12 +26,22 @@ def summary() -> Summary:
         (None, {}, SEARCHED_MEASURE, SEARCHED_MEASURE),
         ("mi", {}, "mi", "mi"),
         ("mi", {"measure": "g3"}, "g3", "g3"),
-        ("mi", {"objective": "pillai-held-out"}, "pillai-held-out", "pillai-held-out"),
-        (None, {"objective": "pillai-held-out"}, "pillai-held-out", "pillai-held-out"),
+        (
+            "mi",
+            {"objective": "held-out-pillai-values"},
+            "held-out-pillai-values",
+            "held-out-pillai-values",
+        ),
+        (
+            None,
+            {"objective": "held-out-pillai-values"},
+            "held-out-pillai-values",
+            "held-out-pillai-values",
+        ),
         ("mi", {"objective": "loss"}, "loss", "mi"),
         (None, {"objective": "loss"}, "loss", DEFAULT_MEASURE),
         ("mi", {"objective": "loss", "measure": "g3"}, "loss", "g3"),
-        ("mi", {"objective": "pillai", "measure": "g3"}, "pillai", "g3"),
+        ("mi", {"objective": "adjusted-pillai", "measure": "g3"}, "adjusted-pillai", "g3"),
     ],
 )
 def test_the_measure_shown(

@@ -84,7 +84,7 @@ def noise_policy(**more: Any) -> Any:
         {
             "version": 1,
             "label": "y",
-            "measure": "pillai",
+            "measure": "adjusted-pillai",
             "privacy": {"k": 2, "suppression": 0.3},
             "attributes": {
                 "age": {

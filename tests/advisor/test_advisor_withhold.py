@@ -69,7 +69,7 @@ def test_every_score_and_check_is_that_of_the_full_summary(given_rows, most, set
 @pytest.mark.parametrize("setting", LESS)
 def test_advice_and_search_find_the_same(full, setting):
     less = withhold(full, setting)
-    for measure in ("pillai-codings", "mi"):
+    for measure in ("held-out-pillai", "mi"):
         wanted = advise(full, hiding(), generate_count=20, measure=measure)
         found = advise(less, hiding(), generate_count=20, measure=measure)
         assert [(r.name, r.admissible) for r in found.ranking] == [
@@ -186,7 +186,7 @@ def test_where_a_mask_shows_all_nothing_is_withheld():
     assert all(a.domain is None for a in less.attributes.values())
     assert np.array_equal(less.pairs.total, summary.pairs.total)
     assert {m.name for m in MEASURES if m.scope is Scope.CONFIGURATION} == {
-        *("pillai", "pillai-plain", "pillai-held-out", "pillai-codings"),
+        *("adjusted-pillai", "pillai-plain", "held-out-pillai-values", "held-out-pillai"),
         *("cmim", "held-out-auc", "target-coded"),
     }
     assert isinstance(less.attributes["age"].values, pa.Array)

@@ -43,7 +43,7 @@ ROWS_OF_COMMANDS = [
     ("masks",),
     ("masks", "bucketize"),
     ("measures",),
-    ("measures", "pillai"),
+    ("measures", "adjusted-pillai"),
     ("privacy-models",),
     ("privacy-models", "l_diversity.recursive"),
     ("--help",),

@@ -25,7 +25,7 @@ from aegis.summary import Summary, save_bundle, summarize
 POLICY = """\
 version: 1
 label: income
-measure: pillai
+measure: adjusted-pillai
 privacy: {k: 5, suppression: 0.05}
 attributes:
   name: {role: identifier}

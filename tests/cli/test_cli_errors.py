@@ -109,7 +109,7 @@ def test_unknown_mask_measure_model(shell, folder):
     )
     for command, name, near in (
         ("masks", "bucketise", "bucketize"),
-        ("measures", "pilai", "pillai"),
+        ("measures", "pilai", "adjusted-pillai"),
         ("privacy-models", "kk_map", "k_map"),
     ):
         assert f"Did you mean '{near}'?" in error_of(shell(command, name))
@@ -268,7 +268,7 @@ def test_summary_of_another_policy(old, new, shell, folder):
 
 def test_summary_under_another_rule(shell, folder):
     policy(folder, "k: 5, suppression: 0.05", "k: 7")
-    policy(folder, "measure: pillai", "measure: cmim")
+    policy(folder, "measure: adjusted-pillai", "measure: cmim")
     words = ("-p", "policy.yaml", "-f", "csv")
     assert shell("advise", "table.aegis", *words).out == shell("advise", "table.csv", *words).out
 

@@ -16,7 +16,7 @@ from aegis.summary import load_bundle, save_bundle
 POLICY = """\
 version: 1
 label: income
-measure: pillai
+measure: adjusted-pillai
 privacy: {k: 5, suppression: 0.05}
 attributes:
   age:

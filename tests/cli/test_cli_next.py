@@ -13,7 +13,7 @@ from aegis.cli.files import repeated
 SEVERAL = """\
 version: 1
 label: income
-measure: pillai
+measure: adjusted-pillai
 privacy: {k: 5, suppression: 0.05}
 attributes:
   age:
@@ -107,17 +107,21 @@ def test_the_audit_of_noise_names_the_masks(shell, folder):
     assert "Differential privacy" in found.out
 
 
-UNNAMED = SEVERAL.replace("measure: pillai\n", "")
+UNNAMED = SEVERAL.replace("measure: adjusted-pillai\n", "")
 
 
 @pytest.mark.parametrize(
     ("rules", "options", "measure"),
     [
-        (UNNAMED, ("--search",), "pillai"),
+        (UNNAMED, ("--search",), "adjusted-pillai"),
         (UNNAMED, ("--generate", "3", "--measure", "mi"), "mi"),
-        (UNNAMED, ("--generate", "3"), "pillai-codings"),
+        (UNNAMED, ("--generate", "3"), "held-out-pillai"),
         (SEVERAL, ("--generate", "3", "--measure", "cmim"), "cmim"),
-        (UNNAMED, ("--generate", "2", "--with", "mondrian", "--measure", "pillai"), "pillai"),
+        (
+            UNNAMED,
+            ("--generate", "2", "--with", "mondrian", "--measure", "adjusted-pillai"),
+            "adjusted-pillai",
+        ),
     ],
 )
 def test_the_certificate_goes_by_the_measure_that_chose(rules, options, measure, shell, folder):

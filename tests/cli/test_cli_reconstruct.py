@@ -89,7 +89,7 @@ def test_plots_are_written(shell, folder):
         (("table.aegis", "-a", "aeg"), "Did you mean 'age'"),
         (("table.aegis", "-a", "age", "--know", "much"), "information setting"),
         (("table.aegis", "-a", "age", "--method", "closed-form"), "closed-form"),
-        (("table.aegis", "-a", "age", "--measure", "pillai"), "whole configurations"),
+        (("table.aegis", "-a", "age", "--measure", "adjusted-pillai"), "whole configurations"),
         (("table.aegis", "-a", "age", "--plot", "m.png"), "m.png"),
         (("table.aegis", "-a", "diagnosis"), "identity"),
     ],

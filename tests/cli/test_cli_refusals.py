@@ -210,7 +210,7 @@ def piped() -> Iterator[Callable[[Path], str]]:
 def test_what_comes_through_a_pipe_is_read_once(shell, folder, piped):
     # Without a measure in the policy, that of the configuration is asked for.
     silent = folder / "policy.yaml"
-    silent.write_text(silent.read_text().replace("measure: pillai\n", ""))
+    silent.write_text(silent.read_text().replace("measure: adjusted-pillai\n", ""))
     best = folder / "best.yaml"
     best.write_text("measure: cmim\n" + best.read_text())
     words = ("apply", "table.csv", "--certificate", "c.json", "-o", "o.csv")

@@ -109,7 +109,7 @@ def assert_advised_alike(source: Source, count: int) -> None:
     """Hold advice on the awkward table, and its audit, against those of the embedded engine."""
     rules = policy()
     ours, theirs = (
-        aegis.advise(one, rules, generate_count=count, seed=1, measure="pillai").to_dict()
+        aegis.advise(one, rules, generate_count=count, seed=1, measure="adjusted-pillai").to_dict()
         for one in (source, awkward())
     )
     assert_alike(ours["ranking"], theirs["ranking"])

@@ -25,7 +25,13 @@ def files(tmp_path):
 def test_the_table_shows_configurations_and_agreement(files, capsys):
     assert run(["evaluate", *files, "--splits", "2", "--generate", "4"]) == 0
     shown = capsys.readouterr().out
-    for words in ("accuracy by configuration", "(unmasked)", "pillai", "(two halves)", "points"):
+    for words in (
+        "accuracy by configuration",
+        "(unmasked)",
+        "adjusted-pillai",
+        "(two halves)",
+        "points",
+    ):
         assert words in shown
     assert "two halves` is" in shown
     assert run(["evaluate", *files, "--splits", "1", "--generate", "4"]) == 0

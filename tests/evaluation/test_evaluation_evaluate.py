@@ -80,7 +80,7 @@ def test_scores_are_means_over_splits_beside_the_unmasked_table(small):
 
 def test_the_result_renders_itself(small):
     data = json.loads(json.dumps(small.to_dict()))
-    assert set(data["measures"]["pillai"]["scores"]) == set(small.configurations)
+    assert set(data["measures"]["adjusted-pillai"]["scores"]) == set(small.configurations)
     assert len(data["agreement"]) == len(small.judged) * 2
     assert set(data["reliability"]) == {"lr", "nb"}
     frame = small.to_polars()

@@ -42,7 +42,7 @@ def coded(recipe: Recipe):
     table, policy = make_table(), make_policy(attributes=ATTRIBUTES)
     source, summary = open_table(table), summarize(table, policy)
     rows = code_table(source, summary, policy)
-    ranker = RecordRanker(summary, source, policy, MEASURES.get("pillai"), 0, SILENT)
+    ranker = RecordRanker(summary, source, policy, MEASURES.get("adjusted-pillai"), 0, SILENT)
     made = ranker.make(recipe)
     names = tuple(summary.attributes)
     return made, rows, ranker, code_release(ranker.read, made, ranker.rank(made), rows, names)

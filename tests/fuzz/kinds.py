@@ -31,7 +31,7 @@ from .mutate import mutated_bytes, mutated_text, mutated_tree
 POLICY: dict[str, Any] = {
     "version": 1,
     "label": "y",
-    "measure": "pillai",
+    "measure": "adjusted-pillai",
     "privacy": {
         "k": 2,
         "suppression": 0.1,
@@ -76,7 +76,7 @@ POLICY: dict[str, Any] = {
 }
 RECIPE: dict[str, Any] = {
     "method": "mondrian",
-    "measure": "pillai",
+    "measure": "adjusted-pillai",
     "options": {"k": 3},
     "seed": 1,
 }
@@ -116,7 +116,7 @@ def policies(random: Random, folder: Path) -> None:
 def configurations(random: Random, folder: Path) -> None:
     """Configurations for a policy that is as it was."""
     file = folder / "c.yaml"
-    text = _yaml(random, {"configurations": POLICY["configurations"], "measure": "pillai"})
+    text = _yaml(random, {"configurations": POLICY["configurations"], "measure": "adjusted-pillai"})
     file.write_text(text, encoding="utf-8", errors="replace", newline="")
     found = load_configurations(file, _policy())
     if random.random() < 0.01:

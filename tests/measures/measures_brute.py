@@ -202,17 +202,17 @@ def g3_held_out(table):
 
 BRUTE = {
     "mi": mi,
-    "mi-corrected": mi_corrected,
+    "adjusted-mi": mi_corrected,
     "mi-miller-madow": mi_miller_madow,
     "rfi": rfi,
     "chi2": chi2,
     "phi2": phi2,
-    "cramers-v": v_corrected,
+    "adjusted-cramers-v": v_corrected,
     "cramers-v-plain": v_plain,
     "g1": g1,
     "g2": g2,
     "g3": g3,
-    "g3-held-out": g3_held_out,
+    "held-out-g3": g3_held_out,
 }
 
 

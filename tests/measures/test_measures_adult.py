@@ -23,7 +23,7 @@ COLUMNS = {
     "sex": 9,
     "native-country": 13,
 }
-MEASURES = ("mi", "mi-corrected", "chi2", "cramers-v", "g1", "g2", "g3")
+MEASURES = ("mi", "adjusted-mi", "chi2", "adjusted-cramers-v", "g1", "g2", "g3")
 TABLE = {
     "age": (73, 0.09921780, 0.09762273, 3502.03646, 0.32456899, 0.00678846, 0.94723749, 0.24080956),
     "education": (

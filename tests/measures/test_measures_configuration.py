@@ -115,7 +115,15 @@ def test_one_row_of_a_billion_is_not_lost():
 
 
 @pytest.mark.parametrize(
-    "name", ["pillai", "pillai-plain", "pillai-held-out", "pillai-codings", "target-coded", "cmim"]
+    "name",
+    [
+        "adjusted-pillai",
+        "pillai-plain",
+        "held-out-pillai-values",
+        "held-out-pillai",
+        "target-coded",
+        "cmim",
+    ],
 )
 @pytest.mark.parametrize(
     ("codes", "label"),
@@ -130,7 +138,15 @@ def test_nothing_to_tell_scores_zero(name, codes, label):
 
 
 @pytest.mark.parametrize(
-    "name", ["pillai", "pillai-plain", "pillai-held-out", "pillai-codings", "target-coded", "cmim"]
+    "name",
+    [
+        "adjusted-pillai",
+        "pillai-plain",
+        "held-out-pillai-values",
+        "held-out-pillai",
+        "target-coded",
+        "cmim",
+    ],
 )
 def test_empty_configurations_score_zero(name):
     no_attribute = Cooccurrence.of(np.zeros((2, 0, 0), dtype=int), [0])
@@ -208,7 +224,7 @@ def test_attribute_information_is_the_corrected_measure(rows):
     counts = cooccurrence(codes, label)
     bounds = counts.offsets
     tables = [counts.joint[a:b] for a, b in pairwise(bounds)]
-    expected = [get("mi-corrected")(Contingency.of(table)) for table in tables]
+    expected = [get("adjusted-mi")(Contingency.of(table)) for table in tables]
     assert attribute_information(counts) == pytest.approx(expected, abs=1e-11)
 
 
@@ -219,7 +235,7 @@ def test_pair_information_is_that_of_the_pairs_of_values(rows):
     block = by_class[:, : bounds[1], bounds[-2] :]
     flat = block.reshape(len(block), -1).T
     assert pair_information(block) == pytest.approx(
-        get("mi-corrected")(Contingency.of(flat)), abs=1e-11
+        get("adjusted-mi")(Contingency.of(flat)), abs=1e-11
     )
     assert pair_information(block.transpose(0, 2, 1)) == pytest.approx(pair_information(block))
 

@@ -11,7 +11,7 @@ from measures_brute import cooccurrence, data, held_out, left_out, stack
 from aegis.errors import InternalError
 from aegis.measures import PENALTIES, Cooccurrence, get, held_out_traces
 
-measure = get("pillai-held-out")
+measure = get("held-out-pillai-values")
 
 
 def traces(codes, label):

@@ -13,7 +13,7 @@ from measures_brute import cooccurrence, data, onehot, smoothed, steps
 from aegis.errors import InternalError
 from aegis.measures import PENALTIES, UNPOOLED, OrderedCounts, get, ordered_traces, thresholds
 
-measure = get("pillai-codings")
+measure = get("held-out-pillai")
 STRONG = [100 * penalty for penalty in PENALTIES]
 
 
@@ -87,7 +87,7 @@ def test_a_trend_over_nearly_unique_values_is_seen():
     value = np.repeat(np.arange(300), 2)
     label = (rng.random(600) < value / 300).astype(int)
     codes = value[:, None]
-    assert get("pillai-held-out")(cooccurrence(codes, label)) < 0.15
+    assert get("held-out-pillai-values")(cooccurrence(codes, label)) < 0.15
     ordered = in_order(codes, label, [True]).in_order
     assert ordered_traces(ordered, np.bincount(label), 600.0).max() > 0.25
     shuffled = rng.permutation(300)[value][:, None]

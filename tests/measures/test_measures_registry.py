@@ -24,16 +24,23 @@ from aegis.measures import (
 
 EXPECTED = {
     Scope.ATTRIBUTE: {
-        *("mi", "mi-corrected", "mi-miller-madow", "rfi", "chi2", "phi2"),
-        *("cramers-v", "cramers-v-plain", "g1", "g2", "g3", "g3-held-out"),
+        *("mi", "adjusted-mi", "mi-miller-madow", "rfi", "chi2", "phi2"),
+        *("adjusted-cramers-v", "cramers-v-plain", "g1", "g2", "g3", "held-out-g3"),
     },
     Scope.CONFIGURATION: {
-        *("pillai", "pillai-plain", "pillai-held-out", "pillai-codings", "target-coded", "cmim"),
+        *(
+            "adjusted-pillai",
+            "pillai-plain",
+            "held-out-pillai-values",
+            "held-out-pillai",
+            "target-coded",
+            "cmim",
+        ),
         *("held-out-auc",),
     },
 }
 MONOTONE = {"mi", "chi2", "phi2", "g1", "g2", "g3", "pillai-plain"}
-LOWER = {"g1", "g2", "g3", "g3-held-out"}
+LOWER = {"g1", "g2", "g3", "held-out-g3"}
 
 
 def test_names_scopes_directions_and_monotony():
@@ -41,7 +48,7 @@ def test_names_scopes_directions_and_monotony():
         assert {measure.name for measure in MEASURES if measure.scope is scope} == names
     assert {measure.name for measure in MEASURES if measure.monotone} == MONOTONE
     assert {measure.name for measure in MEASURES if measure.direction is Direction.LOWER} == LOWER
-    assert (DEFAULT_MEASURE, SEARCHED_MEASURE) == ("pillai-codings", "pillai")
+    assert (DEFAULT_MEASURE, SEARCHED_MEASURE) == ("held-out-pillai", "adjusted-pillai")
 
 
 @pytest.mark.parametrize("measure", list(MEASURES), ids=lambda measure: measure.name)
@@ -68,8 +75,10 @@ def test_a_name_is_registered_once():
 
 
 def test_an_unknown_measure_is_answered_with_the_nearest():
-    with pytest.raises(PolicyError, match=r"Unknown measure 'pilai'.*Did you mean 'pillai'"):
-        get("pilai")
+    with pytest.raises(
+        PolicyError, match=r"Unknown measure 'adjusted-pilai'.*Did you mean 'adjusted-pillai'"
+    ):
+        get("adjusted-pilai")
 
 
 @pytest.mark.parametrize("measure", list(MEASURES), ids=lambda measure: measure.name)

@@ -52,7 +52,7 @@ def test_codes_explain_no_more_than_the_values(rows):
 def test_one_attribute_scores_as_pillai(table):
     by_class = np.array([np.diag(column) for column in table.T])
     counts = Cooccurrence.of(by_class, [0, len(table)])
-    assert get("target-coded")(counts) == pytest.approx(get("pillai")(counts), abs=1e-9)
+    assert get("target-coded")(counts) == pytest.approx(get("adjusted-pillai")(counts), abs=1e-9)
 
 
 def test_independent_attributes_add_up_and_repeated_ones_do_not():
@@ -78,4 +78,4 @@ def test_expected_counts_lower_the_degrees_of_freedom():
         chance=np.array([[3.0], [-3.0]]),
     )
     assert get("target-coded")(drawn) > get("target-coded")(rows)
-    assert get("target-coded")(drawn) == pytest.approx(get("pillai")(drawn), abs=1e-9)
+    assert get("target-coded")(drawn) == pytest.approx(get("adjusted-pillai")(drawn), abs=1e-9)

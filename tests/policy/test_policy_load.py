@@ -275,7 +275,7 @@ def policies(draw: st.DrawFn) -> Policy:
         {
             "version": 1,
             "label": {"column": label, "bins": draw(st.none() | st.integers(2, 9))},
-            "measure": draw(st.sampled_from(["pillai", "mi", "g3", None])),
+            "measure": draw(st.sampled_from(["adjusted-pillai", "mi", "g3", None])),
             "privacy": rule,
             "attributes": attributes,
             "configurations": configurations,

@@ -27,7 +27,7 @@ from aegis.policy import Configuration, load_policy
 POLICY = {
     "version": 1,
     "label": "y",
-    "measure": "pillai",
+    "measure": "adjusted-pillai",
     "privacy": {"k": 3, "suppression": 0.1},
     "attributes": {
         "a": {
@@ -133,7 +133,7 @@ def test_search_beside_a_release_is_the_best_of_all_that_may_follow(seed):
     if not admissible:
         assert found.best is None
         return
-    best = max(scorer.value(scorer.choose(c), get("pillai")) for c in admissible)
+    best = max(scorer.value(scorer.choose(c), get("adjusted-pillai")) for c in admissible)
     assert found.search.exact
     assert found.search.gap == 0
     assert found.search.best == pytest.approx(best, abs=1e-9)

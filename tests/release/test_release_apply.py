@@ -413,11 +413,11 @@ def test_certificate(tmp_path: Path) -> None:
             },
         }
     )
-    measure = MEASURES.get("pillai-codings")
+    measure = MEASURES.get("held-out-pillai")
     before, after = (Scorer(summarize(path, identity)) for path in (source, output))
     unmasked, released = (s.value(s.unmasked, measure) for s in (before, after))
     assert document["utility"] == {
-        "measure": "pillai-codings",
+        "measure": "held-out-pillai",
         "unmasked": pytest.approx(unmasked),
         "released": pytest.approx(released),
         "kept": pytest.approx(min(100 * released / unmasked, 100)),

@@ -98,7 +98,7 @@ def test_models_are_drawn_against_the_score() -> None:
             for name, value in (("c1", 0.8), ("c2", 0.7), ("unknown", 0.1), ("gone", 0.2))
         ),
         (
-            Judged("pillai", "lr", 0.95, None, 0.1),
+            Judged("adjusted-pillai", "lr", 0.95, None, 0.1),
             Judged("mi", "lr", -0.4, 0.1, 0.2),
             Judged("mi", "rf", None, None, 0.2),
         ),
@@ -110,7 +110,7 @@ def test_models_are_drawn_against_the_score() -> None:
         (p["utility"], p["reached"], p["admissible"], p["recommended"])
         for p in told["panels"][0]["points"]
     ] == [(90.0, 0.8, True, True), (50, 0.7, False, False)]
-    assert told["ranks"]["measures"] == ["pillai", "mi"]
+    assert told["ranks"]["measures"] == ["adjusted-pillai", "mi"]
     assert [(c["row"], c["column"], c["text"], c["step"]) for c in told["ranks"]["cells"]] == [
         (0, 0, "0.95", HEAT_STEPS - 1),
         (1, 0, "-0.40", 0),
@@ -125,7 +125,7 @@ def test_models_are_drawn_against_the_score() -> None:
 def test_few_configurations_have_no_rank_correlation() -> None:
     gold = Gold(
         tuple(Trained("lr", "accuracy", f"c{i}", 0.8, 0.9, None) for i in range(3)),
-        (Judged("pillai", "lr", 1.0, 1.0, 0.0),),
+        (Judged("adjusted-pillai", "lr", 1.0, 1.0, 0.0),),
     )
     given = advice([ranked("c0"), ranked("c1"), ranked("c2")])
     told = context(given, evaluation=gold)["evaluation"]

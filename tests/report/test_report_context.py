@@ -238,10 +238,10 @@ def test_policy_and_configuration_are_yaml_that_reads_back() -> None:
     told = context(given)["yaml"]
     assert yaml.safe_load(told["policy"]["text"]) == given.policy
     assert yaml.safe_load(told["configuration"]["text"]) == {
-        "measure": "pillai",
+        "measure": "adjusted-pillai",
         "configurations": {"c1": given.ranking[0].masks},
     }
-    default = context(advice(measure="pillai-codings"))["yaml"]["configuration"]["text"]
+    default = context(advice(measure="held-out-pillai"))["yaml"]["configuration"]["text"]
     assert yaml.safe_load(default).keys() == {"configurations"}
 
 

@@ -39,7 +39,7 @@ def test_objective_and_measure_have_columns_of_their_own() -> None:
 
 
 def test_the_measure_alone() -> None:
-    given = replace(advice(), front=FRONT, search=replace(SEARCH, objective="pillai"))
+    given = replace(advice(), front=FRONT, search=replace(SEARCH, objective="adjusted-pillai"))
     page = render(given)
     assert "nu-entropy" not in page
     assert "no other keeps as much" not in page  # one of the points is not proven

@@ -70,7 +70,7 @@ def test_the_way_back(folder: Path, case: Case, sample: int, most: int) -> None:
 
 
 @HALF
-@given(case=cases(), measure=st.sampled_from(["pillai", "cmim", "mi-corrected", "g3"]))
+@given(case=cases(), measure=st.sampled_from(["adjusted-pillai", "cmim", "adjusted-mi", "g3"]))
 def test_advice_from_the_bundle(folder: Path, case: Case, measure: str) -> None:
     assume(case.policy.quasi_identifiers)
     rule = {"k": 2, "suppression": 0.4}

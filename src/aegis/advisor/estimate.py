@@ -22,7 +22,7 @@ from aegis.advisor import expected
 from aegis.advisor.grouping import group_rows
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.errors import DataError, PolicyError
-from aegis.measures import MEASURES, Direction, Measure, Scope
+from aegis.measures import MEASURES, Direction, Margins, Measure, Scope
 from aegis.policy import Configuration
 from aegis.progress import SILENT, Progress
 from aegis.reconstruction import (
@@ -382,19 +382,12 @@ def _bounds(
 
 def _limit(attribute: AttributeSummary, measure: Measure, setting: Information) -> float | None:
     """Return the best value that a measure can take on any joint with the known margins."""
-    classes = attribute.joint.sum(axis=0)
-    rows = float(classes.sum())
-    most = min(int(np.count_nonzero(classes)), len(attribute.all_values)) - 1
-    if measure.name == "mi":
-        known = [classes] if setting is Information.NOTHING else [classes, _histogram(attribute)]
-        return min(_entropy(counts) for counts in known)
-    limits = {"chi2": rows * most, "phi2": float(most), "g1": 0.0, "g2": 0.0, "g3": 0.0}
-    return limits.get(measure.name)
-
-
-def _entropy(counts: npt.NDArray[Any]) -> float:
-    shares = counts[counts > 0] / counts.sum()
-    return float(-(shares * np.log2(shares)).sum())
+    if measure.limit is None:
+        return None
+    known = setting is not Information.NOTHING
+    values = _histogram(attribute).astype(np.float64) if known else None
+    classes = attribute.joint.sum(axis=0).astype(np.float64)
+    return measure.limit(Margins(classes, len(attribute.all_values), values))
 
 
 def _chosen(attribute: AttributeSummary, masks: Iterable[str] | None) -> Sequence[Candidate]:

@@ -31,9 +31,6 @@ from aegis.progress import Progress
 from aegis.sources import Source, open_table
 from aegis.summary import Summary, count_classes, summarize
 
-HELD_OUT = "pillai-held-out"
-"""What doubts a lead of a record-level release under `pillai`."""
-
 
 @dataclass(frozen=True, eq=False)
 class RecordLevel:
@@ -60,7 +57,7 @@ class RecordLevel:
     carried
         Mask of each column that is no quasi-identifier, as text.
     held_out
-        `pillai-held-out` of the release, where it was ranked by `pillai`; else None.
+        `held-out-pillai-values` of the release, where it was ranked by `adjusted-pillai`; else None.
     """
 
     recipe: Recipe
@@ -169,14 +166,17 @@ def _doubt(advice: Advice, summary: Summary) -> str | None:
     """
     best = advice.best
     rival = next((one for one in advice.ranking if one.admissible and one.method is None), None)
+    doubting = MEASURES.get(advice.measure).doubted_by
     if best is None or best.method is None or best.method.held_out is None or rival is None:
         return None
+    if doubting is None:
+        return None
     scorer = Scorer(summary)
-    masks = scorer.value(scorer.choose(rival.configuration), MEASURES.get(HELD_OUT))
+    masks = scorer.value(scorer.choose(rival.configuration), MEASURES.get(doubting))
     if masks <= best.method.held_out:
         return None
     return (
-        f"on held-out rows the masks of {rival.name} keep more than {best.name} ({HELD_OUT} "
+        f"on held-out rows the masks of {rival.name} keep more than {best.name} ({doubting} "
         f"{masks:.4f} against {best.method.held_out:.4f}): prefer them for models that give each "
         "value a coefficient of its own, such as logistic regression on one-hot columns"
     )
@@ -281,12 +281,13 @@ class RecordRanker:
         )
 
     def _held_out(self, released: Source, data: pa.Table) -> float | None:
-        """Return the held-out trace of a table as it stands, where it is ranked by `pillai`."""
+        """Return the held-out trace of a table as it stands, where a measure asks for it."""
         label = data.column(self.policy.label.column).drop_null()
-        if self.measure.name != "pillai" or len(label.unique()) < 2:
+        doubting = self.measure.doubted_by
+        if doubting is None or len(label.unique()) < 2:
             return None
-        scorer = Scorer(summarize(released, as_it_is(self.policy, HELD_OUT), seed=self.seed))
-        return scorer.value(scorer.unmasked, MEASURES.get(HELD_OUT))
+        scorer = Scorer(summarize(released, as_it_is(self.policy, doubting), seed=self.seed))
+        return scorer.value(scorer.unmasked, MEASURES.get(doubting))
 
     def _score(self, released: Source, data: pa.Table) -> ConfigurationScore:
         """Return the score of a table as it stands, against the original."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -156,10 +155,11 @@ def demanded_options(
     demanded = {}
     if policy.privacy.minimum_size >= MINIMUM_K:
         demanded["k"] = policy.privacy.minimum_size
+    demands = ((criterion, criterion.model.values) for criterion in policy.privacy.criteria)
     wanted = [
-        math.ceil(one["l"] - 1e-9)
-        for one in policy.privacy.criteria
-        if one.model.key == "l_diversity"
+        demand.needed(criterion[demand.parameter])
+        for criterion, demand in demands
+        if demand is not None and demand.parameter == "l"  # the option that methods have
     ]
     if not wanted or not anonymizer.diverse or _needs_strict(anonymizer, given):
         return demanded

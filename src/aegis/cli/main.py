@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Annotated, Any
 
@@ -39,7 +41,8 @@ from aegis.cli import (
     worker,
 )
 from aegis.cli.failures import CLOSED_PIPE, INTERRUPTED, fail
-from aegis.cli.output import ClosedPipe
+from aegis.cli.output import ClosedPipe, Output
+from aegis.errors import RenamedWarning
 from aegis.interrupts import is_interrupt, watching
 
 ABOUT = """Keep the most predictive value of a table under a privacy rule.
@@ -139,8 +142,27 @@ def run(arguments: Sequence[str]) -> int:
     arguments
         What follows `aegis` on the command line.
     """
-    with watching():
+    with watching(), _renamed_told():
         return _run(arguments)
+
+
+@contextmanager
+def _renamed_told() -> Iterator[None]:
+    """Say once of each former name that is used what it is called now."""
+    told: set[str] = set()
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", RenamedWarning)
+        before = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
+            if not issubclass(category, RenamedWarning):
+                before(message, category, *where)
+            elif str(message) not in told:
+                told.add(str(message))
+                Output().warn([str(message)])
+
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
 
 
 def _run(arguments: Sequence[str]) -> int:

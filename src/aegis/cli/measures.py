@@ -11,7 +11,7 @@ from aegis.cli.output import Output
 if TYPE_CHECKING:
     from aegis.measures import Measure
 
-EXAMPLES = ("aegis measures", "aegis measures pillai", "aegis measures --format csv")
+EXAMPLES = ("aegis measures", "aegis measures adjusted-pillai", "aegis measures --format csv")
 
 
 def command(

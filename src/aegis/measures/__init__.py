@@ -21,7 +21,7 @@ from aegis.measures.information import (
 from aegis.measures.ordered import ordered_traces, thresholds
 from aegis.measures.pillai import PillaiFit, fit_pillai, pillai_trace
 from aegis.measures.pooled import pooled_losses
-from aegis.measures.record import MEASURES, Direction, Measure, Scope, get
+from aegis.measures.record import MEASURES, Direction, Margins, Measure, Scope, Trace, get
 from aegis.measures.target_coded import adjusted_for, class_codes, trace_of_codes
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "Contingency",
     "Cooccurrence",
     "Direction",
+    "Margins",
     "Measure",
     "Need",
     "OrderedCounts",
@@ -41,6 +42,7 @@ __all__ = [
     "PillaiFit",
     "Scope",
     "Scores",
+    "Trace",
     "adjusted_for",
     "attribute_information",
     "chi_square",

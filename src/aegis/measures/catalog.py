@@ -14,15 +14,22 @@ from aegis.measures import (
     target_coded,
 )
 from aegis.measures.cooccurrence import Need
-from aegis.measures.record import MEASURES, Direction, Measure, Scope
+from aegis.measures.record import MEASURES, Direction, Margins, Measure, Scope, Trace
 
-DEFAULT_MEASURE = "pillai-codings"
+DEFAULT_MEASURE = "held-out-pillai"
 """What ranks configurations and measures releases where nobody names a measure.
 
 A release is measured by the two tables alone: [30, 40[ is text in one of them, without an order.
 """
-SEARCHED_MEASURE = "pillai"
+SEARCHED_MEASURE = "adjusted-pillai"
 """What a search maximises where nobody names a measure: its bound is sharp."""
+
+
+def _entropy_limit(margins: Margins) -> float:
+    """Return the smaller entropy of label and attribute: no information exceeds either."""
+    known = (margins.classes, margins.values)
+    return min(information.entropy(counts) for counts in known if counts is not None)
+
 
 _KIVINEN = (
     "Kivinen, Mannila, Approximate inference of functional dependencies from relations,"
@@ -62,7 +69,7 @@ _CONFIGURATION = (
         floor=expected_merit.FLOOR,
     ),
     Measure(
-        name="pillai",
+        name="adjusted-pillai",
         title="Pillai's trace, adjusted",
         description=(
             "How much of the label all masked attributes explain together, redundancy counted"
@@ -80,6 +87,8 @@ _CONFIGURATION = (
         scope=Scope.CONFIGURATION,
         cost="O(d^3) in the number of masked levels d",
         compute=pillai.pillai,
+        trace=Trace.ADJUSTED,
+        doubted_by="held-out-pillai-values",
     ),
     Measure(
         name="pillai-plain",
@@ -100,9 +109,10 @@ _CONFIGURATION = (
         scope=Scope.CONFIGURATION,
         cost="O(d^3) in the number of masked levels d",
         compute=pillai.pillai_plain,
+        trace=Trace.PLUG_IN,
     ),
     Measure(
-        name="pillai-held-out",
+        name="held-out-pillai-values",
         title="Pillai's trace, held out",
         description=(
             "How much of the label penalised regressions explain on rows that they were not fitted"
@@ -125,9 +135,10 @@ _CONFIGURATION = (
         scope=Scope.CONFIGURATION,
         cost="O(d^3) in the number of masked levels d, about three times pillai",
         compute=held_out.held_out,
+        trace=Trace.BELOW,
     ),
     Measure(
-        name="pillai-codings",
+        name="held-out-pillai",
         title="Pillai's trace, held out, under two codings",
         description=(
             "Two thirds of the held-out trace of values, seen one by one and charged for rare ones"
@@ -135,12 +146,12 @@ _CONFIGURATION = (
             " numbers and dates as trees do. What ranks configurations by default."
         ),
         formula=(
-            "(2 H(Z, p) + H(L, 100 p)) / 3, H as pillai-held-out; Z indicators of values, with a"
+            "(2 H(Z, p) + H(L, 100 p)) / 3, H as held-out-pillai-values; Z indicators of values, with a"
             " penalty of one row, too, L the same with [a >= t] for each of at most 32 ranges t of"
             " a number or a date"
         ),
         reference=(
-            "As pillai-held-out; ridge on thresholds penalises steps between neighbours as in"
+            "As held-out-pillai-values; ridge on thresholds penalises steps between neighbours as in"
             " Whittaker, On a new method of graduation, Proceedings of the Edinburgh Mathematical"
             " Society 41, 1923; charge and mean over codings our own"
         ),
@@ -149,7 +160,7 @@ _CONFIGURATION = (
         direction=Direction.HIGHER,
         monotone=False,
         scope=Scope.CONFIGURATION,
-        cost="O(d^3) in the number of masked levels d, about twice pillai-held-out",
+        cost="O(d^3) in the number of masked levels d, about twice held-out-pillai-values",
         compute=ordered.held_out_codings,
         needs=(Need.ORDER, Need.POOLED),
     ),
@@ -185,7 +196,7 @@ _CONFIGURATION = (
             "Adds up what each attribute says about the label beyond any one attribute chosen"
             " before it, every term corrected for its bias."
         ),
-        formula="sum of gains max_A min_(B chosen) (I(A,B;Y) - I(B;Y)), each I as mi-corrected",
+        formula="sum of gains max_A min_(B chosen) (I(A,B;Y) - I(B;Y)), each I as adjusted-mi",
         reference=(
             "Fleuret, Fast binary feature selection with conditional mutual information,"
             " Journal of Machine Learning Research 5, 2004"
@@ -220,9 +231,10 @@ _INFORMATION = (
         compute=information.mutual_information,
         fractional=True,
         processed=True,
+        limit=_entropy_limit,
     ),
     Measure(
-        name="mi-corrected",
+        name="adjusted-mi",
         title="Mutual information, bias-corrected",
         description=(
             "Mutual information less what chance alone shows on average, to first order. The"
@@ -301,6 +313,7 @@ _CHI_SQUARE = (
         compute=association.chi_square,
         fractional=True,
         processed=True,
+        limit=lambda margins: margins.rows * margins.most,
     ),
     Measure(
         name="phi2",
@@ -317,9 +330,10 @@ _CHI_SQUARE = (
         compute=association.phi_square,
         fractional=True,
         processed=True,
+        limit=lambda margins: float(margins.most),
     ),
     Measure(
-        name="cramers-v",
+        name="adjusted-cramers-v",
         title="Cramer's V, bias-corrected",
         description=(
             "Strength of association on a scale from 0 to 1, with Bergsma's correction of its bias."
@@ -373,6 +387,7 @@ _DEPENDENCY = (
         cost="O(K_x K_y)",
         compute=dependency.g1,
         fractional=True,
+        limit=lambda _: 0.0,
     ),
     Measure(
         name="g2",
@@ -387,6 +402,7 @@ _DEPENDENCY = (
         scope=Scope.ATTRIBUTE,
         cost="O(K_x K_y)",
         compute=dependency.g2,
+        limit=lambda _: 0.0,
     ),
     Measure(
         name="g3",
@@ -406,9 +422,10 @@ _DEPENDENCY = (
         compute=dependency.g3,
         fractional=True,
         processed=True,
+        limit=lambda _: 0.0,
     ),
     Measure(
-        name="g3-held-out",
+        name="held-out-g3",
         title="Error g3, leave-one-out",
         description=(
             "The error of predicting each row by the majority class of the other rows with its"
@@ -431,3 +448,13 @@ _DEPENDENCY = (
 
 for _measure in (*_CONFIGURATION, *_INFORMATION, *_CHI_SQUARE, *_DEPENDENCY):
     MEASURES.register(_measure)
+
+for _former, _name in {
+    "pillai": "adjusted-pillai",
+    "pillai-held-out": "held-out-pillai-values",
+    "pillai-codings": "held-out-pillai",
+    "mi-corrected": "adjusted-mi",
+    "cramers-v": "adjusted-cramers-v",
+    "g3-held-out": "held-out-g3",
+}.items():
+    MEASURES.rename(_former, _name)

@@ -19,6 +19,12 @@ def n_log_n(counts: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     return result
 
 
+def entropy(counts: npt.NDArray[Any]) -> float:
+    """Return the plug-in entropy of counts, in bits; 0 for none."""
+    shares = counts[counts > 0] / max(counts.sum(), 1)
+    return float(-(shares * np.log2(shares)).sum())
+
+
 def first_order_bias(rows: float, columns: float, n: float) -> float:
     """Return (K_x - 1)(K_y - 1) / (2 N ln 2), the leading term of the bias of plug-in MI, in bits.
 

@@ -43,6 +43,46 @@ class Direction(StrEnum):
         return 1 if self is Direction.HIGHER else -1
 
 
+class Trace(StrEnum):
+    """How a measure stands to Pillai's trace, whose bound of many configurations is sharp."""
+
+    PLUG_IN = "plug-in"
+    """It is the trace."""
+    ADJUSTED = "adjusted"
+    """It is the trace less what chance adds, `adjusted_for`."""
+    BELOW = "below"
+    """It is at most the trace, whatever the configuration."""
+
+
+@dataclass(frozen=True, eq=False)
+class Margins:
+    """What is known of an attribute and the label where their joint is not.
+
+    Attributes
+    ----------
+    classes
+        Rows of each label class, shape (C,).
+    distinct
+        How many values the attribute has.
+    values
+        Rows of each value, shape (V,); None where they are not known.
+    """
+
+    classes: npt.NDArray[np.float64]
+    distinct: int
+    values: npt.NDArray[np.float64] | None
+
+    @property
+    def rows(self) -> float:
+        """Rows of the table."""
+        return float(self.classes.sum())
+
+    @property
+    def most(self) -> int:
+        """One less than the number of values, or of classes where those are fewer."""
+        return min(int(np.count_nonzero(self.classes)), self.distinct) - 1
+
+
 @dataclass(frozen=True)
 class Measure:
     """A measure of association between masked attributes and the label.
@@ -87,6 +127,13 @@ class Measure:
         Whether a measure of one attribute is defined on expected counts as they are.
     processed
         Whether no channel can improve it, so that noise cannot either (data processing).
+    limit
+        The best value that any joint with the same margins has; None where it is not known.
+    trace
+        How it stands to Pillai's trace, by which a search bounds it; None: it does not.
+    doubted_by
+        Name of the measure that says whether a lead of a record-level release under this one is
+        overfitting; None: nothing is asked.
 
     Raises
     ------
@@ -112,6 +159,9 @@ class Measure:
     floor: float = 0.0
     fractional: bool = False
     processed: bool = False
+    limit: Callable[[Margins], float] | None = None
+    trace: Trace | None = None
+    doubted_by: str | None = None
 
     def __post_init__(self) -> None:
         kinds = {"direction": Direction, "monotone": bool, "scope": Scope}

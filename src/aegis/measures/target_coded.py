@@ -99,7 +99,7 @@ def target_coded(counts: Cooccurrence) -> float:
     level's code is fitted. Codes are functions of the levels, so that V is at most the plug-in
     Pillai's trace of the same configuration; for one attribute the two are equal, and their
     adjusted forms, too. At most C - 1; 0 for one class, for constant attributes, without rows and
-    where f leaves no degree of freedom. `counts.chance` lowers f as in `pillai`.
+    where f leaves no degree of freedom. `counts.chance` lowers f as in `adjusted-pillai`.
     """
     n = float(counts.n)
     offsets = np.asarray(counts.offsets)

@@ -290,8 +290,7 @@ class _Loader:
     def load(self) -> Policy:
         shape = self._shape()
         with _at(self.located, "measure"):
-            if shape.measure is not None:
-                MEASURES.get(shape.measure)
+            measure = None if shape.measure is None else MEASURES.get(shape.measure).name
         with _at(self.located, "privacy"):
             privacy = PrivacyRule.parse(shape.privacy) if shape.privacy else PrivacyRule()
         attributes = {
@@ -307,7 +306,7 @@ class _Loader:
                 label=Label(shape.label.column, shape.label.bins),
                 attributes=attributes,
                 privacy=replace(privacy, person=shape.person),
-                measure=shape.measure,
+                measure=measure,
                 configurations=configurations,
                 unseen=Unseen(shape.unseen),
                 release=shape.release.model_dump(exclude_none=True),

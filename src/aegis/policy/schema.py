@@ -113,7 +113,7 @@ class PolicyShape(Shape):
     reading: ReadingShape | None = None
     """How the table's text files are written; options of the command line go first."""
     measure: str | None = None
-    """The measure that ranks configurations and that a search maximises. Without it `pillai-codings` ranks and tells what a release keeps, and `pillai` is searched."""
+    """The measure that ranks configurations and that a search maximises. Without it `held-out-pillai` ranks and tells what a release keeps, and `adjusted-pillai` is searched."""
     privacy: dict[str, Any] = Field(default_factory=dict)
     """The privacy rule."""
     person: Annotated[str, BeforeValidator(_column)] | None = None

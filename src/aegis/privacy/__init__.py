@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aegis.privacy.classes import ClassTable, SensitiveCounts
 from aegis.privacy.dp import PrivacyAccount, PrivacyLoss
-from aegis.privacy.model import Comparison, Criterion, ModelParameter, Need, PrivacyModel
+from aegis.privacy.model import Comparison, Criterion, ModelParameter, Need, PrivacyModel, Window
 from aegis.privacy.models import MODELS
 from aegis.privacy.persons import KnownPersons, Persons
 from aegis.privacy.report import PrivacyReport, Risk, SizeBin, report
@@ -31,6 +31,7 @@ __all__ = [
     "SizeBin",
     "Strength",
     "Verdict",
+    "Window",
     "missing",
     "report",
     "strength",

@@ -29,6 +29,15 @@ class Need(StrEnum):
     HIERARCHY = "hierarchy of the sensitive attribute"
 
 
+class Window(StrEnum):
+    """What window of SQL says whether a class meets a model."""
+
+    ROWS = "rows of the class"
+    DISTINCT = "distinct values in the class"
+    ENTROPY = "entropy of the values in the class"
+    SHARE = "share of the most frequent value in the class"
+
+
 class Comparison(StrEnum):
     """How a class's figure compares with the limit when the class is safe."""
 
@@ -297,6 +306,10 @@ class PrivacyModel:
         The step by which a search asks what a weaker rule would gain; None: it does not ask.
     strictest_counts
         Whether of several demands only that of the largest limit counts.
+    window
+        How a query says it; None: it cannot be written as one.
+    window_by_person
+        Whether the query can count distinct persons, too.
     implies
         Names of models whose demand, with the same numbers, every table meets that meets this one.
     """
@@ -322,6 +335,8 @@ class PrivacyModel:
     values: ValueDemand | None = None
     weakening: Weakening | None = None
     strictest_counts: bool = False
+    window: Window | None = None
+    window_by_person: bool = True
     implies: tuple[str, ...] = ()
 
     def __reduce__(self) -> tuple[Callable[[str], PrivacyModel], tuple[str]]:

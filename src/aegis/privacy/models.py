@@ -40,6 +40,7 @@ from aegis.privacy.model import (
     PrivacyModel,
     ValueDemand,
     Weakening,
+    Window,
 )
 
 __all__ = ["MODELS", "crowd"]
@@ -75,10 +76,7 @@ _ALPHA_VALUES = ValueDemand(
     lambda held: f"an alpha of at least {math.ceil(1000 / held) / 1000:g}",
 )
 
-_UNION = (
-    "A merged class is the union of its parts, so it fails only when every part fails; rows in "
-    "failing classes cannot grow."
-)
+_UNION = "A merged class is the union of its parts and fails only when all do: no more rows fail."
 _MIXTURE = (
     "The demand holds on a convex set of distributions, so a merger of safe classes is safe. "
     "Merging a safe class with a large failing one can make the safe rows fail."
@@ -158,6 +156,7 @@ MODELS.register(
         strictest_counts=True,
         shortfall="smaller than {k}",
         implies=("k_map",),
+        window=Window.ROWS,
     )
 )
 MODELS.register(
@@ -205,6 +204,7 @@ MODELS.register(
         values=_ALPHA_VALUES,
         shortfall="smaller than {k} or with one value in more than {alpha} of the rows",
         needs=_SENSITIVE,
+        window=Window.SHARE,
     )
 )
 MODELS.register(
@@ -226,6 +226,7 @@ MODELS.register(
         shortfall="with fewer than {l} distinct values",
         needs=_SENSITIVE,
         variant=("kind", "distinct"),
+        window=Window.DISTINCT,
     )
 )
 MODELS.register(
@@ -246,6 +247,8 @@ MODELS.register(
         shortfall="with an entropy below ln {l}",
         needs=_SENSITIVE,
         variant=("kind", "entropy"),
+        window=Window.ENTROPY,
+        window_by_person=False,
     )
 )
 MODELS.register(
@@ -444,6 +447,7 @@ MODELS.register(
         shortfall="with a risk above {threshold}",
         variant=("kind", "prosecutor"),
         implies=("max_risk.journalist",),
+        window=Window.ROWS,
     )
 )
 MODELS.register(

@@ -10,19 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from aegis.errors import PolicyError
-from aegis.privacy import Criterion, PrivacyRule
+from aegis.privacy import Criterion, PrivacyRule, Window
 
 Quote = Callable[[str], str]
-EXPRESSED = (
-    "k",
-    "alpha_k",
-    "l_diversity.distinct",
-    "l_diversity.entropy",
-    "max_risk.prosecutor",
-)
-"""Models that look at each class alone and that windows can express."""
-EXPRESSED_BY_PERSON = tuple(name for name in EXPRESSED if name != "l_diversity.entropy")
-"""The same where distinct persons are counted: an entropy would need each value of a class once."""
 PERSON = "aegis_person"
 """Column of the masked query that names persons, where they are counted."""
 _TOLERANCE = "0.000000001"
@@ -68,9 +58,9 @@ def rule_query(rule: PrivacyRule, quasi: Sequence[str], quote: Quote) -> RuleQue
         A criterion compares classes with the kept rows or with a population, or needs sorted
         counts: SQL without loops cannot say it.
     """
-    expressed = EXPRESSED if rule.person is None else EXPRESSED_BY_PERSON
     for criterion in rule.criteria:
-        if criterion.model.name not in expressed:
+        model = criterion.model
+        if model.window is None or (rule.person is not None and not model.window_by_person):
             raise PolicyError(
                 f"{criterion.model.title} cannot be written as one query"
                 f"{'' if rule.person is None else ' that counts persons'}.",
@@ -115,9 +105,9 @@ class _Writer:
         if criterion.attribute not in self.sensitive:
             self.sensitive.append(criterion.attribute)
         place = self.sensitive.index(criterion.attribute)
-        if criterion.model.name == "l_diversity.distinct":
+        if criterion.model.window is Window.DISTINCT:
             self._distinct(place, int(criterion["l"]))
-        elif criterion.model.name == "l_diversity.entropy":
+        elif criterion.model.window is Window.ENTROPY:
             self._entropy(place, criterion["l"])
         else:
             self._share(place, criterion["alpha"], int(criterion["k"]))

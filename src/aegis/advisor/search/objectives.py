@@ -25,7 +25,7 @@ from aegis.advisor.search.problem import Box, Problem, is_leaf, members
 from aegis.advisor.search.trace import Pillai, seconds_of
 from aegis.errors import PolicyError
 from aegis.masks import Level
-from aegis.measures import MEASURES, Measure, Scope
+from aegis.measures import MEASURES, Measure, Scope, Trace
 from aegis.summary import AttributeSummary, Candidate, Information
 
 
@@ -140,24 +140,24 @@ class Unbounded:
         return seconds_of(self._problem, box)
 
 
-class HeldOut:
-    """The held-out trace, bounded by the plug-in trace.
+class BelowTrace:
+    """A measure that never exceeds the plug-in trace, which bounds it.
 
-    A penalty and held-out rows only take away from the plug-in trace, and that cannot grow when
+    Of the held-out trace: a penalty and held-out rows only take away, and the trace cannot grow when
     indicators are grouped. The bound does not see how much they take away, so that a proof may
-    need many more boxes than one for `pillai`.
+    need many more boxes than one for `adjusted-pillai`.
     """
 
-    name = "pillai-held-out"
     sign = 1
     bounded = True
     divides = True
 
-    def __init__(self, problem: Problem, scorer: Scorer) -> None:
+    def __init__(self, problem: Problem, scorer: Scorer, measure: Measure) -> None:
+        self.name = measure.name
         self._problem = problem
         self._scorer = scorer
-        self._measure = MEASURES.get(self.name)
-        self._plain = Pillai(problem, adjusted=False)
+        self._measure = measure
+        self._plain = Pillai(problem, "the plug-in trace", adjusted=False)
 
     def bound(self, box: Box) -> float:
         """Return the value of a single configuration, and the plug-in trace's bound of a box."""
@@ -201,10 +201,10 @@ def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPla
     if name not in MEASURES:
         raise PolicyError.unknown("objective", name, [*MEASURES.names(), *LOSSES])
     measure = MEASURES.get(name)
-    if name in ("pillai", "pillai-plain"):
-        return Pillai(problem, adjusted=name == "pillai")
-    if name == HeldOut.name:
-        return HeldOut(problem, scorer)
+    if measure.trace is Trace.BELOW:
+        return BelowTrace(problem, scorer, measure)
+    if measure.trace is not None:
+        return Pillai(problem, measure.name, adjusted=measure.trace is Trace.ADJUSTED)
     if measure.scope is Scope.ATTRIBUTE:
         return _additive_measure(problem, scorer, measure)
     return Unbounded(problem, scorer, measure)

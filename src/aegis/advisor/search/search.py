@@ -78,7 +78,7 @@ def search_combinations(
         `discernibility`, `classification`, `class-entropy`. By default the measure.
     measure
         Scores what was found. By default the objective where that is a measure, else the policy's;
-        where it names none, `pillai`, and beside an information loss the measure that ranks by
+        where it names none, `adjusted-pillai`, and beside an information loss the measure that ranks by
         default.
     top
         How many of the best configurations to return, at least 1.
@@ -180,6 +180,10 @@ def check_request(
 
 def _what(policy: Policy, objective: str | None, measure: str | None) -> tuple[str, str]:
     """Return the objective of a search and the measure that scores what it finds."""
+    if objective in MEASURES:
+        objective = MEASURES.get(str(objective)).name
+    if measure in MEASURES:
+        measure = MEASURES.get(str(measure)).name
     if objective is None:
         named = measure or policy.measure or SEARCHED_MEASURE
         return named, named

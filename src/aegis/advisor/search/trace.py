@@ -56,8 +56,8 @@ class Pillai:
     bounded = True
     divides = True
 
-    def __init__(self, problem: Problem, *, adjusted: bool) -> None:
-        self.name = "pillai" if adjusted else "pillai-plain"
+    def __init__(self, problem: Problem, name: str, *, adjusted: bool) -> None:
+        self.name = name
         self._problem = problem
         self._adjusted = adjusted
         self._rows = float(problem.summary.pairs.rows)
