@@ -119,7 +119,11 @@ MISTAKES = {
         r"'aa'.*mean 'a'",
         7,
     ),
-    "measure": (HEAD + A + "measure: adjusted-pilai", r"'adjusted-pilai'.*mean 'adjusted-pillai'", 5),
+    "measure": (
+        HEAD + A + "measure: adjusted-pilai",
+        r"'adjusted-pilai'.*mean 'adjusted-pillai'",
+        5,
+    ),
     "rule": (HEAD + A + "privacy: {kk: 5}", r"'kk'.*mean 'k'", 5),
     "rule type": (HEAD + A + "privacy: 5", r"privacy is 5", 5),
     "rule asks nothing": (HEAD + A + "privacy: {suppression: 0.1}", r"asks for nothing", 5),
