@@ -57,8 +57,10 @@ REGIONS = {
         *("Yugoslavia", "Hungary", "Scotland", "Holand-Netherlands"),
     ),
 }
+EPSILONS = (0.01, 0.1, 0.5, 1.0, 3.0, 5.0, 10.0)
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "hybrid, published": ("hybrid", {}),
+    "hybrid, sensitivity range": ("hybrid", {"sensitivity": None}),
     "hybrid, strict": ("hybrid", {"strict": True}),
     "k-member": ("k-member", {}),
     "mondrian": ("mondrian", {}),
@@ -115,9 +117,30 @@ def main() -> None:
             )
             patterns = grouped.details if name == "hybrid, published" else patterns
             print(found[-1])
+    losses = []
+    for sensitivity in (1.0, None):
+        for epsilon in EPSILONS:
+            options = ANONYMIZERS.get("hybrid").configure(
+                k=5,
+                epsilon=epsilon,
+                epsilon_violating=epsilon,
+                sensitivity=sensitivity,
+                pattern_friendly=("race", "native-country"),
+            )
+            details = ANONYMIZERS.get("hybrid").group(records, options, seed=1).details
+            losses.append(
+                {
+                    "sensitivity": sensitivity,
+                    "epsilon": epsilon,
+                    "originality": details["originality"],
+                    "distortion": details["distortion"],
+                }
+            )
+            print(losses[-1])
     write_json(
         "hybrid",
         {
+            "by_epsilon": losses,
             "quasi_identifiers": list(QUASI),
             "sensitive": SENSITIVE,
             "patterns": (patterns or {}).get("patterns"),

@@ -10,7 +10,9 @@ import pyarrow as pa
 import pyarrow.csv
 
 import aegis
-from aegis.policy import Policy, load_policy
+from aegis.anonymizers.groups import RecordGroups, centroid
+from aegis.anonymizers.records import Records
+from aegis.policy import AttributeKind, Policy, load_policy
 from common import data
 
 ADULT = (
@@ -74,6 +76,20 @@ def policy_of(name: str, table: pa.Table, label: str, **rule: Any) -> Policy:
     attributes |= {column: {"role": "quasi-identifier"} for column in quasi}
     attributes |= {column: {"role": "sensitive"} for column in sensitive}
     return load_policy({"version": 1, "label": label, "privacy": rule, "attributes": attributes})
+
+
+def released_classes(records: Records, groups: RecordGroups) -> np.ndarray:
+    """Return the class of each record, shape (n,): equal where whole-number centroids are.
+
+    A release shows values, not clusters: two clusters with the same centroid are one class. The
+    figures of MO-OBAM's comparators count these.
+    """
+    shown = []
+    for attribute in records.attributes:
+        middle = centroid(attribute, groups, rounded=True)
+        numeric = attribute.kind is AttributeKind.NUMERIC
+        shown.append((np.round(middle.numbers) if numeric else middle.codes)[groups.of])
+    return np.unique(np.column_stack(shown), axis=0, return_inverse=True)[1].ravel()
 
 
 def risks(groups: np.ndarray, table: pa.Table, sensitive: Sequence[str]) -> dict[str, int]:

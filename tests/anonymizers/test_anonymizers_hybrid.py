@@ -82,7 +82,7 @@ def test_without_scikit_learn_the_remedy_is_named(monkeypatch):
 
 def test_the_published_release_leaves_major_rows_exact_but_for_noise():
     table = people()
-    records, grouped, released = run(table, pattern_friendly=("race",))
+    records, grouped, released = run(table, pattern_friendly=("race",), sensitivity=None)
     minor = np.array([race == "o" for race in table.column("race").to_pylist()])
     assert grouped.details["violating"] == int(minor.sum())
     assert grouped.claims_k is False
@@ -111,11 +111,36 @@ def test_noise_has_the_scale_of_range_over_epsilon():
     table = pa.table({"x": values, "s": ["a", "b"] * 2000 + ["a"]})
     records = encode(table, {"x": "quasi-identifier", "s": "sensitive"})
     method = ANONYMIZERS.get("hybrid")
-    options = method.configure(pattern_friendly=(), epsilon_violating=200.0, k=2000)
+    options = method.configure(
+        pattern_friendly=(), epsilon_violating=200.0, sensitivity=None, k=2000
+    )
     released = build_release(table, records, method.group(records, options))
     noise = np.array(released.column("x").to_pylist()) - values
     # Laplace of scale 5: mean absolute value 5; the ends of the domain cut off little.
     assert np.abs(noise).mean() == pytest.approx(5.0, rel=0.1)
+
+
+def test_noise_is_that_of_the_papers_worked_example_unless_told_otherwise():
+    """Ages 33, 34, 39, 31, 38 become 32, 35, 39, 32, 37: off by one or not at all."""
+    table = people()
+    ages = np.array(table.column("age").to_pylist())
+    off = {}
+    for epsilon in (1.0, 10.0):
+        _, grouped, released = run(
+            table, pattern_friendly=("race",), epsilon=epsilon, epsilon_violating=epsilon
+        )
+        off[epsilon] = np.abs(np.array(released.column("age").to_pylist()) - ages)
+        width = ages.max() - ages.min()
+        # Values at the ends of the domain are told apart by as many times epsilon.
+        spent = {"non_violating": epsilon * width, "violating": epsilon * width}
+        assert grouped.details["epsilon"] == pytest.approx(spent)
+    assert np.quantile(off[1.0], 0.8) <= 2
+    assert (off[10.0] == 0).mean() > 0.95  # "almost zero" loss from epsilon = 10
+
+
+def test_a_sensitivity_has_to_be_above_0():
+    with pytest.raises(PolicyError, match="sensitivity = 0"):
+        ANONYMIZERS.get("hybrid").configure(sensitivity=0.0)
 
 
 def test_clusters_of_low_diversity_go_to_the_middle_level():

@@ -122,7 +122,13 @@ RUNS = {
         ("anonymize", "table.csv", "-p", "free.yaml", "-m", "hybrid", "-o", "h.csv"),
     ],
     "aegis anonymizers": [("anonymizers",), ("anonymizers", "hybrid")],
-    "aegis summarize": [("summarize", "table.csv", "-p", "policy.yaml", "-o", "s.aegis")],
+    "aegis summarize": [
+        ("summarize", "table.csv", "-p", "policy.yaml", "-o", "s.aegis"),
+        (
+            *("summarize", "--masked", "M1=table.csv", "-p", "policy.yaml", "-o", "m.published"),
+            *("--histograms", "sex.json", "--mapping", "m.json"),
+        ),
+    ],
     "aegis merge": [("merge", "january.aegis", "february.aegis", "-o", "s.aegis")],
     "aegis leak": [
         ("leak", "table.aegis", "--level", "counts", "--with", "january.aegis"),
@@ -165,6 +171,7 @@ RUNS = {
 }
 RARE = {
     "aegis audit": {"unchecked[]"},
+    "aegis merge": {"masked.*", "histograms[]", "mappings.*"},
     "aegis evaluate": {"trainings[].messages[]", "unconverged.*"},
 }
 """Fields of mishaps that these runs do not meet."""
@@ -205,6 +212,8 @@ def test_documents_and_reference_agree(section, shell, folder):
         "configurations: {f: {age: identity, sex: identity, zip: {blur: {keep: 3}}}}\n"
     )
     (folder / "certificate.json").write_text('{"shown": ["01239", "1239"], "age": 64}')
+    (folder / "sex.json").write_text('{"sex": {"f": 120, "m": 120}}')
+    (folder / "m.json").write_text('{"M1": {"sex": {"f": ["f"], "m": ["m"]}}}')
     reader = Reader(DOCUMENTED[section])
     for words in RUNS[section]:
         result = shell(*words, "--format", "json")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pandas
     import polars
 
+    from aegis.advisor.estimate import Estimate
     from aegis.advisor.methods import RecordLevel
     from aegis.advisor.uncovered import Uncovered
 
@@ -67,6 +68,11 @@ class Ranked:
         What its noise masks promise, summed over attributes; None without such a promise.
     method
         How a record-level release came about and what it cost; None for a configuration.
+    estimate
+        The estimated deviation from the raw table, where it was asked for.
+    against_finest
+        Whether `pud`, and the unmasked figures, are against the finest masks of a summary that
+        carries no more, not against the raw table.
     """
 
     configuration: Configuration
@@ -86,6 +92,8 @@ class Ranked:
     masking: float | None = None
     differential_privacy: PrivacyAccount | None = None
     method: RecordLevel | None = None
+    estimate: Estimate | None = None
+    against_finest: bool = False
 
     @property
     def name(self) -> str:
@@ -106,6 +114,8 @@ class Ranked:
         if self.method is not None:
             carried, own = self.method.carried, self.method.shown
             return {name: carried.get(name, own) for name in self.attributes}
+        if not self.configuration.masks:  # a masked table, of which only its name is known
+            return dict(self.declared)
         return {n: self.declared.get(n, str(m)) for n, m in self.configuration.masks.items()}
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,7 +124,9 @@ class Ranked:
             "name": self.name,
             "score": self.score,
             "utility_kept": self.utility_kept,
-            "pud": self.pud,
+            "pud": None if self.against_finest else self.pud,
+            "pud_finest": self.pud if self.against_finest else None,
+            "estimate": None if self.estimate is None else self.estimate.to_dict(),
             "admissible": self.admissible,
             "smallest_class": self.smallest_class,
             "suppressed_rows": self.suppressed_rows,
@@ -130,7 +142,11 @@ class Ranked:
             "masks": self.masks,
             "method": None if self.method is None else self.method.to_dict(),
             "attributes": {
-                name: {"score": a.score, "unmasked": a.unmasked, "change": a.change}
+                name: {
+                    "score": a.score,
+                    "finest" if self.against_finest else "unmasked": a.unmasked,
+                    "change": a.change,
+                }
                 for name, a in self.attributes.items()
             },
         }
@@ -249,6 +265,11 @@ class Advice:
         return None if before is None or after is None else max(before - after, 0.0)
 
     @property
+    def against_finest(self) -> bool:
+        """Whether `unmasked` is of the finest masks: the summary carries no raw joints."""
+        return bool(self.summary.get("information", "raw") != "raw")
+
+    @property
     def headline(self) -> str | None:
         """What models are expected to reach, in words; None unless the measure says so."""
         best, measure = self.best, MEASURES.get(self.measure)
@@ -316,7 +337,8 @@ class Advice:
             "best": self.best.name if self.best else None,
             "optimal": self.optimal,
             "measure": self.measure,
-            "unmasked": self.unmasked,
+            "unmasked": None if self.against_finest else self.unmasked,
+            "finest": self.unmasked if self.against_finest else None,
             "reference": self.reference,
             "attainable": self.attainable,
             "headline": self.headline,
@@ -345,7 +367,7 @@ class Advice:
                 "name": r.name,
                 "score": r.score,
                 "utility_kept": r.utility_kept,
-                "pud": r.pud,
+                "pud_finest" if r.against_finest else "pud": r.pud,
                 "admissible": r.admissible,
                 "smallest_class": r.smallest_class,
                 "suppressed_rows": r.suppressed_rows,

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from aegis.advisor.advice import Advice
+from aegis.advisor.advice import Advice, Ranked
 from aegis.advisor.confidence import with_confidence
 from aegis.advisor.doubts import with_doubts
 from aegis.advisor.generate import combinations, generate
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.rank import against, rank_choice
-from aegis.advisor.scoring import Scorer
+from aegis.advisor.ranked_estimate import (
+    ONE_MASK,
+    case_of,
+    estimate_choices,
+    estimated_measure,
+)
+from aegis.advisor.scoring import Choice, Scorer
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.masks import privacy_account
@@ -34,6 +41,7 @@ def rank_configurations(
     configurations: Mapping[str, Configuration] | Sequence[Configuration] | None = None,
     generate_count: int | None = None,
     measure: str | None = None,
+    estimate: str | None = None,
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> Advice:
@@ -53,6 +61,9 @@ def rank_configurations(
         Rank this many generated configurations instead.
     measure
         Name of a registered measure; by default the policy's, else the default of rankings.
+    estimate
+        Rank by the estimated deviation from the raw table instead, the smallest first: Algorithm 1
+        of the AEGIS paper. A name in `aegis.advisor.ranked_estimate.CASES`.
     seed
         Seed of the generator.
     progress
@@ -69,6 +80,8 @@ def rank_configurations(
         A measure or a mask is unknown, or no configuration is given.
     """
     started = time.perf_counter()
+    if estimate is not None:
+        case_of(estimate)
     chosen = MEASURES.get(measure or policy.measure or DEFAULT_MEASURE)
     listed = _listed(summary, policy, configurations, generate_count, seed)
     scorer = Scorer(summary)
@@ -80,14 +93,13 @@ def rank_configurations(
             step.advance()
     sign = chosen.direction.sign
     scored.sort(key=lambda s: (not s[0].admissible, -sign * s[0].score, s[0].name))
+    if estimate is not None:
+        scored = _by_estimate(scored, summary, estimate, measure or policy.measure, progress)
     scoring = time.perf_counter()
-    ranking = with_confidence(
-        [ranked for ranked, _ in scored],
-        [choice for _, choice in scored],
-        scorer,
-        chosen,
-        progress,
-    )
+    ranking = [ranked for ranked, _ in scored]
+    if estimate is None:  # of an order by estimates, errors of the measure say nothing
+        choices = [choice for _, choice in scored]
+        ranking = list(with_confidence(ranking, choices, scorer, chosen, progress))
     possible = combinations(summary)
     now = time.perf_counter()
     return with_doubts(
@@ -95,12 +107,16 @@ def rank_configurations(
             measure=chosen.name,
             ranking=tuple(ranking),
             **against(scorer, chosen, ranking),
-            optimal=ranking[0].admissible
+            optimal=estimate is None
+            and ranking[0].admissible
             and len({tuple(map(str, r.masks.items())) for r in ranking}) >= possible,
             combinations=possible,
             summary=summary.to_dict(),
             policy=policy_mapping(policy),
-            warnings=warnings_of(summary, plan),
+            warnings=(
+                *((ONE_MASK,) if estimate is not None and case_of(estimate).own_mask else ()),
+                *warnings_of(summary, plan),
+            ),
             timings={
                 **summary.timings,
                 "scoring": scoring - started,
@@ -109,6 +125,22 @@ def rank_configurations(
             },
         )
     )
+
+
+def _by_estimate(
+    scored: list[tuple[Ranked, Choice]],
+    summary: Summary,
+    case: str,
+    measure: str | None,
+    progress: Progress,
+) -> list[tuple[Ranked, Choice]]:
+    """Return configurations with their estimates, the smallest deviation first."""
+    choices = {ranked.name: choice for ranked, choice in scored}
+    found = estimate_choices(
+        summary, choices, case, measure=estimated_measure(measure), progress=progress
+    )
+    told = [(replace(ranked, estimate=found[ranked.name]), choice) for ranked, choice in scored]
+    return sorted(told, key=lambda s: (not s[0].admissible, found[s[0].name].pud, s[0].name))
 
 
 def _listed(

@@ -77,7 +77,7 @@ def evidence_of(
         masked = [MaskedJoint("raw joint", own.groups.astype(np.int64), joint)]
         noisy: list[NoisyJoint] = []
     else:
-        seen = [c for c in candidates if c.noise is None and not _shows_all(attribute, c)]
+        seen = [c for c in candidates if c.noise is None and not shows_all(attribute, c)]
         masked = [
             MaskedJoint(str(c.declared), _groups(attribute, c), _joint(attribute, c)) for c in seen
         ]
@@ -152,12 +152,16 @@ class AttributeEstimate:
         Bounds that hold whatever the raw joint is, None where the measure has none.
     masked
         The measure of the masked attribute.
+    information, method
+        From what and how it was estimated, where that is not as of the whole estimate.
     """
 
     estimate: float
     lower: float | None
     upper: float | None
     masked: float
+    information: Information | None = None
+    method: str | None = None
 
     @property
     def deviation(self) -> float:
@@ -190,6 +194,8 @@ class Estimate:
         Least and greatest PUD that the evidence allows; None where the measure has no bounds.
     attributes
         The same for each attribute.
+    case
+        What was asked for, where it was by name: see `aegis.advisor.ranked_estimate.CASES`.
     """
 
     configuration: str
@@ -199,11 +205,13 @@ class Estimate:
     pud: float
     interval: tuple[float, float] | None
     attributes: dict[str, AttributeEstimate]
+    case: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the estimate as JSON values."""
         return {
             "configuration": self.configuration,
+            "case": self.case,
             "measure": self.measure,
             "information": str(self.information),
             "method": self.method,
@@ -216,6 +224,9 @@ class Estimate:
                     "upper": a.upper,
                     "masked": a.masked,
                     "deviation": a.deviation,
+                    "interval": None if a.interval is None else list(a.interval),
+                    "information": str(a.information or self.information),
+                    "method": a.method or self.method,
                 }
                 for name, a in self.attributes.items()
             },
@@ -301,7 +312,7 @@ def unmasked_measure(
     attribute, setting = _scored(scorer.summary, name), information(know)
     _check_carried(attribute, setting)
     seen = _chosen(attribute, masks)
-    if setting is Information.RAW or all(_shows_all(attribute, c) for c in seen):
+    if setting is Information.RAW or all(shows_all(attribute, c) for c in seen):
         # Nothing was ever hidden: what identity shows is the raw joint.
         exact = scorer.attribute(attribute, attribute.unmasked, measure)
         return AttributeEstimate(exact, exact, exact, exact)
@@ -339,11 +350,24 @@ def _estimate(
     attributes = {}
     for name, known in raw.items():
         masked = scored.attributes[name].score
-        if _shows_all(scorer.summary.attributes[name], choice[name]):
+        if shows_all(scorer.summary.attributes[name], choice[name]):
             # What this configuration shows of the attribute is the raw joint: nothing is lost.
             attributes[name] = AttributeEstimate(masked, masked, masked, masked)
         else:
             attributes[name] = AttributeEstimate(known.estimate, known.lower, known.upper, masked)
+    return combined(configuration.name, measure.name, setting, method, attributes)
+
+
+def combined(
+    name: str,
+    measure: str,
+    setting: Information,
+    method: str,
+    attributes: dict[str, AttributeEstimate],
+    *,
+    case: str | None = None,
+) -> Estimate:
+    """Return the estimate of a configuration from those of its attributes: their means."""
     intervals = [a.interval for a in attributes.values()]
     known_intervals = [i for i in intervals if i is not None]
     interval = None
@@ -351,7 +375,7 @@ def _estimate(
         low, high = np.mean(known_intervals, axis=0)
         interval = float(low), float(high)
     pud = float(np.mean([a.deviation for a in attributes.values()]))
-    return Estimate(configuration.name, measure.name, setting, method, pud, interval, attributes)
+    return Estimate(name, measure, setting, method, pud, interval, attributes, case)
 
 
 def _bounds(
@@ -366,7 +390,7 @@ def _bounds(
     seen = [
         scorer.attribute(attribute, candidate, measure)
         for candidate in candidates
-        if (candidate.noise is None and not _shows_all(attribute, candidate))
+        if (candidate.noise is None and not shows_all(attribute, candidate))
         or (candidate.noise is not None and measure.processed)
     ]
     best = sign * max((sign * value for value in seen), default=-math.inf)
@@ -410,7 +434,7 @@ def _scored(summary: Summary, name: str) -> AttributeSummary:
     return summary.attributes[name]
 
 
-def _shows_all(attribute: AttributeSummary, candidate: Candidate) -> bool:
+def shows_all(attribute: AttributeSummary, candidate: Candidate) -> bool:
     """Whether a mask shows every value as a value of its own, as `identity` does."""
     return candidate.noise is None and candidate.size == len(attribute.all_values)
 

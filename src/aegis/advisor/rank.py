@@ -17,7 +17,7 @@ from aegis.measures import Measure
 from aegis.policy import Attribute, Configuration, Label, Policy
 from aegis.privacy import PrivacyAccount, PrivacyRule, Verdict
 from aegis.sources import Source
-from aegis.summary import Summary, count_pairs, summarize
+from aegis.summary import Information, Summary, count_pairs, summarize
 
 
 def rank_choice(
@@ -43,6 +43,7 @@ def rank_choice(
         violations=said.violations,
         attributes=score.attributes,
         differential_privacy=_account(choice, scorer.summary),
+        against_finest=scorer.summary.information is not Information.RAW,
     )
 
 

@@ -51,10 +51,15 @@ class HybridOptions(Options):
     Attributes
     ----------
     epsilon
-        Noise on numbers of non-violating records, per attribute: Laplace of scale range /
+        Noise on numbers of non-violating records, per attribute: Laplace of scale sensitivity /
         epsilon. Above 0.
     epsilon_violating
         The same for violating records.
+    sensitivity
+        How far apart two values are that the noise is to hide: 1, as the paper's worked example and
+        its loss of almost nothing from epsilon = 10 imply, hides neighbouring whole numbers from
+        each other, and values that are r apart with epsilon times r only. None is the range of the
+        attribute's domain: only then is each number epsilon-differentially private by itself.
     diversity
         Entropy of the sensitive attribute (natural logarithm) from which a cluster counts as
         diverse; the default is that of two equally frequent values.
@@ -83,6 +88,7 @@ class HybridOptions(Options):
 
     epsilon: float = 5.0
     epsilon_violating: float = 3.0
+    sensitivity: float | None = 1.0
     diversity: float = 0.6931
     coverage: float = 0.8
     importance: float = 0.01
@@ -98,6 +104,8 @@ class HybridOptions(Options):
         super().__post_init__()
         at_least("epsilon", self.epsilon, 0, strictly=True)
         at_least("epsilon_violating", self.epsilon_violating, 0, strictly=True)
+        if self.sensitivity is not None:
+            at_least("sensitivity", self.sensitivity, 0, strictly=True)
         at_least("diversity", self.diversity, 0)
         within("coverage", self.coverage, 0, 1)
         within("importance", self.importance, 0, 1)
@@ -292,9 +300,16 @@ def _run(
 
 
 def _accounted(records: Records, options: HybridOptions) -> Mapping[str, float]:
-    """Sum of epsilon over the noisy attributes, per part; strict releases spend none."""
-    noisy = sum(a.kind is AttributeKind.NUMERIC for a in records.attributes)
-    spent = 0 if options.strict else noisy
+    """What is spent on telling any two values apart, summed over the noisy attributes, per part.
+
+    With a sensitivity below the range, values at its ends are told apart by as many times epsilon as
+    the range holds it. Strict releases spend none.
+    """
+    spent = 0.0
+    for attribute in records.attributes:
+        if attribute.kind is AttributeKind.NUMERIC and not options.strict:
+            width = attribute.bounds[1] - attribute.bounds[0]
+            spent += 1.0 if options.sensitivity is None else width / options.sensitivity
     return {
         "non_violating": options.epsilon * spent,
         "violating": options.epsilon_violating * spent,
@@ -337,7 +352,7 @@ def _published(
         )
         cells.generalise(rows, labels, options.diversity, numbers=False)
     epsilon = np.where(violating, options.epsilon_violating, options.epsilon)
-    cells.perturb(epsilon, random)
+    cells.perturb(epsilon, options.sensitivity, random)
     return cells, cells.classes()
 
 

@@ -93,9 +93,12 @@ class Cells:
             diverse &= nats >= diversity - 1e-12
         return diverse
 
-    def perturb(self, epsilon: Floats, random: np.random.Generator) -> None:
-        """Add Laplace noise of scale range / epsilon to every number, kept within the domain.
+    def perturb(
+        self, epsilon: Floats, sensitivity: float | None, random: np.random.Generator
+    ) -> None:
+        """Add Laplace noise of scale sensitivity / epsilon to every number, kept within the domain.
 
+        Without a sensitivity the range of the domain is taken.
         Noise that would leave the domain puts the value on its end. Values are rounded to the
         attribute's resolution; missing ones stay missing.
         """
@@ -103,7 +106,8 @@ class Cells:
             if attribute.kind is not AttributeKind.NUMERIC:
                 continue
             least, most = attribute.bounds
-            noise = random.laplace(0.0, 1.0, len(epsilon)) * (most - least) / epsilon
+            apart = most - least if sensitivity is None else sensitivity
+            noise = random.laplace(0.0, 1.0, len(epsilon)) * apart / epsilon
             values = np.clip(self._low[attribute.name] + noise, least, most)
             if attribute.resolution:
                 values = np.round(values / attribute.resolution) * attribute.resolution

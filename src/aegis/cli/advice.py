@@ -51,7 +51,7 @@ def print_advice(
         return
     page.show(*_overview(advice, origin, policy), *_ranking(advice, top))
     if advice.best is not None:
-        page.show(*_best(advice, advice.best))
+        page.show(*_best(advice, advice.best), *_estimates(advice.best))
     page.show(*method_sections(advice))
     page.show(*search_sections(advice))
 
@@ -163,11 +163,13 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
     rows = advice.summary["rows"]
     yield heading("Ranking" + _cut(advice, places, top))
     by_objective = any(r.objective is not None for r in shown)
+    estimated = any(r.estimate is not None for r in shown)
     columns = (
         *(number("#"), Column("name", wraps=True)),
         *((number("objective"),) if by_objective else ()),
         *(number("score"), number("kept")),
-        *(number("PUD"), number("k"), number("suppressed"), Column("rule")),
+        *(number(_pud(advice)), *((number("est. PUD"), number("between")) if estimated else ())),
+        *(number("k"), number("suppressed"), Column("rule")),
     )
     yield table(
         columns,
@@ -176,6 +178,7 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
                 *(rank, r.name),
                 *((fixed(r.objective),) if by_objective else ()),
                 *(_score(r, first=rank == "1"), percent(r.utility_kept), fixed(r.pud)),
+                *(_estimated(r) if estimated else ()),
                 *(f"{r.smallest_class:,}", share(r.suppressed_rows, rows), _verdict(r)),
             )
             for rank, r in zip(ranks, shown, strict=True)
@@ -191,12 +194,68 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
         )
     yield line(
         f"\n{objective_legend(advice)}"
-        f"score: {advice.measure} (unmasked {fixed(advice.unmasked)}).\n"
-        "kept: percent of the unmasked utility.\n"
-        "PUD: mean change per attribute. k: smallest class once rows are suppressed."
+        f"score: {advice.measure} ({_baseline(advice)} {fixed(advice.unmasked)}).\n"
+        f"kept: percent of the {_baseline(advice)} utility.\n"
+        f"{_pud(advice)}: mean change per attribute. k: smallest class once rows are suppressed."
+        + _estimate_legend(advice)
         + _certainty(advice)
         + _below(ranks),
         style="dim",
+    )
+
+
+def _pud(advice: Advice) -> str:
+    """Return what a deviation is called: from the raw table, or from the finest masks."""
+    return "PUD (finest)" if advice.against_finest else "PUD"
+
+
+def _baseline(advice: Advice) -> str:
+    return "finest masks'" if advice.against_finest else "unmasked"
+
+
+def _estimated(ranked: Ranked) -> tuple[str, str]:
+    """Return the estimated deviation, and the least and greatest that the evidence allows."""
+    from aegis.cli.tables import fixed
+
+    found = ranked.estimate
+    if found is None:
+        return "", ""
+    ends = "" if found.interval is None else "..".join(map(fixed, found.interval))
+    return fixed(found.pud), ends
+
+
+def _estimate_legend(advice: Advice) -> str:
+    found = next((r.estimate for r in advice.ranking if r.estimate is not None), None)
+    if found is None:
+        return ""
+    return (
+        f"\nest. PUD: estimated mean change of {found.measure} from the raw table ({found.case}), "
+        "the smallest first; between: what the evidence allows."
+    )
+
+
+def _estimates(ranked: Ranked) -> Iterator[RenderableType]:
+    """Yield what was estimated of each attribute, and from what."""
+    from aegis.cli.tables import Column, fixed, heading, number, table
+
+    found = ranked.estimate
+    if found is None:
+        return
+    yield heading(f"Estimated deviation of {found.measure}")
+    yield table(
+        (
+            Column("attribute", wraps=True),
+            *(number("masked"), number("raw, estimated"), number("deviation"), number("between")),
+            *(Column("known"), Column("method")),
+        ),
+        (
+            (
+                *(name, fixed(a.masked), fixed(a.estimate), fixed(a.deviation)),
+                "" if a.interval is None else "..".join(map(fixed, a.interval)),
+                *(str(a.information or found.information), a.method or found.method),
+            )
+            for name, a in found.attributes.items()
+        ),
     )
 
 
@@ -276,8 +335,8 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     measure = MEASURES.get(advice.measure)
     columns = (
         *(Column("attribute", wraps=True), Column("mask", wraps=True)),
-        *(number("unmasked"), number("masked"), number("kept")),
-        *([number("lost")] if advice.lost_alone else []),
+        *(number("finest" if advice.against_finest else "unmasked"), number("masked")),
+        *(number("kept"), *([number("lost")] if advice.lost_alone else [])),
     )
     yield table(
         columns,

@@ -43,6 +43,7 @@ from aegis.cli.options import (
 )
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
+from aegis.cli.published import advise_published, is_published
 from aegis.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ EXAMPLES = (
     "aegis advise table.csv -p policy.yaml --front k=2..20",
     "aegis advise table.csv -p policy.yaml --generate 200 --seed 1",
     "aegis advise table.csv -p policy.yaml --with mondrian,mdav -o best.yaml",
+    "aegis advise table.aegis -p policy.yaml --estimate aegis+1d --measure mi",
 )
 
 
@@ -113,6 +115,17 @@ def command(
             metavar="NAME",
             help="Which comes first of those whose scores cannot be told apart: least-masking "
             "(the default), most-private, or score, the one ahead by a hair.",
+            show_default=False,
+        ),
+    ] = None,
+    estimate: Annotated[
+        str | None,
+        typer.Option(
+            "--estimate",
+            metavar="CASE",
+            help="Rank by the estimated deviation from the raw table, the smallest first (Algorithm "
+            "1 of the AEGIS paper): aegis+1d, aegis-1d, sampling, all-evidence, or raw, the "
+            "deviation itself. Of configurations that are named or generated (50 by default).",
             show_default=False,
         ),
     ] = None,
@@ -186,18 +199,11 @@ def command(
         "--front": front,
         "--prefer": prefer,
     }
-    if search:
-        _refuse(
-            ranking,
-            "is not for a search, which tries all combinations",
-            "Leave out {} or --search.",
-        )
-    if any(given is not None for given in ranking.values()):
-        _refuse(searching, "is for a search, which tries all combinations", "Leave it out.")
+    _check_kind(ranking, searching, search=search, estimate=estimate)
     dropped = split_names(leave_out)
     policy = load_policy(policy_file).without(dropped or ())
     asked = search or any(given is not None for given in searching.values())
-    searches = asked or not (configurations or generate or policy.configurations)
+    searches = asked or not (configurations or generate or estimate or policy.configurations)
     listed = None if configurations is None else load_configurations(configurations, policy)
     if is_protected(table):
         from aegis.cli.protected import advise_protected
@@ -217,9 +223,31 @@ def command(
                 "--front": front,
                 "--with": methods,
                 "--after": after,
+                "--estimate": estimate,
             },
             page=Output(format, quiet),
             seed=seed,
+        )
+        return
+    if is_published(table):
+        advise_published(
+            *(table, policy_file),
+            measure=measure,
+            estimate=estimate,
+            rule_override=rule_override,
+            top=top,
+            report=report,
+            refused={
+                **{name: given for name, given in searching.items() if name != "--time-limit"},
+                "--search": search,
+                "--configurations": configurations,
+                "--generate": generate,
+                "--with": methods,
+                "--after": after,
+                "--output": output,
+                "--verify-key": verify_key,
+            },
+            page=Output(format, quiet),
         )
         return
     subject = opening.subject(table, policy, quiet=quiet, verify_key=verify_key)
@@ -251,7 +279,13 @@ def command(
                 prefer=prefer or "least-masking",
             )
         else:
-            advice = study.rank(listed, generate_count=generate, measure=measure, methods=names)
+            advice = study.rank(
+                listed,
+                generate_count=generate,
+                measure=measure,
+                estimate=estimate,
+                methods=names,
+            )
         if report is not None:
             study.report(advice, report, values=not no_values, force=force)
     best = advice.best
@@ -268,6 +302,7 @@ def command(
         "generate": generate,
         "search": search,
         "measure": measure,
+        "estimate": estimate,
         "objective": objective,
         "time_limit": time_limit,
         "prefer": prefer,
@@ -290,6 +325,30 @@ def command(
             repeated(measure=other, after=after, rule_override=bool(advice.rule_override)),
         )
     )
+
+
+def _check_kind(
+    ranking: Mapping[str, object],
+    searching: Mapping[str, object],
+    *,
+    search: bool,
+    estimate: str | None,
+) -> None:
+    """Raise where options of a ranking and of a search were given together."""
+    if search:
+        _refuse(
+            ranking,
+            "is not for a search, which tries all combinations",
+            "Leave out {} or --search.",
+        )
+    if any(given is not None for given in ranking.values()):
+        _refuse(searching, "is for a search, which tries all combinations", "Leave it out.")
+    if estimate is not None:
+        _refuse(
+            searching,
+            "is for a search, and estimates are of a ranking",
+            "Leave out {} or --estimate.",
+        )
 
 
 def _refuse(options: Mapping[str, object], why: str, hint: str) -> None:

@@ -26,6 +26,15 @@ Table = Annotated[
         show_default=False,
     ),
 ]
+OptionalTable = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[TABLE]",
+        help="CSV, Parquet, Arrow or JSON lines: a file, a folder or a quoted glob; or the URL "
+        "of a database (postgres://...), with --table.",
+        show_default=False,
+    ),
+]
 TableName = Annotated[
     str | None,
     typer.Option(

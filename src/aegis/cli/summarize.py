@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +11,7 @@ import typer
 
 from aegis.cli.files import (
     BUNDLE,
+    JSON,
     PROTECTED,
     check_outputs,
     next_step,
@@ -23,15 +25,16 @@ from aegis.cli.options import (
     Force,
     Format,
     FormatOption,
+    OptionalTable,
     PolicyFile,
     Quiet,
     Seed,
-    Table,
     VerifyKey,
 )
 from aegis.cli.output import Output, clean
 from aegis.cli.progress import reporting
 from aegis.cli.protect import Delta, Epsilon, KeyFile
+from aegis.cli.published import Histograms, Mapping_, Masked, summarize_masked
 from aegis.errors import PolicyError
 from aegis.words import counted
 
@@ -52,12 +55,12 @@ EXAMPLES = (
     "aegis summarize table.csv -p policy.yaml -o shared.aegis --information nothing",
     "aegis summarize march.parquet -p policy.yaml -o march.aegis --like january.aegis",
     "aegis summarize table.csv -p policy.yaml -o table.aegis --sign hospital.key --locked",
+    "aegis summarize --masked M1=table.csv --masked M2=march.parquet -p policy.yaml -o m.published",
 )
 
 
 @opens_table
 def command(
-    table: Table,
     policy_file: PolicyFile,
     output: Annotated[
         Path,
@@ -65,10 +68,25 @@ def command(
             "--output",
             "-o",
             metavar="FILE",
-            help="The summary to write (.aegis; .protected with --protect).",
+            help="The summary to write (.aegis; .protected with --protect, .published with "
+            "--masked).",
             show_default=False,
         ),
     ],
+    table: OptionalTable = None,
+    masked: Masked = None,
+    histograms: Histograms = None,
+    mapping: Mapping_ = None,
+    write_histograms: Annotated[
+        Path | None,
+        typer.Option(
+            "--write-histograms",
+            metavar="FILE",
+            help="Also write the labelled rows by attribute and value (JSON), as --histograms takes "
+            "them.",
+            show_default=False,
+        ),
+    ] = None,
     exact: Annotated[
         bool,
         typer.Option("--exact", help="Count co-occurrences on all rows, not on a sample."),
@@ -138,10 +156,37 @@ def command(
     to be shared. With --information nothing it counts no more than the masks
     show; rankings and searches are the same.
     """
+    from aegis.files import write_text
     from aegis.policy import load_policy
+    from aegis.published import histograms_of
     from aegis.signing import load_private_key
     from aegis.summary import Information, lock, save_bundle, summarize, withhold
 
+    if masked:
+        summarize_masked(
+            *(masked, policy_file, output, histograms, mapping),
+            refused={
+                "TABLE": table,
+                "--like": like,
+                "--information": carried if carried != "raw" else None,
+                "--protect": protection if protection != "none" else None,
+                "--sign": sign,
+                "--locked": locked,
+                "--write-histograms": write_histograms,
+            },
+            page=Output(format, quiet),
+            exact=exact,
+            seed=seed,
+            force=force,
+        )
+        return
+    if table is None or histograms or mapping:
+        raise PolicyError(
+            "No table is given."
+            if table is None
+            else "--histograms and --mapping go with --masked.",
+            hint="Name a table, or give masked ones by --masked NAME=TABLE.",
+        )
     if protection != "none":
         if sign is not None or locked:
             raise PolicyError(
@@ -158,7 +203,9 @@ def command(
     for name, given in (("--epsilon", epsilon), ("--delta", delta), ("--key-file", key_file)):
         if given is not None:
             raise PolicyError(f"{name} is for a protected summary.", hint="Add --protect.")
-    check_outputs([(output, (BUNDLE,))], force=force, inputs=(table, policy_file))
+    check_outputs(
+        [(output, (BUNDLE,)), (write_histograms, JSON)], force=force, inputs=(table, policy_file)
+    )
     if carried not in list(Information):
         raise PolicyError.unknown("information setting", carried, [str(i) for i in Information])
     policy = load_policy(policy_file)
@@ -174,6 +221,8 @@ def command(
     summary = withhold(summary, Information(carried))
     summary = lock(summary) if locked else summary
     save_bundle(summary, output, force=force, key=key)
+    if write_histograms is not None:
+        write_text(write_histograms, json.dumps(histograms_of(summary), indent=1) + "\n")
     _print(summary, output, policy_file, Output(format, quiet))
 
 

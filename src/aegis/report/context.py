@@ -318,6 +318,7 @@ def _ranking(advice: Advice, measure: Measure) -> dict[str, Any]:
         "rows": [
             _ranked_row(place, r, total, first=r is advice.best) for place, r in enumerate(shown, 1)
         ],
+        "against_finest": advice.against_finest,
         "compared": any(r.stderr is not None for r in shown),
         "points": [_point(r, relative, total, first=r is advice.best) for r in shown],
         "scatter": [

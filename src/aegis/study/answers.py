@@ -29,6 +29,20 @@ def check_methods(policy: Policy, methods: Iterable[str | Recipe] | None, seed: 
         choose_recipes(policy, tuple(methods), seed=seed)
 
 
+def check_estimate(estimate: str | None, methods: Iterable[str | Recipe] | None) -> None:
+    """Raise for an unknown estimate, or one of releases that have no masks to estimate."""
+    if estimate is None:
+        return
+    from aegis.advisor.ranked_estimate import case_of
+
+    case_of(estimate)
+    if methods:
+        raise PolicyError(
+            "Record-level releases have no masks whose deviation could be estimated.",
+            hint="Leave out the methods or the estimate.",
+        )
+
+
 def complete_advice(
     subject: Subject, advice: Advice, methods: Sequence[str | Recipe] | None, seed: int
 ) -> Advice:

@@ -17,6 +17,7 @@ from aegis.progress import SILENT, Progress
 from aegis.sources import Source
 from aegis.study.answers import (
     Configurations,
+    check_estimate,
     check_methods,
     check_report,
     complete_advice,
@@ -213,6 +214,7 @@ class Study:
         *,
         generate_count: int | None = None,
         measure: str | None = None,
+        estimate: str | None = None,
         methods: Sequence[str | Recipe] | None = None,
         seed: int | None = None,
     ) -> Advice:
@@ -226,6 +228,11 @@ class Study:
             Rank this many random combinations of the candidate masks instead.
         measure
             Name of a measure; by default the policy's, else the default of rankings.
+        estimate
+            Rank by the estimated deviation from the raw table instead, the smallest first, as
+            Algorithm 1 of the AEGIS paper does: `aegis+1d`, `aegis-1d`, `sampling`,
+            `all-evidence`, or `raw` for the deviation itself. It is of the measure where that is
+            one of single attributes, else of mutual information; no methods are ranked beside.
         methods
             Record-level methods whose releases are ranked beside the configurations: names or
             recipes; by default those of the policy.
@@ -240,6 +247,9 @@ class Study:
             The table cannot be summarised.
         """
         own = self.seed if seed is None else seed
+        if estimate is not None and methods is None:
+            methods = ()
+        check_estimate(estimate, methods)
         check_methods(self.policy, methods, own)
         advice = rank_configurations(
             self.summary,
@@ -248,6 +258,7 @@ class Study:
             configurations=configurations,
             generate_count=generate_count,
             measure=measure,
+            estimate=estimate,
             seed=own,
             progress=self._subject.progress,
         )

@@ -1,0 +1,200 @@
+"""Masked tables as a publisher holds them: `aegis summarize --masked`, and advice from what it wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from aegis.cli.advice import print_advice
+from aegis.cli.files import check_outputs, next_step, written, written_dict
+from aegis.cli.options import Format
+from aegis.cli.output import Output
+from aegis.cli.progress import reporting
+from aegis.errors import PolicyError
+from aegis.words import counted
+
+if TYPE_CHECKING:
+    from aegis.published import Published
+
+EXTENSION = ".published"
+SCHEMA = 1
+"""Version of the JSON form; it changes when a field changes its meaning."""
+
+Masked = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--masked",
+        metavar="NAME=TABLE",
+        help="In place of TABLE: a table that is masked already, under the name of its configuration, "
+        "which may be any, such as M17=seventeen.parquet; given again for each.",
+        show_default=False,
+    ),
+]
+Histograms = Annotated[
+    Path | None,
+    typer.Option(
+        "--histograms",
+        metavar="FILE",
+        help="With --masked: rows by attribute and raw value (JSON or YAML), or a folder with a CSV "
+        "file for each attribute.",
+        show_default=False,
+    ),
+]
+Mapping_ = Annotated[
+    Path | None,
+    typer.Option(
+        "--mapping",
+        metavar="FILE",
+        help="With --masked: the raw values that masked ones stand for, by configuration and "
+        "attribute (JSON or YAML).",
+        show_default=False,
+    ),
+]
+
+
+def is_published(given: str | Path) -> bool:
+    """Return whether a path names masked tables on disk."""
+    return str(given).lower().endswith(EXTENSION)
+
+
+def summarize_masked(
+    masked: Sequence[str],
+    policy_file: Path,
+    output: Path,
+    histograms: Path | None,
+    mapping: Path | None,
+    *,
+    refused: Mapping[str, object],
+    page: Output,
+    exact: bool,
+    seed: int,
+    force: bool,
+) -> None:
+    """Write what masked tables hold, and say so."""
+    from aegis.policy import load_policy
+    from aegis.published import publish, read_histograms, read_mapping_of, save_published
+
+    _refuse(refused)
+    tables = _named(masked)
+    check_outputs(
+        [(output, (EXTENSION,))],
+        force=force,
+        inputs=(*tables.values(), policy_file, histograms, mapping),
+    )
+    policy = load_policy(policy_file)
+    with reporting(quiet=page.quiet) as progress:
+        published = publish(
+            tables,
+            policy,
+            histograms=None if histograms is None else read_histograms(histograms),
+            mappings=None if mapping is None else read_mapping_of(mapping),
+            exact=exact,
+            seed=seed,
+            progress=progress,
+        )
+    save_published(published, output, force=force)
+    _print(page, published, output, policy_file)
+
+
+def _refuse(options: Mapping[str, object]) -> None:
+    for name, given in options.items():
+        if given:
+            raise PolicyError(f"{name} is not for masked tables.", hint="Leave it out.")
+
+
+def _named(masked: Sequence[str]) -> dict[str, str]:
+    """Return tables by name, from NAME=TABLE."""
+    tables: dict[str, str] = {}
+    for given in masked:
+        name, equals, table = given.partition("=")
+        if not (name and equals and table):
+            raise PolicyError(
+                f"--masked {given!r} does not name a configuration and its table.",
+                hint="Write --masked M1=one.parquet.",
+            )
+        if name in tables:
+            raise PolicyError(
+                f"Two masked tables are named {name!r}.", hint="Give each its own name."
+            )
+        tables[name] = table
+    return tables
+
+
+def _print(page: Output, published: Published, output: Path, policy_file: Path) -> None:
+    first = published.first
+    if not page.tabular:
+        data = {
+            "schema": SCHEMA,
+            "masked": {
+                name: {
+                    "rows": s.rows,
+                    "values": {a.name: a.unmasked.size for a in s.all_attributes},
+                }
+                for name, s in published.tables.items()
+            },
+            "histograms": list(published.histograms),
+            "mappings": {name: list(one) for name, one in published.mappings.items()},
+            "files": written_dict([output]),
+        }
+        page.json(data) if page.format is Format.JSON else page.figures(data)
+        return
+    from aegis.cli.tables import pairs
+
+    page.show(
+        pairs(
+            (
+                (
+                    "Masked tables",
+                    f"{', '.join(published.tables)}: {counted(first.rows, 'row')} each",
+                ),
+                ("Histograms", ", ".join(published.histograms) or "none"),
+                ("Mappings", ", ".join(published.mappings) or "none"),
+            )
+        )
+    )
+    page.say(*written([output]))
+    page.suggest(
+        *next_step(
+            "rank the masked tables",
+            *("aegis", "advise", output, "--policy", policy_file, "--measure", "mi"),
+        )
+    )
+
+
+def advise_published(
+    table: str,
+    policy_file: Path,
+    *,
+    measure: str | None,
+    estimate: str | None,
+    rule_override: bool,
+    top: int,
+    report: Path | None,
+    refused: Mapping[str, object],
+    page: Output,
+) -> None:
+    """Rank masked tables, and print and write what was found."""
+    from aegis.files import write_text
+    from aegis.policy import load_policy
+    from aegis.published import load_published, rank_published
+    from aegis.report import render_report
+
+    _refuse(refused)
+    policy = load_policy(policy_file)
+    with reporting(quiet=page.quiet) as progress:
+        advice = rank_published(
+            load_published(table),
+            policy,
+            measure=measure,
+            estimate=estimate,
+            rule_override=rule_override,
+            progress=progress,
+        )
+    if report is not None:
+        write_text(report, render_report(advice))
+    print_advice(page, advice, table, policy, top or None)
+    page.say(*written([report]))
+    advice.require_best()
