@@ -60,6 +60,22 @@ def test_an_ignored_signal_stays_ignored() -> None:
         signal.signal(signal.SIGINT, before)
 
 
+def test_a_job_in_the_background_is_ended_politely() -> None:
+    """Shells have background jobs of scripts ignore SIGINT: SIGTERM left partial files there."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN), signal.getsignal(signal.SIGTERM)
+    try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        with watching():
+            assert callable(signal.getsignal(signal.SIGTERM))  # or it would end this process
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGTERM)
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before[0])
+        signal.signal(signal.SIGTERM, before[1])
+
+
 def test_what_is_undone_comes_first() -> None:
     with watching():
         swallowed()

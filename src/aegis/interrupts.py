@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 
 @dataclass
@@ -35,26 +35,34 @@ def watching() -> Iterator[None]:
     Outside the main thread, and where the program treats the signal in a way of its own (or was
     told to ignore it, as by nohup), nothing changes.
     """
-    ours = (
-        threading.current_thread() is threading.main_thread()
-        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    )
-    if not ours:
+    before = _ours()
+    if not before:
         yield
         return
     acknowledge()
-    signal.signal(signal.SIGINT, _note)
-    # Whoever ends a job politely (timeout, a scheduler, a container) is to get what is known, too.
-    terminates = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    if terminates:
-        signal.signal(signal.SIGTERM, _note)
+    for number in before:
+        signal.signal(number, _note)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        if terminates:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number, handler in before.items():
+            signal.signal(number, handler)
         acknowledge()
+
+
+def _ours() -> dict[signal.Signals, Any]:
+    """Return the signals that are noted, and what handled them before.
+
+    Whoever ends a job politely (timeout, a scheduler, a container) is to get what is known, too, and
+    so is a job in the background of a script, for which shells ignore SIGINT.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    interrupt = signal.getsignal(signal.SIGINT)
+    if interrupt not in (signal.default_int_handler, signal.SIG_IGN):
+        return {}
+    known = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    return {n: handler for n, handler in known.items() if signal.getsignal(n) is handler}
 
 
 def _note(number: int, frame: FrameType | None) -> NoReturn:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,9 +23,13 @@ COMMANDS = {
     "apply csv": ("apply", "t.parquet", "-p", "p.yaml", "-c", "c.yaml", "-o", "out.csv", "--certificate", "out.json", "--force"),
     "summarize": ("summarize", "t.parquet", "-p", "p.yaml", "-o", "out.aegis", "--force"),
     "advise": ("advise", "t.parquet", "-p", "p.yaml", "--generate", "5", "-o", "out.yaml", "--force"),
+    "apply from csv": ("apply", "t.csv", "-p", "p.yaml", "-c", "c.yaml", "-o", "out.csv", "--force"),
+    "init": ("init", "t.csv", "--label", "y", "-o", "out.init.yaml", "--force"),
     "anonymize": ("anonymize", "t.parquet", "-p", "p.yaml", "--method", "mondrian", "-o", "out.parquet", "--force"),
 }  # fmt: skip
 """What is killed, by name."""
+TEMPORARY = "tmp"
+"""Folder for temporary files."""
 
 
 @dataclass
@@ -46,8 +51,10 @@ class Bench:
     def at(cls, folder: Path) -> Bench:
         """Fill a folder, and run every command once."""
         import pyarrow as pa
+        import pyarrow.csv as csv
         import pyarrow.parquet as pq
 
+        (folder / TEMPORARY).mkdir()
         random = Random(1)
         table = {
             "a": [random.randrange(90) for _ in range(ROWS)],
@@ -56,6 +63,7 @@ class Bench:
             "y": [random.choice("uv") for _ in range(ROWS)],
         }
         pq.write_table(pa.table(table), folder / "t.parquet")
+        csv.write_csv(pa.table(table), folder / "t.csv")
         (folder / "p.yaml").write_text(
             "version: 1\nlabel: y\nprivacy: {k: 5, suppression: 0.1}\nattributes:\n"
             "  a: {role: quasi-identifier, masks: [identity, {bucketize: {width: 5}}, suppress]}\n"
@@ -75,13 +83,23 @@ class Bench:
         return cls(folder, seconds)
 
 
-def _start(folder: Path, name: str) -> subprocess.Popen[bytes]:
+def _start(folder: Path, name: str, *, background: bool = False) -> subprocess.Popen[bytes]:
+    """Start a command; in the background as shells do, which have such jobs ignore SIGINT."""
     command = [sys.executable, "-m", "aegis.cli.main", *COMMANDS[name]]
     code = "from aegis.cli.main import main; main()"
     command[1:3] = ["-c", code]
     return subprocess.Popen(
-        command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ}
+        command,
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(folder / TEMPORARY)},
+        preexec_fn=_ignore if background else None,
     )
+
+
+def _ignore() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def attempt(bench: Bench, seed: int) -> tuple[str, Failure | None]:
@@ -94,9 +112,11 @@ def attempt(bench: Bench, seed: int) -> tuple[str, Failure | None]:
     name, how = random.choice(sorted(COMMANDS)), random.choice([signal.SIGKILL, signal.SIGTERM])
     moment = random.uniform(0.3, 1.1) * bench.seconds[name]
     before = {
-        path.name: _digest(path) for path in bench.folder.iterdir() if "partial" not in path.name
+        path.name: _digest(path)
+        for path in bench.folder.iterdir()
+        if path.is_file() and "partial" not in path.name
     }
-    process = _start(bench.folder, name)
+    process = _start(bench.folder, name, background=random.random() < 0.5)
     try:
         process.wait(timeout=moment)
         ended = "finished"
@@ -109,6 +129,8 @@ def attempt(bench: Bench, seed: int) -> tuple[str, Failure | None]:
         wrong.append(f"exit {process.returncode}: {error.decode()[-300:]}")
     for path in bench.folder.glob(".*partial*"):
         path.unlink()
+    for path in (bench.folder / TEMPORARY).iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
     return ended, Failure(f"{case} ({name}, {ended})", "; ".join(wrong)) if wrong else None
 
 
@@ -118,7 +140,9 @@ def _digest(path: Path) -> str:
 
 def _wrong(folder: Path, before: dict[str, str], ended: str) -> list[str]:
     wrong = [f"{name} is gone" for name in before if not (folder / name).exists()]
-    for path in folder.iterdir():
+    if ended != "SIGKILL":
+        wrong += [f"{p.name} is left for temporary files" for p in (folder / TEMPORARY).iterdir()]
+    for path in filter(Path.is_file, folder.iterdir()):
         partial = ".partial" in path.name
         if partial and ended != "SIGKILL":
             wrong.append(f"{path.name} is left after {ended}")

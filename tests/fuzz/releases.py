@@ -76,7 +76,7 @@ def case(random: Random) -> tuple[pa.Table, dict[str, Any], dict[str, Any]]:
 
 
 def _rule(random: Random) -> dict[str, Any]:
-    rule: dict[str, Any] = {"suppression": random.choice([0.0, 0.1, 0.5, 0.9])}
+    rule: dict[str, Any] = {"suppression": random.choice([0.0, 0.1, 0.5, 0.9, 0.9])}
     for name in random.sample(
         ["k", "l_diversity", "t_closeness", "max_risk"], random.choice([1, 2, 3])
     ):

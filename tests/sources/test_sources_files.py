@@ -16,7 +16,7 @@ import xlsxwriter
 import aegis
 from aegis.errors import DataError
 from aegis.policy.suggest import init_policy
-from aegis.sources import Reading, open_proposing, open_table
+from aegis.sources import Reading, open_proposing, open_table, proposing
 
 GERMAN = "Name;Alter;Gehalt;Note;Ort;y\n" + "".join(
     f"Jörg{i};{20 + i};{1 + i % 3}.{100 + i},50;{'NA' if i % 7 == 0 else i % 5};{'?' if i % 9 == 0 else 'Köln'};{'ja' if i % 2 else 'nein'}\n"
@@ -27,6 +27,19 @@ GERMAN = "Name;Alter;Gehalt;Note;Ort;y\n" + "".join(
 def rows(source: Any) -> list[dict[str, Any]]:
     opened = open_table(source)
     return opened.collect(opened.table).to_pylist()
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3])
+def test_wide_files_are_asked_some_columns_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    """One query for all made `init` on 2,000 columns take minutes, which no signal ended."""
+    file = tmp_path / "personal.csv"
+    file.write_bytes(GERMAN.encode("cp1252"))
+    whole = open_proposing(file)
+    monkeypatch.setattr(proposing, "_AT_ONCE", at_once)
+    some = open_proposing(file)
+    assert (some.reading, some.notes) == (whole.reading, whole.notes)
 
 
 def test_init_proposes_how_a_file_is_read_and_advice_repeats_it(tmp_path: Path) -> None:

@@ -16,7 +16,15 @@ import ibis.expr.types as ir
 from aegis.errors import DataError
 from aegis.sources.csv_header import names_of
 from aegis.sources.csv_lines import count_lines
-from aegis.sources.csv_types import OTHER_SPELLING, SAMPLE, Column, literal, quoted, types_of
+from aegis.sources.csv_types import (
+    OTHER_SPELLING,
+    SAMPLE,
+    Column,
+    batched,
+    literal,
+    quoted,
+    types_of,
+)
 from aegis.sources.dialect import Dialect, Reading, decide
 from aegis.sources.embedded import embedded, limits
 from aegis.sources.records import count_records
@@ -176,7 +184,7 @@ def _answers(aggregates: Sequence[str], rows: str, at_once: int) -> list[Any]:
     """Return SQL aggregates, some at a time: the engine compares each with all others of a query."""
     found: list[Any] = []
     with embedded().con.cursor() as cursor:
-        for asked in _batched(aggregates, at_once):
+        for asked in batched(aggregates, at_once):
             answer = cursor.execute(f"SELECT {', '.join(asked)} FROM {rows}").fetchone()
             found += answer or ()
     return found
@@ -187,12 +195,6 @@ def _texts(sample: str, names: Sequence[str]) -> dict[str, list[str | None]]:
     with embedded().con.cursor() as cursor:
         first = cursor.execute(f"SELECT * FROM {sample} LIMIT {_FIRST_ROWS}").fetchall()
     return {name: [row[i] for row in first] for i, name in enumerate(names)}
-
-
-def _batched(items: Sequence[str], number: int) -> Iterator[Sequence[str]]:
-    """Yield `number` items at a time, and the rest."""
-    for place in range(0, len(items), number):
-        yield items[place : place + number]
 
 
 def _scan(parts: Sequence[_Part], names: Sequence[str], dialect: Dialect) -> str:

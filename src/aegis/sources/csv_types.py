@@ -8,12 +8,13 @@ bits stay text. Surrounding blanks, and an empty text in quotes, are no part of 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from aegis.sources.dialect import Dialect
 
+T = TypeVar("T")
 SAMPLE = 20_480
 """Rows that tell which types come into question."""
 _NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
@@ -183,6 +184,12 @@ def _first_met(
         found |= {n: (turn, forms) for n, forms in met.items() if forms and n not in empty}
         turn += 1
     return found, without
+
+
+def batched(items: Sequence[T], number: int) -> Iterator[Sequence[T]]:
+    """Yield `number` items at a time, and the rest."""
+    for place in range(0, len(items), number):
+        yield items[place : place + number]
 
 
 def quoted(name: str) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from aegis.sources.csv_types import quoted
+from aegis.sources.csv_types import batched, quoted
 from aegis.sources.dialect import EncodingError, Reading
 from aegis.sources.embedded import embedded
 from aegis.sources.open import open_table
@@ -14,6 +15,8 @@ from aegis.sources.source import Source
 
 _NULLS = ("NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "?", "-", ".")
 """How people write that nothing is known."""
+_AT_ONCE = 20
+"""Columns of a query: the engine compares what is asked of each with all others of the query."""
 _COMMA = "[+-]?([0-9]+|[0-9]{1,3}([.][0-9]{3})+)(,[0-9]+)?"
 _POINT = "[+-]?[0-9]+([.][0-9]+)?"
 
@@ -56,24 +59,7 @@ def _more(source: Source, said: Reading) -> dict[str, Any]:
     texts = [name for name in texts if name not in said.text]
     if not texts or source.dialect is None:
         return {}
-    listed = ", ".join("'" + text + "'" for text in _NULLS)
-    asked = []
-    # The engine counts null, not 0, where a column is null in every row.
-    for name in texts:
-        text = f"trim({quoted(name)})"
-        known = f"{text} NOT IN ({listed}, '')"
-        asked += [
-            f"coalesce(count_if({known}), 0)",
-            f"coalesce(count_if({known} AND regexp_full_match({text}, '{_POINT}')), 0)",
-            f"coalesce(count_if({known} AND regexp_full_match({text}, '{_COMMA}')), 0)",
-            f"coalesce(count_if({known} AND {text} LIKE '%,%'), 0)",
-            f"coalesce(count_if({known} AND {text} LIKE '%.%'), 0)",
-            f"list_sort(list(DISTINCT {text}) FILTER ({text} IN ({listed})))",
-        ]
-    place = source.backend.compile(source.table)
-    with embedded().con.cursor() as cursor:
-        row = cursor.execute(f"SELECT {', '.join(asked)} FROM ({place})").fetchone() or ()
-    answers = [row[6 * i : 6 * i + 6] for i in range(len(texts))]
+    answers = _counts(source, texts)
     more: dict[str, Any] = {}
     null = list(said.null)
     comma = False
@@ -90,3 +76,33 @@ def _more(source: Source, said: Reading) -> dict[str, Any]:
     if set(null) != set(said.null):
         more["null"] = tuple(dict.fromkeys(null))
     return more
+
+
+def _counts(source: Source, texts: Sequence[str]) -> list[Sequence[Any]]:
+    """Return what columns of text hold.
+
+    Of each: values that are not null, those written as numbers with a point, those with a comma,
+    those with a comma and those with a point anywhere, and the texts that mean null.
+    """
+    listed = ", ".join("'" + text + "'" for text in _NULLS)
+    place = source.backend.compile(source.table)
+    answers: list[Sequence[Any]] = []
+    with embedded().con.cursor() as cursor:
+        for names in batched(texts, _AT_ONCE):
+            asked = [sql for name in names for sql in _asked(f"trim({quoted(name)})", listed)]
+            row = cursor.execute(f"SELECT {', '.join(asked)} FROM ({place})").fetchone() or ()
+            answers += batched(row, len(row) // len(names))
+    return answers
+
+
+def _asked(text: str, null: str) -> list[str]:
+    """Return the SQL of what is asked of a column; the engine counts null for 0 where all are null."""
+    known = f"{text} NOT IN ({null}, '')"
+    return [
+        f"coalesce(count_if({known}), 0)",
+        f"coalesce(count_if({known} AND regexp_full_match({text}, '{_POINT}')), 0)",
+        f"coalesce(count_if({known} AND regexp_full_match({text}, '{_COMMA}')), 0)",
+        f"coalesce(count_if({known} AND {text} LIKE '%,%'), 0)",
+        f"coalesce(count_if({known} AND {text} LIKE '%.%'), 0)",
+        f"list_sort(list(DISTINCT {text}) FILTER ({text} IN ({null})))",
+    ]
