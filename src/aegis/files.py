@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from aegis.errors import AegisError, DataError, PolicyError
@@ -24,6 +25,30 @@ TABLE_FORMATS = (
 """Extensions of the tables that can be written."""
 MOST_TEXT = 64 << 20
 """Most characters of a file that people write."""
+
+
+_MADE: ContextVar[list[str] | None] = ContextVar("made", default=None)
+
+
+@contextmanager
+def recording() -> Iterator[list[str]]:
+    """Yield a list that names what is made while the context lasts: files, folders, tables.
+
+    So who fails afterwards can say what is there.
+    """
+    made: list[str] = []
+    token = _MADE.set(made)
+    try:
+        yield made
+    finally:
+        _MADE.reset(token)
+
+
+def record(name: object) -> None:
+    """Note that a file, a folder or a table was made and has its name."""
+    made = _MADE.get()
+    if made is not None:
+        made.append(str(name))
 
 
 def format_of(path: Path) -> str:
@@ -87,6 +112,7 @@ def replacing(path: Path) -> Iterator[Path]:
             os.fsync(file.fileno())
         check()
         temporary.replace(path)
+        record(path)
     except OSError as error:
         raise _unwritable(path, error) from error
     finally:

@@ -7,9 +7,10 @@ import re
 import sys
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from aegis.cli.output import print_error, write_json
+from aegis.cli.output import clean, print_error, print_note, write_json
+from aegis.cli.streams import write
 from aegis.errors import AegisError, InternalError
 
 INTERRUPTED = 130
@@ -81,13 +82,57 @@ _REPORT = (
 )
 
 
-def fail(error: Exception, arguments: Sequence[str]) -> int:
-    """Show `error` and return the exit code; with AEGIS_DEBUG=1 its traceback comes first."""
+def fail(error: Exception, arguments: Sequence[str], made: Sequence[str] = ()) -> int:
+    """Show `error` and return the exit code; with AEGIS_DEBUG=1 its traceback comes first.
+
+    Parameters
+    ----------
+    error
+        What ended the run.
+    arguments
+        The command line.
+    made
+        Files and tables that were made before.
+    """
     if os.environ.get("AEGIS_DEBUG") == "1":
-        traceback.print_exception(error)
+        write(sys.stderr, "".join(traceback.format_exception(error)))
     failure = Failure.of(error, arguments)
+    if made:
+        hint = " ".join((failure.hint, *written_before(made))).strip()
+        failure = replace(failure, hint=hint)
+    try:
+        failure.show(as_json=wants_json(arguments))
+    except (MemoryError, ImportError):  # even of what draws the block
+        write(sys.stderr, f"Error: {clean(failure.message)}\n       {clean(failure.hint)}\n")
+    return failure.exit_code
+
+
+def fail_to_show(why: OSError, arguments: Sequence[str], made: Sequence[str]) -> int:
+    """Say that results could not be shown; return 0 where files were written all the same.
+
+    A reader that has seen enough is no error, and nothing is said of it.
+    """
+    closed = isinstance(why, BrokenPipeError)
+    if made:
+        if not closed:
+            reason = why.strerror or str(why)
+            print_note(f"results could not be shown: {reason}. {' '.join(written_before(made))}")
+        return 0
+    if closed:
+        return CLOSED_PIPE
+    failure = Failure(
+        "file",
+        f"Cannot write to standard output: {why.strerror or why}.",
+        "Check where it goes.",
+        2,
+    )
     failure.show(as_json=wants_json(arguments))
     return failure.exit_code
+
+
+def written_before(made: Sequence[str]) -> list[str]:
+    """Return a sentence on what was made before a run ended, in a list; none where nothing was."""
+    return [f"Written: {', '.join(map(clean, made))}."] if made else []
 
 
 def wants_json(arguments: Sequence[str]) -> bool:

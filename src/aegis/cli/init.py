@@ -12,8 +12,9 @@ import typer
 from aegis.cli.files import YAML, check_outputs, next_step, unused, written
 from aegis.cli.opening import DEFAULT, Opening, opens_table
 from aegis.cli.options import Force, Quiet, Table
-from aegis.cli.output import Output, write
+from aegis.cli.output import Output
 from aegis.cli.progress import reporting
+from aegis.cli.streams import write
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

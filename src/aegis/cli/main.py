@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -37,12 +36,14 @@ from aegis.cli import (
     report,
     serve,
     sql,
+    streams,
     summarize,
     worker,
 )
-from aegis.cli.failures import CLOSED_PIPE, INTERRUPTED, fail
-from aegis.cli.output import ClosedPipe, Output
+from aegis.cli.failures import INTERRUPTED, fail, fail_to_show, written_before
+from aegis.cli.output import Output
 from aegis.errors import RenamedWarning
+from aegis.files import recording
 from aegis.interrupts import is_interrupt, watching
 
 ABOUT = """Keep the most predictive value of a table under a privacy rule.
@@ -56,7 +57,9 @@ Start with a table and the label to predict:
 
 Results go to standard output, progress and errors to standard error.
 Exit code: 0 done; 1 no admissible configuration, or a failed audit;
-2 bad input; 70 a bug; 130 interrupted."""
+2 bad input; 70 a bug; 130 interrupted.
+Where standard output is full or closed: 0 once the files are written, else 2
+or, of a closed pipe, 141."""
 
 COMMANDS: dict[str, ModuleType | catalog.Verb] = {
     "init": init,
@@ -142,8 +145,15 @@ def run(arguments: Sequence[str]) -> int:
     arguments
         What follows `aegis` on the command line.
     """
-    with watching(), _renamed_told():
-        return _run(arguments)
+    streams.start()
+    with watching(), _renamed_told(), recording() as made:
+        code = _run(arguments, made)
+        streams.flush()
+        why = streams.lost()
+        if code == 0 and why is not None:
+            code = fail_to_show(why, arguments, made)
+            streams.flush()
+        return code
 
 
 @contextmanager
@@ -165,36 +175,27 @@ def _renamed_told() -> Iterator[None]:
         yield
 
 
-def _run(arguments: Sequence[str]) -> int:
+def _run(arguments: Sequence[str], made: Sequence[str]) -> int:
     try:
         command: Any = typer.main.get_command(app)
         code = command.main(args=list(arguments), prog_name="aegis", standalone_mode=False)
-        sys.stdout.flush()
-    except (ClosedPipe, BrokenPipeError):
-        _discard_output()
-        return CLOSED_PIPE
+    except BrokenPipeError as error:  # of what a library prints
+        streams.lose(sys.stdout, error)
+        code = 0
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the outermost place: nothing escapes unexplained
         if not is_interrupt(error):
-            return fail(error, arguments)
+            return fail(error, arguments, made)
         code = INTERRUPTED
     if code == INTERRUPTED:
-        typer.echo("Interrupted.", err=True)
+        streams.write(sys.stderr, f"{' '.join(('Interrupted.', *written_before(made)))}\n")
     return int(code or 0)
-
-
-def _discard_output() -> None:
-    """Point standard output to nowhere, so that nothing complains when Python exits."""
-    with open(os.devnull, "w") as nowhere:  # noqa: PTH123 - a device, not a file
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def main() -> None:
     """Run the command line; the entry point of `aegis`."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by the shell: >&-
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115 - until the process ends
+    streams.open_missing()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

@@ -13,16 +13,13 @@ from io import StringIO
 from typing import IO, TYPE_CHECKING, Any
 
 from aegis.cli.options import Format
+from aegis.cli.streams import write
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 UNLIMITED = 100_000
 """Columns of a page that nobody looks at: nothing is wrapped or cut in files and pipes."""
-
-
-class ClosedPipe(Exception):  # noqa: N818 - a reader that has seen enough is no error
-    """Whoever reads the output has closed it."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +62,7 @@ class Output:
     def warn(self, warnings: Iterable[str]) -> None:
         """Print warnings on standard error."""
         if not self.quiet:
-            notes = [labelled("Note: ", clean(warning), style="yellow") for warning in warnings]
-            _print(sys.stderr, notes)
+            print_note(*warnings)
 
     def json(self, data: object) -> None:
         """Print one JSON document."""
@@ -91,30 +87,37 @@ def _csv_line(row: Iterable[object]) -> str:
     return text.getvalue().removesuffix("\r\n") + "\n"
 
 
-def console(file: IO[str]) -> Console:
-    """Return the page that `file` is: as wide as the terminal, or unlimited where it is none."""
+def console(file: IO[str], onto: IO[str] | None = None) -> Console:
+    """Return the page that `file` is: as wide as the terminal, or unlimited where it is none.
+
+    It is written to `file`, or `onto` another one as it would be there.
+    """
     from rich.console import Console
 
-    wide = None if file.isatty() or os.environ.get("COLUMNS", "").isdigit() else UNLIMITED
-    return Console(file=file, width=wide, markup=False, emoji=False, highlight=False)
+    terminal = file.isatty()
+    wide = None if terminal or os.environ.get("COLUMNS", "").isdigit() else UNLIMITED
+    return Console(
+        file=file if onto is None else onto,
+        force_terminal=None if onto is None or not terminal else True,
+        width=wide,
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
 
 
 def _print(file: IO[str], parts: Iterable[RenderableType]) -> None:
     """Print parts one below the other, without the blanks that fill a line up."""
-    page = console(file)
-    with page.capture() as captured:
-        for part in parts:
-            page.print(part)
-    write(file, "".join(f"{text.rstrip(' ')}\n" for text in captured.get().splitlines()))
+    text = StringIO()
+    page = console(file, onto=text)
+    for part in parts:
+        page.print(part)
+    write(file, "".join(f"{line.rstrip(' ')}\n" for line in text.getvalue().splitlines()))
 
 
-def write(file: IO[str], text: str) -> None:
-    """Write text; raise `ClosedPipe` when nobody reads it any more."""
-    try:
-        file.write(text)
-        file.flush()
-    except BrokenPipeError as error:
-        raise ClosedPipe from error
+def print_note(*notes: str) -> None:
+    """Print notes on standard error."""
+    _print(sys.stderr, [labelled("Note: ", clean(note), style="yellow") for note in notes])
 
 
 def print_error(*lines: str) -> None:

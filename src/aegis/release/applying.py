@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError
+from aegis.files import record
 from aegis.masking import (
     count_unseen,
     draw,
@@ -300,7 +301,9 @@ class _MaskedPlan(ReleasePlan[Release]):
             self.timings["write"] = time.perf_counter() - started
             with self.progress.step(f"Verifying {into}"):
                 made = open_named(self.source.backend, into, into)
-                return self.verified(made, into=into, stored=made)
+                release = self.verified(made, into=into, stored=made)
+        record(into)
+        return release
 
     def verify(self, output: Source) -> Audit:
         """Audit the output, and hold against the rule what the plan answers for."""

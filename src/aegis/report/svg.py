@@ -18,6 +18,7 @@ from markupsafe import Markup
 from aegis.errors import InternalError
 from aegis.report.charts import Plot
 from aegis.report.palette import variable
+from aegis.report.vega import to_svg
 
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 """Typefaces of page and charts; all have the metrics by which labels are laid out."""
@@ -72,16 +73,17 @@ def draw(plot: Plot, *, name: str, title: str, description: str) -> Markup:
 
     Raises
     ------
+    EngineError
+        The process may not have as much memory as the chart engine takes.
     InternalError
         The renderer made something other than a plain drawing.
     """
     import altair
-    import vl_convert
 
     version = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
     specification = plot.chart.to_dict(validate=False)
     specification |= {"config": _config(), "datasets": dict(plot.data)}
-    text = vl_convert.vegalite_to_svg(specification, vl_version=version, allowed_base_urls=[])
+    text = to_svg(specification, version)
     _require_plain(text)
     width, height = _size(text)
     opening = (

@@ -14,6 +14,7 @@ from uuid import uuid4
 import ibis.expr.types as ir
 
 from aegis.errors import EngineError, PolicyError
+from aegis.files import record
 from aegis.sources.engines.spark import frame_of
 from aegis.sources.failures import engine_errors
 from aegis.sources.source import Source
@@ -83,6 +84,7 @@ class SparkFolder:
             yield open_spark(partial, self.source.backend)
             with engine_errors(self.place):
                 self._replace(partial)
+            record(self.place)
         except BaseException as error:
             self._discard(partial, error)
             raise

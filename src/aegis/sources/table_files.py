@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -160,20 +161,31 @@ def _write_workbook(source: Source, table: ir.Table, path: Path) -> None:
             f"{path.name} needs a library that is not installed: {error.name}.",
             hint="Install it: pip install 'aegis-advisor[excel]'.",
         ) from error
-    with xlsxwriter.Workbook(str(path), {"constant_memory": True}) as book:
-        sheet = book.add_worksheet("release")
-        for place, name in enumerate(table.columns):
-            sheet.write_string(0, place, name)
-        writers = _cell_writers(book, sheet)
-        for row, values in enumerate(_rows(source, table), start=1):
-            if row == _MOST_ROWS:
-                raise EngineError(
-                    f"A sheet holds {_MOST_ROWS - 1:,} rows, and there are more.",
-                    hint="Write Parquet or CSV.",
-                )
-            for place, value in enumerate(values):
-                if value is not None:
-                    writers[type(value)](row, place, value)
+    # The library leaves its own temporary files where it fails.
+    with tempfile.TemporaryDirectory(prefix="aegis-write-") as folder:
+        book = xlsxwriter.Workbook(str(path), {"constant_memory": True, "tmpdir": folder})
+        book.use_zip64()
+        _fill_sheet(source, table, book)
+        try:
+            book.close()
+        except xlsxwriter.exceptions.FileCreateError as error:
+            raise error.args[0] from error  # an `OSError`, which callers know
+
+
+def _fill_sheet(source: Source, table: ir.Table, book: Any) -> None:
+    sheet = book.add_worksheet("release")
+    for place, name in enumerate(table.columns):
+        sheet.write_string(0, place, name)
+    writers = _cell_writers(book, sheet)
+    for row, values in enumerate(_rows(source, table), start=1):
+        if row == _MOST_ROWS:
+            raise EngineError(
+                f"A sheet holds {_MOST_ROWS - 1:,} rows, and there are more.",
+                hint="Write Parquet or CSV.",
+            )
+        for place, value in enumerate(values):
+            if value is not None:
+                writers[type(value)](row, place, value)
 
 
 def _rows(source: Source, table: ir.Table) -> Iterator[tuple[Any, ...]]:
