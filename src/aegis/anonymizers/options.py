@@ -20,7 +20,7 @@ _WORDS: Mapping[type, str] = {
     str: "a text",
 }
 LARGEST = 2**53
-"""Largest whole number of an option."""
+"""Largest number of an option."""
 _KINDS: Mapping[type, type] = {int: Integral, float: Real}
 """What may be given for a type, so that NumPy's numbers serve too."""
 
@@ -108,7 +108,7 @@ def _convert(value: Any, hint: Any) -> tuple[bool, Any]:
         return False, None
     kind = _KINDS.get(hint, hint)
     # Neither a float nor a count of anything holds more.
-    huge = isinstance(value, Integral) and not -LARGEST <= int(value) <= LARGEST
+    huge = isinstance(value, Real) and not -LARGEST <= value <= LARGEST  # neither is NaN
     return (True, hint(value)) if isinstance(value, kind) and not huge else (False, None)
 
 

@@ -41,6 +41,7 @@ from aegis.cli import (
     worker,
 )
 from aegis.cli.failures import INTERRUPTED, fail, fail_to_show, written_before
+from aegis.cli.numbers import with_numbers_checked
 from aegis.cli.output import Output
 from aegis.errors import RenamedWarning
 from aegis.files import recording
@@ -130,7 +131,8 @@ def _add(name: str, command: Callable[..., None], examples: Sequence[str]) -> No
     shown = "\n".join(f"  {example}" for example in examples)
     group, _, verb = name.rpartition(" ")
     room = groups[group] if group else app
-    room.command(verb, help=f"{text}\n\nExamples:\n\n{shown}".replace("[", r"\["))(command)
+    shown = f"{text}\n\nExamples:\n\n{shown}".replace("[", r"\[")
+    room.command(verb, help=shown)(with_numbers_checked(command))
 
 
 for _name, _module in COMMANDS.items():

@@ -13,6 +13,7 @@ import pyarrow.parquet
 
 from aegis.errors import EngineError, PolicyError
 from aegis.sources.embedded import embedded, limits
+from aegis.words import brief
 
 LEAST_MEMORY = 64 << 20
 """Least memory that may be asked for, in bytes."""
@@ -30,6 +31,8 @@ _FILES = 8
 _PARQUET = (".parquet", ".pq")
 _POINTER = 16
 """Bytes that the engine takes for a value beside those of a long text."""
+_MOST = 1 << 60
+"""Most bytes that may be asked for."""
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BINARY = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -98,7 +101,13 @@ def parse_size(given: str | int) -> int:
             f"{given!r} is no amount of memory.", hint="Write a number and a unit: 4GB, 512MiB."
         )
     units = _BINARY if found[3] else _UNITS
-    return int(float(found[1]) * units[found[2]])
+    size = float(found[1]) * units[found[2]]
+    if size > _MOST:
+        raise PolicyError(
+            f"{brief(given)} is more memory than any machine has.",
+            hint="Write a number and a unit: 4GB, 512MiB.",
+        )
+    return int(size)
 
 
 def too_small(origin: str, files: Sequence[Path], used: str) -> EngineError:
