@@ -108,8 +108,14 @@ def _convert(value: Any, hint: Any) -> tuple[bool, Any]:
         return False, None
     kind = _KINDS.get(hint, hint)
     # Neither a float nor a count of anything holds more.
-    huge = isinstance(value, Real) and not -LARGEST <= value <= LARGEST  # neither is NaN
-    return (True, hint(value)) if isinstance(value, kind) and not huge else (False, None)
+    if not isinstance(value, kind) or (hint in _KINDS and not _moderate(value)):
+        return False, None
+    return True, hint(value)
+
+
+def _moderate(number: Any) -> bool:
+    """Return whether a number is one of an option; NaN is none."""
+    return bool(-LARGEST <= number <= LARGEST)
 
 
 def _convert_tuple(value: Any, kinds: tuple[Any, ...]) -> tuple[bool, Any]:
