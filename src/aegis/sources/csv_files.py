@@ -78,6 +78,8 @@ class _Part:
         Bytes of the longest record.
     line_end
         What its records end in.
+    returns
+        Characters CR beside.
     """
 
     file: Path
@@ -85,6 +87,7 @@ class _Part:
     rows: int
     longest: int
     line_end: str
+    returns: int
 
 
 def read_delimited(given: str, files: Sequence[Path], reading: Reading) -> Delimited:
@@ -122,6 +125,7 @@ def read_delimited(given: str, files: Sequence[Path], reading: Reading) -> Delim
             table, told = _read(parts, names, dialect, reading)
         except (duckdb.InvalidInputException, duckdb.ConversionException):
             _count_lines(parts, dialect, len(names))  # names the line that is wrong
+            _refuse_mixed(parts)
             raise
     return Delimited(table, dialect, (*notes, *told))
 
@@ -249,7 +253,18 @@ def _prepared(file: Path, dialect: Dialect, target: Path, columns: int) -> _Part
     # An empty line of a single column is a row whose value is null.
     rows = records.number + (records.empty if columns == 1 else 0) - dialect.header
     line_end = "\n" if records.mixed else records.line_end
-    return _Part(file, path, rows, records.longest, line_end)
+    returns = 0 if records.old else records.returns
+    return _Part(file, path, rows, records.longest, line_end, returns)
+
+
+def _refuse_mixed(parts: Sequence[_Part]) -> None:
+    """Raise for a file in which CR alone may end lines beside others."""
+    for part in parts:
+        if part.returns:
+            raise DataError(
+                f"{part.file} ends lines in more than one way: in CR alone beside LF or CR LF.",
+                hint="Save it with line ends of one kind, or put fields that hold them in quotes.",
+            )
 
 
 def _count_lines(parts: Sequence[_Part], dialect: Dialect, columns: int) -> int:

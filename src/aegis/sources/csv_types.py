@@ -258,7 +258,7 @@ def _numbers(plain: str, first: Sequence[str]) -> list[_Form]:
     )
     fixed = f"-?(0|[1-9][0-9]{{0,{_EXACT - 1 - decimals}}})\\.[0-9]{{{decimals}}}"
     any_number = (
-        f"{number} IS NOT NULL AND regexp_full_match({plain}, '{_NUMBER}') "
+        f"isfinite({number}) AND regexp_full_match({plain}, '{_NUMBER}') "
         f"AND NOT regexp_full_match({plain}, '{_CODE}') OR lower({plain}) = 'nan'"
     )
     forms = [

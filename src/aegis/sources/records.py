@@ -39,6 +39,8 @@ class Records:
         Whether records end in CR alone.
     broken
         Characters of line ends within fields.
+    returns
+        Characters CR that are no part of a CR LF that ends a record.
     """
 
     number: int
@@ -49,6 +51,7 @@ class Records:
     open: bool
     old: bool
     broken: int
+    returns: int
 
     @property
     def mixed(self) -> bool:
@@ -86,6 +89,7 @@ class Counter:
         self._counts = np.zeros(3, dtype=np.int64)  # not empty, empty, windows
         self._longest = 0
         self._breaks = 0
+        self._returns = 0
 
     def add(self, chunk: bytes) -> NDArray[np.int64]:
         """Count one more chunk, and return where in it records end."""
@@ -93,7 +97,9 @@ class Counter:
             return np.zeros(0, dtype=np.int64)
         data = np.frombuffer(chunk, dtype=np.uint8)
         ends = self._record_ends(data, chunk)
-        self._breaks += chunk.count(b"\n") + chunk.count(b"\r")
+        returns = chunk.count(b"\r")
+        self._returns += returns
+        self._breaks += chunk.count(b"\n") + returns
         if len(ends):
             self._count(data, ends)
         self._at += len(chunk)
@@ -150,14 +156,23 @@ class Counter:
             self._odd,
             self._end == _CR,
             self._breaks - number - empty - windows,
+            self._returns - windows,
         )
 
 
 def count_records(file: IO[bytes], quote: str, escape: str) -> Records:
-    """Return the records of a file."""
+    """Return the records of a file, which is read from its beginning, twice if need be."""
     chunk = file.read(CHUNK)
     counter = Counter(quote, escape, old=b"\r" in chunk and b"\n" not in chunk)
     while chunk:
         counter.add(chunk)
         chunk = file.read(CHUNK)
+    records = counter.result()
+    if records.old or records.ended or not records.returns:
+        return records
+    # No record ends in LF, so those that there are stand in quotes, and CR may end records.
+    file.seek(0)
+    counter = Counter(quote, escape, old=True)
+    while chunk := file.read(CHUNK):
+        counter.add(chunk)
     return counter.result()

@@ -1,0 +1,105 @@
+"""Odd tables: each is read as it is written, or refused with what to do."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import aegis
+from aegis.errors import DataError
+from aegis.sources import open_table
+
+POLICY: dict[str, Any] = {
+    "version": 1,
+    "label": "y",
+    "privacy": {"k": 1},
+    "attributes": {"a": {"role": "quasi-identifier"}},
+}
+
+
+def read(tmp_path: Path, data: bytes, name: str = "t.csv") -> pa.Table:
+    file = tmp_path / name
+    file.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    source = open_table(file)
+    return source.collect(source.table)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+@pytest.mark.parametrize("cell", ["x", '"x\nz"', '"x\rz"', '"x\r\nz"', '"x""\n"'])
+def test_lines_that_end_in_cr_alone(tmp_path: Path, name: str, cell: str) -> None:
+    """A line break in quotes had all rows taken for the header's, and none was read."""
+    text = f"a,b,y\r1,{cell},u\r3,w,v\r"
+    table = read(tmp_path, text.encode(), name)
+    value = cell[1:-1].replace('""', '"') if cell.startswith('"') else cell
+    assert table.to_pylist() == [{"a": 1, "b": value, "y": "u"}, {"a": 3, "b": "w", "y": "v"}]
+
+
+def test_lines_that_end_in_several_ways(tmp_path: Path) -> None:
+    """The engine said that its state machine reached an invalid state."""
+    with pytest.raises(DataError, match="ends lines in more than one way") as caught:
+        read(tmp_path, b"a,b,y\r\n1,2,u\r3,4,v\r")
+    assert "line ends of one kind" in caught.value.hint
+    with pytest.raises(DataError, match="Line 2 of"):
+        read(tmp_path, b"a,y\nx\rz,u\nw,v\n")
+
+
+@pytest.mark.parametrize("data", [b"a,y\n", b"a,y", b"\n\na,y\r\n"])
+def test_a_header_alone_is_a_table_without_rows(tmp_path: Path, data: bytes) -> None:
+    table = read(tmp_path, data)
+    assert (table.column_names, table.num_rows) == (["a", "y"], 0)
+    policy = aegis.load_policy(POLICY)
+    one = aegis.Configuration("one", {"a": policy.attributes["a"].masks[0]})
+    for use in (
+        lambda: aegis.summarize(tmp_path / "t.csv", policy),
+        lambda: aegis.apply(tmp_path / "t.csv", policy, one, output=tmp_path / "o.csv"),
+        lambda: aegis.audit(tmp_path / "t.csv", policy=policy),
+    ):
+        with pytest.raises(DataError, match=r"has no rows|no rows") as caught:
+            use()
+        assert caught.value.hint
+    assert not (tmp_path / "o.csv").exists()
+
+
+@pytest.mark.parametrize("data", [b"", b"\n\n\n", b"\xef\xbb\xbf", b"\r\r"])
+def test_nothing_at_all(tmp_path: Path, data: bytes) -> None:
+    with pytest.raises(DataError) as caught:
+        read(tmp_path, data)
+    assert "header and rows" in caught.value.hint
+
+
+def test_names_that_are_given_twice_are_told(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,A,a,y\n1,2,3,u\n")
+    source = open_table(tmp_path / "t.csv")
+    assert source.columns == ("a", "A_2", "a_3", "y")
+    assert len(source.notes) == 2
+    assert all("is named" in note and "is called" in note for note in source.notes)
+
+
+def test_numbers_that_no_double_holds(tmp_path: Path) -> None:
+    digits = "9" * 400
+    table = read(tmp_path, f"n,i,e,y\n{digits},inf,1e999,u\n1,-inf,2,v\n".encode())
+    assert table.column("n").to_pylist() == [digits, "1"]
+    assert table.column("i").to_pylist() == ["inf", "-inf"]
+    assert table.column("e").to_pylist() == ["1e999", "2"]
+
+
+NAMES = ['q"q', "two\nlines", "it's", "a,b", " b ", "ä", "#", "*", "-1", "select", "x" * 300]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_names_of_columns_come_back(tmp_path: Path, name: str, ending: str) -> None:
+    policy = aegis.load_policy(
+        {**POLICY, "attributes": {name: {"role": "quasi-identifier", "masks": ["identity"]}}}
+    )
+    table = pa.table({name: ["p", "p", "q", "q"], "y": ["u", "v", "u", "v"]})
+    one = aegis.Configuration("one", {name: policy.attributes[name].masks[0]})
+    output = tmp_path / f"o{ending}"
+    aegis.apply(table, policy, one, output=output)
+    again = open_table(output)
+    assert again.columns == (name, "y")
+    assert again.collect(again.table).num_rows == 4
