@@ -191,7 +191,7 @@ def finite(column: ir.Column) -> ir.Value:
 def _row(source: Source, table: ir.Table, wanted: Mapping[str, ir.Value]) -> dict[str, Any]:
     """Run one aggregation and return its one row; of wide tables some aggregates at a time."""
     names = list(wanted)
-    at_once = _AT_ONCE if source.is_embedded else _MOST_AT_ONCE
+    at_once = _AT_ONCE if source.engine.in_process else _MOST_AT_ONCE
     row: dict[str, Any] = {}
     for place in range(0, len(names), at_once):
         asked = {name: wanted[name] for name in names[place : place + at_once]}
