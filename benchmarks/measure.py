@@ -119,6 +119,17 @@ def command(
     return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
+def imports_alone(statement: str) -> tuple[float, float]:
+    """Run a statement in a fresh interpreter; return wall and processor time."""
+    started = time.perf_counter()
+    with subprocess.Popen([sys.executable, "-c", statement]) as process:
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"This failed: {statement}.")
+    return time.perf_counter() - started, usage.ru_utime + usage.ru_stime
+
+
 def timed(work: Callable[[], Any], repeat: int = 1) -> tuple[float, float]:
     """Return the median wall time and the least processor time of `repeat` runs, in seconds."""
     walls, cpus = [], []

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.grouping import anonymizers
-from benchmarks.measure import ADULT, POLICY, SHARED, Figure, command, step, timed
+from benchmarks.measure import (
+    ADULT,
+    POLICY,
+    SHARED,
+    Figure,
+    command,
+    imports_alone,
+    step,
+    timed,
+)
 from benchmarks.reconstruction import reconstruction
 from benchmarks.score import blas, expected
 from benchmarks.tables import make_table
@@ -88,6 +98,10 @@ def process(settings: Settings) -> Iterator[Figure]:
         *("process", "aegis advise, Adult, 50 configurations", wall, "s", 2.5),
         note=f"{cpu:.2f} s processor time",
     )
+    yield from _against_imports("policy of examples/adult", POLICY, 1.5)
+    proposed = settings.folder / "init.yaml"
+    command("init", ADULT, "--label", "income", "-o", proposed, "--force", "--quiet")
+    yield from _against_imports("policy that init proposes", proposed, 2.5)
     yield Figure("process", "peak memory", max(peak for _, _, peak in runs), "MB")
     data = SHARED / "arx_adult" / "adult.csv"
     if not data.exists():
@@ -103,6 +117,24 @@ def process(settings: Settings) -> Iterator[Figure]:
             *("process", f"aegis advise --search, loss, s = {limit:.0%}", wall, "s", bound),
             note=f"{cpu:.2f} s processor time; ARX 3.9.2: 3.1 and 4.2 s",
         )
+
+
+IMPORTS = "import ibis, duckdb, pyarrow, scipy"
+"""What any program on these libraries pays before it does anything."""
+
+
+def _against_imports(name: str, policy: Path, seconds: float) -> Iterator[Figure]:
+    """Advise on Adult as a whole process beside a process that only imports, in turns."""
+    words = ("advise", ADULT, "-p", policy, "--generate", 50, "--quiet")
+    pairs = [(command(*words)[:2], imports_alone(IMPORTS)) for _ in range(3)]
+    wall, cpu = (statistics.median(advise[i] for advise, _ in pairs) for i in (0, 1))
+    yield Figure(
+        *("process", f"aegis advise, Adult, 50 configurations, {name}", wall, "s", seconds),
+        note=f"{cpu:.2f} s processor time",
+    )
+    for i, what in enumerate(("wall", "processor")):
+        ratio = statistics.median(advise[i] / alone[i] for advise, alone in pairs)
+        yield Figure("process", f"the same / `{IMPORTS}`, {what} time", ratio, "times")
 
 
 def audit(settings: Settings) -> Iterator[Figure]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import configparser
 import re
 import subprocess
@@ -112,3 +113,72 @@ def test_engines_are_alike() -> None:
         assert asked <= set(dir(engine)) | {"name"}, engine
         public = {name for name in vars(engine) if not name.startswith("_")}
         assert public <= asked | {"steady"}, engine
+
+
+def imported_by(path: Path, modules: set[str]) -> set[str]:
+    """Return the modules of the package that a module imports, within functions as well.
+
+    Imports that only type checkers see load nothing.
+    """
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    skipped = {
+        node
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.unparse(block.test)
+        for node in ast.walk(block)
+    }
+    named: set[str] = set()
+    for node in ast.walk(tree):
+        if node in skipped:
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module:
+            listed = {f"{node.module}.{alias.name}" for alias in node.names}
+            # `from package import module` asks for the module, else for the package itself.
+            named |= {name if name in modules else node.module for name in listed}
+        elif isinstance(node, ast.Import):
+            named |= {alias.name for alias in node.names}
+    return named & modules
+
+
+def circles(graph: dict[str, set[str]]) -> list[set[str]]:
+    """Return the sets of modules that import each other, directly or through others."""
+    numbers: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+    together: list[set[str]] = []
+
+    def visit(module: str) -> None:
+        numbers[module] = lowest[module] = len(numbers)
+        stack.append(module)
+        for other in sorted(graph[module]):
+            if other not in numbers:
+                visit(other)
+            if other in stack:
+                lowest[module] = min(lowest[module], lowest[other])
+        if lowest[module] == numbers[module]:
+            members = set(stack[stack.index(module) :])
+            del stack[stack.index(module) :]
+            if len(members) > 1:
+                together.append(members)
+
+    for module in sorted(graph):
+        if module not in numbers:
+            visit(module)
+    return together
+
+
+def test_no_import_circle_lazy_ones_included() -> None:
+    paths = {
+        ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(
+            ".__init__"
+        ): path
+        for path in PACKAGE.rglob("*.py")
+    }
+    modules = set(paths)
+    graph = {name: imported_by(path, modules) - {name, "aegis"} for name, path in paths.items()}
+    assert graph["aegis.study.study"], "imports are seen"
+    assert circles(graph) == []
+
+
+def test_circles_are_seen() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == [{"b", "c"}]

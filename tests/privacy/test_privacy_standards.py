@@ -4,7 +4,7 @@ import pytest
 
 from aegis.errors import PolicyError
 from aegis.privacy import PrivacyAccount, PrivacyLoss
-from aegis.privacy import safe_harbor as standard
+from aegis.privacy.presets import PRESETS
 
 
 def test_epsilons_and_deltas_add_up() -> None:
@@ -52,10 +52,5 @@ def test_bad_guarantees_are_refused(given: dict[str, float], message: str) -> No
         PrivacyLoss("age", **given)
 
 
-def test_safe_harbor_constants() -> None:
-    assert len(standard.SMALL_ZIP3) == 17
-    assert {"036", "893"} <= standard.SMALL_ZIP3
-    assert all(len(prefix) == 3 and prefix.isdigit() for prefix in standard.SMALL_ZIP3)
-    assert standard.ZIP3_REPLACEMENT not in standard.SMALL_ZIP3
-    assert len(standard.SAFE_HARBOR_IDENTIFIERS) == 18
-    assert all(preset.minimum_class == 11 for preset in standard.PRESETS.values())
+def test_presets_ask_for_classes_of_eleven() -> None:
+    assert all(preset.minimum_class == 11 for preset in PRESETS.values())

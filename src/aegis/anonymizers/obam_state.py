@@ -245,14 +245,17 @@ class State:
         change: Floats = -(2 * step @ self.sums[source] + squared) / self.sizes[source]
         inward = np.sum(self.sums[targets] * step, axis=1)
         change -= (squared - 2 * inward) / self.sizes[targets]
+        # A nominal attribute costs the records that differ from the most frequent value of their
+        # cluster; what is gained are records that agree with it, in the cluster that `record`
+        # leaves (one `own` less, one of the other's codes more) and in each that it enters.
         for number, counts in enumerate(self.counts):
             own = int(self.instance.nominal[record, number])
             codes = self.instance.nominal[others, number]
             top = self.tops[number]
-            differ = codes != own
+            differ = codes != own  # equal values change no count
             base = top[source] - 1 - self._unmatched(number, source, own)
             gained = np.maximum(base, counts[source, codes] + 1) - top[source]
-            alone = self.peaks[number][targets] == 1
+            alone = self.peaks[number][targets] == 1  # no other value is as frequent
             kept = top[targets] - ((counts[targets, codes] == top[targets]) & alone)
             gained = gained + np.maximum(kept, counts[targets, own] + 1) - top[targets]
             change -= np.where(differ, gained, 0)

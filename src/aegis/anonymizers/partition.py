@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from aegis.anonymizers.base import Method, Options, Outcome
 from aegis.anonymizers.groups import RecordGroups
-from aegis.anonymizers.mondrian import mondrian
+from aegis.anonymizers.method import Method, Options, Outcome
+from aegis.anonymizers.mondrian_cuts import mondrian
 from aegis.anonymizers.records import Records
 from aegis.progress import SILENT, Progress
 

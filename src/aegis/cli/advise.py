@@ -114,7 +114,7 @@ def command(
             "--prefer",
             metavar="NAME",
             help="Which comes first of those whose scores cannot be told apart: least-masking "
-            "(the default), most-private, or score, the one ahead by a hair.",
+            "(the default), most-private, or score, the highest score.",
             show_default=False,
         ),
     ] = None,

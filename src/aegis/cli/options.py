@@ -113,7 +113,10 @@ Quiet = Annotated[
 Seed = Annotated[
     int,
     typer.Option(
-        "--seed", min=0, metavar="N", help="Seed of whatever is random: the same gives the same."
+        "--seed",
+        min=0,
+        metavar="N",
+        help="Number that starts all random draws: a run with the same seed gives the same result.",
     ),
 ]
 VerifyKey = Annotated[

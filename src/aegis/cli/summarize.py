@@ -96,9 +96,9 @@ def command(
         typer.Option(
             "--like",
             metavar="SUMMARY",
-            help="Take fitted masks, classes, and of attributes of more than 128 groups those that "
-            "stay apart, from the summary of another part (.aegis), so that aegis merge can add "
-            "the two up.",
+            help="Group values as this summary of another part of the data (.aegis) does: the same "
+            "fitted masks, label classes and frequent groups. aegis merge adds up only such "
+            "parts.",
             show_default=False,
         ),
     ] = None,

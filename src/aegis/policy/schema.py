@@ -113,7 +113,7 @@ class PolicyShape(Shape):
     reading: ReadingShape | None = None
     """How the table's text files are written; options of the command line go first."""
     measure: str | None = None
-    """The measure that ranks configurations and that a search maximises. Without it `held-out-pillai` ranks and tells what a release keeps, and `adjusted-pillai` is searched."""
+    """The measure that ranks configurations and that a search maximises. By default given configurations are ranked, and releases measured, by `held-out-pillai`, and a search maximises `adjusted-pillai`."""
     privacy: dict[str, Any] = Field(default_factory=dict)
     """The privacy rule."""
     person: Annotated[str, BeforeValidator(_column)] | None = None

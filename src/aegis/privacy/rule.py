@@ -22,7 +22,7 @@ import numpy as np
 from aegis.errors import PolicyError
 from aegis.privacy.classes import BoolArray, ClassTable, IntArray
 from aegis.privacy.model import MODELS, Criterion, Need, PrivacyModel
-from aegis.privacy.safe_harbor import PRESETS
+from aegis.privacy.presets import PRESETS
 from aegis.words import brief, counted
 
 

@@ -12,8 +12,8 @@ import ibis.expr.types as ir
 from aegis.errors import PolicyError
 from aegis.files import check_output, format_of, replacing, spare_input
 from aegis.sources import Source, open_table
-from aegis.sources.engines import Target
 from aegis.sources.table_files import reading_of, without_formulas, write_table
+from aegis.sources.targets import Target, own_target
 
 
 @dataclass(frozen=True)
@@ -60,5 +60,5 @@ def is_text(path: str | Path) -> bool:
 
 def target_of(source: Source, output: str | Path, *, safe_csv: bool = False) -> Target:
     """Return where the engine of a table writes a release: a folder where rows stay there, else a file."""
-    own = source.engine.own_target(source, str(output))
+    own = own_target(source, str(output))
     return FileTarget(source, Path(output), safe_csv) if own is None else own

@@ -144,13 +144,6 @@ class Study:
         top, time_limit
             As in `search`; a search that is stopped says how far from the best it may be.
 
-        Raises
-        ------
-        PolicyError
-            A measure, a mask or a method is unknown, or the rule does not fit the table.
-        DataError
-            The table cannot be summarised.
-
         Examples
         --------
         >>> import aegis
@@ -243,8 +236,6 @@ class Study:
         ------
         PolicyError
             A measure, a mask or a method is unknown, or the rule does not fit the table.
-        DataError
-            The table cannot be summarised.
         """
         own = self.seed if seed is None else seed
         if estimate is not None and methods is None:
@@ -298,7 +289,7 @@ class Study:
             Whether to find out what keeps the best from being finer.
         prefer
             Which comes first of configurations that their scores cannot tell apart:
-            `least-masking`, `most-private`, or `score`, the one ahead by a hair.
+            `least-masking`, `most-private`, or `score`, the highest score.
 
         Raises
         ------
@@ -398,8 +389,8 @@ class Study:
         configurations
             What to train on; by default as in `rank`.
         options
-            `generate_count`, `models`, `metric`, `splits`, `test_share`, `unmasked`,
-            `comparators`, `methods`, `store`, `jobs`: see `aegis.evaluation.evaluate_models`.
+            As of `aegis.evaluation.evaluate_models`: `generate_count`, `models`, `metric`, `splits`,
+            `test_share`, `unmasked`, `comparators`, `methods`, `store`, `jobs`.
 
         Raises
         ------
@@ -496,11 +487,6 @@ class Study:
         options
             `level`, and with it `epsilon`, `delta`, `unit`, `rows_per_person`, `person`, `public`
             for noise, or `key`, `method`, `threshold`, `step`, `variance` for counts; `verdicts`.
-
-        Raises
-        ------
-        PolicyError
-            An option is out of range, or what would be published lets small cells be derived.
         """
         from aegis.protect import protect
 
@@ -512,10 +498,7 @@ class Study:
 
         Where it is `locked`, no rule weaker than the policy's is accepted with it.
 
-        Raises
-        ------
-        PolicyError
-            The file exists and `force` is not set.
+        An existing file is overwritten only with `force`.
         """
         save_bundle(lock(self.summary) if locked else self.summary, path, force=force)
 

@@ -246,7 +246,11 @@ class _Corner:
         return levels if levels.ndim == 2 else np.unique(levels, return_inverse=True)[1]
 
     def _counts(self, key: Key) -> GroupedCounts:
-        """Return counts between groups."""
+        """Return counts between the groups of all variables, shape (groups, groups).
+
+        The matrix of all levels is summed over columns first, where sums are remembered by grouping
+        and shared between boxes, and over rows after that, which the whole key decides.
+        """
         groupings = [self._groupings[number] for number in key[: self._count]]
         noisy = any(grouping.levels.ndim == 2 for grouping in groupings)
         if noisy or sparse.issparse(self._reduced.total):

@@ -29,7 +29,7 @@ RISKY_SHARE = 0.5
 """Different values per row from which a column outside the rule is nearly a key."""
 FREQUENT = (2, 5, 10, 20, 50)
 """Counts of frequent values to choose from."""
-SAFE_HARBOR_AGE = 90
+OLDEST_AGE = 90
 """Ages over 89 go into one group (45 CFR 164.514(b)(2)(i)(C))."""
 
 _UNITS = (
@@ -265,8 +265,8 @@ def _skewed_specs(one: ColumnFacts) -> list[Spec]:
 
 def _top(one: ColumnFacts, *, is_age: bool) -> list[Spec]:
     """Return top coding where the largest hundredth reaches further than half the values do."""
-    if is_age and one.high > SAFE_HARBOR_AGE:
-        return [{"top_code": {"at": SAFE_HARBOR_AGE}}]
+    if is_age and one.high > OLDEST_AGE:
+        return [{"top_code": {"at": OLDEST_AGE}}]
     cuts = one.quantiles or {}
     if one.distinct <= 20 or 0.99 not in cuts:
         return []

@@ -6,7 +6,7 @@ Nothing outside `aegis.sources` asks which engine it is: it asks what the engine
 from typing import Any
 
 from aegis.sources.engines import duckdb, postgres, spark
-from aegis.sources.engines.engine import BUCKETS, ROW_NUMBER, AnyEngine, Engine, Target
+from aegis.sources.engines.engine import BUCKETS, ROW_NUMBER, AnyEngine, Engine
 
 _KNOWN: dict[str, type[AnyEngine]] = {
     duckdb.NAME: duckdb.DuckDB,
@@ -20,4 +20,4 @@ def engine_of(backend: Any) -> Engine:
     return _KNOWN.get(str(backend.name), AnyEngine)(backend)
 
 
-__all__ = ["BUCKETS", "ROW_NUMBER", "AnyEngine", "Engine", "Target", "engine_of"]
+__all__ = ["BUCKETS", "ROW_NUMBER", "AnyEngine", "Engine", "engine_of"]

@@ -19,16 +19,6 @@ BUCKETS = 1 << 30
 """Hashes of rows are numbers below this one."""
 
 
-class Target(Protocol):
-    """Where a release goes."""
-
-    def check(self, *, force: bool) -> None:
-        """Raise `PolicyError` unless it can be made."""
-
-    def written(self, table: ir.Table) -> AbstractContextManager[Any]:
-        """Write a query's result, yield what was written, and give it its name if all is well."""
-
-
 class Engine(Protocol):
     """Where the queries of a table run.
 
@@ -72,9 +62,6 @@ class Engine(Protocol):
 
     def transaction(self, origin: str) -> AbstractContextManager[Callable[[str], Any]]:
         """Yield a function that runs one statement; all of it is undone when the body fails."""
-
-    def own_target(self, source: Any, output: str) -> Target | None:
-        """Return where it writes a release by itself; None where this process writes it."""
 
     def require_here(self, what: str, hint: str) -> None:
         """Raise `PolicyError` where `what` would bring all rows to this process."""
@@ -139,10 +126,6 @@ class AnyEngine:
             f"{origin}: tables cannot be made there in one transaction.",
             hint="Release into a file, or write the SQL with `aegis sql` and run it there.",
         )
-
-    def own_target(self, source: Any, output: str) -> Target | None:  # noqa: ARG002
-        """Return None: this process writes releases."""
-        return None
 
     def require_here(self, what: str, hint: str) -> None:
         """Raise `PolicyError` where `what` would bring all rows to this process."""

@@ -21,7 +21,7 @@ import ibis.expr.types as ir
 import pyarrow as pa
 from sqlglot import exp
 
-from aegis.sources.engines.engine import BUCKETS, AnyEngine, Target, offset_of
+from aegis.sources.engines.engine import BUCKETS, AnyEngine, offset_of
 
 NAME = "pyspark"
 """What Ibis calls its backend for Spark."""
@@ -82,12 +82,6 @@ class Spark(AnyEngine):
     def digest(self, table: ir.Table) -> str:
         """Return a digest that the executors compute, of the rows in any order."""
         return _digest(self.backend, table)
-
-    def own_target(self, source: Any, output: str) -> Target:
-        """Return a folder of Parquet files that the executors write."""
-        from aegis.sources.spark_folder import SparkFolder
-
-        return SparkFolder(source, output)
 
 
 def frame_of(backend: Any, expression: ir.Table) -> Any:

@@ -1,0 +1,130 @@
+"""What goes into a record-level method, and what comes out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from aegis.anonymizers.losses import InformationLoss
+from aegis.anonymizers.records import Integers, Records
+from aegis.errors import DataError, PolicyError
+from aegis.progress import Progress
+
+MINIMUM_K = 2
+
+
+@dataclass(frozen=True)
+class Options:
+    """What every method takes.
+
+    Attributes
+    ----------
+    k
+        The least number of records in a group, at least 2.
+    l
+        The least number of distinct values of every sensitive attribute in a group; 1 asks for
+        nothing. Only methods that say so accept more than 1.
+    rounded
+        Put numeric centroids on the resolution of their attribute; whole numbers then stay whole.
+        By default means are exact, so that a column of whole numbers becomes one of decimals.
+    partition_above
+        Methods of quadratic cost first cut a table of more records than this into Mondrian cells
+        and group inside each.
+    cell_size
+        The least number of records in such a cell.
+
+    Raises
+    ------
+    PolicyError
+        An option outside its range.
+    """
+
+    k: int = 5
+    l: int = 1  # noqa: E741 - the field's term
+    rounded: bool = False
+    partition_above: int = 50_000
+    cell_size: int = 5_000
+
+    def __post_init__(self) -> None:
+        at_least("k", self.k, MINIMUM_K)
+        at_least("l", self.l, 1)
+        at_least("partition_above", self.partition_above, 1)
+        at_least("cell_size", self.cell_size, 1)
+
+    def check(self, records: Records) -> None:
+        """Raise where no release of `records` can meet these options.
+
+        Raises
+        ------
+        PolicyError
+            k above N, or l without a sensitive attribute.
+        DataError
+            A sensitive attribute with fewer than l values.
+        """
+        if self.k > len(records):
+            raise PolicyError(
+                f"k = {self.k} is above the number of records, {len(records)}.",
+                hint=f"Give a k of {MINIMUM_K} to {len(records)}, or more records.",
+            )
+        if self.l > 1 and not records.sensitive:
+            raise PolicyError(
+                f"l = {self.l} asks for diversity, but no attribute is sensitive.",
+                hint="Give a column the role 'sensitive', or leave l out.",
+            )
+        for attribute in records.sensitive:
+            held = len(np.unique(attribute.codes))
+            if held < self.l:
+                raise DataError(
+                    f"l = {self.l} asks for {self.l} distinct values of {attribute.name!r} in each "
+                    f"group, but the table holds {held}.",
+                    hint=f"The most that is possible is l = {held}.",
+                )
+
+
+def at_least(name: str, given: float, least: float, *, strictly: bool = False) -> None:
+    """Raise `PolicyError` where option `name` is not a number of at least (above) `least`."""
+    if not (given > least if strictly else given >= least):
+        bound = "above" if strictly else "at least"
+        raise PolicyError(f"{name} = {given}.", hint=f"It must be {bound} {least}.")
+
+
+def within(name: str, given: float, low: float, high: float) -> None:
+    """Raise `PolicyError` where option `name` lies outside [low, high]."""
+    if not low <= given <= high:
+        raise PolicyError(f"{name} = {given}.", hint=f"It must lie between {low} and {high}.")
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a method hands back.
+
+    Attributes
+    ----------
+    labels
+        Shape (N,), int64: any number per group, negative for suppressed records.
+    notes
+        Sentences that a reader of the release should know.
+    details
+        Figures of the method's own, by name.
+    columns
+        Methods that do not show groups: the released values per quasi-identifier, each of N
+        values; None shows groups by the method's style.
+    claims_k
+        Whether each released combination of values must occur at least k times.
+    loss
+        Information loss, where it does not follow from the groups.
+    """
+
+    labels: Integers
+    notes: tuple[str, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+    columns: Mapping[str, tuple[Any, ...]] | None = None
+    claims_k: bool = True
+    loss: InformationLoss | None = None
+
+
+Method = Callable[[Records, Any, np.random.Generator, Progress], Outcome]
+"""Groups records: options and a random generator in, an outcome out."""
