@@ -101,7 +101,7 @@ def test_a_score_within_its_standard_error() -> None:
     assert not doubts_of(real)
 
 
-@pytest.mark.parametrize(("measure", "said"), [("pillai", True), ("held-out-auc", False)])
+@pytest.mark.parametrize(("measure", "said"), [("adjusted-pillai", True), ("held-out-auc", False)])
 def test_a_rare_class(measure: str, said: bool) -> None:
     rows = {
         "a": [i % 4 for i in range(400)],

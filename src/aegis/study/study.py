@@ -175,11 +175,6 @@ class Study:
         >>> stricter = replace(study.policy, privacy=PrivacyRule.parse({"k": 20}))
         >>> study.under(stricter).summary is summary
         True
-
-        Raises
-        ------
-        PolicyError
-            The policy is not valid; or the study is of a summary that does not serve it.
         """
         subject = self._subject.under(as_policy(policy), rule_override=rule_override)
         return Study(subject, subject.policy)
@@ -391,14 +386,6 @@ class Study:
         options
             As of `aegis.evaluation.evaluate_models`: `generate_count`, `models`, `metric`, `splits`,
             `test_share`, `unmasked`, `comparators`, `methods`, `store`, `jobs`.
-
-        Raises
-        ------
-        PolicyError
-            A model, metric, comparator, method or mask is unknown, a parameter is out of range,
-            or scikit-learn is missing.
-        DataError
-            The study is of a summary, or no row is left to test on.
         """
         return train_models(self._subject, configurations, options)
 
