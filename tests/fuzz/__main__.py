@@ -69,6 +69,8 @@ def _inputs(count: int, first: int, kind: str | None) -> list[Failure]:
     failures, refused = [], Counter()
     progress = _Progress("inputs", count)
     wheel = [name for name, share in SHARES.items() for _ in range(share)]
+    for name in KINDS if count else ():  # what is imported on first use is no input's doing
+        inputs.attempt(name, -1, seconds=600)
     for number in range(count):
         chosen = kind or wheel[number * 37 % len(wheel)]
         outcome = inputs.attempt(chosen, first + number)

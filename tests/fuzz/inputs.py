@@ -19,6 +19,8 @@ from aegis.errors import AegisError, InternalError
 from .kinds import KINDS
 
 MOST_SECONDS = 10
+_WAITS = 20
+"""Times as long may pass on a clock."""
 MOST_MEGABYTES = 600
 """Most that one input may add to the largest memory of the process."""
 
@@ -92,13 +94,16 @@ def _limited(seconds: int) -> Iterator[None]:
     def stop(*_: Any) -> None:
         raise Hang
 
-    before = signal.signal(signal.SIGALRM, stop)
-    # Processor time would not see a wait; on a busy machine a clock is generous enough by ten.
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    # Time of the processor, since a busy machine hangs nothing; and the clock, for what waits.
+    before = {number: signal.signal(number, stop) for number in (signal.SIGPROF, signal.SIGALRM)}
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_REAL, _WAITS * seconds)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        for timer in (signal.ITIMER_PROF, signal.ITIMER_REAL):
+            signal.setitimer(timer, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)

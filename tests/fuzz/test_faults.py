@@ -23,6 +23,7 @@ SOME = [
     ("12 open files", "anonymize"),
     ("read-only folder", "apply"),
     ("full device", "apply"),
+    ("full device", "apply to a workbook"),
 ]
 
 

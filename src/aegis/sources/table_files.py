@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import duckdb
 import ibis
@@ -162,14 +165,45 @@ def _write_workbook(source: Source, table: ir.Table, path: Path) -> None:
             hint="Install it: pip install 'aegis-advisor[excel]'.",
         ) from error
     # The library leaves its own temporary files where it fails.
-    with tempfile.TemporaryDirectory(prefix="aegis-write-") as folder:
-        book = xlsxwriter.Workbook(str(path), {"constant_memory": True, "tmpdir": folder})
+    with (
+        tempfile.TemporaryDirectory(prefix="aegis-write-") as folder,
+        _FailingOnce(path) as sink,
+    ):
+        book = xlsxwriter.Workbook(sink, {"constant_memory": True, "tmpdir": folder})
         book.use_zip64()
         _fill_sheet(source, table, book)
         try:
             book.close()
         except xlsxwriter.exceptions.FileCreateError as error:
             raise error.args[0] from error  # an `OSError`, which callers know
+
+
+class _FailingOnce:
+    """A file that says once that it cannot be written: archives try again as they are let go."""
+
+    def __init__(self, path: Path) -> None:
+        self._file: io.IOBase | None = path.open("wb")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+
+    def __getattr__(self, name: str) -> Any:
+        if self._file is None:  # nothing becomes of what is written after a failure
+            return lambda *_: 0
+        return partial(self._tried, name)
+
+    def _tried(self, name: str, *given: Any) -> Any:
+        try:
+            return getattr(self._file, name)(*given)
+        except OSError:
+            with suppress(OSError):
+                self.__exit__()
+            raise
 
 
 def _fill_sheet(source: Source, table: ir.Table, book: Any) -> None:
