@@ -270,7 +270,9 @@ def test_summary_under_another_rule(shell, folder):
     policy(folder, "k: 5, suppression: 0.05", "k: 7")
     policy(folder, "measure: adjusted-pillai", "measure: cmim")
     words = ("-p", "policy.yaml", "-f", "csv")
-    assert shell("advise", "table.aegis", *words).out == shell("advise", "table.csv", *words).out
+    assert "--rule-override" in error_of(shell("advise", "table.aegis", *words))
+    allowed = shell("advise", "table.aegis", *words, "--rule-override")
+    assert allowed.out == shell("advise", "table.csv", *words).out
 
 
 @pytest.mark.parametrize(
