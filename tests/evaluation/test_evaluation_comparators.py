@@ -19,7 +19,7 @@ from aegis.evaluation import (
     paper_configurations,
     paper_policy,
 )
-from aegis.evaluation.comparators import PUBLISHED, spread_divergence
+from aegis.evaluation.comparators import PUBLISHED, drawn_records, spread_divergence
 from aegis.measures import MEASURES
 from aegis.summary import summarize
 
@@ -134,7 +134,7 @@ def test_mascara_adds_up_attributes_and_charges_lost_rows(scorer, choices):
 def test_every_comparator_scores_every_configuration(scorer, choices):
     found = compare(scorer, choices, seed=4)
     assert [one.name for one in found] == list(COMPARATORS.names())
-    assert len(found) == 3 * len(PUBLISHED) + 1
+    assert len(found) == 4 * len(PUBLISHED) + 1
     for one in found:
         assert (one.sign, one.kind) == (-1, "comparator")
         assert set(one.scores) == set(choices)
@@ -180,3 +180,15 @@ def test_a_boolean_is_left_or_suppressed():
     table = pa.table({"flag": [True, False] * 10, "sick": ["a", "b", "b", "a"] * 5})
     policy = paper_policy(table, make_policy(attributes={"flag": {"role": "feature"}}, privacy={}))
     assert [mask.name for mask in policy.attributes["flag"].masks] == ["identity", "suppress"]
+
+
+def test_sampled_records_bring_their_labels():
+    """SAMPLING as the paper has it: on average the raw joint itself, group by group as many rows."""
+    joint = np.array([[30, 2], [1, 40], [5, 5], [0, 0]])
+    groups = np.array([0, 0, 1, 1])
+    draws = np.array([drawn_records(joint, groups, seed=seed) for seed in range(400)])
+    sums = np.stack([draws[:, groups == group].sum(axis=(1, 2)) for group in (0, 1)], axis=1)
+    assert (sums == [73, 10]).all()
+    assert draws.mean(axis=0) == pytest.approx(joint, abs=1.0)
+    assert draws[:, joint == 0].max() == 0
+    assert (drawn_records(joint, groups, seed=3) == draws[3]).all()
