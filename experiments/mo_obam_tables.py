@@ -44,20 +44,21 @@ def _loss(text: str) -> str:
 
 
 def risk_table() -> list[str]:
-    """Return the rows of published figures and ours at k = 5."""
-    rows = {
-        (row["data"], row["method"]): row for row in _read("mo_obam_risk") if row["k"] in ("1", "5")
-    }
+    """Return the rows of published figures and ours: classes of equal released values."""
     lines = []
-    for name in ("German", "Adult"):
-        for method, title in METHODS.items():
-            row = rows[name, method]
-            loss = f"{_loss(row['published_il'])} / {_loss(row['il'])}"
-            counts = [f"{row[f'published_{n}']} / {row[n]}" for n in (*AT_RISK, "homogeneous")]
-            clusters = f"{row['published_clusters']} / {row['clusters']}"
-            lines.append(
-                _line(f"{name}, {title}", clusters, "" if method == "raw" else loss, *counts)
-            )
+    for row in _read("mo_obam_risk"):
+        raw, title = row["method"] == "raw", METHODS[row["method"]]
+        shown = "" if raw else "shown_"
+        losses = f"{_loss(row['published_il'])} / {_loss(row['il_rounded'])}"
+        classes = f"{row['published_clusters']} / {row[f'{shown}clusters']}"
+        if not raw and row["clusters"] != row["shown_clusters"]:
+            classes += f" ({row['clusters']})"
+        counts = [
+            f"{row[f'published_{n}'] or '-'} / {row[f'{shown}{n}']}"
+            for n in (*AT_RISK, "homogeneous")
+        ]
+        name = f"{row['data']}, {title}" + ("" if raw else f", k = {row['k']}")
+        lines.append(_line(name, classes, "" if raw else losses, *counts))
     return lines
 
 

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TABLES = [
-    ("mo_obam_tables", "anonymizers", "risk_table", (), 8),
+    ("mo_obam_tables", "anonymizers", "risk_table", (), 26),
     ("mo_obam_tables", "anonymizers", "peer_table", (), 18),
     ("mo_obam_tables", "anonymizers", "model_table", (), 12),
     *(
