@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from aegis.cli import completion
 from aegis.cli.advice import print_advice
 from aegis.cli.files import (
     REPORT,
@@ -82,6 +83,7 @@ def command(
         typer.Option(
             "--objective",
             metavar="NAME",
+            autocompletion=completion.objectives,
             help="What the search maximises: a measure, or an information loss to minimise "
             "(nu-entropy, loss, precision, discernibility, classification, class-entropy), with "
             "options as loss(mean=geometric,factor=0.5). By default the measure.",

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from aegis.cli import completion
 from aegis.cli.apply import choose
 from aegis.cli.audit_page import print_audit, print_check
 from aegis.cli.files import shown
@@ -41,6 +42,7 @@ def command(
         typer.Option(
             "--quasi-identifiers",
             metavar="A,B,...",
+            autocompletion=completion.columns,
             help="Columns that others may know, separated by commas, or the option given again. A "
             "name that holds a comma goes in double quotes: 'age,\"city, state\"'.",
             show_default=False,
@@ -51,6 +53,7 @@ def command(
         typer.Option(
             "--sensitive",
             metavar="A,B,...",
+            autocompletion=completion.columns,
             help="Columns that nobody may learn, named alike.",
             show_default=False,
         ),
@@ -60,6 +63,7 @@ def command(
         typer.Option(
             "--person",
             metavar="COLUMN",
+            autocompletion=completion.columns,
             help="Column that names the person a row is about: distinct persons are counted in "
             "place of rows.",
             show_default=False,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from aegis.cli import completion
 from aegis.cli.files import YAML, check_outputs, next_step, unused, written
 from aegis.cli.opening import DEFAULT, Opening, opens_table
 from aegis.cli.options import Force, Quiet, Table
@@ -33,7 +34,12 @@ def command(
     label: Annotated[
         str,
         typer.Option(
-            "--label", "-l", metavar="COLUMN", help="The column to predict.", show_default=False
+            "--label",
+            "-l",
+            metavar="COLUMN",
+            autocompletion=completion.columns,
+            help="The column to predict.",
+            show_default=False,
         ),
     ],
     output: Annotated[

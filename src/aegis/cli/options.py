@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from aegis.cli import completion
+
 
 class Format(StrEnum):
     """How results are printed."""
@@ -152,6 +154,7 @@ Measure = Annotated[
         "--measure",
         "-m",
         metavar="NAME",
+        autocompletion=completion.measures,
         help="Measure that ranks, instead of the policy's (aegis measures lists them).",
         show_default=False,
     ),
@@ -170,6 +173,7 @@ UtilityMeasure = Annotated[
     typer.Option(
         "--measure",
         metavar="NAME",
+        autocompletion=completion.measures,
         help="Measure of the utility that the certificate states: by default the policy's, else "
         "that of the search or --measure by which the best was chosen.",
         show_default=False,
@@ -198,6 +202,7 @@ With = Annotated[
     typer.Option(
         "--with",
         metavar="A,B,...",
+        autocompletion=completion.methods,
         help="Also the releases of these record-level methods, beside the configurations "
         "(aegis anonymizers lists them); by default those of the policy.",
         show_default=False,
@@ -217,6 +222,7 @@ LeaveOut = Annotated[
     typer.Option(
         "--leave-out",
         metavar="A,B,...",
+        autocompletion=completion.columns,
         help="Attributes to leave out of scores and release, as if the policy ignored them.",
         show_default=False,
     ),

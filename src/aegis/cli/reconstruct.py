@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from aegis.cli import completion
 from aegis.cli.files import HTML, check_outputs, written, written_dict
 from aegis.cli.opening import DEFAULT, Opening, opens_table
 from aegis.cli.options import (
@@ -96,7 +97,11 @@ def command(
     measure: Annotated[
         str,
         typer.Option(
-            "--measure", "-m", metavar="NAME", help="Measure of one attribute to compare."
+            "--measure",
+            "-m",
+            metavar="NAME",
+            autocompletion=completion.measures,
+            help="Measure of one attribute to compare.",
         ),
     ] = "mi",
     plot: Annotated[

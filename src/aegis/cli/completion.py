@@ -1,0 +1,79 @@
+"""What the shell offers when Tab is pressed: names of the registries, and columns of the table.
+
+`aegis --install-completion` sets it up. Nothing is scanned: columns come from the schema of a Parquet
+file or from the first megabyte of a text file, and what cannot be read offers nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import typer
+
+_START = 1 << 20
+
+
+def measures(incomplete: str) -> list[str]:
+    """Offer the names of measures."""
+    from aegis.measures import MEASURES
+
+    return _starting(MEASURES.names(), incomplete)
+
+
+def objectives(incomplete: str) -> list[str]:
+    """Offer what a search can maximise or minimise."""
+    from aegis.advisor.search.search import objective_names
+
+    return _starting(objective_names(), incomplete)
+
+
+def methods(incomplete: str) -> list[str]:
+    """Offer the names of record-level methods."""
+    from aegis.anonymizers import ANONYMIZERS
+
+    return _starting(ANONYMIZERS.names(), incomplete)
+
+
+def columns(context: typer.Context, incomplete: str) -> list[str]:
+    """Offer the columns of the table that the command line names; after a comma, one more."""
+    before, comma, last = incomplete.rpartition(",")
+    # Behind an option that has no value yet, what came before it is still to be sorted out.
+    table = context.params.get("table") or next(iter(context.args), "")
+    listed = before.split(",")
+    return [
+        f"{before}{comma}{name}"
+        for name in _starting(_columns_of(Path(table)), last)
+        if name not in listed
+    ]
+
+
+def _columns_of(path: Path) -> list[str]:
+    """Return the names of the columns; none where the shell is better off asking nothing."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from aegis.errors import AegisError
+    from aegis.files import format_of
+    from aegis.sources.csv_header import names_of
+    from aegis.sources.dialect import Reading, decide
+    from aegis.sources.rewriting import opened
+
+    try:
+        if not path.is_file():
+            return []
+        if format_of(path) == ".parquet":
+            return list(pq.read_schema(path).names)
+        with opened(path) as file:
+            start = file.read(_START)
+        reading, whole = Reading(header=True), len(start) < _START
+        names, _ = names_of(
+            start, whole, decide(start, whole, reading, path.name), reading, path.name
+        )
+    except (AegisError, OSError, pa.ArrowException):
+        return []  # an error under the cursor helps nobody: the command will say what is wrong
+    return names
+
+
+def _starting(names: Iterable[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]
