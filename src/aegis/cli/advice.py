@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from aegis.cli.methods_page import method_sections
 from aegis.cli.options import Format
 from aegis.cli.output import Output
-from aegis.cli.search_page import objective_legend, search_sections
+from aegis.cli.pages.methods import method_sections
+from aegis.cli.pages.search import objective_legend, search_sections
 from aegis.words import counted
 
 if TYPE_CHECKING:

@@ -252,7 +252,7 @@ def _print(
         return
     if page.quiet:
         return
-    from aegis.cli.anonymize_page import print_front, print_release
+    from aegis.cli.pages.anonymize import print_front, print_release
 
     print_release(page, release, policy)
     if release.front:

@@ -11,7 +11,6 @@ import typer
 
 from aegis.cli import completion
 from aegis.cli.apply import choose
-from aegis.cli.audit_page import print_audit, print_check
 from aegis.cli.files import shown
 from aegis.cli.opening import DEFAULT, Opening, opens_table
 from aegis.cli.options import (
@@ -22,6 +21,7 @@ from aegis.cli.options import (
     Table,
 )
 from aegis.cli.output import Output
+from aegis.cli.pages.audit import print_audit, print_check
 from aegis.cli.progress import reporting
 from aegis.errors import NoAdmissibleConfiguration, PolicyError
 
