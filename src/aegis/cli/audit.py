@@ -30,6 +30,7 @@ EXAMPLES = (
     "aegis audit table.csv --quasi-identifiers age,sex --k 2",
     "aegis audit visits.csv --quasi-identifiers age,sex --person patient",
     "aegis audit table.csv -p policy.yaml --format json",
+    "aegis audit table.csv --quasi-identifiers age,sex --population people.csv",
     "aegis audit masked.parquet --certificate certificate.json",
 )
 
@@ -110,6 +111,17 @@ def command(
             show_default=False,
         ),
     ] = None,
+    population: Annotated[
+        str | None,
+        typer.Option(
+            "--population",
+            metavar="TABLE",
+            help="All persons that the rows are drawn from, shown as TABLE shows them: a row "
+            "each, or a column `rows` that counts them. For k-map, journalist risk and "
+            "delta-presence.",
+            show_default=False,
+        ),
+    ] = None,
     opening: Opening = DEFAULT,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     quiet: Quiet = False,
@@ -135,6 +147,7 @@ def command(
             "--configuration": configuration,
             "--name": name,
             "--k": k,
+            "--population": population,
         }
         _refuse(given)
         with reporting(quiet=quiet) as progress:
@@ -152,7 +165,7 @@ def command(
             )
         masks = choose(load_configurations(configuration, policy), name, configuration)
     with reporting(quiet=quiet) as progress:
-        found = audit(
+        measured = audit(
             opening.subject(table, quiet=quiet),
             quasi_identifiers=_names(quasi_identifiers),
             sensitive=_names(sensitive),
@@ -160,10 +173,11 @@ def command(
             policy=policy,
             rule=None if k is None else PrivacyRule.parse({"k": k}),
             configuration=masks,
+            population=population,
             progress=progress,
         )
-    print_audit(Output(format, quiet), found, shown(table))
-    if found.passed is False:
+    print_audit(Output(format, quiet), measured, shown(table))
+    if measured.passed is False:
         raise typer.Exit(NoAdmissibleConfiguration.exit_code)
 
 

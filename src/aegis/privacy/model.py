@@ -197,8 +197,8 @@ class Criterion:
         if Need.POPULATION in needs and table.population is None:
             raise PolicyError(
                 f"{self} needs the class sizes of the population.",
-                hint="Give them, or ask for k or a prosecutor risk, which take the table for the "
-                "whole population.",
+                hint="Audits take them (aegis audit --population TABLE); for advice and release ask for "
+                "k or a prosecutor risk, which take the table for the whole population.",
             )
         if Need.HIERARCHY in needs and self.counts(table).levels is None:
             raise PolicyError(

@@ -90,6 +90,7 @@ def audit(
     rule: PrivacyRule | None = None,
     person: str | None = None,
     configuration: Configuration | None = None,
+    population: Any = None,
     progress: Progress = SILENT,
 ) -> Audit:
     """Measure the privacy of a table as it stands, also one that Aegis did not make.
@@ -111,6 +112,11 @@ def audit(
     configuration
         The masks that the table was made with: its noise is accounted for. Nothing in a table
         shows how it was drawn, so the account is as good as this statement.
+    population
+        The table of all persons that the rows are drawn from, with the quasi-identifiers as the
+        audited table shows them: a row each, or with a column `rows` that counts them. Models of
+        populations (k-map, journalist risk, delta-presence) are measured against it; without it
+        the table stands for its population.
     progress
         Receives one step.
 
@@ -150,10 +156,20 @@ def audit(
     sensitive = tuple(dict.fromkeys((*(sensitive or ()), *protected)))
     _refuse_both(quasi_identifiers, sensitive)
     _refuse_person(person, quasi_identifiers, sensitive)
+    if person is not None and population is not None:
+        raise PolicyError(
+            "A population is counted in rows, and the audit counts persons.",
+            hint="Leave out the population, or the column that names persons.",
+        )
     with progress.step("Counting equivalence classes"):
         hierarchies = policy.protected_hierarchies if policy is not None else {}
         counted = count_classes(
-            source, quasi_identifiers, sensitive, hierarchies=hierarchies, person=person
+            source,
+            quasi_identifiers,
+            sensitive,
+            hierarchies=hierarchies,
+            person=person,
+            population=None if population is None else open_table(population),
         )
         classes = counted.table
     violations: tuple[str, ...] = ()

@@ -458,13 +458,12 @@ class Study:
             **options,
         )
 
-    def audit(self) -> Audit:
+    def audit(self, *, population: Any = None) -> Audit:
         """Return the privacy of the table as it stands, held against the policy's rule."""
         from aegis.release import audit
 
-        return audit(
-            self._subject.rows_to("audit"), policy=self.policy, progress=self._subject.progress
-        )
+        rows, progress = self._subject.rows_to("audit"), self._subject.progress
+        return audit(rows, policy=self.policy, population=population, progress=progress)
 
     def protect(self, **options: Any) -> ProtectedSummary:
         """Return what may leave the house: see `aegis.protect.protect` for the options.

@@ -37,12 +37,15 @@ class CountedClasses:
         The columns that form the classes, and those counted within them.
     hierarchies
         Hierarchies of sensitive columns, for models that need them.
+    population
+        Rows `n` of the population by the same quasi-identifiers `k0`, `k1`, ..., where it is known.
     """
 
     cells: pa.Table
     quasi: tuple[str, ...]
     sensitive: tuple[str, ...]
     hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)
+    population: pa.Table | None = None
 
     @cached_property
     def _codes(self) -> dict[str, tuple[npt.NDArray[np.int64], pa.Array]]:
@@ -66,7 +69,41 @@ class CountedClasses:
             for name, (_, shown) in sensitive.items()
             if name in self.hierarchies
         }
-        return ClassTable.from_cells(self._ids, counts, sensitive, hierarchies=levels)
+        if self.population is None:
+            return ClassTable.from_cells(self._ids, counts, sensitive, hierarchies=levels)
+        return self._beside(self.population, counts, sensitive, levels)
+
+    def _beside(
+        self,
+        population: pa.Table,
+        counts: npt.NDArray[np.int64],
+        sensitive: Mapping[str, tuple[npt.NDArray[np.int64], tuple[str, ...]]],
+        levels: Mapping[str, npt.NDArray[np.int64]],
+    ) -> ClassTable:
+        """Return the classes with their sizes in the population, as cells without rows of their own.
+
+        The rows of a class are added up in one of its cells, so that none counts twice.
+        """
+        known, others = self.cells.num_rows, population.num_rows
+        columns = []
+        for i, name in enumerate(self.quasi):
+            own = self.cells[f"k{i}"].combine_chunks()
+            columns.append(
+                encode(pa.concat_arrays([own, _as_shown(population, i, own.type, name)]))[0]
+            )
+        padding = np.zeros(others, dtype=np.int64)
+        return ClassTable.from_cells(
+            combine(columns, known + others),
+            np.concatenate([counts, padding]),
+            {
+                n: (np.concatenate([codes, padding]), shown)
+                for n, (codes, shown) in sensitive.items()
+            },
+            population=np.concatenate(
+                [np.zeros(known, dtype=np.int64), population["n"].to_numpy()]
+            ),
+            hierarchies=levels,
+        )
 
     def _in_order(self, name: str) -> tuple[npt.NDArray[np.int64], tuple[str, ...]]:
         """Return the code of each cell's value, and what each code shows, in natural order."""
@@ -92,6 +129,7 @@ def count_classes(
     table: ir.Table | None = None,
     hierarchies: Mapping[str, Hierarchy] | None = None,
     person: str | None = None,
+    population: Source | None = None,
 ) -> CountedClasses | PersonClasses:
     """Count the equivalence classes of a table as it stands.
 
@@ -110,6 +148,9 @@ def count_classes(
         Hierarchies of sensitive columns, for models that need them.
     person
         Column that names persons, who are then counted in place of rows.
+    population
+        All that the rows are drawn from, with the quasi-identifiers as the table shows them: a row
+        each, or with a column `rows` that counts them. Not together with persons.
 
     Raises
     ------
@@ -127,4 +168,38 @@ def count_classes(
     found = source.collect(count_by(source, rows, keys))
     if found.num_rows == 0 or not found["n"][0].as_py():
         raise DataError(f"{source.origin} has no rows.", hint="Give a table with rows.")
-    return CountedClasses(found, tuple(quasi), tuple(sensitive), hierarchies or {})
+    people = None if population is None else _count_population(population, quasi)
+    return CountedClasses(found, tuple(quasi), tuple(sensitive), hierarchies or {}, people)
+
+
+ROWS = "rows"
+"""Column of a population that says how many persons a row stands for."""
+
+
+def _count_population(population: Source, quasi: Sequence[str]) -> pa.Table:
+    """Return the persons of a population by quasi-identifiers, columns `k0`, `k1`, ... and `n`."""
+    table = population.table
+    keys = {
+        f"k{i}": population.require(name, where="of the population") for i, name in enumerate(quasi)
+    }
+    counted = ROWS in table.columns and ROWS not in quasi
+    if counted and not table[ROWS].type().is_integer():
+        raise DataError(
+            f"Column {ROWS!r} of {population.origin} holds no whole numbers.",
+            hint="It says how many persons a row stands for; leave it out where each row is one.",
+        )
+    number = table[ROWS].sum().fill_null(0) if counted else table.count()
+    grouped = table.group_by(**keys) if keys else table
+    return population.collect(grouped.aggregate(n=number.cast("int64")))
+
+
+def _as_shown(population: pa.Table, place: int, shown: pa.DataType, name: str) -> pa.Array:
+    """Return a quasi-identifier of the population as the table shows it."""
+    values = population[f"k{place}"].combine_chunks()
+    try:
+        return values.cast(shown)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise DataError(
+            f"{name!r} is {values.type} in the population and {shown} in the table.",
+            hint="Give the population with its quasi-identifiers as the table shows them.",
+        ) from None
