@@ -29,7 +29,7 @@ from selection_public import judged, means, prepared, trained
 
 NAME = "balanced_trace"
 EXPONENTS = (0.25, 0.5, 0.75, 1.0)
-BESIDE = ("pillai", "pillai-codings", "held-out-auc")
+BESIDE = ("adjusted-pillai", "held-out-pillai", "held-out-auc")
 
 
 class Balanced:
