@@ -57,9 +57,9 @@ bench: venv ## Measure speed and memory; results in .bench/.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group bench
 	$(BIN)/python -m benchmarks
 
-FUZZ ?= --inputs 100000 --releases 2000 --kills 300
+FUZZ ?= --inputs 100000 --releases 2000 --kills 300 --faults
 
-fuzz: venv ## Mutated inputs, rechecked releases and kills, for hours; FUZZ="--inputs 1000" for less.
+fuzz: venv ## Mutated inputs, rechecked releases, kills and faults, for hours; FUZZ="--inputs 1000" for less.
 	$(BIN)/python -m tests.fuzz $(FUZZ)
 
 clean: ## Remove what make made.

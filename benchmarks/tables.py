@@ -32,6 +32,15 @@ def make_table(folder: Path, rows: int) -> Path:
     return path
 
 
+def as_csv(table: Path, *, quoted: bool = False) -> Path:
+    """Return a Parquet file written as CSV, each field in quotes where asked; made once."""
+    path = table.with_suffix(".quoted.csv" if quoted else ".csv")
+    if not path.exists():
+        force = ", FORCE_QUOTE *" if quoted else ""
+        duckdb.connect().execute(f"COPY (FROM '{table}') TO '{path}' (FORMAT csv, HEADER{force})")
+    return path
+
+
 def make_csv(folder: Path, columns: Sequence[str], rows: int, *, row: bool = True) -> Path:
     """Return a CSV file of columns of Adult's first rows, with the row's parity as column `row`."""
     path = folder / f"adult_{'_'.join(columns)}_{rows}_{row}.csv"

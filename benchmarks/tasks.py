@@ -21,7 +21,7 @@ from benchmarks.measure import (
 )
 from benchmarks.reconstruction import reconstruction
 from benchmarks.score import blas, expected
-from benchmarks.tables import make_table
+from benchmarks.tables import as_csv, make_table
 
 
 @dataclass(frozen=True)
@@ -168,6 +168,25 @@ def scale(settings: Settings) -> Iterator[Figure]:
         yield Figure(
             *("scale", "times faster than pandas and crosstab", whole / best, "x"),
             note=f"{whole:.0f} s, from 2 configurations on a tenth of the rows",
+        )
+
+
+def csv_count(settings: Settings) -> Iterator[Figure]:
+    """Count the records of a CSV file against reading it."""
+    table = make_table(settings.folder, settings.rows)
+    for quoted in (False, True):
+        runs = [step("read_csv", table=str(as_csv(table, quoted=quoted))) for _ in range(2)]
+        best = min(runs, key=lambda run: run.cpu)
+        counted = best.result["cpu"]
+        yield Figure(
+            "csv_count",
+            f"count of records / reading, {'all' if quoted else 'few'} fields in quotes, "
+            f"{settings.rows:.0e} rows, processor time",
+            counted / (best.cpu - counted),
+            "x",
+            0.15,
+            note=f"{counted:.2f} s / {best.cpu - counted:.2f} s; "
+            f"{best.result['seconds']:.2f} s / {best.seconds - best.result['seconds']:.2f} s on a clock",
         )
 
 
@@ -339,6 +358,7 @@ TASKS: dict[str, Task] = {
         process,
         audit,
         scale,
+        csv_count,
         release,
         search,
         growth,

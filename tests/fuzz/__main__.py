@@ -7,9 +7,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
-from . import inputs, kills, releases
+from . import faults, inputs, kills, releases
 from .inputs import Failure
 from .kinds import KINDS, SHARES
 
@@ -20,6 +21,7 @@ def main() -> int:
     parser.add_argument("--inputs", type=int, default=0, help="mutated inputs over all kinds")
     parser.add_argument("--releases", type=int, default=0, help="releases to recheck")
     parser.add_argument("--kills", type=int, default=0, help="commands to kill")
+    parser.add_argument("--faults", action="store_true", help="every command under every fault")
     parser.add_argument("--seed", type=int, default=0, help="first seed")
     parser.add_argument("--only", metavar="KIND:SEED", help="one case again, with its trace")
     parser.add_argument("--kind", choices=sorted(KINDS), help="inputs of this kind only")
@@ -30,6 +32,7 @@ def main() -> int:
         *_inputs(given.inputs, given.seed, given.kind),
         *_releases(given.releases, given.seed),
         *_kills(given.kills, given.seed),
+        *(_faults() if given.faults else ()),
     ]
     print(f"\n{len(failures)} failures")
     for problem, count in Counter(f.problem[:100] for f in failures).most_common():
@@ -117,6 +120,30 @@ def _kills(count: int, first: int) -> list[Failure]:
                 print(f"  {failure.case}: {failure.problem}", flush=True)
             progress.show(ends.total() - ends["finished"], len(failures))
     print(f"  {dict(ends)}")
+    return failures
+
+
+def _faults() -> list[Failure]:
+    """Run every command under every fault that can be made here."""
+    failures: list[Failure] = []
+    ends: Counter[int] = Counter()
+    possible = {**faults.FAULTS, **{n: f for n, f in faults.PLACES.items() if faults.can_place(n)}}
+    tried = [
+        (name, command)
+        for name, fault in possible.items()
+        for command in (*faults.COMMANDS, *(() if fault.place else faults.SHOWN))
+    ]
+    with tempfile.TemporaryDirectory(prefix="aegis-faults-") as folder:
+        bench = faults.Bench.at(Path(folder))
+        progress = _Progress("faults", len(tried))
+        for number, (name, command) in enumerate(tried, start=1):
+            code, failure = faults.attempt(bench, command, possible[name])
+            ends[code] += 1
+            if failure is not None:
+                failures.append(replace(failure, case=f"{command} under {name}"))
+                print(f"  {failures[-1].case}: {failure.problem}", flush=True)
+            progress.show(number, len(failures))
+    print(f"  exit codes: {dict(ends)}")
     return failures
 
 

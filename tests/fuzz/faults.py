@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -212,8 +213,9 @@ def _wrong(name: str, fault: Fault, code: int, said: str) -> list[str]:
         wrong.append(f"exit {code}")
     if "Traceback" in said or "bug in Aegis" in said or "Exception ignored" in said:
         wrong.append("says what only its authors understand")
-    if code == 2 and 2 not in fault.streams and not said.startswith(("Error: ", '{\n  "error"')):
-        wrong.append("does not begin with Error")
+    # Engines may have said something of their own before.
+    if code == 2 and 2 not in fault.streams and not re.search(r'^(Error: |  "error")', said, re.M):
+        wrong.append("says no error")
     return wrong
 
 

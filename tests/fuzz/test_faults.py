@@ -20,7 +20,8 @@ SOME = [
     ("files of 4 kB", "apply to a workbook"),
     ("address space of 600 MB", "apply"),
     ("address space of 1000 MB", "report"),
-    ("12 open files", "anonymize"),
+    ("address space of 400 MB", "summarize"),
+    ("12 open files", "report"),
     ("read-only folder", "apply"),
     ("full device", "apply"),
     ("full device", "apply to a workbook"),
@@ -54,5 +55,5 @@ def test_what_is_looked_for_is_seen(tmp_path: Path) -> None:
     assert faults._wrong("apply", faults.Fault(), 2, "Traceback") == [
         "exit 2",
         "says what only its authors understand",
-        "does not begin with Error",
+        "says no error",
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -46,6 +47,7 @@ from aegis.cli.output import Output
 from aegis.errors import RenamedWarning
 from aegis.files import recording
 from aegis.interrupts import is_interrupt, watching
+from aegis.limits import addresses_limited
 
 ABOUT = """Keep the most predictive value of a table under a privacy rule.
 
@@ -201,4 +203,9 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    if code and addresses_limited():
+        # Engines that got no memory fall over as they are taken down, and their signal would hide
+        # the exit code. What was temporary is gone by now.
+        os._exit(code)
+    sys.exit(code)

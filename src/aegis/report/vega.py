@@ -15,6 +15,7 @@ from functools import cache
 from typing import IO, Any
 
 from aegis.errors import EngineError
+from aegis.limits import addresses_limited
 
 _CHILD = """
 import json, sys
@@ -41,12 +42,8 @@ def to_svg(specification: dict[str, Any], version: str) -> str:
     EngineError
         The process may not have as much memory as the chart engine takes.
     """
-    if not _limited():
-        import vl_convert
-
-        return str(
-            vl_convert.vegalite_to_svg(specification, vl_version=version, allowed_base_urls=[])
-        )
+    if not addresses_limited():
+        return _drawn_here(specification, version)
     asked = json.dumps({"chart": specification, "version": version}, default=str)
     try:
         ask, answer = _child()
@@ -64,13 +61,21 @@ def to_svg(specification: dict[str, Any], version: str) -> str:
     return str(json.loads(line))
 
 
-def _limited() -> bool:
-    """Return whether this process may not have all addresses; no system but Unix has such a limit."""
+def _drawn_here(specification: dict[str, Any], version: str) -> str:
+    import vl_convert
+
     try:
-        import resource
-    except ImportError:
-        return False
-    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+        text = vl_convert.vegalite_to_svg(specification, vl_version=version, allowed_base_urls=[])
+    except BaseException as error:
+        # What panics in Rust is no `Exception`, and has a class that cannot be imported.
+        if not isinstance(error, ValueError) and type(error).__name__ != "PanicException":
+            raise
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise EngineError(
+            f"The chart engine failed: {reason[-1]}",
+            hint="It needs memory and open files (ulimit -n) of its own; or leave the report out.",
+        ) from error
+    return str(text)
 
 
 @cache
