@@ -112,7 +112,7 @@ def test_which_configurations_are_ranked(summary: Summary) -> None:
     with pytest.raises(PolicyError, match="No configurations were given"):
         advise(summary, policy, configurations=[])
     with pytest.raises(PolicyError, match="Did you mean 'adjusted-pillai'"):
-        advise(summary, policy, measure="pilai")
+        advise(summary, policy, measure="adjusted-pilai")
 
 
 def test_closest_of_the_given_configurations(summary: Summary) -> None:
