@@ -157,7 +157,7 @@ def test_a_summary_of_another_policy_is_refused_at_once() -> None:
     ("ask", "words"),
     [
         (lambda study: study.search(top=0), "at least 1"),
-        (lambda study: study.search(objective="pilai"), "Did you mean"),
+        (lambda study: study.search(objective="adjusted-pilai"), "Did you mean"),
         (lambda study: study.rank(methods=["mdva"]), "Did you mean"),
         (lambda study: study.evaluate(models=("rl",)), "rl"),
     ],
