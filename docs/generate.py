@@ -221,6 +221,7 @@ API = {
         "apply",
         "anonymize",
         "audit",
+        "check_certificate",
         "render_report",
     ],
     "Policies": ["init_policy", "load_policy", "load_configurations", "Policy", "Configuration"],
