@@ -313,7 +313,7 @@ def test_more_rows_in_a_class_than_rows() -> None:
         ({"top": 0}, "at least 1"),
         ({"time_limit": -1}, "0 or more"),
         ({"time_limit": math.nan}, "0 or more"),
-        ({"objective": "pilai"}, "Did you mean 'adjusted-pillai'"),
+        ({"objective": "adjusted-pilai"}, "Did you mean 'adjusted-pillai'"),
     ],
 )
 def test_bad_input(options: dict[str, Any], message: str) -> None:

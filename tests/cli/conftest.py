@@ -93,6 +93,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cli")
     table = rows()
     write_csv(folder / "table.csv", table)
+    write_csv(folder / "people.csv", [*table, *table])
     (folder / "parts").mkdir()
     for number in range(2):
         part = pa.Table.from_pylist(table[number::2])

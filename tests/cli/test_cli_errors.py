@@ -109,7 +109,7 @@ def test_unknown_mask_measure_model(shell, folder):
     )
     for command, name, near in (
         ("masks", "bucketise", "bucketize"),
-        ("measures", "pilai", "adjusted-pillai"),
+        ("measures", "adjusted-pilai", "adjusted-pillai"),
         ("privacy-models", "kk_map", "k_map"),
     ):
         assert f"Did you mean '{near}'?" in error_of(shell(command, name))

@@ -238,12 +238,21 @@ def _comparable(value: object) -> object:
 def _split(text: str, name: str) -> list[list[str]]:
     """Return the rows of a hierarchy file under the separator that fits best."""
     best: list[list[str]] = []
+    wrong: csv.Error | None = None
     for separator in SEPARATORS:
-        rows = _cells(text, separator, name)
+        try:
+            rows = _cells(text, separator, name)
+        except csv.Error as error:  # quotes that end within a field: another separator may fit
+            wrong = error
+            continue
         if rows and len(rows[0]) > 1 and len({len(row) for row in rows}) == 1:
             return rows
         # Where nothing fits, the separator that splits the most rows gives the most useful message.
         best = max(best, rows, key=lambda rows: sum(len(row) > 1 for row in rows))
+    if wrong is not None and not any(len(row) > 1 for row in best):
+        raise DataError(
+            f"Hierarchy {name} is no CSV file: {wrong}.", hint="Save it as CSV, UTF-8."
+        ) from wrong
     if not any(len(row) > 1 for row in best):
         raise DataError(
             f"Hierarchy {name} has no row with a value and a group.",
@@ -253,15 +262,6 @@ def _split(text: str, name: str) -> list[list[str]]:
 
 
 def _cells(text: str, separator: str, name: str) -> list[list[str]]:
-    try:
-        return _read_cells(text, separator, name)
-    except csv.Error as error:
-        raise DataError(
-            f"Hierarchy {name} is no CSV file: {error}.", hint="Save it as CSV, UTF-8."
-        ) from error
-
-
-def _read_cells(text: str, separator: str, name: str) -> list[list[str]]:
     rows: list[list[str]] = []
     parts = 0
     for row in csv.reader(text.splitlines(), delimiter=separator, strict=True):
