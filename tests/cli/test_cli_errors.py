@@ -413,7 +413,7 @@ def test_an_interrupt_that_a_library_renames_is_no_bug(shell, monkeypatch):
 )
 def test_an_interrupt_that_a_library_swallows_ends_the_command(shell, folder, monkeypatch, words):
     before = sorted(folder.rglob("*"))
-    fetch, sent = source.fetch, []
+    fetch, sent = source._fetched, []
 
     def swallowing(*args):
         if not sent:
@@ -422,7 +422,7 @@ def test_an_interrupt_that_a_library_swallows_ends_the_command(shell, folder, mo
                 signal.raise_signal(signal.SIGINT)
         return fetch(*args)
 
-    monkeypatch.setattr(source, "fetch", swallowing)
+    monkeypatch.setattr(source, "_fetched", swallowing)
     result = shell(*words)
     assert sent
     assert (result.code, result.out, result.err) == (130, "", "Interrupted.\n")
