@@ -25,6 +25,7 @@ from aegis.errors import DataError, PolicyError
 from aegis.files import read_text
 from aegis.masks import Mask, evaluate
 from aegis.policy import Configuration, Policy, Role, load_configurations, read_document
+from aegis.policy.joint import require_joint_rule
 from aegis.privacy import ClassTable, PrivacyRule, Verdict
 from aegis.progress import SILENT, Progress
 from aegis.sources import open_table
@@ -201,7 +202,7 @@ def summary_after(
     DataError
         The frequency table does not fit in memory.
     """
-    _check_rule(policy)
+    require_joint_rule(policy)
     if isinstance(table, Summary):
         require_same(table, policy)
         return after(table, releases)
@@ -213,20 +214,6 @@ def summary_after(
         progress=progress,
     )
     return _narrowed(after(wide, releases), policy)
-
-
-def _check_rule(policy: Policy) -> None:
-    if policy.person is not None:
-        raise PolicyError(
-            "Releases are put together by rows, and the policy counts persons.",
-            hint="Leave `person` out of the policy.",
-        )
-    if not policy.privacy.monotone:
-        raise PolicyError(
-            "The rule compares classes with the whole table, so that joint classes that meet it say "
-            "nothing of a single release.",
-            hint="Use criteria that coarser tables keep, such as k or l_diversity.",
-        )
 
 
 def _narrowed(summary: Summary, policy: Policy) -> Summary:
@@ -361,7 +348,7 @@ def summary_of(
     table: Any, policy: Policy, releases: Sequence[Configuration], progress: Progress = SILENT
 ) -> Summary:
     """Return a summary of a table that knows the masks of all releases."""
-    _check_rule(policy)
+    require_joint_rule(policy)
     if isinstance(table, Summary):
         require_same(table, policy)
         return table

@@ -9,6 +9,7 @@ from aegis.errors import PolicyError
 from aegis.masking import fit_masks
 from aegis.masks import Mask, NoiseMask
 from aegis.policy import Configuration, Policy
+from aegis.policy.joint import require_joint_rule
 from aegis.sources import Source
 
 PREFIX = "aegis earlier"
@@ -74,17 +75,7 @@ class Beside:
 def _check(
     policy: Policy, masks: Mapping[str, Mask | None], releases: Sequence[Configuration]
 ) -> None:
-    if policy.person is not None:
-        raise PolicyError(
-            "Releases are put together by rows, and the policy counts persons.",
-            hint="Leave `person` out of the policy.",
-        )
-    if not policy.privacy.monotone:
-        raise PolicyError(
-            "The rule compares classes with the whole table, so that joint classes that meet it say "
-            "nothing of a single release.",
-            hint="Use criteria that coarser tables keep, such as k or l_diversity.",
-        )
+    require_joint_rule(policy)
     every = [*masks.values(), *(m for r in releases for m in r.masks.values())]
     if any(isinstance(mask, NoiseMask) for mask in every):
         raise PolicyError(

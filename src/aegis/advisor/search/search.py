@@ -319,6 +319,8 @@ class Searcher:
         near = BranchAndBound(
             self.problem, objective, feasibility, top=max(RERANKED, top), clock=clock, step=step
         )
+        if wide.interrupted:
+            clock.stop()
         found = near.explore(boxes)
         if wide.complete and found.complete and len(wide.best) < max(RERANKED, top):
             # So few are admissible that each of them was visited.
@@ -329,8 +331,9 @@ class Searcher:
             "by plug-in Pillai's trace were ranked by it, and those near the best were tried; "
             "nothing is proven"
         )
-        stopped = found.interrupted or wide.interrupted
-        ranked = Found(found.best[:top], math.inf, wide.nodes, found.complete, stopped)
+        complete = wide.complete and found.complete
+        interrupted = wide.interrupted or found.interrupted
+        ranked = Found(found.best[:top], math.inf, wide.nodes, complete, interrupted)
         return ranked, False, (note,)
 
     def _size(self) -> int:
