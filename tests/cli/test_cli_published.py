@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 
 import pytest
 
@@ -193,3 +194,84 @@ def test_a_changed_file_is_refused(shell, held):
     refused = shell("advise", "held.published", "-p", "held.yaml")
     assert refused.code == 2
     assert "not what `aegis summarize --masked` wrote" in refused.err
+
+
+def contingency(folder, name, of):
+    """Write the contingency tables of masked rows as a file."""
+    cells = Counter(
+        (attribute, row[attribute], row["income"]) for row in of for attribute in ("age", "sex")
+    )
+    rows = [
+        dict(zip(("attribute", "value", "label", "rows"), (*cell, n), strict=True))
+        for cell, n in cells.items()
+    ]
+    write(folder, name, rows)
+
+
+@pytest.fixture
+def cells(held):
+    """The contingency tables of the masked tables, and the policy without a rule."""
+    for name in ("one", "two", "three"):
+        with held.joinpath(f"{name}.csv").open() as file:
+            contingency(held, f"c_{name}.csv", list(csv.DictReader(file)))
+    held.joinpath("open.yaml").write_text(POLICY.replace("{k: 5, suppression: 0.05}", "{}"))
+    return held
+
+
+CELLS = (
+    *("--contingency", "M1=c_one.csv", "--contingency", "M17=c_two.csv"),
+    *("--contingency", "M3=c_three.csv"),
+)
+
+
+@pytest.mark.parametrize("more", [(), ("--estimate", "aegis+1d"), ("--estimate", "aegis-1d")])
+def test_contingency_tables_rank_as_their_masked_tables(shell, cells, more):
+    for given, name in ((MASKED, "rows"), (CELLS, "cells")):
+        made = shell("summarize", *given, *KNOWN, "-p", "open.yaml", "-o", f"{name}.published")
+        assert made.code == 0, made.err
+    told = [
+        json.loads(
+            shell(
+                *("advise", f"{name}.published", "-p", "open.yaml", "--measure", "mi"),
+                *("-f", "json", *more),
+            ).out
+        )["ranking"]
+        for name in ("rows", "cells")
+    ]
+    assert told[0] == told[1]
+
+
+def test_contingency_tables_say_nothing_of_rows(shell, cells):
+    refused = shell("advise", *_made(shell, "held.yaml"), "--measure", "mi")
+    assert refused.code == 2
+    assert "do not tell which values share a row" in refused.err
+    refused = shell("advise", *_made(shell, "open.yaml"))
+    assert refused.code == 2
+    assert "looks at attributes together" in refused.err
+
+
+def _made(shell, policy):
+    made = shell("summarize", *CELLS, "-p", policy, "-o", "c.published", "--force")
+    assert made.code == 0, made.err
+    return "c.published", "-p", policy
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda lines: [*lines, lines[-1]], "twice"),
+        (lambda lines: lines[:-1], "disagree"),
+        (lambda lines: [lines[0], *(f"{x.rsplit(',', 1)[0]},-3" for x in lines[1:])], "-3 rows of 'age'"),
+        (lambda lines: ["a,b,c,d", *lines[1:]], "has no column 'attribute'"),
+        (lambda lines: [*lines, "zip,1,no,3"], "Unknown attribute of contingency tables 'zip'"),
+        (lambda lines: lines[:1], "add up to 0 rows"),
+        (lambda lines: [*lines, "age,7x,,3"], "a line without label"),
+    ],
+)
+def test_wrong_contingency_tables_are_refused(shell, cells, change, message):
+    file = cells.joinpath("c_one.csv")
+    file.write_text("\n".join(change(file.read_text().splitlines())) + "\n")
+    refused = shell("summarize", *CELLS, "-p", "open.yaml", "-o", "c.published")
+    assert refused.code == 2
+    assert message in refused.err
+    assert not cells.joinpath("c.published").exists()

@@ -33,6 +33,16 @@ Masked = Annotated[
         show_default=False,
     ),
 ]
+Counted = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--contingency",
+        metavar="NAME=FILE",
+        help="In place of a masked table: its contingency tables (CSV, Parquet), with the columns "
+        "attribute, value, label and rows. They rank by measures of one attribute, without a rule.",
+        show_default=False,
+    ),
+]
 Histograms = Annotated[
     Path | None,
     typer.Option(
@@ -62,6 +72,7 @@ def is_published(given: str | Path) -> bool:
 
 def summarize_masked(
     masked: Sequence[str],
+    contingency: Sequence[str],
     policy_file: Path,
     output: Path,
     histograms: Path | None,
@@ -75,20 +86,28 @@ def summarize_masked(
 ) -> None:
     """Write what masked tables hold, and say so."""
     from aegis.policy import load_policy
-    from aegis.published import publish, read_histograms, read_mapping_of, save_published
+    from aegis.published import (
+        publish,
+        read_contingencies,
+        read_histograms,
+        read_mapping_of,
+        save_published,
+    )
 
     _refuse(refused)
-    tables = _named(masked)
+    tables = _named("--masked", masked)
+    counts = _named("--contingency", contingency)
     check_outputs(
         [(output, (EXTENSION,))],
         force=force,
-        inputs=(*tables.values(), policy_file, histograms, mapping),
+        inputs=(*tables.values(), *counts.values(), policy_file, histograms, mapping),
     )
     policy = load_policy(policy_file)
     with reporting(quiet=page.quiet) as progress:
         published = publish(
             tables,
             policy,
+            contingencies={name: read_contingencies(file) for name, file in counts.items()},
             histograms=None if histograms is None else read_histograms(histograms),
             mappings=None if mapping is None else read_mapping_of(mapping),
             exact=exact,
@@ -105,19 +124,19 @@ def _refuse(options: Mapping[str, object]) -> None:
             raise PolicyError(f"{name} is not for masked tables.", hint="Leave it out.")
 
 
-def _named(masked: Sequence[str]) -> dict[str, str]:
+def _named(option: str, values: Sequence[str]) -> dict[str, str]:
     """Return tables by name, from NAME=TABLE."""
     tables: dict[str, str] = {}
-    for given in masked:
+    for given in values:
         name, equals, table = given.partition("=")
         if not (name and equals and table):
             raise PolicyError(
-                f"--masked {given!r} does not name a configuration and its table.",
-                hint="Write --masked M1=one.parquet.",
+                f"{option} {given!r} does not name a configuration and its table.",
+                hint=f"Write {option} M1=one.parquet.",
             )
         if name in tables:
             raise PolicyError(
-                f"Two masked tables are named {name!r}.", hint="Give each its own name."
+                f"{option} names two tables {name!r}.", hint="Give each its own name."
             )
         tables[name] = table
     return tables
@@ -135,6 +154,7 @@ def _print(page: Output, published: Published, output: Path, policy_file: Path) 
                 }
                 for name, s in published.tables.items()
             },
+            "contingency_tables": sorted(published.marginal),
             "histograms": list(published.histograms),
             "mappings": {name: list(one) for name, one in published.mappings.items()},
             "files": written_dict([output]),

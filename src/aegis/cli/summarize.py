@@ -34,7 +34,7 @@ from aegis.cli.options import (
 from aegis.cli.output import Output, clean
 from aegis.cli.progress import reporting
 from aegis.cli.protect import Delta, Epsilon, KeyFile
-from aegis.cli.published import Histograms, Mapping_, Masked, summarize_masked
+from aegis.cli.published import Counted, Histograms, Mapping_, Masked, summarize_masked
 from aegis.errors import PolicyError
 from aegis.words import counted
 
@@ -75,6 +75,7 @@ def command(
     ],
     table: OptionalTable = None,
     masked: Masked = None,
+    contingency: Counted = None,
     histograms: Histograms = None,
     mapping: Mapping_ = None,
     write_histograms: Annotated[
@@ -162,9 +163,9 @@ def command(
     from aegis.signing import load_private_key
     from aegis.summary import Information, lock, save_bundle, summarize, withhold
 
-    if masked:
+    if masked or contingency:
         summarize_masked(
-            *(masked, policy_file, output, histograms, mapping),
+            *(masked or (), contingency or (), policy_file, output, histograms, mapping),
             refused={
                 "TABLE": table,
                 "--like": like,
@@ -184,7 +185,7 @@ def command(
         raise PolicyError(
             "No table is given."
             if table is None
-            else "--histograms and --mapping go with --masked.",
+            else "--histograms and --mapping go with --masked or --contingency.",
             hint="Name a table, or give masked ones by --masked NAME=TABLE.",
         )
     if protection != "none":

@@ -1,17 +1,20 @@
-"""What the papers' publisher holds: masked tables under opaque names, and histograms of the raw one."""
+"""What the papers' publisher holds: masked tables, or their counts, and histograms of the raw one."""
 
 from aegis.published.build import publish
+from aegis.published.contingencies import Contingencies, read_contingencies
 from aegis.published.file import load_published, save_published
 from aegis.published.histograms import histograms_of, read_histograms, read_mapping_of
 from aegis.published.model import Published
 from aegis.published.rank import rank_published
 
 __all__ = [
+    "Contingencies",
     "Published",
     "histograms_of",
     "load_published",
     "publish",
     "rank_published",
+    "read_contingencies",
     "read_histograms",
     "read_mapping_of",
     "save_published",

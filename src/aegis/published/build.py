@@ -15,6 +15,7 @@ from aegis.masks import Identity
 from aegis.masks.base import SUPPRESSED
 from aegis.policy import Attribute, Policy, Terms, as_policy
 from aegis.progress import SILENT, Progress
+from aegis.published.contingencies import Contingencies, table_of
 from aegis.published.model import Histogram, Possible, Published, codes_of
 from aegis.sources import Source, open_table
 from aegis.summary import Summary, summarize
@@ -24,6 +25,7 @@ def publish(
     masked: Mapping[str, Any],
     policy: Policy | str | Path,
     *,
+    contingencies: Mapping[str, Contingencies] | None = None,
     histograms: Mapping[str, Histogram] | None = None,
     mappings: Mapping[str, Mapping[str, Possible]] | None = None,
     exact: bool = False,
@@ -39,6 +41,10 @@ def publish(
         anything that `aegis.sources.open_table` opens. A column that a table lacks was suppressed.
     policy
         Label, roles and the rule. Its candidate masks are not looked at.
+    contingencies
+        By the name of their configuration: contingency tables in place of a masked table, as
+        `read_contingencies` gives them. They rank under measures of one attribute and under a
+        policy that asks nothing of classes; an attribute that is not among them was suppressed.
     histograms
         By attribute, where it is known: rows of each raw value, values as text.
     mappings
@@ -49,11 +55,12 @@ def publish(
     Raises
     ------
     PolicyError
-        No table is given, or a mapping names a configuration or attribute that is not there.
+        No table is given, two are of one name, or a mapping names a configuration or attribute
+        that is not there.
     DataError
         Tables differ in length or in the rows of their classes; a histogram does not add up to the
         rows, or contradicts a table; a mapping does not cover the masked values, or gives a raw
-        value to two of them.
+        value to two of them; contingency tables disagree in the rows of a class.
 
     Examples
     --------
@@ -72,17 +79,17 @@ def publish(
     'M1'
     """
     declared = as_policy(policy)
-    if not masked:
-        raise PolicyError("No masked table is given.", hint="Give at least one, by name.")
+    counted = dict(contingencies or {})
+    given = _given(masked, counted, declared)
     told, known = dict(histograms or {}), dict(mappings or {})
-    _check_names(declared, masked, told, known)
+    _check_names(declared, given, told, known)
     tables = {}
-    with progress.step("Summarising masked tables", len(masked)) as step:
-        for name, table in masked.items():
+    with progress.step("Summarising masked tables", len(given)) as step:
+        for name, table in given.items():
             step.note(name)
             tables[name] = _summarised(table, declared, exact=exact, seed=seed)
             step.advance()
-    published = Published(tables, told, known)
+    published = Published(tables, told, known, frozenset(counted))
     _check_tables(published)
     for attribute, histogram in told.items():
         _check_histogram(published, attribute, histogram)
@@ -91,6 +98,26 @@ def publish(
             _check_mapping(published, name, attribute, possible)
     _check_against(published)
     return published
+
+
+def _given(
+    masked: Mapping[str, Any], counted: Mapping[str, Contingencies], policy: Policy
+) -> dict[str, Any]:
+    """Return every table by its name, contingency tables as some table that has them."""
+    if not masked and not counted:
+        raise PolicyError("No masked table is given.", hint="Give at least one, by name.")
+    twice = [name for name in counted if name in masked]
+    if twice:
+        raise PolicyError(
+            f"{twice[0]!r} names a masked table and contingency tables.", hint="Give one of them."
+        )
+    attributes = [a.name for a in policy.features if a.scored]
+    for cells in counted.values():
+        for name in cells:
+            if name not in attributes:
+                raise PolicyError.unknown("attribute of contingency tables", name, attributes)
+    label = policy.label.column
+    return {**masked, **{n: table_of(cells, label, n) for n, cells in counted.items()}}
 
 
 def _summarised(table: Any, policy: Policy, *, exact: bool, seed: int) -> Summary:

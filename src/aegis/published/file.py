@@ -52,6 +52,7 @@ def save_published(published: Published, path: str | Path, *, force: bool = Fals
             name: {a: {m: list(r) for m, r in values.items()} for a, values in attributes.items()}
             for name, attributes in published.mappings.items()
         },
+        "marginal": sorted(published.marginal),
     }
     with replacing(target) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         text = json.dumps(page, indent=1, sort_keys=False).encode()
@@ -116,4 +117,5 @@ def _read(source: Path, archive: zipfile.ZipFile) -> Published:
             }
             for name, attributes in page["mappings"].items()
         },
+        frozenset(map(str, page.get("marginal", ()))) & frozenset(tables),
     )

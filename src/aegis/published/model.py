@@ -31,11 +31,15 @@ class Published:
         By attribute, where it is known: rows of each raw value.
     mappings
         By configuration and attribute, where it is known: what masked values may stand for.
+    marginal
+        Configurations of which only contingency tables are known, each attribute's against the
+        label: which values share a row is not, nor then what a rule or several attributes ask.
     """
 
     tables: Mapping[str, Summary]
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     mappings: Mapping[str, Mapping[str, Possible]] = field(default_factory=dict)
+    marginal: frozenset[str] = frozenset()
 
     @property
     def first(self) -> Summary:

@@ -26,7 +26,7 @@ from aegis.advisor.ranked_estimate import (
 )
 from aegis.advisor.scoring import AttributeScore, Scorer, utility_kept
 from aegis.errors import PolicyError
-from aegis.measures import DEFAULT_MEASURE, MEASURES, Direction, Margins, Measure
+from aegis.measures import DEFAULT_MEASURE, MEASURES, Direction, Margins, Measure, Scope
 from aegis.policy import Configuration, Policy, RuleOverride, policy_mapping
 from aegis.progress import SILENT, Progress
 from aegis.published.build import as_it_stands
@@ -70,12 +70,14 @@ def rank_published(
     Raises
     ------
     PolicyError
-        A measure or estimate is unknown, or the policy has other attributes or another rule; or an
-        estimate is asked for, and of an attribute it is not known what its masked values stand for.
+        A measure or estimate is unknown, or the policy has other attributes or another rule; an
+        estimate is asked for, and of an attribute it is not known what its masked values stand for;
+        or of contingency tables it is asked what they cannot tell.
     """
     started = time.perf_counter()
     override = _override(published, policy, rule_override)
     chosen = MEASURES.get(measure or policy.measure or DEFAULT_MEASURE)
+    _check_marginal(published, policy, chosen)
     ranking = []
     with progress.step("Scoring masked tables", len(published.tables)) as step:
         for name in published.tables:
@@ -117,6 +119,25 @@ def _known(published: Published) -> Information:
     """Return what is known of every attribute beside what the tables show."""
     whole = all(name in published.histograms for name in published.first.attributes)
     return Information.HISTOGRAM if whole else Information.NOTHING
+
+
+def _check_marginal(published: Published, policy: Policy, measure: Measure) -> None:
+    """Raise where contingency tables are asked what only rows can tell."""
+    if not published.marginal:
+        return
+    names = ", ".join(sorted(published.marginal))
+    if measure.scope is not Scope.ATTRIBUTE:
+        raise PolicyError(
+            f"{measure.name} looks at attributes together, of which contingency tables ({names}) "
+            "tell nothing.",
+            hint="Rank by a measure of one attribute, such as --measure mi.",
+        )
+    if policy.privacy.criteria:
+        raise PolicyError(
+            f"Contingency tables ({names}) do not tell which values share a row, so the rule cannot "
+            "be held against them.",
+            hint="Give masked tables; or write privacy: {} where the owner has held the rule.",
+        )
 
 
 def _override(published: Published, policy: Policy, meant: bool) -> RuleOverride | None:
