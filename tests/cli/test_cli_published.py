@@ -261,7 +261,10 @@ def _made(shell, policy):
     [
         (lambda lines: [*lines, lines[-1]], "twice"),
         (lambda lines: lines[:-1], "disagree"),
-        (lambda lines: [lines[0], *(f"{x.rsplit(',', 1)[0]},-3" for x in lines[1:])], "-3 rows of 'age'"),
+        (
+            lambda lines: [lines[0], *(f"{x.rsplit(',', 1)[0]},-3" for x in lines[1:])],
+            "-3 rows of 'age'",
+        ),
         (lambda lines: ["a,b,c,d", *lines[1:]], "has no column 'attribute'"),
         (lambda lines: [*lines, "zip,1,no,3"], "Unknown attribute of contingency tables 'zip'"),
         (lambda lines: lines[:1], "add up to 0 rows"),
