@@ -183,7 +183,8 @@ class Released:
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the released rows as a pandas frame (pandas must be installed)."""
-        return self.to_arrow().to_pandas()
+        frame: pandas.DataFrame = self.to_arrow().to_pandas()
+        return frame
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(repr(self))}</p>{self.audit._repr_html_()}"
