@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import product
+from itertools import combinations, product
 from statistics import NormalDist
 from typing import Any
 
@@ -357,6 +357,8 @@ def configuration_value(
     raw: Sequence[Sequence[Any]] = (),
 ) -> float:
     """Return a measure of a whole configuration, from rows; `raw` holds the unmasked columns."""
+    if name == "adjusted-contingency":
+        return mean_contingency(list(combinations(columns, 2)))
     if name == "cmim":
         return cmim(columns, label)
     if name == "held-out-pillai-values":
@@ -369,6 +371,18 @@ def configuration_value(
         return target_coded(columns, label)
     trace, adjusted, _ = pillai(columns, label)
     return adjusted if name == "adjusted-pillai" else trace
+
+
+def mean_contingency(pairs: Sequence[tuple[Sequence[Any], Sequence[Any]]]) -> float:
+    """Return the mean over pairs of columns of chi-square / N less chance, x / (1 + |x|), row by row."""
+    found = []
+    for one, other in pairs:
+        n, a, b = len(one), Counter(one), Counter(other)
+        both = Counter(zip(one, other, strict=True))
+        phi = sum((both[v, w] - a[v] * b[w] / n) ** 2 / (a[v] * b[w]) for v in a for w in b)
+        beyond = phi - (len(a) - 1) * (len(b) - 1) / (n - 1)
+        found.append(beyond / (1 + abs(beyond)) if min(len(a), len(b)) > 1 else 0.0)
+    return float(np.mean(found)) if found else 0.0
 
 
 def cmim(columns: Sequence[Sequence[Any]], label: Sequence[Any]) -> float:

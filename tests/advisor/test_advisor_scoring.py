@@ -18,6 +18,7 @@ from advisor_support import (
     kept,
     labelled,
     masked_columns,
+    mean_contingency,
     policy_of,
     random_rows,
     rows,
@@ -51,8 +52,13 @@ def compare(table: pa.Table, summary: Summary, choice: Choice) -> None:
         changes, masked, weights = [], [], []
         score = scorer.score(choice, measure)
         for name in FEATURES:
-            wanted = attribute_value(measure.name, own[name], own["y"], before[name])
-            unmasked = attribute_value(measure.name, before[name], before["y"], before[name])
+            if measure.reads_label:
+                wanted = attribute_value(measure.name, own[name], own["y"], before[name])
+                unmasked = attribute_value(measure.name, before[name], before["y"], before[name])
+            else:
+                others = [before[other] for other in FEATURES if other != name]
+                wanted = mean_contingency([(own[name], other) for other in others])
+                unmasked = mean_contingency([(before[name], other) for other in others])
             assert score.attributes[name].score == pytest.approx(wanted, rel=1e-8, abs=1e-8), (
                 measure.name
             )

@@ -36,7 +36,7 @@ EXPECTED = {
             "target-coded",
             "cmim",
         ),
-        *("held-out-auc",),
+        *("held-out-auc", "adjusted-contingency"),
     },
 }
 MONOTONE = {"mi", "chi2", "phi2", "g1", "g2", "g3", "pillai-plain"}

@@ -18,6 +18,7 @@ from aegis.errors import DataError, PolicyError
 from aegis.report import page, render_certificate, write_page
 from aegis.report.charts import _spread
 from aegis.report.context_shown import mask_words
+from aegis.sources import open_table
 
 RELEASE = {"purpose": "Teaching <b>", "author": "Office", "date": "2026-11-22"}
 
@@ -73,6 +74,15 @@ def test_who_is_left_out_is_counted_by_label_and_by_group(study: aegis.Study) ->
     assert town.before == town.after
     assert len(shown.preview) == 6
     assert "[" in shown.preview[0][shown.header.index("age")]
+
+
+def test_the_preview_names_no_person(study: aegis.Study) -> None:
+    named = table().append_column("who", pa.array([str(i // 2) for i in range(len(table()))]))
+    counted = aegis.Study(named, policy(person="who"))
+    advice = counted.rank()
+    shown = show_release(advice, counted.summary, counted.plan, counted.policy, open_table(named))
+    assert advice.best is not None
+    assert set(shown.header) == {"age", "town", "y"}
 
 
 def test_the_report_shows_values_to_their_owner_alone(study: aegis.Study, tmp_path: Path) -> None:

@@ -22,7 +22,6 @@ from aegis.advisor.scoring import Choice, Scorer
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.masks import privacy_account
-from aegis.measures import DEFAULT_MEASURE, MEASURES
 from aegis.policy import Configuration, Policy, Role, policy_mapping
 from aegis.progress import SILENT, Progress
 from aegis.summary import Information, Summary
@@ -81,8 +80,9 @@ def rank_configurations(
     """
     started = time.perf_counter()
     if estimate is not None:
+        policy.require_label("An estimate")
         case_of(estimate)
-    chosen = MEASURES.get(measure or policy.measure or DEFAULT_MEASURE)
+    chosen = policy.measure_by(measure)
     listed = _listed(summary, policy, configurations, generate_count, seed)
     scorer = Scorer(summary)
     scored = []

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from aegis.advisor.scoring import Scorer, utility_kept
-from aegis.measures import DEFAULT_MEASURE, MEASURES
+from aegis.measures import DEFAULT_MEASURE, chosen_measure
 from aegis.summary import Summary
 
 
@@ -59,7 +59,7 @@ def mask_costs(
     scorer
         What has scored this summary before, to share its work.
     """
-    chosen = MEASURES.get(measure or DEFAULT_MEASURE)
+    chosen = chosen_measure(measure, default=DEFAULT_MEASURE, labelled=summary.label.there)
     own = scorer or Scorer(summary)
     whole = own.value(own.unmasked, chosen)
     costs = []

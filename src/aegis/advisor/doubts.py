@@ -43,27 +43,28 @@ def _worthless(advice: Advice) -> tuple[str, ...]:
     """Return why a release may be of no use: nothing to predict with is left."""
     best = advice.best
     label = advice.summary["label"]
+    subject, use = ("each other", "") if label is None else (label, f" to predict {label} with")
     if best is None or not best.attributes:
         return ()
     if best.utility_kept is None:
         return (
-            f"by {advice.measure} the attributes tell nothing of {label} even unmasked: the "
-            "ranking says nothing of predictive value",
+            f"by {advice.measure} the attributes tell nothing of {subject} even unmasked: the "
+            "ranking says nothing of what is kept",
         )
     if _hides_all(best):
         return (
-            f"the recommended {best.name} suppresses every attribute that is scored: nothing is left "
-            f"to predict {label} with. Allow more suppressed rows, a weaker rule, or masks between "
-            "identity and suppress",
+            f"the recommended {best.name} suppresses every attribute that is scored: nothing is "
+            f"left{use}. Allow more suppressed rows, a weaker rule, or masks between identity and "
+            "suppress",
         )
     if _by_chance(best, advice.measure):
         return (
             f"the score of the recommended {best.name} is within two standard errors of none: what "
-            f"the attributes tell of {label} may be chance",
+            f"the attributes tell of {subject} may be chance",
         )
     if best.utility_kept < WORTHLESS:
         return (
-            f"the recommended {best.name} keeps nothing of what the attributes told of {label}",
+            f"the recommended {best.name} keeps nothing of what the attributes told of {subject}",
         )
     return ()
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from aegis.advisor.advice import Advice, Ranked
 from aegis.advisor.doubts import doubts_of, with_doubts
@@ -282,9 +283,8 @@ class RecordRanker:
 
     def _held_out(self, released: Source, data: pa.Table) -> float | None:
         """Return the held-out trace of a table as it stands, where a measure asks for it."""
-        label = data.column(self.policy.label.column).drop_null()
         doubting = self.measure.doubted_by
-        if doubting is None or len(label.unique()) < 2:
+        if doubting is None or not self._tells_apart(data):
             return None
         scorer = Scorer(summarize(released, as_it_is(self.policy, doubting), seed=self.seed))
         return scorer.value(scorer.unmasked, MEASURES.get(doubting))
@@ -293,8 +293,7 @@ class RecordRanker:
         """Return the score of a table as it stands, against the original."""
         worst = self.measure.floor if self.measure.direction is Direction.HIGHER else 1.0
         unmasked = {name: one.unmasked for name, one in self._unmasked.attributes.items()}
-        label = data.column(self.policy.label.column).drop_null()
-        if len(label.unique()) < 2:  # nothing is left to predict
+        if not self._tells_apart(data):  # nothing is left to predict
             scores = {name: AttributeScore(worst, raw) for name, raw in unmasked.items()}
             value = worst
         else:
@@ -309,6 +308,13 @@ class RecordRanker:
         pud = sum(abs(one.change) for one in scores.values()) / len(scores)
         share = utility_kept(value, self._reference, self.measure)
         return ConfigurationScore(value, share, pud, scores)
+
+    def _tells_apart(self, data: pa.Table) -> bool:
+        """Whether a release shows two classes of the label, or without a label any row."""
+        if not self.policy.label:
+            return data.num_rows > 0
+        shown = pc.unique(data.column(self.policy.label.column).drop_null())
+        return len(shown) > 1
 
     def _about(self, made: Anonymized, left: Source, verdict: Verdict) -> RecordLevel:
         quasi = [a.name for a in self.policy.quasi_identifiers]

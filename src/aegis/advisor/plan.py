@@ -99,7 +99,7 @@ class PrivacyPlan:
     def _held(self) -> dict[str, int]:
         """Return how many values each attribute has in the table."""
         label = self.summary.label
-        held = {label.column: len(label.classes) + (label.unlabelled > 0)}
+        held = {label.column: len(label.classes) + (label.unlabelled > 0)} if label.there else {}
         return held | {one.name: one.unmasked.size for one in self.summary.all_attributes}
 
     @property
@@ -194,7 +194,7 @@ def require_same(summary: Summary, policy: Policy) -> None:
     }
     differing = [name for name in {**asked, **made} if asked.get(name) != made.get(name)]
     if summary.label.column != policy.label.column:
-        differing.append(policy.label.column)
+        differing.append(policy.label.column or summary.label.column)
     if differing:
         raise PolicyError(
             "The summary was made for another policy: label, role or masks differ for "

@@ -14,7 +14,7 @@ from aegis.advisor.scoring import Choice, Scorer
 from aegis.masking import masked_table, suppress
 from aegis.masks import Identity, Mask, privacy_account
 from aegis.measures import Measure
-from aegis.policy import Attribute, Configuration, Label, Policy
+from aegis.policy import Attribute, Configuration, Policy
 from aegis.privacy import PrivacyAccount, PrivacyRule, Verdict
 from aegis.sources import Source
 from aegis.summary import Information, Summary, count_pairs, summarize
@@ -66,7 +66,8 @@ def against(scorer: Scorer, measure: Measure, ranking: Sequence[Ranked]) -> dict
 def _account(choice: Choice, summary: Summary) -> PrivacyAccount | None:
     """Return what the noise of a configuration promises; the label is released without noise."""
     masks: dict[str, Mask | None] = {n: c.mask for n, c in choice.items()}
-    masks.setdefault(summary.label.column, None)
+    if summary.label.there:
+        masks.setdefault(summary.label.column, None)
     return privacy_account(masks, {a.name: a.nulls for a in summary.all_attributes})
 
 
@@ -75,11 +76,16 @@ def as_it_is(policy: Policy, measure: str) -> Policy:
     attributes = {
         a.name: Attribute(a.name, a.role, (Identity(),), weight=a.weight) for a in policy.features
     }
-    return Policy(Label(policy.label.column, policy.label.bins), attributes, PrivacyRule(), measure)
+    return Policy(policy.label, attributes, PrivacyRule(), measure)
 
 
 def tells_classes_apart(source: Source, policy: Policy) -> bool:
-    """Whether a table still shows two classes: without them there is nothing to predict."""
+    """Whether a table still shows two classes: without them there is nothing to predict.
+
+    Without a label, whether it has rows.
+    """
+    if not policy.label:
+        return source.rows > 0
     label = source.table[policy.label.column]
     found = source.collect(source.table.aggregate(n=label.nunique()))
     return bool(found["n"][0].as_py() > 1)
@@ -131,8 +137,7 @@ class AfterSuppression:
         return self._from_table(self.source, self.policy, choice)
 
     def _from_table(self, source: Source, policy: Policy, choice: Choice) -> float | None:
-        masks: dict[str, Any] = {name: c.mask for name, c in choice.items()}
-        masks.setdefault(policy.label.column, None)
+        masks = policy.with_label({name: c.mask for name, c in choice.items()})
         masked = masked_table(source, masks, person=self.plan.rule.person)
         quasi = [a.name for a in policy.quasi_identifiers]
         rule = self.plan.rule

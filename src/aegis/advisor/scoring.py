@@ -25,6 +25,7 @@ from aegis.advisor.grouping import (
     group_rows,
     masked_classes,
 )
+from aegis.advisor.pairs import PairValues
 from aegis.advisor.parts import PARTS, PartBlocks, pair_block, widths
 from aegis.advisor.scores import AttributeScore, ConfigurationScore, utility_kept
 from aegis.errors import PolicyError
@@ -135,8 +136,27 @@ class Scorer:
             return float((self._weights * values).sum() / self._weights.sum())
         key = (measure.name, label, *(choice[name] for name in self._names))
         if key not in self._values:
-            self._values[key] = measure(self.cooccurrence(choice, measure.needs))
+            if measure.of_pair is None:
+                self._values[key] = measure(self.cooccurrence(choice, measure.needs))
+            else:
+                chosen = [choice[name] for name in self._names]
+                self._values[key] = self._pairs.mean(chosen, measure)
         return self._values[key]
+
+    @cached_property
+    def _pairs(self) -> PairValues:
+        """What every pair of attributes shows, for measures that look at pairs alone."""
+        return PairValues(self.summary.pairs, self.levels_of)
+
+    def pair(
+        self, places: tuple[int, int], candidates: tuple[Candidate, Candidate], measure: Measure
+    ) -> float:
+        """Return what two attributes, by their places, add to a measure that looks at pairs alone."""
+        return self._pairs.value(places, candidates, measure)
+
+    def levels_of(self, place: int, candidate: Candidate) -> Levels:
+        """Return `levels` of the attribute at a place of the summary."""
+        return self.levels(self.summary.attributes[self._names[place]], candidate)
 
     def reference(self, measure: Measure) -> float:
         """Return the measure that utility is held against: the best that is known of the table.
@@ -182,10 +202,17 @@ class Scorer:
         measure: Measure,
         label: Candidate | None = None,
     ) -> float:
-        """Return the measure of one masked attribute against the (masked) label."""
+        """Return the measure of one masked attribute against the (masked) label.
+
+        Of a measure that looks at pairs alone: of its pairs with the others, which are not masked.
+        """
         key = (measure.name, attribute.name, candidate, label)
         if key not in self._values:
-            if measure.scope is Scope.ATTRIBUTE:
+            if measure.of_pair is not None:
+                others = [a.unmasked for a in self.summary.attributes.values()]
+                place = self._names.index(attribute.name)
+                self._values[key] = self._pairs.mean_of_one(place, candidate, others, measure)
+            elif measure.scope is Scope.ATTRIBUTE:
                 self._values[key] = measure(
                     self.contingency(attribute, candidate, label, measure=measure)
                 )

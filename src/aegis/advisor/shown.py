@@ -17,7 +17,7 @@ from aegis.advisor.scoring import Choice, Scorer
 from aegis.masking import masked_table, suppress
 from aegis.policy import Policy
 from aegis.sources import Source
-from aegis.summary import AttributeSummary, Candidate, Information, Summary
+from aegis.summary import PERSON, AttributeSummary, Candidate, Information, Summary
 
 FREQUENT = 3
 """Values that are shown of a column, the most frequent."""
@@ -131,7 +131,9 @@ def _left_out(
     kept = np.isin(ids, classes.kept_ids(plan.rule.check(classes).kept_classes))
     label = frequency.representatives[frequency.label][frequency.codes[frequency.label]]
     names = (*summary.label.classes, "null")
-    by_label = _shares(summary.label.column, names, label, frequency.counts, kept)
+    by_label: list[Share] = []
+    if summary.label.there:
+        by_label = _shares(summary.label.column, names, label, frequency.counts, kept)
     hit: list[Share] = []
     for name in frequency.quasi:
         groups = choice[name].groups[frequency.representatives[name][frequency.codes[name]]]
@@ -169,12 +171,13 @@ def _preview(
     rule = policy.privacy
     released, _ = suppress(
         source,
-        masked_table(source, {**masks, policy.label.column: masks.get(policy.label.column)}),
+        masked_table(source, policy.with_label(masks), person=policy.person),
         quasi,
         rule.sensitive,
         rule,
         policy.protected_hierarchies,
     )
-    rows = source.collect(released.limit(PREVIEWED))
+    shown = [name for name in released.columns if name != PERSON]
+    rows = source.collect(released.select(*shown).limit(PREVIEWED))
     cells = [["null" if v is None else str(v) for v in row.values()] for row in rows.to_pylist()]
     return tuple(rows.column_names), tuple(map(tuple, cells))

@@ -37,7 +37,7 @@ class Uncovered:
     Attributes
     ----------
     label
-        The column that is predicted.
+        The column that is predicted; None without a label.
     released_rows, unique_rows
         Rows of the best release, and how many of them no other row equals in all released columns;
         None where the rows were not at hand, are drawn with noise, or are more than two million.
@@ -49,7 +49,7 @@ class Uncovered:
         (Pillai's trace, corrected for chance).
     """
 
-    label: str
+    label: str | None
     released_rows: int | None = None
     unique_rows: int | None = None
     near_keys: Mapping[str, int] = field(default_factory=dict)
@@ -107,9 +107,10 @@ def with_uncovered(
         for name, attribute in summary.attributes.items()
         if (share := label_share(attribute.joint)) >= LEAK
     }
+    label = summary.label.column or None
     best = advice.best
     if best is None or best.method is not None:
-        return _told(advice, Uncovered(summary.label.column, leaks=leaks))
+        return _told(advice, Uncovered(label, leaks=leaks))
     choice = scorer.choose(best.configuration)
     near = {
         name: candidate.size
@@ -118,7 +119,7 @@ def with_uncovered(
     }
     counted = unique_rows(source, policy, choice)
     released, unique = (None, None) if counted is None else counted
-    return _told(advice, Uncovered(summary.label.column, released, unique, near, leaks))
+    return _told(advice, Uncovered(label, released, unique, near, leaks))
 
 
 def _told(advice: Advice, uncovered: Uncovered) -> Advice:
@@ -135,8 +136,7 @@ def unique_rows(source: Source | None, policy: Policy, choice: Choice) -> tuple[
     drawn = any(candidate.noise is not None for candidate in choice.values())
     if source is None or drawn or source.rows > MOST_ROWS:
         return None
-    masks: dict[str, Any] = {name: candidate.mask for name, candidate in choice.items()}
-    masks.setdefault(policy.label.column, None)
+    masks = policy.with_label({name: candidate.mask for name, candidate in choice.items()})
     rule = policy.privacy
     quasi = [attribute.name for attribute in policy.quasi_identifiers]
     released, _ = suppress(

@@ -114,7 +114,8 @@ def encode_for(
         if name not in table.column_names:
             raise DataError.unknown_column(name, table.column_names, where="policy")
     roles: dict[str, str] = dict.fromkeys(table.column_names, Role.IGNORE)
-    roles[policy.label.column] = "label"
+    if policy.label:
+        roles[policy.label.column] = "label"
     roles |= {name: attribute.role for name, attribute in policy.attributes.items()}
     roles |= dict.fromkeys(policy.sensitive, Role.SENSITIVE)
     return encode_declared(table, roles, policy, kinds=kinds, orders=orders)

@@ -99,8 +99,7 @@ def carried_masks(policy: Policy) -> dict[str, Mask | None]:
             found[attribute.name] = None
         else:
             found[attribute.name] = _first_deterministic(attribute)
-    found.setdefault(policy.label.column, None)
-    return found
+    return policy.with_label(found)
 
 
 def _first_deterministic(attribute: Attribute) -> Mask:
@@ -149,7 +148,7 @@ def read_records(
             f"Record-level methods group rows, and the policy counts persons ({policy.person}).",
             hint="Leave them out, or leave `person` out where each person has one row.",
         )
-    for name in (policy.label.column, *policy.attributes):
+    for name in policy.with_label(dict.fromkeys(policy.attributes)):
         source.require(name, where="named in the policy")
     if source.rows == 0:
         raise DataError(f"{source.origin} has no rows.", hint="Give a table with rows.")

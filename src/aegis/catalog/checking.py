@@ -15,7 +15,6 @@ from aegis.advisor.rank import rank_choice
 from aegis.catalog.flow import configuration_of
 from aegis.catalog.summaries import written
 from aegis.errors import NoAdmissibleConfiguration
-from aegis.measures import DEFAULT_MEASURE, MEASURES
 from aegis.policy import Configuration, Policy
 from aegis.policy.load import write_mapping
 from aegis.progress import SILENT, Progress
@@ -97,7 +96,7 @@ def _answer(
     earlier: Sequence[Configuration],
     measure: str | None,
 ) -> dict[str, Any]:
-    chosen = MEASURES.get(measure or study.policy.measure or DEFAULT_MEASURE)
+    chosen = study.policy.measure_by(measure)
     scorer = Scorer(study.summary)
     ranked = rank_choice(
         configuration.name, scorer.choose(configuration), scorer, study.plan, chosen

@@ -366,9 +366,9 @@ def _written(best: Ranked, advice: Advice) -> str:
     With it goes the measure that ranked it, by which its certificate then states what it keeps;
     the default needs no name. Chosen from a summary, it also says under which rule that was made.
     """
-    from aegis.measures import DEFAULT_MEASURE
+    from aegis.measures import DEFAULT_MEASURE, UNLABELLED_MEASURE
 
-    named = None if advice.measure == DEFAULT_MEASURE else advice.measure
+    named = None if advice.measure in (DEFAULT_MEASURE, UNLABELLED_MEASURE) else advice.measure
     if best.method is None:
         from aegis.policy import dump_configurations
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "aegis init table.csv --label income -o policy.yaml",
     "aegis init 'parts/*.parquet' --label price > policy.yaml",
+    "aegis init survey.csv -o policy.yaml   # nothing is to be predicted: all columns count alike",
 )
 
 
@@ -32,16 +33,16 @@ EXAMPLES = (
 def command(
     table: Table,
     label: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--label",
             "-l",
             metavar="COLUMN",
             autocompletion=completion.columns,
-            help="The column to predict.",
+            help="The column to predict; without one, association among all columns is kept.",
             show_default=False,
         ),
-    ],
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -58,7 +59,7 @@ def command(
 ) -> None:
     """Propose a first policy for a table: roles, candidate masks, a privacy rule.
 
-    In: a table and the column that is to be predicted from the others.
+    In: a table and, where there is one, the column that is to be predicted.
     Out: a policy as commented YAML that says what was found on every column and
     why each mask is proposed. It is a guess: read it, edit it, then use it.
     """

@@ -94,7 +94,7 @@ def require_policy(summary: ProtectedSummary, policy: Policy) -> None:
     }
     differing = [name for name in {**asked, **made} if asked.get(name) != made.get(name)]
     if summary.label != policy.label.column:
-        differing.append(policy.label.column)
+        differing.append(policy.label.column or summary.label)
     if differing:
         raise PolicyError(
             "The protected summary was made for another policy: label, role or masks differ for "

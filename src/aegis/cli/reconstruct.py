@@ -180,13 +180,20 @@ def _summary(
     from aegis.summary import Summary, summarize
 
     if isinstance(subject, Summary):
+        if not subject.label.there:
+            raise PolicyError(
+                "A reconstruction is of the joint with the label, and the summary has none.",
+                hint="Summarise the table under a policy with `label: COLUMN`.",
+            )
         return subject
     if policy is None:
         raise PolicyError(
             "A table needs a policy, which names its masks.",
             hint="Add --policy FILE, or give the table's summary (.aegis).",
         )
-    return summarize(subject, load_policy(policy), seed=seed, progress=progress)
+    declared = load_policy(policy)
+    declared.require_label("A reconstruction")
+    return summarize(subject, declared, seed=seed, progress=progress)
 
 
 def _picture(summary: Summary, attribute: AttributeSummary, found: Reconstruction) -> HeatMap:

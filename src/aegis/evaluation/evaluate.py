@@ -118,6 +118,7 @@ def evaluate_models(
         No row is left to test on.
     """
     check_request(models, metric, jobs)
+    policy.require_label("Training")
     chosen = choose_models(models)
     started = time.perf_counter()
     advice = rank_configurations(

@@ -18,10 +18,21 @@ from aegis.measures.information import (
     mutual_information,
     reliable_information,
 )
+from aegis.measures.mutual import mean_contingency, pair_contingency
 from aegis.measures.ordered import ordered_traces, thresholds
 from aegis.measures.pillai import PillaiFit, fit_pillai, pillai_trace
 from aegis.measures.pooled import pooled_losses
-from aegis.measures.record import MEASURES, Direction, Margins, Measure, Scope, Trace, get
+from aegis.measures.record import (
+    MEASURES,
+    UNLABELLED_MEASURE,
+    Direction,
+    Margins,
+    Measure,
+    Scope,
+    Trace,
+    chosen_measure,
+    get,
+)
 from aegis.measures.target_coded import adjusted_for, class_codes, trace_of_codes
 
 __all__ = [
@@ -29,6 +40,7 @@ __all__ = [
     "MEASURES",
     "PENALTIES",
     "SEARCHED_MEASURE",
+    "UNLABELLED_MEASURE",
     "UNPOOLED",
     "CmimPath",
     "Contingency",
@@ -46,6 +58,7 @@ __all__ = [
     "adjusted_for",
     "attribute_information",
     "chi_square",
+    "chosen_measure",
     "class_codes",
     "cmim_path",
     "corrected_cramers_v",
@@ -61,10 +74,12 @@ __all__ = [
     "held_out_traces",
     "in_thresholds",
     "label_entropy",
+    "mean_contingency",
     "miller_madow_information",
     "mutual_information",
     "ordered_traces",
     "out_of_fold",
+    "pair_contingency",
     "pair_information",
     "phi_square",
     "pillai_trace",

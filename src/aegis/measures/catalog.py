@@ -9,6 +9,7 @@ from aegis.measures import (
     expected_merit,
     held_out,
     information,
+    mutual,
     ordered,
     pillai,
     target_coded,
@@ -209,6 +210,36 @@ _CONFIGURATION = (
         cost="O(cells of the pair tables looked at)",
         compute=cmim.cmim,
         needs=(Need.PAIRS,),
+    ),
+)
+
+_MUTUAL = (
+    Measure(
+        name="adjusted-contingency",
+        title="Mean square contingency of all pairs, corrected for chance",
+        description=(
+            "How much the columns tell of one another, each pair alike: for a table without a label,"
+            " where nobody knows which column will be predicted from which. The label, where there is"
+            " one, has no part in it."
+        ),
+        formula=(
+            "mean over pairs of x / (1 + |x|), x = phi2 - (K_a - 1)(K_b - 1)/(N - 1), phi2 = sum"
+            " n_ab^2 / (n_a n_b) - 1; without the correction Pearson's C^2 = phi2 / (1 + phi2)"
+        ),
+        reference=(
+            "Pearson, On the theory of contingency and its relation to association and normal"
+            " correlation, Drapers' Company Research Memoirs, Biometric Series 1, 1904; expectation"
+            " under rows in random order: Bartlett, Properties of sufficiency and statistical tests,"
+            " Proceedings of the Royal Society A 160, 1937"
+        ),
+        range="-1 .. 1",
+        unit="1",
+        direction=Direction.HIGHER,
+        monotone=False,
+        scope=Scope.CONFIGURATION,
+        cost="O(m^2 N)",
+        compute=mutual.mean_contingency,
+        of_pair=mutual.pair_contingency,
     ),
 )
 
@@ -446,7 +477,7 @@ _DEPENDENCY = (
     ),
 )
 
-for _measure in (*_CONFIGURATION, *_INFORMATION, *_CHI_SQUARE, *_DEPENDENCY):
+for _measure in (*_CONFIGURATION, *_MUTUAL, *_INFORMATION, *_CHI_SQUARE, *_DEPENDENCY):
     MEASURES.register(_measure)
 
 for _former, _name in {

@@ -11,10 +11,13 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from aegis.errors import InternalError
+from aegis.errors import InternalError, PolicyError
 from aegis.measures.contingency import Contingency
 from aegis.measures.cooccurrence import Cooccurrence, Need
 from aegis.registry import Registry
+
+UNLABELLED_MEASURE = "adjusted-contingency"
+"""What ranks, searches and measures releases of a table without a label."""
 
 
 class Scope(StrEnum):
@@ -131,6 +134,10 @@ class Measure:
         The best value that any joint with the same margins has; None where it is not known.
     trace
         How it stands to Pillai's trace, by which a search bounds it; None: it does not.
+    of_pair
+        What a pair of attributes adds, from the rows by value of the one and of the other and what
+        noise leaves of the values (see `pair_contingency`), where the measure is the mean of it over
+        all pairs. Then no label is read, and a search bounds it pair by pair. None: it reads the label.
     doubted_by
         Name of the measure that says whether a lead of a record-level release under this one is
         overfitting; None: nothing is asked.
@@ -161,7 +168,13 @@ class Measure:
     processed: bool = False
     limit: Callable[[Margins], float] | None = None
     trace: Trace | None = None
+    of_pair: Callable[[npt.NDArray[Any], tuple[float, float] | None], float] | None = None
     doubted_by: str | None = None
+
+    @property
+    def reads_label(self) -> bool:
+        """Whether the measure is of the label; else it looks at the attributes alone."""
+        return self.of_pair is None
 
     def __post_init__(self) -> None:
         kinds = {"direction": Direction, "monotone": bool, "scope": Scope}
@@ -202,6 +215,27 @@ class Measure:
 
 MEASURES: Registry[Measure] = Registry("measure")
 """All measures by name; third parties add theirs through the entry points `aegis.measures`."""
+
+
+def chosen_measure(*names: str | None, default: str, labelled: bool) -> Measure:
+    """Return the first measure that is named, else the default; that of the table where it has no label.
+
+    Raises
+    ------
+    PolicyError
+        The measure is unknown, or is of a label and there is none.
+    """
+    named = next((name for name in names if name is not None), None)
+    if named is None:
+        named = default if labelled else UNLABELLED_MEASURE
+    measure = MEASURES.get(named)
+    if measure.reads_label and not labelled:
+        raise PolicyError(
+            f"Measure {measure.name!r} is of a label, and the policy has none.",
+            hint=f"Name the label in the policy (`label: COLUMN`), or leave the measure out: "
+            f"{UNLABELLED_MEASURE} then looks at all columns alike.",
+        )
+    return measure
 
 
 def get(name: str) -> Measure:

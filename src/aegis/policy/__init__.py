@@ -16,6 +16,7 @@ from aegis.policy.load import (
     write_mapping,
 )
 from aegis.policy.model import (
+    NO_LABEL,
     Attribute,
     AttributeKind,
     Configuration,
@@ -28,6 +29,7 @@ from aegis.policy.model import (
 from aegis.policy.terms import OwnerRule, RuleOverride, Terms, owner_of_choice, rule_of
 
 __all__ = [
+    "NO_LABEL",
     "Attribute",
     "AttributeKind",
     "Configuration",

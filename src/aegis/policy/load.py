@@ -16,6 +16,7 @@ from aegis.masks import Hierarchy, Identity, Mask, Suppress, parse_mask
 from aegis.measures import MEASURES
 from aegis.policy.lines import Located, read_yaml, write_yaml
 from aegis.policy.model import (
+    NO_LABEL,
     Attribute,
     AttributeKind,
     Configuration,
@@ -229,7 +230,7 @@ def policy_mapping(policy: Policy) -> dict[str, Any]:
     label = policy.label
     data: dict[str, Any] = {
         "version": VERSION,
-        "label": {"column": label.column, "bins": label.bins} if label.bins else label.column,
+        **({"label": _label_entry(label)} if label else {}),
         **({} if policy.reading is None else {"reading": policy.reading.to_dict()}),
         **({} if policy.measure is None else {"measure": policy.measure}),
         **({} if policy.person is None else {"person": policy.person}),
@@ -260,6 +261,10 @@ def policy_mapping(policy: Policy) -> dict[str, Any]:
     if policy.release:
         data["release"] = dict(policy.release)
     return data
+
+
+def _label_entry(label: Label) -> str | dict[str, Any]:
+    return {"column": label.column, "bins": label.bins} if label.bins else label.column
 
 
 def _plain(value: Any) -> Any:
@@ -303,7 +308,9 @@ class _Loader:
         methods = self._methods(shape.anonymizers)
         with _at(self.located, "attributes"):
             return Policy(
-                label=Label(shape.label.column, shape.label.bins),
+                label=NO_LABEL
+                if shape.label is None
+                else Label(shape.label.column, shape.label.bins),
                 attributes=attributes,
                 privacy=replace(privacy, person=shape.person),
                 measure=measure,
@@ -331,8 +338,7 @@ class _Loader:
             held = "configurations" if "configurations" in data else "a record-level recipe"
             raise PolicyError(
                 f"{self.located.origin} holds {held}, not a policy.",
-                hint="A policy names the label and the attributes: `aegis init TABLE --label "
-                "COLUMN -o policy.yaml` proposes one.",
+                hint="A policy names the attributes: `aegis init TABLE -o policy.yaml` proposes one.",
             )
         try:
             return PolicyShape.model_validate(data)

@@ -13,6 +13,7 @@ from typing import Any
 
 from aegis.errors import PolicyError
 from aegis.masks import Hierarchy, Mask, Suppress, Tokenise, rows_to_share
+from aegis.measures import DEFAULT_MEASURE, Measure, chosen_measure
 from aegis.privacy import PrivacyRule
 from aegis.sources.dialect import Reading
 
@@ -91,10 +92,21 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Label:
-    """The class label: its column, and for a numeric one the number of quantile bins."""
+    """The class label: its column, and for a numeric one the number of quantile bins.
+
+    A table without a label has `NO_LABEL`: no column, and one class that holds all rows.
+    """
 
     column: str
     bins: int | None = None
+
+    def __bool__(self) -> bool:
+        """Whether there is a label."""
+        return bool(self.column)
+
+
+NO_LABEL = Label("")
+"""The label of a table that has none: what is kept is then association among all columns."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +158,7 @@ class Policy:
     Attributes
     ----------
     label
-        The class label.
+        The class label, `NO_LABEL` where there is none.
     attributes
         By name, in the order of the file; columns not named are neither scored nor released. The
         label may stand among them, with a role and candidate masks of its own.
@@ -198,6 +210,31 @@ class Policy:
     def shared_rows(self) -> int:
         """Rows that share each bound that a mask learns: those of the smallest class, at least 11."""
         return rows_to_share(self.privacy.minimum_size)
+
+    def measure_by(self, *names: str | None, default: str = DEFAULT_MEASURE) -> Measure:
+        """Return the first measure that is named, else the policy's, else the default.
+
+        Without a label the default is the measure of all columns alike.
+
+        Raises
+        ------
+        PolicyError
+            The measure is unknown, or is of a label and there is none.
+        """
+        return chosen_measure(*names, self.measure, default=default, labelled=bool(self.label))
+
+    def require_label(self, what: str) -> None:
+        """Raise `PolicyError` where the policy has no label, which `what` is about."""
+        if not self.label:
+            raise PolicyError(
+                f"{what} is about a label, and the policy has none.",
+                hint="Name the column to predict in the policy: `label: COLUMN`.",
+            )
+
+    def with_label(self, masks: Mapping[str, Mask | None]) -> dict[str, Mask | None]:
+        """Return the masks of a release with the label among them, as it is unless they mask it."""
+        kept: dict[str, Mask | None] = {self.label.column: None} if self.label else {}
+        return {**masks, **{name: None for name in kept if name not in masks}}
 
     def _check_person(self) -> None:
         """Refuse a person key that would be released as it is, or that is the label."""
@@ -254,7 +291,9 @@ class Policy:
             attribute = self.attributes.get(name)
             if attribute is None and name != self.label.column:
                 raise PolicyError.unknown(
-                    "attribute in the privacy rule", name, [*self.attributes, self.label.column]
+                    "attribute in the privacy rule",
+                    name,
+                    [*self.attributes, *([self.label.column] if self.label else [])],
                 )
             if attribute is not None and attribute.role is not Role.SENSITIVE:
                 if name == self.label.column and attribute.role is not Role.QUASI_IDENTIFIER:
@@ -266,7 +305,8 @@ class Policy:
 
     def __repr__(self) -> str:
         roles = [f"{len(named):,} {role}" for role in Role if (named := self.with_role(role))]
-        return f"Policy(label {self.label.column!r}, {', '.join(roles)}; {self.privacy})"
+        label = f"label {self.label.column!r}" if self.label else "no label"
+        return f"Policy({label}, {', '.join(roles)}; {self.privacy})"
 
     def _repr_html_(self) -> str:
         rows = "".join(

@@ -34,7 +34,7 @@ class Shape(BaseModel):
 class LabelShape(Shape):
     """`label: income`, or `label: {column: price, bins: 5}`."""
 
-    column: Annotated[str, BeforeValidator(_column)]
+    column: Annotated[str, BeforeValidator(_column), Field(min_length=1)]
     """Name of the label column."""
     bins: int | None = Field(default=None, ge=2, le=100)
     """Number of quantile bins of a numeric label."""
@@ -108,12 +108,12 @@ class PolicyShape(Shape):
 
     version: Literal[1]
     """Version of the format."""
-    label: Annotated[LabelShape, BeforeValidator(_label)]
-    """The class label."""
+    label: Annotated[LabelShape | None, BeforeValidator(_label)] = None
+    """The class label. Without one, what is kept is association among all columns."""
     reading: ReadingShape | None = None
     """How the table's text files are written; options of the command line go first."""
     measure: str | None = None
-    """The measure that ranks configurations and that a search maximises. By default given configurations are ranked, and releases measured, by `held-out-pillai`, and a search maximises `adjusted-pillai`."""
+    """The measure that ranks configurations and that a search maximises. By default given configurations are ranked, and releases measured, by `held-out-pillai`, and a search maximises `adjusted-pillai`; without a label all go by `adjusted-contingency`."""
     privacy: dict[str, Any] = Field(default_factory=dict)
     """The privacy rule."""
     person: Annotated[str, BeforeValidator(_column)] | None = None

@@ -83,6 +83,7 @@ def protect(
         lets small cells be derived. Nothing was spent then.
     """
     policy = as_policy(policy)
+    policy.require_label("A protected summary")
     chosen = _level(level)
     summary, source = _exact(subject, policy, progress)
     check_summary(summary)

@@ -79,6 +79,7 @@ def publish(
     'M1'
     """
     declared = as_policy(policy)
+    declared.require_label("A file of published tables")
     counted = dict(contingencies or {})
     given = _given(masked, counted, declared)
     told, known = dict(histograms or {}), dict(mappings or {})

@@ -29,5 +29,4 @@ def release_masks(policy: Policy, configuration: Configuration) -> dict[str, Mas
                 f"Configuration {configuration.name!r} does not mask {attribute.name!r}.",
                 hint="Name every scored attribute.",
             )
-    masks.setdefault(policy.label.column, None)
-    return masks
+    return policy.with_label(masks)

@@ -16,7 +16,6 @@ import pyarrow as pa
 import aegis
 from aegis.advisor import Scorer, as_it_is, tells_classes_apart, utility_kept
 from aegis.errors import InternalError
-from aegis.measures import DEFAULT_MEASURE, MEASURES
 from aegis.policy import Policy, policy_digest, policy_mapping
 from aegis.release.auditing import Audit
 from aegis.sources import Reading, Source, open_table
@@ -66,7 +65,7 @@ class Utility:
         """
         if not tells_classes_apart(output, policy):
             return None
-        chosen = MEASURES.get(measure or policy.measure or DEFAULT_MEASURE)
+        chosen = policy.measure_by(measure)
         before = Scorer(summarize(source, as_it_is(policy, chosen.name), seed=seed))
         after = Scorer(summarize(output, as_it_is(policy, chosen.name), seed=seed))
         unmasked = before.value(before.unmasked, chosen)

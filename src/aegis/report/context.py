@@ -13,7 +13,7 @@ import yaml
 
 import aegis
 from aegis.advisor.scoring import utility_kept
-from aegis.measures import DEFAULT_MEASURE, MEASURES, Measure
+from aegis.measures import DEFAULT_MEASURE, MEASURES, UNLABELLED_MEASURE, Measure
 from aegis.privacy import PrivacyReport, PrivacyRule
 from aegis.report.context_confidence import (
     against_best,
@@ -151,7 +151,7 @@ def _rule(policy: Mapping[str, Any]) -> PrivacyRule | None:
 def _table(summary: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "rows": rows(summary["rows"]),
-        "label": clean(summary["label"], limit=HEADLINE_LIMIT),
+        "label": clean(summary["label"] or "", limit=HEADLINE_LIMIT),
         "classes": plural(len(summary["classes"]), "class", "classes"),
         "attributes": plural(len(summary["attributes"]), "attribute"),
     }
@@ -415,7 +415,10 @@ def _documents(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
     chosen: Mapping[str, Any] | None = None
     if subject is not None:
         chosen = method_yaml(subject) or {"configurations": {subject.name: subject.masks}}
-        if advice.measure != DEFAULT_MEASURE:  # as `aegis advise -o` writes it
+        if advice.measure not in (
+            DEFAULT_MEASURE,
+            UNLABELLED_MEASURE,
+        ):  # as `aegis advise -o` writes it
             chosen = {"measure": advice.measure, **chosen}
     return {
         "policy": _yaml(advice.policy),

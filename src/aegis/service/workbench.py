@@ -25,7 +25,7 @@ from aegis.catalog.errors import NotThere
 from aegis.catalog.flow import configuration_of, policy_of
 from aegis.errors import DataError
 from aegis.files import write_text
-from aegis.measures import DEFAULT_MEASURE, MEASURES, Measure
+from aegis.measures import Measure
 from aegis.policy import (
     Configuration,
     Policy,
@@ -236,7 +236,7 @@ class Bench:
         with self.lock:
             started = time.perf_counter()
             study = self.study
-            measure = MEASURES.get(study.policy.measure or DEFAULT_MEASURE)
+            measure = study.policy.measure_by()
             known = self._known
             if known is None or known.measure is not measure:
                 known = self._known = _Known.of(study.summary, measure, study.seed)

@@ -15,7 +15,8 @@ def describe_subject(subject: Subject) -> str:
     summary = subject.summarised
     read = "not read yet" if summary is None else counted(summary.rows, "row")
     policy = subject.policy
-    return f"Study({of}, {read}, label {policy.label.column!r}, {policy.privacy})"
+    label = f"label {policy.label.column!r}" if policy.label else "no label"
+    return f"Study({of}, {read}, {label}, {policy.privacy})"
 
 
 def subject_html(subject: Subject) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import ibis
 import ibis.expr.types as ir
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +37,8 @@ FOLDS = 10
 """Folds of the rows behind standard errors."""
 MAX_CLASSES = 256
 """Most classes of a label."""
+ALL_ROWS = "all rows"
+"""The one class of a table without a label."""
 MAX_VALUES = 5_000_000
 """Most distinct values of one attribute that are counted one by one."""
 
@@ -169,6 +172,8 @@ class _Builder:
     def _label(self) -> tuple[LabelSummary, pa.Array]:
         """Count the classes; return the label's summary and the classes as the engine has them."""
         declared = self.policy.label
+        if not declared:
+            return self._no_label()
         column = self.source.table[declared.column]
         _check_label(column)
         values, counts = self._distinct(column)
@@ -190,8 +195,18 @@ class _Builder:
         missing = self.rows - int(class_counts.sum())
         return LabelSummary(declared.column, texts, class_counts, missing, self.label_mask), classes
 
+    def _no_label(self) -> tuple[LabelSummary, pa.Array]:
+        """Count the rows, which are of one class."""
+        self.rows = self.source.rows
+        if self.rows == 0:
+            raise DataError(f"{self.source.origin} has no rows.", hint="Give a table with rows.")
+        counts = np.array([self.rows], dtype=np.int64)
+        return LabelSummary("", (ALL_ROWS,), counts, 0), pa.array([ALL_ROWS])
+
     def _class(self, table: ir.Table) -> ir.Value:
         """Return the class of each row of `table`: the label, cut into bins where declared."""
+        if not self.policy.label:
+            return ibis.literal(ALL_ROWS)
         column = table[self.policy.label.column]
         return column if self.label_mask is None else self.label_mask.expression(column)
 
@@ -352,7 +367,8 @@ def _check_model(like: Summary, policy: Policy) -> None:
 
 def check_columns(source: Source, policy: Policy) -> None:
     """Raise when the table lacks a column that the policy names, or holds what no mask works on."""
-    source.require(policy.label.column, where="the policy's label")
+    if policy.label:
+        source.require(policy.label.column, where="the policy's label")
     if policy.person is not None:
         source.require(policy.person, where="the policy's person")
     for attribute in policy.attributes.values():

@@ -119,6 +119,8 @@ def _ascending(keys: Array, what: str) -> None:
 
 def _check_label(label: LabelSummary, rows: int) -> None:
     _require(len(set(label.classes)) == len(label.classes), "a class of the label is given twice")
+    few = len(label.classes) < 2
+    _require(few != label.there, "a label has at least two classes, a table without one has one")
     labelled = _total(label.counts, rows, "classes of the label")
     _require(
         labelled + label.unlabelled == rows, "the classes of the label do not add up to the rows"

@@ -24,10 +24,10 @@ class Shape(BaseModel):
 
 
 class LabelShape(Shape):
-    """The class label."""
+    """The class label; one class without a column where there is none."""
 
     column: str
-    classes: Annotated[list[str], Field(min_length=2, max_length=256)]
+    classes: Annotated[list[str], Field(min_length=1, max_length=256)]
     counts: list[Rows]
     unlabelled: Rows
     mask: MaskSpec | None

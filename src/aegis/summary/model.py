@@ -218,7 +218,7 @@ class LabelSummary:
     Attributes
     ----------
     column
-        Name of the label column.
+        Name of the label column; empty where there is no label: all rows are then one class.
     classes
         What each class shows, in class order.
     counts
@@ -234,6 +234,11 @@ class LabelSummary:
     counts: Counts
     unlabelled: int
     mask: Mask | None = None
+
+    @property
+    def there(self) -> bool:
+        """Whether there is a label."""
+        return bool(self.column)
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,8 +328,10 @@ class Summary:
         """Return the figures that a report shows, as plain JSON values."""
         return {
             "rows": self.rows,
-            "label": self.label.column,
-            "classes": dict(zip(self.label.classes, self.label.counts.tolist(), strict=True)),
+            "label": self.label.column or None,
+            "classes": dict(zip(self.label.classes, self.label.counts.tolist(), strict=True))
+            if self.label.there
+            else {},
             "unlabelled_rows": self.label.unlabelled,
             "attributes": {
                 a.name: {
@@ -350,8 +357,9 @@ class Summary:
 
     def __repr__(self) -> str:
         kind = "sampled" if self.sampled else "exact"
+        label = f"label {self.label.column!r} with {len(self.label.classes)} classes"
+        label = label if self.label.there else "no label"
         return (
-            f"Summary({self.rows:,} rows, label {self.label.column!r} with "
-            f"{len(self.label.classes)} classes, {len(self.attributes)} attributes, "
+            f"Summary({self.rows:,} rows, {label}, {len(self.attributes)} attributes, "
             f"{kind} co-occurrence of {self.pairs.rows:,} rows)"
         )

@@ -21,6 +21,7 @@ from aegis.advisor.search.classes import (
     ClassLoss,
     Discernibility,
 )
+from aegis.advisor.search.pairwise import Pairwise
 from aegis.advisor.search.problem import Box, Problem, is_leaf, members
 from aegis.advisor.search.trace import Pillai, seconds_of
 from aegis.errors import PolicyError
@@ -205,6 +206,8 @@ def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPla
         return BelowTrace(problem, scorer, measure)
     if measure.trace is not None:
         return Pillai(problem, measure.name, adjusted=measure.trace is Trace.ADJUSTED)
+    if measure.of_pair is not None:
+        return Pairwise(problem, scorer, measure)
     if measure.scope is Scope.ATTRIBUTE:
         return _additive_measure(problem, scorer, measure)
     return Unbounded(problem, scorer, measure)

@@ -27,7 +27,7 @@ from aegis.advisor.search.problem import Box, Problem, make_problem
 from aegis.advisor.search.ties import Prefer, settle_ties, tells_nothing
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
-from aegis.measures import DEFAULT_MEASURE, MEASURES, SEARCHED_MEASURE, Measure
+from aegis.measures import MEASURES, SEARCHED_MEASURE, Measure
 from aegis.policy import Policy, policy_mapping
 from aegis.privacy import PrivacyRule
 from aegis.progress import SILENT, Progress, Step
@@ -38,6 +38,8 @@ RERANKED = 200
 """Configurations that are ranked anew under an objective without a bound."""
 SEARCHED = 0.8
 """Share of the time limit that the search may take; the rest is for what is said about its best."""
+OF_THE_LABEL = ("classification", "class-entropy")
+"""Information losses that read the label."""
 ENUMERATED = 5_000
 """Largest space in which every admissible configuration is visited for such an objective."""
 
@@ -172,24 +174,22 @@ def check_request(
     Prefer.of(prefer)
     if isinstance(front, str):
         FrontRange.parse(front)
-    named, shown = _what(policy, objective, measure)
-    if loss_of(named) is None and named not in objective_names():
-        raise PolicyError.unknown("objective", named, objective_names())
-    MEASURES.get(shown)
+    _what(policy, objective, measure)
 
 
 def _what(policy: Policy, objective: str | None, measure: str | None) -> tuple[str, str]:
     """Return the objective of a search and the measure that scores what it finds."""
-    if objective in MEASURES:
-        objective = MEASURES.get(str(objective)).name
-    if measure in MEASURES:
-        measure = MEASURES.get(str(measure)).name
     if objective is None:
-        named = measure or policy.measure or SEARCHED_MEASURE
+        named = policy.measure_by(measure, default=SEARCHED_MEASURE).name
         return named, named
     if loss_of(objective) is not None:
-        return objective, measure or policy.measure or DEFAULT_MEASURE
-    return objective, measure or objective
+        if objective in OF_THE_LABEL:
+            policy.require_label(f"Information loss {objective!r}")
+        return objective, policy.measure_by(measure).name
+    if objective not in MEASURES:
+        raise PolicyError.unknown("objective", objective, objective_names())
+    objective = policy.measure_by(objective).name
+    return objective, policy.measure_by(measure, objective).name
 
 
 class Searcher:

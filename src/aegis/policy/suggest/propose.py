@@ -9,7 +9,7 @@ from typing import Any
 
 from aegis.errors import DataError, PolicyError
 from aegis.masks import Mask
-from aegis.policy.model import Attribute, AttributeKind, Label, Policy, Role
+from aegis.policy.model import NO_LABEL, Attribute, AttributeKind, Label, Policy, Role
 from aegis.policy.suggest.masks import propose_masks
 from aegis.policy.suggest.profile import ColumnFacts, measure_columns
 from aegis.policy.suggest.roles import names_persons, propose_role, warn_of, warn_of_label
@@ -138,14 +138,15 @@ class ProposedPolicy:
         """Return label, rule and profiles as plain data."""
         label = self.policy.label
         return {
-            "label": {"column": label.column, "bins": label.bins},
+            "label": {"column": label.column, "bins": label.bins} if label else None,
             "privacy": self.policy.privacy.to_mapping(),
             "person": self.person,
             "columns": [profile.to_dict() for profile in self.profiles.values()],
         }
 
     def __repr__(self) -> str:
-        lines = [f"ProposedPolicy(label={self.policy.label.column!r}, {self.policy.privacy})"]
+        label = self.policy.label.column or None
+        lines = [f"ProposedPolicy(label={label!r}, {self.policy.privacy})"]
         for profile in self.profiles.values():
             if profile.role is not None:
                 masks = ", ".join(map(str, profile.masks)) or "no masks"
@@ -156,7 +157,7 @@ class ProposedPolicy:
 def init_policy(
     table: Any,
     *,
-    label: str,
+    label: str | None = None,
     path: str | Path = "policy.yaml",
     progress: Progress = SILENT,
 ) -> ProposedPolicy:
@@ -173,7 +174,8 @@ def init_policy(
         Anything that `aegis.sources.open_table` opens.
     label
         Name of the column to predict. A numeric one with more than 20 values is cut into 5
-        quantile bins.
+        quantile bins. None where no column is singled out: what is kept is then association among
+        all columns.
     path
         Where the YAML will be kept: the command in its head names this file. Nothing is written.
     progress
@@ -203,9 +205,12 @@ def init_policy(
     True
     """
     source = open_proposing(table)
-    source.require(label, where="the label")
+    if label is not None:
+        source.require(label, where="the label")
     facts = measure_columns(source, progress=progress)
-    target, label_profile = _propose_label(facts[label])
+    target, label_profile = NO_LABEL, None
+    if label is not None:
+        target, label_profile = _propose_label(facts[label])
     profiles = {name: _propose(one) for name, one in facts.items() if name != label}
     _check_scored(list(profiles.values()), label)
     attributes = {
@@ -223,12 +228,15 @@ def init_policy(
         policy,
         label_profile,
         tuple(profiles.values()),
+        rows=source.rows,
         person=person,
         origin=source.origin,
         file=bool(source.files),
         path=str(path),
     )
-    ordered = {name: label_profile if name == label else profiles[name] for name in facts}
+    if label_profile is not None:
+        profiles[label_profile.name] = label_profile
+    ordered = {name: profiles[name] for name in facts}
     return ProposedPolicy(policy, text, ordered)
 
 
@@ -300,11 +308,12 @@ def _propose_person(profiles: Iterable[ColumnProfile]) -> ColumnProfile | None:
     return max(keys, key=lambda profile: profile.facts.distinct, default=None)
 
 
-def _check_scored(profiles: Sequence[ColumnProfile], label: str) -> None:
+def _check_scored(profiles: Sequence[ColumnProfile], label: str | None) -> None:
     """Raise when nothing is left to score."""
+    besides = "" if label is None else f" besides the label {label!r}"
     if not profiles:
         raise PolicyError(
-            f"The table has no column besides the label {label!r}.",
+            f"The table has no column{besides}.",
             hint="Give a table with at least one attribute.",
         )
     if any(one.role not in (Role.IDENTIFIER, Role.IGNORE) for one in profiles):
@@ -312,7 +321,7 @@ def _check_scored(profiles: Sequence[ColumnProfile], label: str) -> None:
     shown = "; ".join(f"{show(one.name)!r} ({one.role}: {one.reason})" for one in profiles[:10])
     more = f"; and {len(profiles) - 10:,} more" if len(profiles) > 10 else ""
     raise PolicyError(
-        f"No column besides the label {label!r} can be masked and scored: {shown}{more}.",
+        f"No column{besides} can be masked and scored: {shown}{more}.",
         hint="Give a table with attributes that several rows share, or write the policy by hand.",
     )
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from aegis.masks import Kind
-from aegis.measures import DEFAULT_MEASURE, SEARCHED_MEASURE
+from aegis.measures import DEFAULT_MEASURE, SEARCHED_MEASURE, UNLABELLED_MEASURE
 from aegis.policy.load import VERSION
 from aegis.policy.model import Policy, Role
 
@@ -87,9 +87,10 @@ def _percent(share: float) -> str:
 
 def render(
     policy: Policy,
-    label: ColumnProfile,
+    label: ColumnProfile | None,
     columns: tuple[ColumnProfile, ...],
     *,
+    rows: int,
     person: ColumnProfile | None = None,
     origin: str,
     file: bool = True,
@@ -102,9 +103,11 @@ def render(
     policy
         The policy itself.
     label
-        What was found on the label.
+        What was found on the label; None where there is none.
     columns
         What was found on every other column, and why each was proposed as it is.
+    rows
+        Rows of the table.
     person
         The column by which rows of one person belong together, if there is one.
     origin
@@ -115,7 +118,7 @@ def render(
         Where the policy goes, for the command in its head.
     """
     lines = [
-        *_header(policy, label, columns, origin, file=file, target=path),
+        *_header(policy, label, columns, rows, origin, file=file, target=path),
         "",
         f"version: {VERSION}",
         "",
@@ -123,7 +126,7 @@ def render(
         *_label(policy, label),
         "",
         "# How configurations are scored; `aegis measures` lists all.",
-        f"# measure: {DEFAULT_MEASURE}   # the default; --search maximises {SEARCHED_MEASURE}",
+        _measure(policy),
         "",
         *_privacy(policy, columns),
         *_person(person),
@@ -158,17 +161,20 @@ def _reading(policy: Policy) -> Iterator[str]:
 
 def _header(
     policy: Policy,
-    label: ColumnProfile,
+    label: ColumnProfile | None,
     columns: tuple[ColumnProfile, ...],
+    rows: int,
     origin: str,
     *,
     file: bool,
     target: str,
 ) -> Iterator[str]:
+    profiles = columns if label is None else (label, *columns)
+    count = len(profiles)
     path = PurePath(origin)
     name = show(path.name or origin)
     given = shlex.quote(show(name if path.is_absolute() else origin, most=200)) if file else "TABLE"
-    yield f"# A first policy for {name} ({label.facts.rows:,} rows, {len(columns) + 1:,} columns), proposed by `aegis init`."
+    yield f"# A first policy for {name} ({rows:,} rows, {count:,} columns), proposed by `aegis init`."
     yield "#"
     yield "# It is a guess from names and values. Read every entry: correct the roles, delete masks that make"
     yield "# no sense, add others (`aegis masks` lists all), then run"
@@ -182,7 +188,7 @@ def _header(
     yield "#        ignore            neither scored nor released"
     yield "#"
     yield "# Comments quote ranges and frequent values of the table: delete them before you pass this file on."
-    if not label.facts.exact or not all(c.facts.exact for c in columns):
+    if not all(profile.facts.exact for profile in profiles):
         yield '# "About": estimated from a sample of the rows, as the table is large; likely too low where'
         yield "# some values are much more frequent than others."
     if not policy.quasi_identifiers:
@@ -190,7 +196,18 @@ def _header(
         yield "# WARNING: no column looks like a quasi-identifier. Unless you name some, the rule protects nothing."
 
 
-def _label(policy: Policy, label: ColumnProfile) -> Iterator[str]:
+def _measure(policy: Policy) -> str:
+    if not policy.label:
+        return f"# measure: {UNLABELLED_MEASURE}   # the default: how much the columns tell of one another"
+    return f"# measure: {DEFAULT_MEASURE}   # the default; --search maximises {SEARCHED_MEASURE}"
+
+
+def _label(policy: Policy, label: ColumnProfile | None) -> Iterator[str]:
+    if label is None:
+        yield "# No column is to be predicted: what is kept is association among all columns. Name one if"
+        yield "# the release is for predicting it."
+        yield "# label: COLUMN"
+        return
     facts, column = label.facts, scalar(policy.label.column)
     yield f"# The class to predict: {describe(facts)}"
     if shown := frequent_values(facts):

@@ -1,0 +1,92 @@
+"""What pairs of masked attributes tell of each other, each pair of masks worked out once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from aegis.advisor.grouping import Levels
+from aegis.advisor.parts import pair_block
+from aegis.measures import Measure
+from aegis.summary import Candidate, PairCounts
+
+
+class PairValues:
+    """Values of measures that look at pairs of attributes alone.
+
+    Parameters
+    ----------
+    pairs
+        Co-occurrence counts between atoms.
+    levels
+        The level of each atom, (A,), or a noise mask's channel, (A, L), by an attribute's place and
+        candidate.
+    """
+
+    def __init__(self, pairs: PairCounts, levels: Callable[[int, Candidate], Levels]) -> None:
+        self._pairs = pairs
+        self._levels = levels
+        self._values: dict[Any, float] = {}
+        self._told_apart: dict[Any, float] = {}
+
+    def value(
+        self, places: tuple[int, int], candidates: tuple[Candidate, Candidate], measure: Measure
+    ) -> float:
+        """Return what two attributes, by their places, add to a measure."""
+        if places[0] > places[1]:
+            return self.value(places[::-1], candidates[::-1], measure)
+        key = (measure.name, places, candidates)
+        if key not in self._values:
+            self._values[key] = self._value(places, candidates, measure)
+        return self._values[key]
+
+    def mean(self, chosen: Sequence[Candidate], measure: Measure) -> float:
+        """Return the mean over all pairs of one candidate per attribute; 0 with fewer than two."""
+        values = [
+            self.value((i, j), (chosen[i], chosen[j]), measure)
+            for i, j in combinations(range(len(chosen)), 2)
+        ]
+        return float(np.mean(values)) if values else 0.0
+
+    def mean_of_one(
+        self, place: int, candidate: Candidate, others: Sequence[Candidate], measure: Measure
+    ) -> float:
+        """Return the mean over the pairs of one attribute with the others; 0 without others."""
+        values = [
+            self.value((place, j), (candidate, other), measure)
+            for j, other in enumerate(others)
+            if j != place
+        ]
+        return float(np.mean(values)) if values else 0.0
+
+    def _value(
+        self, places: tuple[int, int], candidates: tuple[Candidate, Candidate], measure: Measure
+    ) -> float:
+        assert measure.of_pair is not None
+        first, second = (
+            self._levels(place, one) for place, one in zip(places, candidates, strict=True)
+        )
+        block = pair_block(self._pairs, places, (first, second), None).sum(axis=0)
+        told_apart = None
+        if 2 in (first.ndim, second.ndim):
+            told_apart = (
+                self._told(places[0], candidates[0], first),
+                self._told(places[1], candidates[1], second),
+            )
+        return measure.of_pair(block, told_apart)
+
+    def _told(self, place: int, candidate: Candidate, level: Levels) -> float:
+        """Return how many values a mask leaves to be told apart: sum of p_a P(r | a)^2 / p_r."""
+        key = (place, candidate)
+        if key not in self._told_apart:
+            atoms = self._pairs.joints[place].sum(axis=1).astype(np.float64)
+            shares = atoms / max(atoms.sum(), 1)
+            channel = level if level.ndim == 2 else np.eye(int(level.max(initial=0)) + 1)[level]
+            reports = shares @ channel
+            shown = reports > 0
+            squares = (shares[:, None] * channel[:, shown] ** 2).sum(axis=0)
+            self._told_apart[key] = float((squares / reports[shown]).sum())
+        return self._told_apart[key]
