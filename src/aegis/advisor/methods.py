@@ -314,7 +314,7 @@ class RecordRanker:
         if not self.policy.label:
             return data.num_rows > 0
         shown = pc.unique(data.column(self.policy.label.column).drop_null())
-        return len(shown) > 1
+        return bool(len(shown) > 1)
 
     def _about(self, made: Anonymized, left: Source, verdict: Verdict) -> RecordLevel:
         quasi = [a.name for a in self.policy.quasi_identifiers]
