@@ -190,6 +190,7 @@ def test_additive_objectives_are_all_attribute_measures() -> None:
     names = {m.name for m in MEASURES if m.scope is Scope.ATTRIBUTE} | set(LOSSES)
     assert set(objective_names()) == names | {
         "held-out-auc",
+        "adjusted-contingency",
         "adjusted-pillai",
         "pillai-plain",
         "held-out-pillai-values",

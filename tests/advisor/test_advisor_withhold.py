@@ -187,6 +187,6 @@ def test_where_a_mask_shows_all_nothing_is_withheld():
     assert np.array_equal(less.pairs.total, summary.pairs.total)
     assert {m.name for m in MEASURES if m.scope is Scope.CONFIGURATION} == {
         *("adjusted-pillai", "pillai-plain", "held-out-pillai-values", "held-out-pillai"),
-        *("cmim", "held-out-auc", "target-coded"),
+        *("cmim", "held-out-auc", "target-coded", "adjusted-contingency"),
     }
     assert isinstance(less.attributes["age"].values, pa.Array)

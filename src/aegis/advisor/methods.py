@@ -312,7 +312,7 @@ class RecordRanker:
     def _tells_apart(self, data: pa.Table) -> bool:
         """Whether a release shows two classes of the label, or without a label any row."""
         if not self.policy.label:
-            return data.num_rows > 0
+            return bool(data.num_rows)
         shown = pc.unique(data.column(self.policy.label.column).drop_null())
         return bool(len(shown) > 1)
 
