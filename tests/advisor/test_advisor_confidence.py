@@ -14,7 +14,7 @@ from aegis.advisor.confidence import COMPARED, jackknife, standard_errors
 from aegis.measures import MEASURES
 from aegis.policy import Policy, load_policy
 from aegis.summary import folds, load_bundle, merge, save_bundle, summarize
-from aegis.summary.cooccurrence import count_pairs, fold_of
+from aegis.summary.cooccurrence import Chunk, count_pairs, fold_of
 from aegis.summary.folds import without_fold
 
 MASKS = [
@@ -136,7 +136,7 @@ def test_counting_in_folds_changes_no_count(rows, data):
     def chunks():
         for part in (rows[:cut], rows[cut:]):
             a, b, y = np.array(part, dtype=np.int64).reshape(-1, 3).T
-            yield [a, b], y, None
+            yield Chunk([a, b], y)
 
     plain = count_pairs(("a", "b"), (4, 71), 2, chunks())
     folded = count_pairs(("a", "b"), (4, 71), 2, chunks(), folds=10, seed=5)

@@ -27,7 +27,7 @@ from aegis.summary import (
     count_in_engine,
     summarize,
 )
-from aegis.summary.cooccurrence import count_pairs
+from aegis.summary.cooccurrence import Chunk, count_pairs
 from aegis.summary.count_cells import count_cells
 from aegis.summary.frequency import combine
 from aegis.summary.levels import atomise, pool
@@ -239,7 +239,7 @@ def test_pairs_from_chunks(codes: list[tuple[int, ...]], cuts: list[int], weight
     weights = 1 + np.arange(len(table)) % 3 if weighted else np.ones(len(table), dtype=np.int64)
     places = np.split(np.arange(len(table)), sorted(min(cut, len(table)) for cut in cuts))
     chunks = (
-        (list(table[part, :3].T), table[part, 3], weights[part] if weighted else None)
+        Chunk(list(table[part, :3].T), table[part, 3], weights[part] if weighted else None)
         for part in places
     )
     pairs = count_pairs(("a", "b", "c"), sizes, 3, chunks)

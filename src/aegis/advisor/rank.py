@@ -17,7 +17,7 @@ from aegis.measures import Measure
 from aegis.policy import Attribute, Configuration, Policy
 from aegis.privacy import PrivacyAccount, PrivacyRule, Verdict
 from aegis.sources import Source
-from aegis.summary import Information, Summary, count_pairs, summarize
+from aegis.summary import Chunk, Information, Summary, count_pairs, summarize
 
 
 def rank_choice(
@@ -172,7 +172,7 @@ class AfterSuppression:
         width = len(summary.label.classes)
         y = label[keep].astype(np.int64)
         atoms = [a.atoms[values[a.name]].astype(np.int64) for a in summary.attributes.values()]
-        pairs = count_pairs(names, summary.pairs.sizes, width, [(atoms, y, weights)])
+        pairs = count_pairs(names, summary.pairs.sizes, width, [Chunk(atoms, y, weights)])
         attributes = {
             a.name: replace(
                 a,

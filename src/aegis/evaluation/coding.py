@@ -25,6 +25,7 @@ from aegis.sources import Source
 from aegis.summary import AttributeSummary, Summary
 from aegis.summary.codes import code_values, encode
 from aegis.summary.frequency import combine
+from aegis.summary.persons import PersonCells
 
 Codes = npt.NDArray[np.int32]
 Labels = npt.NDArray[np.int64]
@@ -84,6 +85,8 @@ class CodedTable:
         The summaries behind the codes, for masks that draw what they show.
     seed
         Seed of those draws.
+    persons
+        Whose row each one is, shape (n,), where the policy counts persons; else None.
     """
 
     codes: Mapping[str, Codes]
@@ -91,6 +94,7 @@ class CodedTable:
     classes: tuple[str, ...]
     attributes: Mapping[str, AttributeSummary] = field(default_factory=dict)
     seed: int = 0
+    persons: Labels | None = None
 
     @property
     def rows(self) -> int:
@@ -144,7 +148,12 @@ class CodedTable:
         names = [a.name for a in policy.quasi_identifiers]
         ids = combine((self._shown(name, choice)[0] for name in names), self.rows)
         sensitive = {name: self._shown(name, choice) for name in rule.sensitive}
-        classes = ClassTable.from_cells(ids, np.ones(self.rows, dtype=np.int64), sensitive)
+        ones = np.ones(self.rows, dtype=np.int64)
+        if self.persons is None:
+            classes = ClassTable.from_cells(ids, ones, sensitive)
+        else:
+            behind = PersonCells.of_pairs(np.arange(self.rows), self.persons, self.rows)
+            classes = behind.classes(ids, ones, sensitive)
         kept: npt.NDArray[np.bool_] = np.isin(
             ids, classes.kept_ids(rule.check(classes).kept_classes)
         )
@@ -171,7 +180,12 @@ def code_table(source: Source, summary: Summary, policy: Policy, *, seed: int = 
     mask = summary.label.mask
     label = label if mask is None else mask.expression(label)
     columns = {f"a{i}": source.table[name] for i, name in enumerate(summary.attributes)}
+    if policy.person is not None:
+        columns["p"] = source.table[policy.person]
     found = source.collect(source.table.select(**columns, y=label))
+    persons = None
+    if policy.person is not None:
+        persons = encode(found["p"].combine_chunks())[0].astype(np.int64)
     classes, distinct = encode(found["y"].combine_chunks())
     missing = classes >= len(distinct) - distinct.null_count  # null is the last value
     codes = {
@@ -179,5 +193,10 @@ def code_table(source: Source, summary: Summary, policy: Policy, *, seed: int = 
         for i, (name, attribute) in enumerate(summary.attributes.items())
     }
     return CodedTable(
-        codes, np.where(missing, -1, classes), summary.label.classes, summary.attributes, seed
+        codes,
+        np.where(missing, -1, classes),
+        summary.label.classes,
+        summary.attributes,
+        seed,
+        persons,
     )

@@ -138,7 +138,9 @@ def evaluate_models(
         *compare(scorer, choices, comparators, seed=seed, progress=progress),
     )
     rows = code_table(source, summary, policy, seed=seed)
-    divided = make_splits(rows.label, count=splits, test_share=test_share, seed=seed)
+    divided = make_splits(
+        rows.label, count=splits, test_share=test_share, seed=seed, persons=rows.persons
+    )
     advice, releases = _releases(source, policy, advice, rows, summary, methods, seed, progress)
     ready = time.perf_counter()
     trained = {**choices, UNMASKED: scorer.unmasked} if unmasked else choices

@@ -30,12 +30,18 @@ class Split:
 
 
 def make_splits(
-    label: npt.NDArray[np.int64], *, count: int, test_share: float, seed: int
+    label: npt.NDArray[np.int64],
+    *,
+    count: int,
+    test_share: float,
+    seed: int,
+    persons: npt.NDArray[np.int64] | None = None,
 ) -> tuple[Split, ...]:
     """Divide the labelled rows `count` times, each class in the same proportion.
 
     Of each class floor(share * rows + 1/2) rows are tested, but one at least is trained on: a
-    class with one row is trained on and never tested.
+    class with one row is trained on and never tested. Where rows belong to persons, persons are
+    divided in this way and their rows follow; a person is of the class of the first labelled row.
 
     Parameters
     ----------
@@ -47,6 +53,8 @@ def make_splits(
         Share of the rows to test on, above 0 and below 1.
     seed
         The same seed gives the same splits, whatever their number.
+    persons
+        Whose row each one is, shape (n,); None: each row is of a person of its own.
 
     Raises
     ------
@@ -62,8 +70,14 @@ def make_splits(
             f"The share of test rows is {test_share}.",
             hint="Give a share above 0 and below 1, such as 0.3.",
         )
-    members = [np.flatnonzero(label == c) for c in range(int(label.max(initial=-1)) + 1)]
-    splits = tuple(_split(number, members, test_share, seed) for number in range(count))
+    if persons is None:
+        splits = tuple(_split(number, _members(label), test_share, seed) for number in range(count))
+    else:
+        labelled = np.flatnonzero(label >= 0)
+        _, first, person = np.unique(persons[labelled], return_index=True, return_inverse=True)
+        members = _members(label[labelled][first])
+        divided = (_split(number, members, test_share, seed) for number in range(count))
+        splits = tuple(_of_rows(split, labelled, person) for split in divided)
     if not len(splits[0].test):
         raise DataError(
             f"No row is left to test on: {int((label >= 0).sum())} labelled rows at a test share "
@@ -71,6 +85,16 @@ def make_splits(
             hint="Give more rows or a larger share of test rows.",
         )
     return splits
+
+
+def _members(label: npt.NDArray[np.int64]) -> list[Rows]:
+    return [np.flatnonzero(label == c) for c in range(int(label.max(initial=-1)) + 1)]
+
+
+def _of_rows(split: Split, labelled: Rows, person: Rows) -> Split:
+    """Return the rows of a division of persons; `person` is that of each labelled row."""
+    tested = np.isin(person, split.test)
+    return Split(split.number, labelled[~tested], labelled[tested])
 
 
 def _split(number: int, members: list[Rows], test_share: float, seed: int) -> Split:

@@ -4,7 +4,7 @@ from aegis.summary.attributes import pooled_groups
 from aegis.summary.build import summarize
 from aegis.summary.bundle import load_bundle, save_bundle
 from aegis.summary.classes import PERSON, CountedClasses, count_classes
-from aegis.summary.cooccurrence import Matrix, PairCounts, count_pairs
+from aegis.summary.cooccurrence import Chunk, Matrix, PairCounts, count_pairs
 from aegis.summary.count_cells import count_in_engine
 from aegis.summary.frequency import FrequencyTable, combine
 from aegis.summary.locking import lock
@@ -26,6 +26,7 @@ __all__ = [
     "RANGES",
     "AttributeSummary",
     "Candidate",
+    "Chunk",
     "CountedClasses",
     "Domain",
     "FrequencyTable",

@@ -287,6 +287,7 @@ class _Builder:
                     *(self.source, rows.table, attributes, self._class, classes, step),
                     folds=FOLDS,
                     seed=self.seed,
+                    person=self.policy.person,
                 )
             chunks = self._coded(attributes, classes, sample_rows, step)
             return count_pairs(
@@ -305,21 +306,28 @@ class _Builder:
         sample_rows: int | None,
         step: Any,
     ) -> Iterator[Chunk]:
-        """Stream the atoms and the class of each labelled row, of a sample where asked for."""
+        """Stream the atoms and the class of each labelled row, of a sample where asked for.
+
+        Rows of one person fall into one fold: else what is held out would be known in part.
+        """
         rows = self._sample(sample_rows)
         columns = [rows.table[name].name(f"a{i}") for i, name in enumerate(attributes)]
-        selected = rows.table.select(*columns, y=self._class(rows.table))
+        own = {} if self.policy.person is None else {"p": rows.table[self.policy.person]}
+        persons = self._distinct(self.source.table[self.policy.person])[0] if own else None
+        selected = rows.table.select(*columns, y=self._class(rows.table), **own)
         for batch in rows.batches(selected, rows=SAMPLE_ROWS):
             found = pc.index_in(settle(batch.column("y")), value_set=classes)
             labelled = pc.is_valid(found).to_numpy(zero_copy_only=False)
             y = found.drop_null().to_numpy().astype(np.int64)
-            yield (
+            yield Chunk(
                 [
                     a.atoms[code_values(batch.column(f"a{i}"), a.values)][labelled].astype(np.int64)
                     for i, a in enumerate(attributes.values())
                 ],
                 y,
-                None,
+                units=None
+                if persons is None
+                else code_values(batch.column("p"), persons)[labelled].astype(np.int64),
             )
             step.advance(len(batch))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +14,30 @@ from scipy import sparse
 Counts = npt.NDArray[np.int64]
 Matrix = Any
 """Co-occurrence of stacked atoms or levels, shape (D, D): a float64 array or a `csr_array`."""
-Chunk = tuple[list[Counts], Counts, Counts | None]
-"""Coded rows: the atoms of each attribute, the class, and how often each row counts."""
+
+
+class Chunk(NamedTuple):
+    """Coded rows.
+
+    Attributes
+    ----------
+    codes
+        Per attribute the atom of each row.
+    label
+        The class of each row.
+    weights
+        How often each row counts; None: once.
+    units
+        What falls into a fold as a whole, as a number per row: the person whose row it is. None:
+        each row by itself.
+    """
+
+    codes: Sequence[Counts]
+    label: Counts
+    weights: Counts | None = None
+    units: Counts | None = None
+
+
 _DENSE_FACTOR = 4
 """A pair is counted in a dense array up to this many cells per row, above it by sorting."""
 _DENSE_CELLS = 1 << 22
@@ -168,21 +190,22 @@ def count_pairs(
     names, sizes, classes
         Attributes, their atoms and the number of classes.
     chunks
-        Chunks of rows: per attribute the atom of each row, the class of each row, and how often
-        each row counts (None: once). With folds no row may count more than once.
+        Chunks of rows. With folds no row may count more than once.
     folds
         Also count by so many folds of the rows, at most 127; 1 for none.
     seed
-        Seed of the folds: a row's fold depends on it and on the row's place among all rows.
+        Seed of the folds: a row's fold depends on it and on the row's place among all rows, or
+        on its unit where there are any.
     """
     width, columns = len(names), classes * folds
     joints = [np.zeros((size, columns), dtype=np.int64) for size in sizes]
     cells: dict[tuple[int, int], tuple[Counts, Counts]] = {}
     per_fold = np.zeros(folds, dtype=np.int64)
     seen = 0
-    for codes, label, weights in chunks:
+    for codes, label, weights, units in chunks:
         # Class and fold together take the place of the class: one pass counts both.
-        fold = fold_of(np.arange(seen, seen + len(label)), folds, seed)
+        places = np.arange(seen, seen + len(label)) if units is None else units
+        fold = fold_of(places, folds, seed)
         column = label * folds + fold
         per_fold += _count(fold, weights, folds)
         seen += len(label)

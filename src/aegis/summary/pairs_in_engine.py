@@ -30,6 +30,8 @@ Spark sends small tables to all executors, and no longer compiles a query with a
 _TOGETHER = 16
 """Pairs that are counted in one query: engines plan longer ones slowly."""
 _NOWHERE = -1
+FOLDS_APART = 127
+"""Seeds that deal persons out differently; no more folds than that are counted."""
 
 
 def count_pairs_in_engine(
@@ -42,6 +44,7 @@ def count_pairs_in_engine(
     *,
     folds: int = 1,
     seed: int = 0,
+    person: str | None = None,
 ) -> PairCounts:
     """Count co-occurrences of all pairs of attributes by class in the engine of `source`.
 
@@ -60,14 +63,16 @@ def count_pairs_in_engine(
     step
         Advances by the share of the pairs that are counted, in rows of the table.
     folds
-        Also count by so many folds of the rows, which the engine draws by `Source.scatter`; where
+        Also count by so many folds of the rows, which the engine draws by `Source.row_hash`; where
         it cannot, there are none.
     seed
         Seed of the folds.
+    person
+        Column that names persons, whose rows fall into one fold: persons in order are dealt out.
     """
     names = tuple(attributes)
     sizes = tuple(a.n_atoms for a in attributes.values())
-    scattered = source.row_hash(rows, seed=seed) if folds > 1 else None
+    scattered = _scattered(source, rows, seed, person) if folds > 1 else None
     folds = 1 if scattered is None else folds
     fold = ibis.literal(0, "int32") if scattered is None else (scattered % folds).cast("int32")
     table = rows.mutate(aegis_y=label(rows), aegis_f=fold)
@@ -93,6 +98,13 @@ def count_pairs_in_engine(
     per_fold = joints[0].reshape(-1, folds).sum(axis=0)
     pairs = {pair: cells for pair, cells in found.items() if pair[0] < pair[1]}
     return with_folds(names, sizes, len(classes), joints, pairs, per_fold)
+
+
+def _scattered(source: Source, rows: ir.Table, seed: int, person: str | None) -> ir.Value | None:
+    """Return a number per row that is the same for the rows of one person."""
+    if person is None:
+        return source.row_hash(rows, seed=seed)
+    return ibis.dense_rank().over(order_by=rows[person]) + seed % FOLDS_APART
 
 
 def _coded(
