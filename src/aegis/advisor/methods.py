@@ -30,7 +30,7 @@ from aegis.privacy import PrivacyReport, Verdict
 from aegis.privacy import report as privacy_report
 from aegis.progress import Progress
 from aegis.sources import Source, open_table
-from aegis.summary import Summary, count_classes, summarize
+from aegis.summary import PERSON, Summary, count_classes, summarize
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,7 +262,7 @@ class RecordRanker:
         released, left, verdict = check_release(made, self.policy)
         before = self._score(released, made.data)
         removed = verdict.suppressed_rows > made.rows - made.data.num_rows
-        rest = left.collect(left.table) if removed else made.data
+        rest = left.collect(left.table) if removed else made.judged
         after = self._score(open_table(rest), rest).score if removed else before.score
         return Ranked(
             configuration=Configuration(made.recipe.name, {}),
@@ -321,7 +321,13 @@ class RecordRanker:
         report = None
         if verdict.smallest_class:
             hierarchies = self.policy.protected_hierarchies
-            counted = count_classes(left, quasi, self.policy.sensitive, hierarchies=hierarchies)
+            counted = count_classes(
+                left,
+                quasi,
+                self.policy.sensitive,
+                hierarchies=hierarchies,
+                person=None if self.policy.person is None else PERSON,
+            )
             report = privacy_report(counted.table)
         grouped = made.grouped
         return RecordLevel(

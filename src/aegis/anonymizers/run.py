@@ -12,16 +12,19 @@ import pyarrow.types as pt
 
 from aegis.anonymizers.base import Grouped, Style
 from aegis.anonymizers.encode import encode_declared
+from aegis.anonymizers.persons import middle_of_each, rows_of_persons
 from aegis.anonymizers.recipe import Recipe, options_dict
-from aegis.anonymizers.records import Records
+from aegis.anonymizers.records import Integers, Records
 from aegis.anonymizers.release import build_release
 from aegis.errors import DataError, PolicyError
 from aegis.masking import count_unseen, fit_masks, masked_table, refuse_unseen, suppress
 from aegis.masks import Identity, Mask
 from aegis.policy import Attribute, Policy, Role, Unseen
-from aegis.privacy import Verdict
+from aegis.privacy import PrivacyRule, Verdict
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source, open_table
+from aegis.summary import PERSON
+from aegis.summary.codes import encode
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +45,8 @@ class RecordTable:
         What was done to columns that are no quasi-identifier.
     carried
         Mask of each such column, as text; `identity` where it stays as it is.
+    persons
+        Whose row each one is, shape (N,), numbered from 0, where the policy counts persons; else None.
     """
 
     policy: Policy
@@ -50,6 +55,7 @@ class RecordTable:
     unseen: Mapping[str, int]
     notes: tuple[str, ...] = ()
     carried: Mapping[str, str] = field(default_factory=dict)
+    persons: Integers | None = None
 
     @property
     def quasi(self) -> tuple[str, ...]:
@@ -71,12 +77,23 @@ class Anonymized:
         The released rows.
     rows
         Rows of the original.
+    persons
+        Whose row each row of the original is, as in `RecordTable`; None where rows are counted.
     """
 
     recipe: Recipe
     grouped: Grouped
     data: pa.Table
     rows: int
+    persons: Integers | None = None
+
+    @property
+    def judged(self) -> pa.Table:
+        """The released rows, with `PERSON` beside them where persons are counted."""
+        if self.persons is None:
+            return self.data
+        kept = self.persons[self.grouped.groups.of >= 0]
+        return self.data.append_column(PERSON, pa.array(kept))
 
 
 def carried_masks(policy: Policy) -> dict[str, Mask | None]:
@@ -143,11 +160,6 @@ def read_records(
         "Record-level methods read all rows, which would come",
         "Leave them out (--with, or `anonymizers` in the policy), or read the table without Spark.",
     )
-    if policy.person is not None:
-        raise PolicyError(
-            f"Record-level methods group rows, and the policy counts persons ({policy.person}).",
-            hint="Leave them out, or leave `person` out where each person has one row.",
-        )
     for name in policy.with_label(dict.fromkeys(policy.attributes)):
         source.require(name, where="named in the policy")
     if source.rows == 0:
@@ -156,7 +168,11 @@ def read_records(
     unseen = count_unseen(source, masks)
     if policy.unseen is Unseen.ERROR:
         refuse_unseen(unseen)
-    table = source.collect(masked_table(source, masks))
+    table = source.collect(masked_table(source, masks, person=policy.person))
+    persons = None
+    if policy.person is not None:
+        persons = encode(table[PERSON].combine_chunks())[0].astype(np.int64)
+        table = table.drop_columns([PERSON])
     records = encode_declared(table, _roles(table, policy), policy, kinds=kinds, orders=orders)
     notes = tuple(
         f"{name} is released under {mask}, as the policy does not name identity for it"
@@ -169,7 +185,7 @@ def read_records(
         for name, mask in masks.items()
         if name not in quasi
     }
-    return RecordTable(policy, table, records, unseen, notes, carried)
+    return RecordTable(policy, table, records, unseen, notes, carried, persons)
 
 
 def _roles(table: pa.Table, policy: Policy) -> dict[str, str]:
@@ -184,17 +200,23 @@ def anonymize_records(
 ) -> Anonymized:
     """Group the records of a table as `recipe` says, and show the groups.
 
+    Where persons are counted, persons are grouped, each by the middle of its rows, and their rows
+    follow: all rows of a person are in one group, which has at least k persons.
+
     Raises
     ------
     PolicyError, DataError
         Options that the method does not take or that no release of these records can meet.
     """
-    options = recipe.resolve(read.policy, read.records)
-    grouped = recipe.anonymizer.group(read.records, options, seed=recipe.seed, progress=progress)
+    records = read.records if read.persons is None else middle_of_each(read.records, read.persons)
+    options = recipe.resolve(read.policy, records)
+    grouped = recipe.anonymizer.group(records, options, seed=recipe.seed, progress=progress)
+    if read.persons is not None:
+        grouped = rows_of_persons(grouped, read.records, read.persons)
     style = None if recipe.style is None else Style(recipe.style)
     data = _without_null_types(build_release(read.table, read.records, grouped, style=style))
     full = replace(recipe, options=options_dict(options))
-    return Anonymized(full, grouped, data, read.table.num_rows)
+    return Anonymized(full, grouped, data, read.table.num_rows, read.persons)
 
 
 def _without_null_types(table: pa.Table) -> pa.Table:
@@ -216,15 +238,19 @@ def check_release(anonymized: Anonymized, policy: Policy) -> tuple[Source, Sourc
         The release, the release without the classes that fail, and what the rule says of it,
         relative to the rows of the original.
     """
-    rule, allowed = policy.privacy, policy.privacy.allowed_rows(anonymized.rows)
-    own = anonymized.rows - anonymized.data.num_rows
-    released = open_table(anonymized.data)
+    rule, own = policy.privacy, anonymized.rows - anonymized.data.num_rows
+    released = open_table(anonymized.judged)
     if not anonymized.data.num_rows:
+        allowed = rule.allowed_rows(anonymized.rows)
         return released, released, _nothing_left(anonymized.rows, allowed)
     quasi = [a.name for a in policy.quasi_identifiers]
     kept, verdict = suppress(
         released, released.table, quasi, rule.sensitive, rule, policy.protected_hierarchies
     )
+    if anonymized.persons is not None:
+        total = _of_persons(anonymized, rule, verdict)
+        return released, Source(kept, released.origin), total
+    allowed = rule.allowed_rows(anonymized.rows)
     removed = own + verdict.suppressed_rows
     bounded = removed <= allowed or not rule.criteria
     admissible = verdict.smallest_class > 0 and bounded
@@ -243,6 +269,36 @@ def check_release(anonymized: Anonymized, policy: Policy) -> tuple[Source, Sourc
         violations=violations,
     )
     return released, Source(kept, released.origin), total
+
+
+def _of_persons(made: Anonymized, rule: PrivacyRule, verdict: Verdict) -> Verdict:
+    """Return what the rule says of a release whose limit is a share of persons.
+
+    A method leaves out all rows of a person or none, and so do classes: none counts twice.
+    """
+    assert made.persons is not None
+    persons = int(made.persons.max(initial=-1)) + 1
+    left_out = len(np.unique(made.persons[made.grouped.groups.of < 0]))
+    lost = left_out + (verdict.suppressed_persons or 0)
+    allowed = rule.allowed_rows(persons)
+    bounded = lost <= allowed or not rule.criteria
+    admissible = verdict.smallest_class > 0 and bounded
+    said = () if admissible else verdict.violations
+    if left_out and not bounded:
+        sentence = (
+            f"suppression: the method leaves out {left_out:,} persons and {lost - left_out:,} lie in "
+            f"classes that fail the rule; {allowed:,} may be left out"
+        )
+        said = (*said, sentence)
+    return replace(
+        verdict,
+        admissible=admissible,
+        suppressed_rows=made.rows - made.data.num_rows + verdict.suppressed_rows,
+        violations=said,
+        persons=persons,
+        suppressed_persons=lost,
+        allowed_persons=allowed,
+    )
 
 
 def _nothing_left(rows: int, allowed: int) -> Verdict:

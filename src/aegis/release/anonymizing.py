@@ -26,9 +26,10 @@ from aegis.masking import ORDERED_ROWS
 from aegis.policy import Policy, as_policy
 from aegis.progress import SILENT, Progress
 from aegis.release.auditing import Audit, audit
-from aegis.release.released import Released, refuse_unplanned
+from aegis.release.released import Released, refuse_other_classes, refuse_unplanned
 from aegis.release.writing import Destination, ReleasePlan, release_rows
 from aegis.sources import Source, open_table
+from aegis.summary import PERSON
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -222,7 +223,12 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
             self.engine, kept, verdict = check_release(self.made, policy)
         if not verdict.admissible:
             raise _refused(self.made, verdict.violations)
+        self.judged = kept
         self.table = kept.table
+        if policy.person is not None:
+            self.table = self.table.drop(PERSON)
+        self.persons = verdict.persons
+        self.suppressed_persons = verdict.suppressed_persons
         self.suppressed_rows = verdict.suppressed_rows
         self.unseen = self.read.unseen
         self.timings = {
@@ -233,6 +239,11 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
 
     def front(self) -> tuple[ObamPoint, ...]:
         """Return the settings of MO-OBAM around the one that was released."""
+        if self.policy.person is not None:
+            raise PolicyError(
+                f"A front is of rows, and the policy counts persons ({self.policy.person}).",
+                hint="Leave the front out.",
+            )
         started = time.perf_counter()
         options = self.made.grouped.options
         if not isinstance(options, ObamOptions):
@@ -245,7 +256,14 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
 
     def verify(self, output: Source) -> Audit:
         """Audit the output, and hold it against the rule and against the k of the method."""
-        checked = audit(output, policy=self.policy)
+        person = self.policy.person
+        if person is None:
+            checked = audit(output, policy=self.policy)
+        else:
+            quasi = [attribute.name for attribute in self.policy.quasi_identifiers]
+            refuse_other_classes(output, self.judged, quasi, self.policy.privacy.sensitive)
+            judged = audit(self.judged, policy=self.policy, person=PERSON)
+            checked = replace(judged, person=person)
         grouped = self.made.grouped
         refuse_unplanned(checked, self.source.rows - self.suppressed_rows)
         if grouped.claims_k and checked.report.k < grouped.options.k:
