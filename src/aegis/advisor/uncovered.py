@@ -20,14 +20,16 @@ from aegis.masking import masked_table, suppress
 from aegis.policy import Policy
 from aegis.sources import Source
 from aegis.summary import PERSON, Summary
-from aegis.summary.person_classes import count_persons
+from aegis.summary.outside import (
+    MOST_ROWS,
+    NEAR_KEY,
+    count_alone,
+    key_sentences,
+    unique_sentence,
+)
 
-NEAR_KEY = 0.5
-"""Shown values per row from which a column is nearly a key: most of them stand in one or two rows."""
 LEAK = 0.8
 """Share of the label's variance that makes a single column look like the label in other words."""
-MOST_ROWS = 2_000_000
-"""Largest table whose rows are compared over all columns while advice is given."""
 
 
 @dataclass(frozen=True)
@@ -58,18 +60,10 @@ class Uncovered:
     @property
     def sentences(self) -> tuple[str, ...]:
         """What a privacy officer should know, in words."""
-        said = []
-        if self.unique_rows:
-            said.append(
-                f"{self.unique_rows:,} of {self.released_rows:,} released rows are the only ones with "
-                "their values in all columns together: the rule covers the quasi-identifiers, and "
-                "whoever knows more of a person than those can find the row"
-            )
-        for name, values in self.near_keys.items():
-            said.append(
-                f"{name} shows {values:,} values and is nearly a key: whoever knows it finds the "
-                "row. Mask it, make it a quasi-identifier, or leave it out (--leave-out)"
-            )
+        said = [
+            *unique_sentence(self.unique_rows, self.released_rows),
+            *key_sentences(self.near_keys),
+        ]
         for name, share in self.leaks.items():
             said.append(
                 f"{name} alone explains {100 * share:.0f} % of {self.label}: it may hold the label in "
@@ -147,18 +141,7 @@ def unique_rows(source: Source | None, policy: Policy, choice: Choice) -> tuple[
         rule,
         policy.protected_hierarchies,
     )
-    names = [name for name in released.columns if name != PERSON]
-    # Numbered, since a column may be called n or p.
-    columns = {f"column_{place}": released[name] for place, name in enumerate(names)}
-    if policy.person is None:
-        sizes = released.group_by(**columns).aggregate(n=released.count())
-        alone = sizes["n"] == 1
-    else:
-        sizes = count_persons(released, columns, PERSON)
-        alone = sizes["p"] == 1
-    figures = sizes.aggregate(rows=sizes["n"].sum(), alone=sizes["n"].sum(where=alone))
-    told = source.collect(figures)
-    return int(told["rows"][0].as_py() or 0), int(told["alone"][0].as_py() or 0)
+    return count_alone(source, released, None if policy.person is None else PERSON)
 
 
 def label_share(joint: npt.NDArray[np.integer[Any]]) -> float:

@@ -15,6 +15,7 @@ from aegis.privacy import PrivacyAccount, PrivacyReport, PrivacyRule, report
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source, open_table
 from aegis.summary import count_classes
+from aegis.summary.outside import Outside, outside_of
 
 AUDIT_VERSION = 1
 """Version of the JSON form of `Audit`."""
@@ -39,6 +40,8 @@ class Audit:
         promise.
     person
         The column whose distinct values were counted as persons; None where rows were counted.
+    outside
+        What no rule on quasi-identifiers looks at; None for tables of more than two million rows.
     """
 
     report: PrivacyReport
@@ -48,6 +51,7 @@ class Audit:
     violations: tuple[str, ...] = ()
     differential_privacy: PrivacyAccount | None = None
     person: str | None = None
+    outside: Outside | None = None
 
     @property
     def passed(self) -> bool | None:
@@ -65,6 +69,7 @@ class Audit:
             "rule": None if self.rule is None else self.rule.to_mapping(),
             "passed": self.passed,
             "violations": list(self.violations),
+            "outside": None if self.outside is None else self.outside.to_dict(),
             "differential_privacy": None
             if self.differential_privacy is None
             else self.differential_privacy.to_dict(),
@@ -182,7 +187,10 @@ def audit(
     figures = report(classes)
     if person is None and policy is not None and policy.person is not None:
         figures = replace(figures, notes=(*figures.notes, _rows_alone(policy.person)))
-    return Audit(figures, tuple(quasi_identifiers), sensitive, rule, violations, account, person)
+    with progress.step("Comparing rows over all columns"):
+        outside = outside_of(source, source.table, person)
+    named = tuple(quasi_identifiers)
+    return Audit(figures, named, sensitive, rule, violations, account, person, outside)
 
 
 def _rows_alone(person: str) -> str:

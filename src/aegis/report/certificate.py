@@ -13,6 +13,7 @@ from aegis.report.palette import DARK, HEAT_BOUNDS, LIGHT
 from aegis.report.render import environment
 from aegis.report.svg import FONT
 from aegis.report.words import clean, count, measured, percent, share
+from aegis.summary.outside import key_sentences, unique_sentence
 
 NEEDED = ("input", "output", "policy", "privacy")
 """Keys without which a document is no certificate."""
@@ -84,8 +85,18 @@ def _figures(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     yield {
         "label": "Smallest class",
         "value": count(audit.get("k")),
-        "note": "rows that look alike in every quasi-identifier, measured on the written file",
+        "note": f"{'rows' if audit.get('person') is None else 'persons'} that look alike in every "
+        "quasi-identifier, measured on the written file",
     }
+    outside = audit.get("outside")
+    if isinstance(outside, Mapping) and outside.get("rows"):
+        alone, rows = outside.get("unique_rows", 0), outside["rows"]
+        yield {
+            "label": "Unique in all columns",
+            "value": percent(100 * alone / rows),
+            "note": f"{count(alone)} of {count(rows)} released rows; the rule covers the "
+            "quasi-identifiers alone",
+        }
     utility = certificate.get("utility")
     if utility:
         kept = utility.get("kept")
@@ -113,6 +124,10 @@ def _notes(certificate: Mapping[str, Any]) -> Iterator[str]:
     if isinstance(override, Mapping):
         yield str(override.get("sentence"))
     yield from certificate["privacy"].get("notes") or ()
+    outside = certificate["privacy"].get("outside")
+    if isinstance(outside, Mapping):
+        yield from unique_sentence(outside.get("unique_rows"), outside.get("rows"))
+        yield from key_sentences(outside.get("near_keys") or {})
 
 
 def _digests(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:

@@ -33,6 +33,7 @@ def print_audit(page: Output, found: Audit, origin: str) -> None:
     else:
         page.show(*_head(found, origin), *_identity(found.report), *_sizes(found.report))
         page.show(*_sensitive(found.report))
+        page.show(*_outside(found))
         page.warn(found.report.notes)
         if found.differential_privacy is not None:
             page.warn(found.differential_privacy.notes)
@@ -85,11 +86,11 @@ def _promised(found: Audit) -> Iterator[tuple[str, str]]:
 def _identity(report: PrivacyReport) -> Iterator[RenderableType]:
     from aegis.cli.tables import Column, figure, fixed, heading, number, pairs, share, table
 
-    rows = report.rows
+    rows, unit = report.rows, "rows" if report.persons is None else "persons"
     yield heading("Can a person be found?")
     yield pairs(
         (
-            ("k, rows of the smallest class", f"{report.k:,}"),
+            (f"k, {unit} of the smallest class", f"{report.k:,}"),
             ("equivalence classes", f"{report.classes:,}"),
             ("mean rows per class", figure(report.mean_class_size)),
             ("unique rows", share(report.uniques, rows)),
@@ -181,6 +182,22 @@ def _attribute_figures(one: AttributeFigures, k: int) -> dict[str, str]:
         "delta-disclosure: above": fixed(one.delta),
         "  over values present": fixed(one.delta_present),
     }
+
+
+def _outside(found: Audit) -> Iterator[RenderableType]:
+    """Yield what the rule does not look at."""
+    from aegis.cli.tables import heading, line, pairs, share
+
+    if found.outside is None:
+        return
+    yield heading("Outside the quasi-identifiers")
+    yield pairs(
+        (("rows unique in all columns", share(found.outside.unique_rows, found.outside.rows)),)
+    )
+    for name, values in found.outside.near_keys.items():
+        yield line(
+            f"{name} shows {values:,} values and is nearly a key: whoever knows it finds the row."
+        )
 
 
 def _verdict(found: Audit) -> Iterator[RenderableType]:

@@ -1,0 +1,87 @@
+"""What no rule on quasi-identifiers looks at, in audits and certificates, against plain Python."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import aegis
+from aegis.policy import load_policy
+from aegis.release import check_certificate
+from aegis.report import render_certificate
+
+ROWS = st.lists(
+    st.tuples(st.sampled_from([1, 2, None]), st.sampled_from(["a", "b"]), st.sampled_from("pqr")),
+    min_size=1,
+    max_size=14,
+)
+
+
+@settings(max_examples=40)
+@given(rows=ROWS, by_person=st.booleans())
+def test_rows_that_nothing_equals_are_counted(rows: list[tuple[Any, ...]], by_person: bool) -> None:
+    numbers, letters, who = zip(*rows, strict=True)
+    table = pa.table({"n": pa.array(numbers, pa.int64()), "p": list(letters), "who": list(who)})
+    found = aegis.audit(table, quasi_identifiers=["p"], person="who" if by_person else None)
+    assert found.outside is not None
+    if by_person:
+        behind = defaultdict(set)
+        for n, p, person in rows:
+            behind[n, p].add(person)
+        wanted = sum(len(behind[n, p]) == 1 for n, p, _ in rows)
+    else:
+        counts = Counter(rows)
+        wanted = sum(counts[row] == 1 for row in rows)
+    assert (found.outside.rows, found.outside.unique_rows) == (len(rows), wanted)
+    columns = {"n": numbers, "p": letters} | ({} if by_person else {"who": who})
+    values = {name: len(set(column) - {None}) for name, column in columns.items()}
+    near = {name: n for name, n in values.items() if n >= len(rows) / 2 > 1}
+    assert found.outside.near_keys == near
+
+
+def test_a_certificate_says_it_and_its_page_warns(tmp_path: Path) -> None:
+    random = np.random.default_rng(2)
+    table = pa.table(
+        {
+            "age": random.integers(2, 5, 90) * 10,
+            "pay": random.normal(50, 9, 90).round(3),
+            "y": random.integers(0, 2, 90),
+        }
+    )
+    policy = load_policy(
+        {
+            "version": 1,
+            "label": "y",
+            "privacy": {"k": 5},
+            "attributes": {"age": {"role": "quasi-identifier"}, "pay": {"role": "feature"}},
+        }
+    )
+    pq.write_table(table, tmp_path / "t.parquet")
+    study = aegis.Study(tmp_path / "t.parquet", policy)
+    study.apply(study.advise(), tmp_path / "o.parquet", certificate=tmp_path / "c.json")
+    said = json.loads((tmp_path / "c.json").read_text())
+    values = len(set(table["pay"].to_pylist()))
+    assert said["privacy"]["outside"] == {
+        "rows": 90,
+        "unique_rows": 90 if values == 90 else said["privacy"]["outside"]["unique_rows"],
+        "near_keys": {"pay": values},
+    }
+    page = render_certificate(said)
+    assert "pay shows" in page
+    assert "are the only ones with their values in all columns together" in page
+    assert check_certificate(tmp_path / "o.parquet", tmp_path / "c.json").passed
+    said["privacy"]["outside"]["unique_rows"] -= 1
+    (tmp_path / "c.json").write_text(json.dumps(said))
+    [differs] = check_certificate(tmp_path / "o.parquet", tmp_path / "c.json").mismatches
+    assert differs.what == "privacy.outside.unique_rows"
+    del said["privacy"]["outside"]  # of a version that did not look
+    (tmp_path / "c.json").write_text(json.dumps(said))
+    assert check_certificate(tmp_path / "o.parquet", tmp_path / "c.json").passed
