@@ -439,6 +439,38 @@ def penalty(values: Sequence[Any], masked: Sequence[Any]) -> float:
     return sum(width(members[m]) for m in masked) / (whole * len(values)) if whole else 0.0
 
 
+def area_loss(
+    name: str,
+    table: pa.Table,
+    masked: Mapping[str, list[Any]],
+    quasi: Sequence[str],
+    keys: list[Any],
+    kept: Mapping[Any, bool],
+) -> float:
+    """Return a loss by the combinations of values that each row may stand for, row by row."""
+    original = {q: table[q].to_pylist() for q in quasi}
+    leaves: dict[tuple[str, Any], set[Any]] = {}
+    for q in quasi:
+        for value, shown in zip(original[q], masked[q], strict=True):
+            leaves.setdefault((q, shown), set()).add(value)
+    whole = math.prod(len(set(original[q])) for q in quasi)
+    areas = [
+        math.prod(len(leaves[q, part]) for q, part in zip(quasi, key, strict=True))
+        if kept[key]
+        else whole
+        for key in keys
+    ]
+    if name == "ambiguity":
+        return float(sum(areas))
+    released = Counter(key if kept[key] else None for key in keys)
+    rows = list(zip(*(original[q] for q in quasi), strict=True))
+    own = Counter(rows)
+    return sum(
+        math.log2(own[row] * area / released[key if kept[key] else None])
+        for row, key, area in zip(rows, keys, areas, strict=True)
+    ) / len(rows)
+
+
 def class_loss(
     name: str,
     table: pa.Table,
@@ -455,6 +487,13 @@ def class_loss(
     members = Counter(keys)
     if name == "discernibility":
         return float(sum(members[key] if kept[key] else len(keys) for key in keys))
+    if name == "discernibility(factor=0)":
+        return float(sum(members[key] for key in keys))
+    if name == "average-class-size":
+        gone = any(not kept[key] for key in members)
+        return len(keys) / (sum(kept[key] for key in members) + gone)
+    if name in ("ambiguity", "kl-divergence"):
+        return area_loss(name, table, masked, quasi, keys, kept)
     rows = [(key, y) for key, y in zip(keys, table["y"].to_pylist(), strict=True) if y is not None]
     whole = Counter(y for _, y in rows)
     labels = {key: Counter(y for other, y in rows if other == key) for key in members}

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from operator import mul
 from typing import Any
 
 import pyarrow as pa
@@ -28,12 +29,13 @@ from advisor_support import (
 
 from aegis.advisor import Choice, PrivacyPlan, Scorer
 from aegis.advisor.search import Searcher
-from aegis.advisor.search.charged import CHARGED, LossOptions
+from aegis.advisor.search.charged import CHARGED
+from aegis.advisor.search.loss_options import LossOptions
 from aegis.advisor.search.objectives import CLASS_LOSSES, LOSSES
 from aegis.masks import Level
 from aegis.measures import MEASURES
 from aegis.privacy import PrivacyRule
-from aegis.summary import Summary, summarize
+from aegis.summary import AttributeSummary, Summary, summarize
 
 MASKED_ILL = ("identity", {"keep_frequent": {"count": 1}}, "suppress")
 
@@ -95,14 +97,22 @@ def loss(
             total += nu_entropy(values, shown)
         elif name == "loss":
             total += penalty(values, shown)
-        elif isinstance(mask := choice[attribute.name].mask, Level):
-            assert mask.hierarchy is not None
-            total += mask.level / mask.hierarchy.height
         else:
-            sizes = {len(set(values)), *(c.size for c in attribute.candidates)}
-            finer = [size for size in sizes if size > len(set(shown))]
-            total += len(finer) / max(len(sizes) - 1, 1)
+            share, height = rank(attribute, choice, values, shown)
+            total += height if name == "height" else share
     return total
+
+
+def rank(
+    attribute: AttributeSummary, choice: Choice, values: list[Any], shown: list[Any]
+) -> tuple[float, float]:
+    """Return a mask's level over the height of its hierarchy, or of the ladder of sizes; and it."""
+    if isinstance(mask := choice[attribute.name].mask, Level):
+        assert mask.hierarchy is not None
+        return mask.level / mask.hierarchy.height, mask.level
+    sizes = {len(set(values)), *(c.size for c in attribute.candidates)}
+    finer = [size for size in sizes if size > len(set(shown))]
+    return len(finer) / max(len(sizes) - 1, 1), len(finer)
 
 
 def charged(
@@ -125,7 +135,8 @@ def charged(
     gone = [not kept[key] for key in keys]
     inside = set(summary.frequency.codes) - {summary.frequency.label}
     losses = []
-    for attribute in summary.all_attributes:
+    counted = [a for a in summary.all_attributes if a.name in quasi or not options.quasi]
+    for attribute in counted:
         values, shown = table[attribute.name].to_pylist(), masked[attribute.name]
         # Which rows of an attribute outside the classes go is not known: all in proportion.
         lost = (
@@ -134,7 +145,15 @@ def charged(
             else [sum(gone) / len(gone)] * len(gone)
         )
         weight = attribute.weight if options.weighted else 1
-        losses.append(weight * attribute_loss(name, options, values, shown, lost))
+        per_row = row_losses(name, values, shown)
+        if name == "precision":
+            per_row = [rank(attribute, choice, values, shown)[0]] * len(values)
+        losses.append(weight * attribute_loss(name, options, per_row, shown, lost))
+    if name == "log-width":
+        bits = [math.log2(len(set(table[a.name].to_pylist()))) for a in counted]
+        weights = [a.weight if options.weighted else 1 for a in counted]
+        widest = [b / sum(map(mul, bits, weights)) for b in bits]
+        losses = [x * share for x, share in zip(losses, widest, strict=True)]
     if options.mean == "geometric":
         return math.prod(1 + x for x in losses) ** (1 / len(losses)) - 1
     return {"sum": sum(losses), "arithmetic": sum(losses) / len(losses), "max": max(losses)}[
@@ -143,15 +162,14 @@ def charged(
 
 
 def attribute_loss(
-    name: str, options: LossOptions, values: list[Any], shown: list[Any], lost: list[float]
+    name: str, options: LossOptions, one: list[float], shown: list[Any], lost: list[float]
 ) -> float:
-    """Return the loss of one attribute whose rows are suppressed to a share each."""
-    one = row_losses(name, values, shown)
+    """Return the loss of one attribute whose rows lose so much, and are suppressed to a share."""
     hidden = sum(x * share for x, share in zip(one, lost, strict=True))
     total = options.masked * (sum(one) - hidden) + hidden
-    if name == "loss":
+    if name != "nu-entropy":
         beyond = sum((1 - x) * share for x, share in zip(one, lost, strict=True))
-        return (total + options.suppressed * beyond) / len(values)
+        return (total + options.suppressed * beyond) / len(one)
     groups: dict[Any, float] = {}
     for m, share in zip(shown, lost, strict=True):
         groups[m] = groups.get(m, 0) + share
@@ -167,6 +185,9 @@ def row_losses(name: str, values: list[Any], shown: list[Any]) -> list[float]:
     members: dict[Any, set[Any]] = {}
     for v, m in zip(values, shown, strict=True):
         members.setdefault(m, set()).add(v)
+    if name == "log-width":
+        most = math.log2(len(set(values)))
+        return [math.log2(len(members[m])) / most if most else 0.0 for m in shown]
     numeric = all(v is None or isinstance(v, int | float) for v in values)
 
     def width(group: set[Any]) -> float:
@@ -183,7 +204,7 @@ def expected(variant: str, objective: str, rule: PrivacyRule, top: int) -> list[
     if LossOptions.parse(objective)[0] in CHARGED:
         costs = [charged(objective, variant, *row, rule) for row in rows_of(variant)]
         return sorted((-cost for cost in costs if cost is not None), reverse=True)[:top]
-    if objective in CLASS_LOSSES:
+    if LossOptions.parse(objective)[0] in CLASS_LOSSES:
         table, summary = prepared(variant)
         assert summary.frequency is not None
         quasi = summary.frequency.quasi

@@ -13,7 +13,7 @@ from search_support import assert_best, prepared, rule_of, shared
 from aegis import Study, load_policy
 from aegis.advisor import PrivacyPlan
 from aegis.advisor.search import Searcher
-from aegis.advisor.search.charged import LossOptions, Mean
+from aegis.advisor.search.loss_options import LossOptions, Mean
 from aegis.errors import PolicyError
 from aegis.privacy import PrivacyRule
 from aegis.summary import summarize
@@ -32,6 +32,12 @@ ADULT = (
             "nu-entropy(factor=0)",
             "loss(mean=max, weights=policy)",
             "nu-entropy(mean=geometric,factor=0.9)",
+        ),
+        *(
+            "precision",
+            "precision(factor=0.1)",
+            "log-width(over=quasi-identifiers)",
+            "log-width(weights=policy)",
         ),
     ],
 )
@@ -77,7 +83,8 @@ def test_a_hierarchy_counts_leaves_also_of_integers() -> None:
         ("loss(mean=harmonic)", "Unknown mean of loss"),
         ("loss(factor=2)", "factor of loss is '2'"),
         ("loss(fator=0.2)", "Did you mean 'factor'"),
-        ("precision(factor=0.2)", "takes no options"),
+        ("height(factor=0.2)", "takes no options"),
+        ("discernibility(mean=max)", "takes no options but factor"),
     ],
 )
 def test_bad_options(text: str, match: str) -> None:

@@ -114,8 +114,13 @@ def test_defaults_shorthands_and_presets() -> None:
         ({"preset": "emma"}, "Unknown privacy preset 'emma'. Did you mean 'ema'"),
         ({"preset": ["ema"]}, "Unknown privacy preset ['ema']"),
         ({5: 5}, "Unknown key of the privacy rule 5"),
-        ({"k": 5, "suppression": 1}, "'suppression' of the privacy rule is 1"),
-        ({"k": 5, "suppression": -0.1}, "from 0 up to but below 1"),
+        ({"k": 5, "suppression": 1.01}, "'suppression' of the privacy rule is 1.01"),
+        (
+            {"k": 5, "t_closeness": {"attribute": "a", "t": 0.1, "reference": "imput"}},
+            "Did you mean 'input'",
+        ),
+        ({"k": {"k": 5, "reference": "input"}}, "Unknown parameter of k-anonymity 'reference'"),
+        ({"k": 5, "suppression": -0.1}, "from 0 to 1"),
         ({"k": 5, "suppression": "2 %"}, "'suppression' of the privacy rule is '2 %'"),
         ({"k": 5, "suppression": float("nan")}, "'suppression' of the privacy rule is nan"),
         ({"suppression": 0.1}, "asks for nothing"),
@@ -381,3 +386,26 @@ def test_records_say_what_name_lists_decided() -> None:
     alpha = MODELS.get("alpha_k").criterion({"attribute": "a", "alpha": 0.3})
     assert alpha.values_needed == 4
     assert criterion.values_needed == 1
+
+
+@given(
+    classes=st.lists(st.lists(st.integers(0, 4), min_size=3, max_size=3), min_size=1, max_size=8),
+    t=st.sampled_from([0.1, 0.2, 0.4]),
+    share=st.sampled_from([0.3, 1]),
+)
+def test_classes_compared_with_the_input_are_judged_once(classes, t, share) -> None:
+    counts = np.array([c for c in classes if sum(c)], dtype=np.int64).reshape(-1, 3)
+    ids, codes = np.nonzero(counts)
+    table = ClassTable.from_cells(ids, counts[ids, codes], {"s": (codes, ("a", "b", "c"))})
+    asked = {"t_closeness": {"attribute": "s", "t": t, "reference": "input"}, "suppression": share}
+    rule = PrivacyRule.parse(asked)
+    assert PrivacyRule.parse(rule.to_mapping()) == rule
+    assert str(rule) != str(PrivacyRule.parse({"t_closeness": {"attribute": "s", "t": t}}))
+    if not len(counts):
+        return
+    whole = counts.sum(axis=0) / counts.sum()
+    kept = [np.abs(c / c.sum() - whole).sum() / 2 <= t + 1e-9 for c in counts]
+    verdict = rule.check(table)
+    assert verdict.kept_classes.tolist() == kept
+    lost = sum(int(c.sum()) for c, keeps in zip(counts, kept, strict=True) if not keeps)
+    assert verdict.admissible == (any(kept) and lost <= share * counts.sum() + 1e-9)

@@ -388,7 +388,7 @@ BAD_TABLES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "untyped label": ({"a": [1, 2], "y": pa.nulls(2)}, {}, "null in every row"),
     "list label": ({"a": [1, 2], "y": [[1], [2]]}, {}, "label 'y' has type array"),
     "one class": ({"a": [1, 2], "y": [1, None]}, {}, "one class only: 1"),
-    "many classes": ({"a": [1] * 300, "y": list(range(300))}, {}, "300 classes; at most 256"),
+    "many classes": ({"a": [1] * 1100, "y": list(range(1100))}, {}, "1,100 classes; at most 1024"),
     "bins of text": (
         {"a": [1, 2], "y": ["x", "z"]},
         {"label": {"column": "y", "bins": 2}},

@@ -16,6 +16,7 @@ from aegis.sources import Source
 from aegis.summary import Summary, count_in_engine
 from aegis.summary.codes import natural_order
 from aegis.summary.count_cells import finest_key
+from aegis.summary.population import Population, population_of
 
 Counter = Callable[[Mapping[str, Mask]], ClassTable]
 """Counts the classes of a configuration in the engine."""
@@ -37,6 +38,8 @@ class PrivacyPlan:
         at hand.
     hierarchies
         Hierarchies of sensitive attributes, for models that need them.
+    population
+        All that the rows are a sample of, where it is known.
 
     Raises
     ------
@@ -54,6 +57,7 @@ class PrivacyPlan:
         *,
         counter: Counter | None = None,
         hierarchies: Mapping[str, Hierarchy] | None = None,
+        population: Population | None = None,
     ) -> None:
         self.summary = summary
         self.rule = rule
@@ -70,6 +74,7 @@ class PrivacyPlan:
         self.in_engine = summary.frequency is None
         self._counter = counter
         self._hierarchies = hierarchies or {}
+        self._population = population
         self._check_rule()
 
     def _check_rule(self) -> None:
@@ -82,10 +87,21 @@ class PrivacyPlan:
                 f"The rule asks for {lacks} under its finest candidate mask.",
                 hint=f"Give it a finer mask in the policy, or {lacks.remedy}.",
             )
+        if self.rule.needs_population and self._population is None:
+            raise PolicyError(
+                f"The rule needs the population of the table: {self.rule}.",
+                hint="Name its table in the policy (population: FILE), or ask for k or a prosecutor "
+                "risk, which take the table for the whole population.",
+            )
         known = self.summary.frequency.sensitive if self.summary.frequency else None
         for name in self.rule.sensitive:
             if known is not None and name not in known:
                 raise PolicyError.unknown("sensitive attribute of the summary", name, known)
+
+    @property
+    def by_population(self) -> bool:
+        """Whether classes are counted beside the population."""
+        return self._population is not None
 
     @property
     def values(self) -> dict[str, int]:
@@ -121,7 +137,13 @@ class PrivacyPlan:
 
     def under(self, rule: PrivacyRule) -> PrivacyPlan:
         """Return the same plan for another rule."""
-        return PrivacyPlan(self.summary, rule, counter=self._counter, hierarchies=self._hierarchies)
+        return PrivacyPlan(
+            self.summary,
+            rule,
+            counter=self._counter,
+            hierarchies=self._hierarchies,
+            population=self._population,
+        )
 
     def check(self, choice: Choice) -> Verdict:
         """Return whether the release of a configuration would meet the rule."""
@@ -144,7 +166,10 @@ class PrivacyPlan:
             for name in self.rule.hierarchical
             if name in self._hierarchies
         }
-        return frequency.roll_up(groups, needed, levels)
+        table = frequency.roll_up(groups, needed, levels)
+        if self._population is None:
+            return table
+        return self._population.beside(table, frequency, choice)
 
     def protected(self, name: str, choice: Choice) -> tuple[Groups, tuple[str, ...]]:
         """Return how a choice groups the values of a sensitive attribute, and what it shows."""
@@ -171,6 +196,7 @@ def plan_of(summary: Summary, policy: Policy, source: Source | None = None) -> P
         As `PrivacyPlan`.
     """
     require_same(summary, policy)
+    population = population_of(policy, summary)
     hierarchies = policy.protected_hierarchies
     counter = None
     if summary.frequency is None and source is not None:
@@ -178,7 +204,12 @@ def plan_of(summary: Summary, policy: Policy, source: Source | None = None) -> P
         counter = count_in_engine(
             source, quasi, policy.privacy.sensitive, hierarchies, policy.person
         )
-    return PrivacyPlan(summary, policy.privacy, counter=counter, hierarchies=hierarchies)
+    return PrivacyPlan(
+        *(summary, policy.privacy),
+        counter=counter,
+        hierarchies=hierarchies,
+        population=population,
+    )
 
 
 def require_same(summary: Summary, policy: Policy) -> None:

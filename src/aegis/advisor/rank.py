@@ -11,7 +11,7 @@ import numpy as np
 from aegis.advisor.advice import Ranked
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Choice, Scorer
-from aegis.masking import masked_table, suppress
+from aegis.masking import masked_population, masked_table, suppress
 from aegis.masks import Identity, Mask, privacy_account
 from aegis.measures import Measure
 from aegis.policy import Attribute, Configuration, Policy
@@ -142,7 +142,8 @@ class AfterSuppression:
         quasi = [a.name for a in policy.quasi_identifiers]
         rule = self.plan.rule
         kept, _ = suppress(
-            source, masked, quasi, rule.sensitive, rule, policy.protected_hierarchies
+            *(source, masked, quasi, rule.sensitive, rule, policy.protected_hierarchies),
+            masked_population(policy, masks),
         )
         rest = Source(kept, source.origin)
         if not tells_classes_apart(rest, policy):

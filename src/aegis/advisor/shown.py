@@ -14,7 +14,7 @@ import numpy.typing as npt
 from aegis.advisor.advice import Advice
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Choice, Scorer
-from aegis.masking import masked_table, suppress
+from aegis.masking import masked_population, masked_table, suppress
 from aegis.policy import Policy
 from aegis.sources import Source
 from aegis.summary import PERSON, AttributeSummary, Candidate, Information, Summary
@@ -176,6 +176,7 @@ def _preview(
         rule.sensitive,
         rule,
         policy.protected_hierarchies,
+        masked_population(policy, masks),
     )
     shown = [name for name in released.columns if name != PERSON]
     rows = source.collect(released.select(*shown).limit(PREVIEWED))

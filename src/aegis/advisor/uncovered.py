@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from aegis.advisor.advice import Advice
 from aegis.advisor.scoring import Choice, Scorer
-from aegis.masking import masked_table, suppress
+from aegis.masking import masked_population, masked_table, suppress
 from aegis.policy import Policy
 from aegis.sources import Source
 from aegis.summary import PERSON, Summary
@@ -140,6 +140,7 @@ def unique_rows(source: Source | None, policy: Policy, choice: Choice) -> tuple[
         rule.sensitive,
         rule,
         policy.protected_hierarchies,
+        masked_population(policy, masks),
     )
     return count_alone(source, released, None if policy.person is None else PERSON)
 

@@ -1,5 +1,6 @@
 """What applies masks to a table: fitting, the masked query, noise drawn here, suppression."""
 
+from aegis.masking.crowd import masked_population
 from aegis.masking.fitting import count_unseen, fit_masks, refuse_unseen
 from aegis.masking.masked import ORDERED_ROWS, masked_table, suppress
 from aegis.masking.noised import DrawnTable, draw, draw_columns, noise_of
@@ -11,6 +12,7 @@ __all__ = [
     "draw",
     "draw_columns",
     "fit_masks",
+    "masked_population",
     "masked_table",
     "noise_of",
     "refuse_unseen",

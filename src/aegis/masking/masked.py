@@ -71,6 +71,7 @@ def suppress(
     sensitive: Sequence[str],
     rule: PrivacyRule,
     hierarchies: Mapping[str, Hierarchy] | None = None,
+    population: Source | None = None,
 ) -> tuple[ir.Table, Verdict]:
     """Leave out the rows of classes that fail the rule.
 
@@ -91,6 +92,8 @@ def suppress(
         What every class must meet.
     hierarchies
         Hierarchies of sensitive columns, for models that need them.
+    population
+        The population as the table shows it, for models that go by it.
 
     Returns
     -------
@@ -100,7 +103,11 @@ def suppress(
     """
     person = PERSON if rule.person is not None else None
     counted = count_classes(
-        source, quasi, sensitive, table=table, hierarchies=hierarchies, person=person
+        *(source, quasi, sensitive),
+        table=table,
+        hierarchies=hierarchies,
+        person=person,
+        population=population,
     )
     verdict = rule.check(counted.table)
     in_order = ROW_NUMBER in table.columns

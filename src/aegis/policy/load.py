@@ -234,6 +234,7 @@ def policy_mapping(policy: Policy) -> dict[str, Any]:
         **({} if policy.reading is None else {"reading": policy.reading.to_dict()}),
         **({} if policy.measure is None else {"measure": policy.measure}),
         **({} if policy.person is None else {"person": policy.person}),
+        **({} if policy.population is None else {"population": policy.population}),
         "privacy": policy.privacy.to_mapping(),
         "unseen": str(policy.unseen),
         "attributes": {},
@@ -319,6 +320,9 @@ class _Loader:
                 release=shape.release.model_dump(exclude_none=True),
                 anonymizers=methods,
                 reading=self._reading(shape),
+                population=None
+                if shape.population is None
+                else str(self.folder / shape.population),
             )
 
     def _reading(self, shape: PolicyShape) -> Reading | None:

@@ -177,6 +177,9 @@ class Policy:
         How the table's text files are written; None where they are asked themselves.
     release
         What the report says of the release: `purpose`, `author` and so on, where stated.
+    population
+        Path of a table that holds all that this one is a sample of, with the quasi-identifiers as
+        this one has them; None where there is none.
     """
 
     label: Label
@@ -188,6 +191,7 @@ class Policy:
     anonymizers: tuple[MethodChoice, ...] = ()
     reading: Reading | None = None
     release: Mapping[str, str] = field(default_factory=dict)
+    population: str | None = None
 
     def __post_init__(self) -> None:
         if not self.features:

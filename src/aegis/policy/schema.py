@@ -118,6 +118,8 @@ class PolicyShape(Shape):
     """The privacy rule."""
     person: Annotated[str, BeforeValidator(_column)] | None = None
     """Column that names the person a row is about, where a person may have several: the rule, its limit and risks then count distinct persons. Never released but as a token."""
+    population: str | None = None
+    """A table that this one is a sample of, relative to the policy: same names and values."""
     unseen: Literal["error", "suppress"] = "error"
     """What happens at apply time to a value that a mask does not know."""
     attributes: dict[str, AttributeShape]

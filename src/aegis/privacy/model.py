@@ -26,6 +26,7 @@ class Need(StrEnum):
     SENSITIVE = "sensitive attribute"
     REFERENCE = "distribution in the whole table"
     POPULATION = "population class sizes"
+    CROWD = "population class sizes where they are known, else those of the table"
     HIERARCHY = "hierarchy of the sensitive attribute"
 
 
@@ -36,6 +37,15 @@ class Window(StrEnum):
     DISTINCT = "distinct values in the class"
     ENTROPY = "entropy of the values in the class"
     SHARE = "share of the most frequent value in the class"
+
+
+class Compared(StrEnum):
+    """Which rows a class is compared with."""
+
+    RELEASED = "released"
+    """Those that are kept, so that whoever has the release alone finds the same."""
+    INPUT = "input"
+    """All rows of the table before suppression, as ARX does."""
 
 
 class Comparison(StrEnum):
@@ -126,11 +136,14 @@ class Criterion:
         Values of all its parameters, in their order, as (name, value).
     attribute
         The sensitive attribute; None for models of identity disclosure.
+    reference
+        The rows that the distribution of a class is compared with, where the model compares.
     """
 
     model: PrivacyModel
     parameters: tuple[tuple[str, float], ...] = ()
     attribute: str | None = None
+    reference: Compared = Compared.RELEASED
 
     def __getitem__(self, name: str) -> float:
         for key, value in self.parameters:
@@ -150,7 +163,13 @@ class Criterion:
     def __str__(self) -> str:
         of = f" of {self.attribute}" if self.attribute else ""
         chosen = ", ".join(f"{name} = {value:g}" for name, value in self.parameters)
-        return f"{self.model.title}{of} ({chosen})"
+        beside = "" if self.reference is Compared.RELEASED else ", compared with the input"
+        return f"{self.model.title}{of} ({chosen}{beside})"
+
+    @property
+    def local(self) -> bool:
+        """Whether a class's verdict does not depend on what becomes of the others."""
+        return self.model.local or self.reference is Compared.INPUT
 
     def counts(self, table: ClassTable) -> SensitiveCounts:
         """Return the contingency table of the attribute that the criterion protects."""
@@ -197,8 +216,9 @@ class Criterion:
         if Need.POPULATION in needs and table.population is None:
             raise PolicyError(
                 f"{self} needs the class sizes of the population.",
-                hint="Audits take them (aegis audit --population TABLE); for advice and release ask for "
-                "k or a prosecutor risk, which take the table for the whole population.",
+                hint="Name the table of the population: in the policy (population: FILE) for advice, as "
+                "--population for an audit. Or ask for k or a prosecutor risk, which take the table for "
+                "the whole population.",
             )
         if Need.HIERARCHY in needs and self.counts(table).levels is None:
             raise PolicyError(
@@ -213,6 +233,8 @@ class Criterion:
             written["attribute"] = self.attribute
         if self.model.variant is not None:
             written[self.model.variant[0]] = self.model.variant[1]
+        if self.reference is not Compared.RELEASED:
+            written["reference"] = str(self.reference)
         return written | dict(self.parameters)
 
 
@@ -370,11 +392,26 @@ class PrivacyModel:
         allowed = [parameter.name for parameter in self.parameters]
         if Need.SENSITIVE in self.needs:
             allowed.insert(0, "attribute")
+        if self.compares:
+            allowed.append("reference")
         for key in given:
             if key not in allowed:
                 raise PolicyError.unknown(f"parameter of {self.title}", key, allowed)
         values = tuple((one.name, self._value(one, given)) for one in self.parameters)
-        return Criterion(self, values, self._attribute(given))
+        return Criterion(self, values, self._attribute(given), self._reference(given))
+
+    @property
+    def compares(self) -> bool:
+        """Whether the sensitive values of a class are compared with those of the whole table."""
+        return {Need.SENSITIVE, Need.REFERENCE} <= self.needs
+
+    def _reference(self, given: Mapping[str, object]) -> Compared:
+        named = given.get("reference", str(Compared.RELEASED)) if self.compares else "released"
+        if named not in list(Compared):
+            raise PolicyError.unknown(
+                f"reference of {self.title}", str(named), [*map(str, Compared)]
+            )
+        return Compared(str(named))
 
     def _value(self, parameter: ModelParameter, given: Mapping[str, object]) -> float:
         value = given.get(parameter.name, parameter.default)

@@ -54,8 +54,8 @@ _L = ModelParameter(
     larger_is_stronger=True,
 )
 _T = ModelParameter("t", "largest distance to the table's distribution", high=1)
-_BETA = ModelParameter("beta", "largest relative gain of belief in a value", above=True)
-_DELTA = ModelParameter("delta", "bound on |ln(q/p)|, itself excluded", above=True)
+_BETA = ModelParameter("beta", "largest relative gain of belief in a value")
+_DELTA = ModelParameter("delta", "bound on |ln(q/p)|, itself excluded")
 _RISK = ModelParameter(
     "threshold",
     "largest risk of re-identification",
@@ -493,7 +493,7 @@ MODELS.register(
         figures=lambda table, _: 1.0 / crowd(table),
         fails=_too_lonely,
         shortfall="in the smallest crowds that have to go for a mean risk of {threshold}",
-        needs=frozenset({Need.REFERENCE}),
+        needs=frozenset({Need.REFERENCE, Need.CROWD}),
         variant=("kind", "marketer"),
     )
 )

@@ -43,7 +43,7 @@ BINS = ((1, 1), (2, 2), (3, 4), (5, 9), (10, 19), (20, 49), (50, 99), (100, None
 NULL = "null"
 """How a class-frequency table labels null."""
 
-RECURSIVE_L = (2, 3, 4, 5)
+RECURSIVE_L = tuple(range(2, 11))
 """The l for which the audit states the c of recursive (c,l)-diversity."""
 
 

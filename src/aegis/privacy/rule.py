@@ -6,6 +6,8 @@ remains. Models that compare a class with the whole table (t-closeness, beta-lik
 delta-disclosure, marketer risk, delta-presence) refer to the rows that are *kept*: failing classes
 are dropped, the reference is computed anew, and so on until nothing changes. The kept set only
 shrinks, so this ends; and whoever audits the released rows alone finds the figures that we claim.
+With `reference: input` a class is compared with all rows before suppression, once; then the released
+rows alone may look worse than the limit.
 """
 
 from __future__ import annotations
@@ -111,7 +113,7 @@ class PrivacyRule:
     criteria
         The demands; all must hold. Without any, every table with rows is admissible.
     suppression
-        Share of the rows that may be removed, in [0, 1); of the persons who may lose a row, where
+        Share of the rows that may be removed, in [0, 1], one class at least being kept; of the persons who may lose a row, where
         persons are counted.
     person
         Column that names persons, who are counted in place of rows; None to count rows.
@@ -124,10 +126,10 @@ class PrivacyRule:
     def __post_init__(self) -> None:
         given = self.suppression
         number = isinstance(given, int | float) and not isinstance(given, bool)
-        if not number or not 0 <= given < 1:
+        if not number or not 0 <= given <= 1:
             raise PolicyError(
                 f"'suppression' of the privacy rule is {brief(given)}.",
-                hint="Give the share of rows that may be removed, from 0 up to but below 1.",
+                hint="Give the share of rows that may be removed, from 0 to 1.",
             )
 
     @classmethod
@@ -202,6 +204,11 @@ class PrivacyRule:
     def needs_population(self) -> bool:
         """Whether a criterion needs class sizes of the population."""
         return any(Need.POPULATION in one.model.needs for one in self.criteria)
+
+    @property
+    def by_crowd(self) -> bool:
+        """Whether a criterion goes by class sizes of the population, at least where they are known."""
+        return any({Need.POPULATION, Need.CROWD} & one.model.needs for one in self.criteria)
 
     @cached_property
     def monotone(self) -> bool:
@@ -313,7 +320,7 @@ class PrivacyRule:
         failed = [np.zeros(len(table), dtype=np.bool_) for _ in self.criteria]
         kept = np.ones(len(table), dtype=np.bool_)
         for criterion, fails in zip(self.criteria, failed, strict=True):
-            if criterion.model.local:
+            if criterion.local:
                 fails |= criterion.failing(table)
                 kept &= ~fails
         self._settle(table, kept, failed)
@@ -322,9 +329,7 @@ class PrivacyRule:
     def _settle(self, table: ClassTable, kept: BoolArray, failed: list[BoolArray]) -> None:
         """Drop classes that differ too much from the kept rows, until none does; in place."""
         compared = [
-            (one, fails)
-            for one, fails in zip(self.criteria, failed, strict=True)
-            if not one.model.local
+            (one, fails) for one, fails in zip(self.criteria, failed, strict=True) if not one.local
         ]
         while compared and kept.any():
             places = np.flatnonzero(kept)

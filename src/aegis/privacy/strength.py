@@ -91,6 +91,8 @@ def _asks_for(asked: Criterion, demand: Criterion) -> bool:
     """Return whether one demand includes another: the same model or one that implies it."""
     if asked.attribute != demand.attribute or demand.model not in _implied(asked.model):
         return False
+    if demand.model.compares and asked.reference is not demand.reference:
+        return False
     given = dict(asked.parameters)
     return all(
         parameter.name in given

@@ -14,6 +14,7 @@ from aegis.masking import (
     count_unseen,
     draw,
     fit_masks,
+    masked_population,
     masked_table,
     noise_of,
     refuse_unseen,
@@ -225,6 +226,7 @@ class _MaskedPlan(ReleasePlan[Release]):
             with progress.step("Drawing noise"):
                 self.drawn = draw(source, self.masks, self.quasi, seed=seed, person=policy.person)
             self.engine, quasi = self.drawn.source, self.drawn.quasi
+        self.population = masked_population(policy, self.masks)
         with progress.step("Checking classes"):
             masked = (
                 masked_table(beside.source, beside.masks, numbered=True, person=policy.person)
@@ -238,6 +240,7 @@ class _MaskedPlan(ReleasePlan[Release]):
                 policy.privacy.sensitive,
                 policy.privacy,
                 policy.protected_hierarchies,
+                self.population,
             )
             judged = judged.drop(*beside.columns) if beside.columns else judged
             self.judged = Source(judged, source.origin)
@@ -312,7 +315,11 @@ class _MaskedPlan(ReleasePlan[Release]):
             refuse_other_classes(output, self.judged, self.quasi, self.policy.privacy.sensitive)
             shown = self.judged
         checked = audit(
-            shown, policy=self.policy, person=self._person(), configuration=self._drawn_with()
+            shown,
+            policy=self.policy,
+            person=self._person(),
+            configuration=self._drawn_with(),
+            population=self.population,
         )
         refuse_unplanned(self._verifiable(shown, checked), self.source.rows - self.suppressed_rows)
         return replace(checked, person=self.policy.person)

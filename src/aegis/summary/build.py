@@ -35,7 +35,7 @@ SAMPLE_ROWS = 1_000_000
 """Rows of the sample behind co-occurrence counts of larger tables."""
 FOLDS = 10
 """Folds of the rows behind standard errors."""
-MAX_CLASSES = 256
+MAX_CLASSES = 1_024
 """Most classes of a label."""
 ALL_ROWS = "all rows"
 """The one class of a table without a label."""

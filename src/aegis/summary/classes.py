@@ -55,6 +55,8 @@ class CountedClasses:
     @cached_property
     def _ids(self) -> npt.NDArray[np.int64]:
         """The class of each cell."""
+        if self.population is not None:
+            return self._ids_beside(self.population)[: self.cells.num_rows]
         if not self.sensitive and self.quasi:
             return np.arange(self.cells.num_rows)
         return combine((self._codes[name][0] for name in self.quasi), self.cells.num_rows)
@@ -85,15 +87,9 @@ class CountedClasses:
         The rows of a class are added up in one of its cells, so that none counts twice.
         """
         known, others = self.cells.num_rows, population.num_rows
-        columns = []
-        for i, name in enumerate(self.quasi):
-            own = self.cells[f"k{i}"].combine_chunks()
-            columns.append(
-                encode(pa.concat_arrays([own, _as_shown(population, i, own.type, name)]))[0]
-            )
         padding = np.zeros(others, dtype=np.int64)
         return ClassTable.from_cells(
-            combine(columns, known + others),
+            self._ids_beside(population),
             np.concatenate([counts, padding]),
             {
                 n: (np.concatenate([codes, padding]), shown)
@@ -104,6 +100,16 @@ class CountedClasses:
             ),
             hierarchies=levels,
         )
+
+    def _ids_beside(self, population: pa.Table) -> npt.NDArray[np.int64]:
+        """Return the class of each cell, then of each row of the population."""
+        columns = []
+        for i, name in enumerate(self.quasi):
+            own = self.cells[f"k{i}"].combine_chunks()
+            columns.append(
+                encode(pa.concat_arrays([own, _as_shown(population, i, own.type, name)]))[0]
+            )
+        return combine(columns, self.cells.num_rows + population.num_rows)
 
     def _in_order(self, name: str) -> tuple[npt.NDArray[np.int64], tuple[str, ...]]:
         """Return the code of each cell's value, and what each code shows, in natural order."""
@@ -168,7 +174,7 @@ def count_classes(
     found = source.collect(count_by(source, rows, keys))
     if found.num_rows == 0 or not found["n"][0].as_py():
         raise DataError(f"{source.origin} has no rows.", hint="Give a table with rows.")
-    people = None if population is None else _count_population(population, quasi)
+    people = None if population is None else count_population(population, quasi)
     return CountedClasses(found, tuple(quasi), tuple(sensitive), hierarchies or {}, people)
 
 
@@ -176,7 +182,7 @@ ROWS = "rows"
 """Column of a population that says how many persons a row stands for."""
 
 
-def _count_population(population: Source, quasi: Sequence[str]) -> pa.Table:
+def count_population(population: Source, quasi: Sequence[str]) -> pa.Table:
     """Return the persons of a population by quasi-identifiers, columns `k0`, `k1`, ... and `n`."""
     table = population.table
     keys = {

@@ -9,115 +9,28 @@ for assessing the quality of de-identified health data, MIE 2016): a suppressed 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.classes import ClassLoss
+from aegis.advisor.search.loss_options import LossOptions
 from aegis.advisor.search.problem import Box, Problem, Variable, members
-from aegis.errors import PolicyError
-from aegis.masks import Level
+from aegis.advisor.search.widths import (
+    domain_bits,
+    leaf_bits,
+    leaf_bits_charge,
+    rank_charge,
+    rank_per_value,
+    width_charge,
+    width_per_value,
+)
 from aegis.summary import AttributeSummary, Candidate
 
 Floats = npt.NDArray[np.float64]
-
-
-_OPTIONS = ("mean", "factor", "weights")
-_WEIGHTS = ("equal", "policy")
-
-
-class Mean(StrEnum):
-    """How the losses of several attributes become one."""
-
-    SUM = "sum"
-    ARITHMETIC = "arithmetic"
-    GEOMETRIC = "geometric"
-    MAXIMUM = "max"
-
-    def of(self, values: Floats) -> float:
-        """Return the losses (m,) as one figure; the geometric mean is prod(1 + x)^(1/m) - 1."""
-        if self is Mean.GEOMETRIC:
-            return float(np.expm1(np.log1p(values).mean()))
-        if self is Mean.ARITHMETIC:
-            return math.fsum(values) / max(len(values), 1)
-        return math.fsum(values) if self is Mean.SUM else float(values.max(initial=0.0))
-
-
-@dataclass(frozen=True)
-class LossOptions:
-    """What a loss over attributes charges.
-
-    Attributes
-    ----------
-    mean
-        How attributes are put together.
-    factor
-        From 0 to 1: 0.5 charges masking and suppression in full, less charges suppression less
-        (0: not at all, a suppressed row counts as masked), more charges masking less (1: not at all).
-    weighted
-        Whether the policy's weights of attributes count.
-    """
-
-    mean: Mean = Mean.SUM
-    factor: float = 0.5
-    weighted: bool = False
-
-    @property
-    def masked(self) -> float:
-        """Weight of what masks hide of the rows that are kept."""
-        return min(1.0, 2 * (1 - self.factor))
-
-    @property
-    def suppressed(self) -> float:
-        """Weight of what suppression hides beyond what masks do."""
-        return min(1.0, 2 * self.factor)
-
-    @classmethod
-    def parse(cls, text: str) -> tuple[str, LossOptions]:
-        """Read `loss`, or `loss(mean=geometric, factor=0.3)`: the loss and its options.
-
-        Raises
-        ------
-        PolicyError
-            An option is unknown or has a value that is not allowed.
-        """
-        match = re.fullmatch(r"\s*([\w-]+)\s*(?:\((.*)\))?\s*", text)
-        if match is None or match[2] is None:
-            return text.strip(), cls()
-        given: dict[str, str] = {}
-        for part in filter(None, (one.strip() for one in match[2].split(","))):
-            name, _, value = part.partition("=")
-            given[name.strip()] = value.strip()
-        for name in given:
-            if name not in _OPTIONS:
-                raise PolicyError.unknown(f"option of {match[1]}", name, _OPTIONS)
-        mean = given.get("mean", "sum")
-        if mean not in list(Mean):
-            raise PolicyError.unknown(f"mean of {match[1]}", mean, list(Mean))
-        weights = given.get("weights", "equal")
-        if weights not in _WEIGHTS:
-            raise PolicyError.unknown(f"weights of {match[1]}", weights, _WEIGHTS)
-        factor = _factor(given.get("factor", "0.5"), match[1])
-        return match[1], cls(Mean(mean), factor, weights == "policy")
-
-
-def _factor(given: str, loss: str) -> float:
-    try:
-        value = float(given)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value <= 1:
-        raise PolicyError(
-            f"The factor of {loss} is {given!r}.",
-            hint="Give a number from 0 (suppression is free) over 0.5 (both count in full) "
-            "to 1 (masking is free).",
-        )
-    return value
 
 
 @dataclass(frozen=True)
@@ -132,11 +45,15 @@ class AttributeLoss:
         What suppression hides beyond that, of rows (V,) under a mask.
     per_row
         Whether the figure is a mean over rows, rather than a sum.
+    most
+        The most that a row can lose in one attribute; the sum over attributes of it is what losses
+        are divided by. None: they are not.
     """
 
     per_value: Callable[[AttributeSummary, Candidate], Floats]
     charge: Callable[[AttributeSummary, Candidate, Floats], float]
     per_row: bool = False
+    most: Callable[[AttributeSummary], float] | None = None
 
 
 class ChargedLoss(ClassLoss):
@@ -175,6 +92,11 @@ class ChargedLoss(ClassLoss):
             for v, rows in zip(problem.variables, self._rows, strict=True)
         ]
         self._lowest: dict[tuple[int, int], float] = {}
+        self._most = 1.0
+        self._counted = np.array([v.quasi or not options.quasi for v in problem.variables])
+        if loss.most is not None:
+            most = np.array([loss.most(v.attribute) for v in problem.variables])
+            self._most = math.fsum((most * self._weights)[self._counted]) or 1.0
 
     def under(self, plan: PrivacyPlan) -> ChargedLoss:
         """Return the same loss under another rule."""
@@ -189,7 +111,8 @@ class ChargedLoss(ClassLoss):
         if self._loss.per_row:
             lost = lost / np.array([max(float(rows.sum()), 1.0) for rows in self._rows])
         # Rounding must not turn nothing into less than nothing.
-        return self._options.mean.of(np.maximum(lost, 0.0) * self._weights) + 0.0
+        weighed = np.maximum(lost, 0.0) * self._weights / self._most
+        return self._options.mean.of(weighed[self._counted]) + 0.0
 
     def _least(self, box: Box) -> float:
         lost = [self._lowest_of(j, domain) for j, domain in enumerate(box)]
@@ -270,58 +193,11 @@ def nu_entropy_charge(
     return float(-(groups * np.log2(groups / total)).sum()) if len(groups) else 0.0
 
 
-def width_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
-    """Return the width of each value's group over that of the attribute, from 0 to 1, (V,).
-
-    Under a hierarchy the leaves of a group less one over all its leaves less one, whatever the
-    values are; else for numbers the range, and for other values the distinct ones less one.
-    """
-    leaves = _leaves(attribute, candidate)
-    if leaves is not None:
-        return leaves
-    groups = candidate.groups
-    numbers = attribute.numbers
-    if numbers is None:
-        width = np.bincount(groups).astype(np.float64) - 1
-        span = float(len(groups) - 1)
-    else:
-        valid = np.isfinite(numbers)
-        low = np.full(candidate.size, np.inf)
-        high = np.full(candidate.size, -np.inf)
-        np.minimum.at(low, groups[valid], numbers[valid])
-        np.maximum.at(high, groups[valid], numbers[valid])
-        width = np.where(high >= low, high - low, 0.0)
-        span = float(np.ptp(numbers[valid])) if valid.any() else 0.0
-    shares: Floats = width[groups] / span if span > 0 else np.zeros(len(groups))
-    return shares
-
-
-def width_charge(attribute: AttributeSummary, candidate: Candidate, gone: Floats) -> float:
-    """Return what suppressed rows (V,) lose beyond the width of their groups: up to 1 each."""
-    return float((gone * (1 - width_per_value(attribute, candidate))).sum())
-
-
-def _leaves(attribute: AttributeSummary, candidate: Candidate) -> Floats | None:
-    """Return the share of a hierarchy's leaves that each value's group holds; None without one."""
-    mask = candidate.mask
-    if not isinstance(mask, Level) or mask.hierarchy is None:
-        return None
-    # Null is a leaf of its own where the hierarchy has no row for it.
-    null = attribute.values.null_count > 0 and None not in mask.hierarchy.values
-    span = len(mask.hierarchy.rows) - 1 + null
-    if span <= 0 or not mask.level:
-        return np.zeros(len(candidate.groups))
-    groups = mask.hierarchy.groups(mask.level)
-    shown = [None if value is None else str(value) for value in candidate.shown.to_pylist()]
-    sizes = [len(groups.get(group, (None,))) for group in shown]
-    of_group = np.array(sizes, dtype=np.float64)
-    shares: Floats = (of_group[candidate.groups] - 1) / span
-    return shares
-
-
 CHARGED: dict[str, AttributeLoss] = {
     "nu-entropy": AttributeLoss(nu_entropy_per_value, nu_entropy_charge),
     "loss": AttributeLoss(width_per_value, width_charge, per_row=True),
+    "log-width": AttributeLoss(leaf_bits, leaf_bits_charge, per_row=True, most=domain_bits),
+    "precision": AttributeLoss(rank_per_value, rank_charge, per_row=True),
 }
 """Losses over attributes that charge suppressed rows, by name."""
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.search.loss_options import LossOptions
 from aegis.advisor.search.problem import Box, Ints, Problem, is_leaf
 from aegis.errors import PolicyError
 from aegis.summary import FrequencyTable
@@ -69,23 +70,69 @@ class ClassLoss(ABC):
 class Discernibility(ClassLoss):
     """The sum over classes of |E|^2, and N rows for each suppressed one.
 
-    Bayardo and Agrawal, Data privacy through optimal k-anonymization, ICDE 2005, equation 1.
+    Bayardo and Agrawal, Data privacy through optimal k-anonymization, ICDE 2005, equation 1. The
+    factor of the options weighs as elsewhere: a suppressed row is hidden by its class as long as
+    that is masked, and beyond that by its suppression.
     """
 
     name = "discernibility"
+
+    def __init__(
+        self,
+        problem: Problem,
+        plan: PrivacyPlan,
+        options: LossOptions | None = None,
+        shown: str = "discernibility",
+    ) -> None:
+        super().__init__(problem, plan)
+        self.name = shown
+        self._options = options or LossOptions()
+
+    def under(self, plan: PrivacyPlan) -> Discernibility:
+        """Return the same loss under another rule."""
+        return Discernibility(self._problem, plan, self._options, self.name)
 
     def _exact(self, box: Box) -> float:
         classes = self._plan.classes(self._problem.choice(box))
         kept = self._plan.rule.check(classes).kept_classes
         sizes = classes.class_rows.astype(np.float64)
-        return float((sizes[kept] ** 2).sum() + classes.rows * sizes[~kept].sum())
+        squares = sizes**2
+        beyond = (classes.rows * sizes - squares)[~kept].sum()
+        return float(
+            self._options.masked * squares[kept].sum()
+            + squares[~kept].sum()
+            + self._options.suppressed * beyond
+        )
 
     def _least(self, box: Box) -> float:
         frequency = self._problem.summary.frequency
         if frequency is None:
             return 0.0
         sizes = frequency.roll_up(self._joined(box)).class_rows.astype(np.float64)
-        return float((sizes**2).sum())
+        return float(self._options.masked * (sizes**2).sum())
+
+
+class AverageClassSize(ClassLoss):
+    """Rows over classes, where all suppressed rows are one class.
+
+    LeFevre, DeWitt, Ramakrishnan, Mondrian multidimensional k-anonymity, ICDE 2006, section 5,
+    without the division by k.
+    """
+
+    name = "average-class-size"
+
+    def _exact(self, box: Box) -> float:
+        classes = self._plan.classes(self._problem.choice(box))
+        kept = self._plan.rule.check(classes).kept_classes
+        left = int(kept.sum()) + (not kept.all())
+        return classes.rows / max(left, 1)
+
+    def _least(self, box: Box) -> float:
+        frequency = self._problem.summary.frequency
+        if frequency is None:
+            return 0.0
+        classes = frequency.roll_up(self._joined(box))
+        return classes.rows / max(len(classes), 1)
 
 
 class LabelLoss(ClassLoss):

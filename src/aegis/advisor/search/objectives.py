@@ -14,18 +14,21 @@ from typing import Protocol
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Scorer
-from aegis.advisor.search.charged import CHARGED, LossOptions, charged_loss
+from aegis.advisor.search.areas import Ambiguity, Divergence
+from aegis.advisor.search.charged import CHARGED, charged_loss
 from aegis.advisor.search.classes import (
+    AverageClassSize,
     ClassEntropy,
     Classification,
     ClassLoss,
     Discernibility,
 )
+from aegis.advisor.search.loss_options import LossOptions
 from aegis.advisor.search.pairwise import Pairwise
 from aegis.advisor.search.problem import Box, Problem, is_leaf, members
 from aegis.advisor.search.trace import Pillai, seconds_of
+from aegis.advisor.search.widths import height
 from aegis.errors import PolicyError
-from aegis.masks import Level
 from aegis.measures import MEASURES, Measure, Scope, Trace
 from aegis.summary import AttributeSummary, Candidate, Information
 
@@ -191,6 +194,8 @@ def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPla
             return charged_loss(name, problem, plan)
         if loss.per_attribute is None:
             _refuse_earlier(name, problem)
+            if base == Discernibility.name:
+                return Discernibility(problem, plan, LossOptions.parse(name)[1], name.strip())
             return CLASS_LOSSES[name](problem, plan)
         charge = loss.per_attribute
         _refuse_withheld(name, problem)
@@ -224,9 +229,12 @@ def loss_of(name: str) -> str | None:
     base, options = LossOptions.parse(name)
     if base not in LOSSES:
         return None
+    if base == Discernibility.name and options == LossOptions(factor=options.factor):
+        return base
     if base not in CHARGED and (options != LossOptions() or base != name):
+        only = " but factor" if base == Discernibility.name else ""
         raise PolicyError(
-            f"Information loss {base!r} takes no options (given: {name!r}).",
+            f"Information loss {base!r} takes no options{only} (given: {name!r}).",
             hint=f"Those that do: {', '.join(CHARGED)}.",
         )
     return base
@@ -283,15 +291,11 @@ def _additive_measure(problem: Problem, scorer: Scorer, measure: Measure) -> Add
     return Additive(measure.name, sign, values)
 
 
-def _precision(attribute: AttributeSummary, candidate: Candidate) -> float:
-    if isinstance(candidate.mask, Level) and candidate.mask.hierarchy is not None:
-        return candidate.mask.level / max(candidate.mask.hierarchy.height, 1)
-    ladder = sorted({len(attribute.values), *(c.size for c in attribute.candidates)}, reverse=True)
-    return ladder.index(candidate.size) / max(len(ladder) - 1, 1)
-
-
 CLASS_LOSSES: dict[str, type[ClassLoss]] = {
-    loss.name: loss for loss in (Discernibility, Classification, ClassEntropy)
+    loss.name: loss
+    for loss in (
+        *(Discernibility, Classification, ClassEntropy, AverageClassSize, Ambiguity, Divergence),
+    )
 }
 """Losses that depend on the classes, and so on the rule, by name."""
 
@@ -313,9 +317,9 @@ LOSSES: dict[str, LossObjective] = {
             "sum over attributes of the mean over rows of the width of the value's group over the "
             "attribute's, 1 for a suppressed row: leaves less one under a hierarchy, else the range "
             "of numbers, or distinct values less one; loss(mean=sum|arithmetic|geometric|max, "
-            "factor=0..1, weights=equal|policy): how attributes are put together (geometric: "
-            "prod(1 + x)^(1/m) - 1), and what counts: 0 masking alone, 0.5 masking and suppression, "
-            "1 suppression alone",
+            "factor=0..1, weights=equal|policy, over=all|quasi-identifiers): how attributes are put "
+            "together (geometric: prod(1 + x)^(1/m) - 1), what counts (0 masking alone, 0.5 masking "
+            "and suppression, 1 suppression alone), and which attributes do",
             "Xu et al., Utility-based anonymization using local recoding, KDD 2006; Iyengar, KDD "
             "2002; options as in ARX",
             None,
@@ -323,16 +327,58 @@ LOSSES: dict[str, LossObjective] = {
         LossObjective(
             "precision",
             "Precision loss",
-            "sum over attributes of the level over the height of the hierarchy; masks without a "
-            "hierarchy by their rank among the attribute's candidates from finest to coarsest",
+            "sum over attributes of the level over the height of the hierarchy, 1 for a suppressed "
+            "row; masks without a hierarchy by their rank among the attribute's candidates from "
+            "finest to coarsest; options as for loss",
             "Sweeney, Achieving k-anonymity privacy protection, IJUFKS 10, 2002",
-            _precision,
+            None,
+        ),
+        LossObjective(
+            "height",
+            "Height",
+            "sum over attributes of the level in the hierarchy; masks without one by their rank",
+            "Samarati, Protecting respondents' identities in microdata release, TKDE 13, 2001",
+            height,
+        ),
+        LossObjective(
+            "log-width",
+            "Entropy-based information loss",
+            "mean over rows of the sum over attributes of log2 of the leaves in the value's group, "
+            "over that of all leaves, 1 for a suppressed row; options as for loss",
+            "Wan et al., A game theoretic framework for analyzing re-identification risk, PLoS "
+            "ONE 10, 2015",
+            None,
         ),
         LossObjective(
             "discernibility",
             "Discernibility",
-            "sum over classes of |E|^2, plus N for each suppressed row",
+            "sum over classes of |E|^2, plus N for each suppressed row; discernibility(factor=0..1): "
+            "0 counts suppressed classes like kept ones, else as for loss",
             "Bayardo and Agrawal, Data privacy through optimal k-anonymization, ICDE 2005, eq. 1",
+            None,
+        ),
+        LossObjective(
+            "average-class-size",
+            "Average class size",
+            "rows over classes, all suppressed rows being one class",
+            "LeFevre, DeWitt, Ramakrishnan, Mondrian, ICDE 2006, section 5",
+            None,
+        ),
+        LossObjective(
+            "ambiguity",
+            "Ambiguity",
+            "sum over rows of the product over attributes of the leaves in the value's group; of all "
+            "leaves for a suppressed row",
+            "Nergiz, Clifton, Thoughts on k-anonymization, DKE 63, 2007",
+            None,
+        ),
+        LossObjective(
+            "kl-divergence",
+            "Kullback-Leibler divergence",
+            "sum over combinations x of p(x) log2(p(x) / q(x)), in bits: p their share of the rows, q "
+            "the share of their class spread evenly over its combinations of leaves, or of all "
+            "suppressed rows over all combinations",
+            "Kifer, Gehrke, Injecting utility into anonymized datasets, SIGMOD 2006",
             None,
         ),
         LossObjective(

@@ -215,7 +215,7 @@ class Searcher:
         """Return what is admissible under a rule; by default without a time limit."""
         plan = self.plan if rule is self.plan.rule else self.plan.under(rule)
         clock = clock or Clock(None)
-        if self.summary.frequency is None:
+        if self.summary.frequency is None or plan.by_population:
             return InEngine(self.problem, plan, clock)
         return InMemory(self.problem, self.summary.frequency, plan, clock)
 

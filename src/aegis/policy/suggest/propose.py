@@ -24,7 +24,7 @@ BINS = 5
 """Bins of a numeric label."""
 MOST_NUMERIC_CLASSES = 20
 """A numeric label with more values is cut into bins, unless its name says that they are codes."""
-MOST_CLASSES = 256
+MOST_CLASSES = 1_024
 """Most classes of a label that a summary takes."""
 FEWEST_SENSITIVE = 4
 """Values that a sensitive attribute needs before the rule asks for 2 in every class."""
@@ -190,7 +190,7 @@ def init_policy(
     ------
     DataError
         The table cannot be read or has no rows; the label is missing, null everywhere, constant,
-        of a type that no mask works on, or has more than 256 classes.
+        of a type that no mask works on, or has more than 1,024 classes.
     PolicyError
         No column besides the label can be scored: there is none, or all are identifiers or
         carry no information.

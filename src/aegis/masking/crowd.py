@@ -1,0 +1,27 @@
+"""The population of a policy, masked as a release is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aegis.masking.masked import masked_table
+from aegis.masks import Mask
+from aegis.policy import Policy
+from aegis.sources import Source, open_table
+from aegis.summary.classes import ROWS
+
+
+def masked_population(policy: Policy, masks: Mapping[str, Mask | None]) -> Source | None:
+    """Return the population under the masks of its quasi-identifiers.
+
+    None where the policy names none, or its rule goes by none.
+    """
+    if policy.population is None or not policy.privacy.by_crowd:
+        return None
+    people = open_table(policy.population, reading=policy.reading)
+    shown: dict[str, Mask | None] = {a.name: masks.get(a.name) for a in policy.quasi_identifiers}
+    for name in shown:
+        people.require(name, where="of the population")
+    if ROWS not in shown:
+        shown[ROWS] = None  # says how many persons a row stands for, where it is there
+    return Source(masked_table(people, shown), people.origin)
