@@ -67,7 +67,11 @@ def demands(models: list[Any]) -> tuple[dict[str, Any], str | None]:
     for model in models:
         if isinstance(model, Call):
             if model.name == "getPopulationUniqueness":
-                raise InexpressibleError(f"population uniqueness {model.arguments[1]}")
+                kind = model.arguments[1].text.rpartition(".")[2].lower()
+                rule["population_uniqueness"] = [
+                    {"estimator": kind, "threshold": model.arguments[0], "population": USA}
+                ]
+                continue
             if model.name != "setCostBenefitConfiguration":
                 raise InexpressibleError(f"privacy model by {model.name}")
             continue
@@ -94,6 +98,10 @@ def _demand(model: New, costs: Call | None) -> tuple[str | None, Any]:
         return {"KAnonymity": "k", "KMap": "k_map"}[name], given[0]
     if name == "Inclusion":
         return None, None
+    if name == "SampleUniqueness":
+        return "sample_uniqueness", {"threshold": given[0]}
+    if name == "AverageReidentificationRisk" and len(given) == 1:
+        return "max_risk", {"kind": "marketer", "threshold": given[0]}
     if name == "DPresence":
         return "delta_presence", {"minimum": given[0], "maximum": given[1]}
     if name.endswith("Diversity"):
@@ -133,6 +141,8 @@ def _no_attack(costs: Call | None) -> int:
     return max(1, math.ceil(gain / cost - 1e-9))
 
 
+USA = 317_238_626
+"""People of the population that ARX takes where a test says USA."""
 CONFIGURATIONS = {
     "default": (300.0, 4.0),
     "getConfig1": (1200.0, 2.0),

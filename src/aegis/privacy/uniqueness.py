@@ -1,0 +1,177 @@
+"""How many people are unique in the population, estimated from a table that is a sample of it.
+
+All estimators look at nothing but the sizes of the classes and the sampling fraction. They were
+compared by Dankar, El Emam, Neisa, Roffey: Estimating the re-identification risk of clinical data
+sets (BMC Medical Informatics and Decision Making 12, 2012), whose rule of decision is `dankar`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+SMALL_SAMPLE = 0.1
+"""Sampling fraction up to which the rule of decision takes Pitman's estimate."""
+
+
+def zayatz(sizes: Ints, population: int) -> float:
+    """Return the expected share of the population that is unique in it.
+
+    A class of one in the sample comes from a class of one in the population with a probability that
+    Bayes' rule gives, when classes of the population are taken to be as large as those of the
+    sample: Zayatz, Estimation of the percent of unique population elements on a microdata file using
+    the sample (US Census Bureau, 1991).
+
+    Parameters
+    ----------
+    sizes
+        Rows per class, shape (n_classes,).
+    population
+        People, at least as many as rows.
+    """
+    from scipy import stats  # like the other parts of it below: taking long to load
+
+    rows = int(sizes.sum())
+    size, count = np.unique(sizes, return_counts=True)
+    share = count / len(sizes)
+    drawn_once = stats.hypergeom.pmf(1, population, size, rows)
+    evidence = float((share * drawn_once).sum())
+    unique = float(share[size == 1].sum())
+    if not unique or not evidence:
+        return 0.0
+    certain = unique * float(stats.hypergeom.pmf(1, population, 1, rows)) / evidence
+    return int((sizes == 1).sum()) * certain / (rows / population) / population
+
+
+def pitman(sizes: Ints, population: int) -> float:
+    """Return the expected share of the population that is unique in it, by Pitman's model.
+
+    Hoshino, Applying Pitman's sampling formula to microdata disclosure risk assessment (Journal of
+    Official Statistics 17, 2001): theta and alpha maximise the likelihood of the sizes; the uniques
+    of N people are then about Gamma(theta + 1) / Gamma(theta + alpha) N^alpha.
+    """
+    from scipy import optimize, special
+
+    size, count = np.unique(sizes, return_counts=True)
+    classes, rows = len(sizes), int(sizes.sum())
+    if classes == rows:
+        return 1.0  # all are unique: alpha tends to 1
+
+    def loss(given: Floats) -> float:
+        theta, alpha = math.exp(given[0]), special.expit(given[1])
+        growth = (classes - 1) * math.log(alpha) + _rising(theta / alpha, classes)
+        drawn = _rising(theta, rows)
+        within = special.gammaln(size - alpha) - special.gammaln(1 - alpha)
+        return float(drawn - growth - (count * within).sum())
+
+    starts = [(math.log(s), a) for s in (1.0, classes) for a in (-2.0, 0.0, 2.0)]
+    found = min(
+        (optimize.minimize(loss, start, method="Nelder-Mead", options=_EXACT) for start in starts),
+        key=lambda one: float(one.fun),
+    )
+    theta, alpha = math.exp(found.x[0]), float(special.expit(found.x[1]))
+    uniques = math.exp(
+        special.gammaln(theta + 1) - special.gammaln(theta + alpha) + alpha * math.log(population)
+    )
+    return min(uniques / population, 1.0)
+
+
+_EXACT = {"xatol": 1e-9, "fatol": 1e-9, "maxiter": 4000}
+
+
+def _rising(start: float, steps: int) -> float:
+    """Return log((start + 1) ... (start + steps - 1)), the sum of logarithms in a closed form.
+
+    Of very large starts the difference of two logarithms of Gamma would have no digit left.
+    """
+    if start > 1e8 * steps:
+        return (steps - 1) * math.log(start) + steps * (steps - 1) / (2 * start)
+    return math.lgamma(start + steps) - math.lgamma(start + 1)
+
+
+def slide_negative_binomial(sizes: Ints, population: int) -> float:
+    """Return the expected share of the population that is unique in it; NaN where there is no fit.
+
+    Chen, Keller-McNulty, Estimation of identification disclosure risk in microdata (Journal of
+    Official Statistics 14, 1998): sizes in the population less one are negative binomial. Its two
+    numbers are fitted to the expected classes of one and of two in a sample; the classes of the
+    population are estimated by Shlosser's formula as Haas and Stokes correct it.
+    """
+    from scipy import optimize, special
+
+    rows = int(sizes.sum())
+    fraction = rows / population
+    ones, twos = int((sizes == 1).sum()), int((sizes == 2).sum())
+    classes = _classes_of_population(sizes, fraction)
+    if fraction >= 1:
+        return ones / population
+    if not np.isfinite(classes):
+        return math.nan
+
+    def misfit(given: Floats) -> Floats:
+        shape, chance = math.exp(given[0]), special.expit(given[1])
+        missed = (1 - fraction) * (1 - chance)
+        common = classes * (chance / (1 - missed)) ** shape
+        first = common * fraction * (shape * missed / (1 - missed) + 1)
+        second = common * fraction**2 * shape * (1 - chance) / 2
+        second *= (2 - (1 - shape) * missed) / (1 - missed) ** 2
+        return np.array([first - ones, second - twos]) / max(ones, 1)
+
+    for start in ((0.0, 0.0), (-2.0, -2.0), (-2.0, 2.0), (1.0, -3.0)):
+        found = optimize.root(misfit, start)
+        if found.success and np.abs(found.fun).max() < 1e-6:
+            shape, chance = math.exp(found.x[0]), float(special.expit(found.x[1]))
+            return min(classes * chance**shape / population, 1.0)
+    return math.nan
+
+
+def _classes_of_population(sizes: Ints, fraction: float) -> float:
+    size, count = np.unique(sizes, return_counts=True)
+    square = fraction**2
+    missed = ((1 - fraction) ** size * count).sum()
+    first = (size * square * (1 - square) ** (size - 1) * count).sum()
+    second = ((1 - fraction) ** size * ((1 + fraction) ** size - 1) * count).sum()
+    third = (size * fraction * (1 - fraction) ** (size - 1) * count).sum()
+    if not second or not third:
+        return math.nan
+    ones = count[size == 1].sum()
+    return float(len(sizes) + ones * (first / second) * (missed / third) ** 2)
+
+
+def dankar(sizes: Ints, population: int) -> float:
+    """Return the estimate that the rule of decision chooses by the sampling fraction.
+
+    Pitman's up to a tenth, beyond it the smaller of Zayatz's and that of the slide negative
+    binomial, where that has a fit.
+    """
+    if sizes.sum() <= SMALL_SAMPLE * population:
+        return pitman(sizes, population)
+    fitted = slide_negative_binomial(sizes, population)
+    other = zayatz(sizes, population)
+    return other if math.isnan(fitted) else min(fitted, other)
+
+
+ESTIMATORS: dict[str, Callable[[Ints, int], float]] = {
+    "dankar": dankar,
+    "pitman": pitman,
+    "zayatz": zayatz,
+    "snb": slide_negative_binomial,
+}
+"""Estimators of population uniqueness by the name that a policy gives them."""
+
+
+def population_uniqueness(sizes: Ints, population: int, estimator: str) -> float:
+    """Return the expected share of the population that is unique in it.
+
+    0 where no class of the sample has one row; 1 where an estimator finds no fit.
+    """
+    if not (sizes == 1).any():
+        return 0.0
+    estimate = ESTIMATORS[estimator](sizes, max(population, int(sizes.sum())))
+    return 1.0 if math.isnan(estimate) else estimate
