@@ -22,6 +22,7 @@ NUMBERS = {
     "threshold": (0.2, 0.34, 0.5, 1.0),
     "maximum": (0.4, 0.8, 1.0),
     "minimum": (0.0, 0.3),
+    "population": (40, 1000),
 }
 """Few numbers for each parameter, so that rules with the same ones are often drawn."""
 

@@ -64,7 +64,7 @@ def pitman(sizes: Ints, population: int) -> float:
         return 1.0  # all are unique: alpha tends to 1
 
     def loss(given: Floats) -> float:
-        theta, alpha = math.exp(given[0]), special.expit(given[1])
+        theta, alpha = _positive(given[0]), _share(given[1])
         growth = (classes - 1) * math.log(alpha) + _rising(theta / alpha, classes)
         drawn = _rising(theta, rows)
         within = special.gammaln(size - alpha) - special.gammaln(1 - alpha)
@@ -75,11 +75,21 @@ def pitman(sizes: Ints, population: int) -> float:
         (optimize.minimize(loss, start, method="Nelder-Mead", options=_EXACT) for start in starts),
         key=lambda one: float(one.fun),
     )
-    theta, alpha = math.exp(found.x[0]), float(special.expit(found.x[1]))
+    theta, alpha = _positive(found.x[0]), _share(found.x[1])
     uniques = math.exp(
         special.gammaln(theta + 1) - special.gammaln(theta + alpha) + alpha * math.log(population)
     )
     return min(uniques / population, 1.0)
+
+
+def _positive(x: float) -> float:
+    """Return e^x, where a search strays no farther than numbers reach."""
+    return math.exp(min(max(x, -30.0), 30.0))
+
+
+def _share(x: float) -> float:
+    """Return 1 / (1 + e^-x), neither 0 nor 1."""
+    return 1 / (1 + math.exp(-min(max(x, -20.0), 20.0)))
 
 
 _EXACT = {"xatol": 1e-9, "fatol": 1e-9, "maxiter": 4000}
@@ -103,7 +113,7 @@ def slide_negative_binomial(sizes: Ints, population: int) -> float:
     numbers are fitted to the expected classes of one and of two in a sample; the classes of the
     population are estimated by Shlosser's formula as Haas and Stokes correct it.
     """
-    from scipy import optimize, special
+    from scipy import optimize
 
     rows = int(sizes.sum())
     fraction = rows / population
@@ -115,7 +125,7 @@ def slide_negative_binomial(sizes: Ints, population: int) -> float:
         return math.nan
 
     def misfit(given: Floats) -> Floats:
-        shape, chance = math.exp(given[0]), special.expit(given[1])
+        shape, chance = _positive(given[0]), _share(given[1])
         missed = (1 - fraction) * (1 - chance)
         common = classes * (chance / (1 - missed)) ** shape
         first = common * fraction * (shape * missed / (1 - missed) + 1)
@@ -126,7 +136,7 @@ def slide_negative_binomial(sizes: Ints, population: int) -> float:
     for start in ((0.0, 0.0), (-2.0, -2.0), (-2.0, 2.0), (1.0, -3.0)):
         found = optimize.root(misfit, start)
         if found.success and np.abs(found.fun).max() < 1e-6:
-            shape, chance = math.exp(found.x[0]), float(special.expit(found.x[1]))
+            shape, chance = _positive(found.x[0]), _share(found.x[1])
             return min(classes * chance**shape / population, 1.0)
     return math.nan
 
