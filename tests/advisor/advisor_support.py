@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from area_support import area_loss
 from hypothesis import strategies as st
 
 from aegis.advisor import Choice
@@ -437,38 +438,6 @@ def penalty(values: Sequence[Any], masked: Sequence[Any]) -> float:
 
     whole = width(set(values))
     return sum(width(members[m]) for m in masked) / (whole * len(values)) if whole else 0.0
-
-
-def area_loss(
-    name: str,
-    table: pa.Table,
-    masked: Mapping[str, list[Any]],
-    quasi: Sequence[str],
-    keys: list[Any],
-    kept: Mapping[Any, bool],
-) -> float:
-    """Return a loss by the combinations of values that each row may stand for, row by row."""
-    original = {q: table[q].to_pylist() for q in quasi}
-    leaves: dict[tuple[str, Any], set[Any]] = {}
-    for q in quasi:
-        for value, shown in zip(original[q], masked[q], strict=True):
-            leaves.setdefault((q, shown), set()).add(value)
-    whole = math.prod(len(set(original[q])) for q in quasi)
-    areas = [
-        math.prod(len(leaves[q, part]) for q, part in zip(quasi, key, strict=True))
-        if kept[key]
-        else whole
-        for key in keys
-    ]
-    if name == "ambiguity":
-        return float(sum(areas))
-    released = Counter(key if kept[key] else None for key in keys)
-    rows = list(zip(*(original[q] for q in quasi), strict=True))
-    own = Counter(rows)
-    return sum(
-        math.log2(own[row] * area / released[key if kept[key] else None])
-        for row, key, area in zip(rows, keys, areas, strict=True)
-    ) / len(rows)
 
 
 def class_loss(
