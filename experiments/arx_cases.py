@@ -39,7 +39,7 @@ from aegis.sources import open_table
 from aegis.summary import Summary, summarize
 from arx_java import Call, Case, Name, New, read_cases
 from arx_models import InexpressibleError, Loss, demands, loss_of
-from common import RESULTS, write_json
+from common import RESULTS
 
 NAME = "arx_cases"
 PLACES = 9
@@ -313,7 +313,7 @@ def _verdict(result: dict[str, Any]) -> str:
 
 def run_all(arguments: argparse.Namespace) -> None:
     """Run what is missing, case by case, and write the results after each."""
-    path = RESULTS / f"{NAME}.json"
+    path = arguments.results / f"{NAME}.json"
     results: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     bench = Bench(arguments.data, arguments.seconds)
     for case in read_cases(arguments.tests):
@@ -326,7 +326,7 @@ def run_all(arguments: argparse.Namespace) -> None:
         before = results.get(key)
         results[key] = {"kind": "losses" if case.utility else "optimum"} | outcome(bench, case)
         if results[key] != before:
-            write_json(NAME, results)
+            path.write_text(json.dumps(results, indent=1) + "\n")
             print(key, {k: v for k, v in results[key].items() if k != "differing"}, flush=True)
 
 
@@ -376,10 +376,11 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--again", nargs="*", default=[])
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--table", action="store_true")
     arguments = parser.parse_args()
     if arguments.table:
-        print(table(json.loads((RESULTS / f"{NAME}.json").read_text())))
+        print(table(json.loads((arguments.results / f"{NAME}.json").read_text())))
         return
     os.nice(5)
     run_all(arguments)

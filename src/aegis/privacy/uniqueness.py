@@ -137,7 +137,7 @@ def slide_negative_binomial(sizes: Ints, population: int) -> float:
         found = optimize.root(misfit, start)
         if found.success and np.abs(found.fun).max() < 1e-6:
             shape, chance = _positive(found.x[0]), _share(found.x[1])
-            return min(classes * chance**shape / population, 1.0)
+            return min(float(classes * chance**shape / population), 1.0)
     return math.nan
 
 
