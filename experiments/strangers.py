@@ -1,6 +1,6 @@
 """Strangers' tables: `init`, `advise`, `apply`, `audit`, unedited, on tables that nobody prepared.
 
-    python experiments/strangers.py FOLDER [NAME ...]
+    python experiments/strangers.py FOLDER [NAME ...] [--no-models]
 
 FOLDER holds the tables as CSV files. For each one the four commands run as a user would type them;
 their times are of whole processes. What the release promises is counted anew with pandas alone. A
@@ -40,8 +40,14 @@ TABLES = {
     "bank": ("y", []),
     "hr_attrition": ("Attrition", ["EmployeeNumber"]),
     "travel_insurance": ("Claim", []),
+    "stroke": ("stroke", ["rownames", "pat_id"]),
+    "prostate": ("status", ["rownames"]),
+    "nhefs": ("qsmk", ["rownames", "seqn"]),
+    "climbers": ("success", ["rownames", "member_id"]),
+    "rwm5yr": ("outwork", ["rownames", "id"]),
+    "arrests": (None, ["rownames"]),
 }  # fmt: skip
-"""Label and keys, named by hand."""
+"""Label (None: without one) and keys, named by hand."""
 RANDOM = 20
 DRAWN = 300
 """Configurations that are drawn to find so many that meet the rule."""
@@ -55,11 +61,13 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*", choices=[*TABLES, []])
+    parser.add_argument("--no-models", action="store_true", help="leave out what is trained")
     given = parser.parse_args()
     results: list[dict[str, Any]] = []
     for name in given.names or TABLES:
         with tempfile.TemporaryDirectory() as work:
-            results.append(run(name, given.folder / f"{name}.csv", Path(work)))
+            table = given.folder / f"{name}.csv"
+            results.append(run(name, table, Path(work), trained=not given.no_models))
         print(results[-1], flush=True)
         keep(results[-1])
 
@@ -71,13 +79,18 @@ def keep(result: dict[str, Any]) -> None:
     write_json("strangers", {"tables": {**tables, result["table"]: result}})
 
 
-def run(name: str, table: Path, work: Path) -> dict[str, Any]:
+def run(name: str, table: Path, work: Path, *, trained: bool) -> dict[str, Any]:
     """Return what the four commands do to one table, and what models make of it."""
     label, keys = TABLES[name]
     policy, best, release = work / "policy.yaml", work / "best.yaml", work / "release.csv"
+    report, labelled = work / "report.html", () if label is None else ("--label", label)
+    said: dict[str, Any] = {}
     times = {
-        "init": command("init", table, "--label", label, "-o", policy),
-        "advise": command("advise", table, "-p", policy, "-o", best),
+        "init": command("init", table, *labelled, "-o", policy),
+        "advise": command(
+            *("advise", table, "-p", policy, "-o", best, "--report", report, "--format", "json"),
+            says=said,
+        ),
         "apply": command("apply", table, "-p", policy, "-c", best, "-o", release),
         "audit": command("audit", release, "-p", policy),
     }
@@ -91,21 +104,28 @@ def run(name: str, table: Path, work: Path) -> dict[str, Any]:
         "seconds": {step: round(wall, 1) for step, (wall, _) in times.items()},
         "cpu_seconds": {step: round(cpu, 1) for step, (_, cpu) in times.items()},
         "load": round(os.getloadavg()[0], 1),
+        "utility_kept": said["ranking"][0]["utility_kept"],
+        "proven": said["optimal"],
         "released_keys": [key for key in keys if key in masked],
         **recount(masked, declared),
-        **models(table, policy, release, label),
+        **(models(table, policy, release, label) if trained and label is not None else {}),
     }
 
 
-def command(*words: object) -> tuple[float, float]:
-    """Run one command; return its seconds on the clock and of the processor."""
+def command(*words: object, says: dict[str, Any] | None = None) -> tuple[float, float]:
+    """Run one command; return its seconds on the clock and of the processor.
+
+    `says` receives the JSON that it prints.
+    """
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
-    subprocess.run(
+    done = subprocess.run(
         [str(Path(sys.executable).parent / "aegis"), *map(str, words), "--quiet"],
         check=True,
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
     )
+    if says is not None:
+        says.update(json.loads(done.stdout))
     wall = time.perf_counter() - start
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

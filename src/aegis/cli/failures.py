@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from aegis.cli.logs import LOG
 from aegis.cli.output import clean, print_error, print_note, write_json
 from aegis.cli.streams import write
 from aegis.errors import AegisError, InternalError
@@ -97,6 +98,7 @@ def fail(error: Exception, arguments: Sequence[str], made: Sequence[str] = ()) -
     if os.environ.get("AEGIS_DEBUG") == "1":
         write(sys.stderr, "".join(traceback.format_exception(error)))
     failure = Failure.of(error, arguments)
+    LOG.error("%s", clean(f"{failure.message} {failure.hint}".strip()))
     if made:
         hint = " ".join((failure.hint, *written_before(made))).strip()
         failure = replace(failure, hint=hint)

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any
 
@@ -28,6 +29,7 @@ from aegis.cli import (
     keygen,
     leak,
     ledger,
+    logs,
     masks,
     measures,
     merge,
@@ -41,6 +43,7 @@ from aegis.cli import (
     summarize,
     worker,
 )
+from aegis.cli.defaults import read_defaults
 from aegis.cli.failures import INTERRUPTED, fail, fail_to_show, written_before
 from aegis.cli.numbers import with_numbers_checked
 from aegis.cli.output import Output
@@ -115,8 +118,24 @@ def start(
         bool,
         typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
     ] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose", "-v", help="Say on standard error what is done and how long it takes."
+        ),
+    ] = False,
+    log_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--log-file",
+            metavar="FILE",
+            help="Write the same to the end of a file. Both may stand anywhere.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Show the help when no command is given."""
+    logs.listen(context.obj or (), verbose=verbose, file=log_file)
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -150,8 +169,9 @@ def run(arguments: Sequence[str]) -> int:
         What follows `aegis` on the command line.
     """
     streams.start()
-    with watching(), _renamed_told(), recording() as made:
+    with logs.until_the_end(), watching(), _renamed_told(), recording() as made:
         code = _run(arguments, made)
+        logs.LOG.info("exit code %d", code)
         streams.flush()
         why = streams.lost()
         if code == 0 and why is not None:
@@ -179,10 +199,33 @@ def _renamed_told() -> Iterator[None]:
         yield
 
 
+def _foremost(arguments: Sequence[str]) -> list[str]:
+    """Return the command line with the options of every command before the command."""
+    first: list[str] = []
+    rest: list[str] = []
+    given = iter(arguments)
+    for word in given:
+        if word == "--":
+            rest += [word, *given]
+        elif word in ("-v", "--verbose") or word.startswith("--log-file="):
+            first.append(word)
+        elif word == "--log-file":
+            first += [word, *([] if (file := next(given, None)) is None else [file])]
+        else:
+            rest.append(word)
+    return [*first, *rest]
+
+
 def _run(arguments: Sequence[str], made: Sequence[str]) -> int:
     try:
         command: Any = typer.main.get_command(app)
-        code = command.main(args=list(arguments), prog_name="aegis", standalone_mode=False)
+        code = command.main(
+            args=_foremost(arguments),
+            prog_name="aegis",
+            standalone_mode=False,
+            obj=tuple(arguments),
+            default_map=read_defaults(command),
+        )
     except BrokenPipeError as error:  # of what a library prints
         streams.lose(sys.stdout, error)
         code = 0

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from io import StringIO
 from typing import IO, TYPE_CHECKING, Any
 
+from aegis.cli.logs import LOG
 from aegis.cli.options import Format
 from aegis.cli.streams import write
 
@@ -60,9 +61,12 @@ class Output:
             _print(sys.stdout, parts)
 
     def warn(self, warnings: Iterable[str]) -> None:
-        """Print warnings on standard error."""
+        """Print warnings on standard error, and log them."""
+        said = list(warnings)
+        for warning in said:
+            LOG.warning("%s", clean(warning))
         if not self.quiet:
-            print_note(*warnings)
+            print_note(*said)
 
     def json(self, data: object) -> None:
         """Print one JSON document."""

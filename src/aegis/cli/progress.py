@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from aegis.cli import logs
 from aegis.cli.output import clean, console
 from aegis.interrupts import check
 from aegis.progress import SILENT, Progress, Step
@@ -109,11 +110,16 @@ def _query_progress() -> float | None:
 @contextmanager
 def reporting(*, quiet: bool) -> Iterator[Progress]:
     """Yield the progress of one command: bars where a person watches, silence elsewhere."""
-    if quiet or not sys.stderr.isatty():
-        yield Interruptible(SILENT)
+    if quiet or logs.verbose() or not sys.stderr.isatty():
+        yield _heard(SILENT)
         return
     with _bars() as bars:
-        yield Interruptible(TerminalProgress(bars))
+        yield _heard(TerminalProgress(bars))
+
+
+def _heard(progress: Progress) -> Progress:
+    """Return progress that interrupts end, and that is logged where that was asked for."""
+    return Interruptible(logs.LoggedProgress(progress) if logs.listening() else progress)
 
 
 def _bars() -> Bars:

@@ -28,10 +28,28 @@ not edit. The JSON that `--format json` prints is described in [json.md](json.md
 def reference() -> str:
     """Return the reference as Markdown."""
     group: Any = typer.main.get_command(app)
-    parts = [HEAD, "```text", ABOUT, "```"]
+    parts = [HEAD, "```text", ABOUT, "```", *_everywhere(group)]
     for name, module in COMMANDS.items():
         parts.extend(_command(name, module, _parameters(group, name)))
     return "\n".join(parts).rstrip() + "\n"
+
+
+EVERYWHERE = """
+## Options of every command
+
+They may stand anywhere on the line. Defaults of any option may be kept in a file: see
+[install](../how-to/install.md#defaults-from-a-file).
+
+| option | meaning | default |
+|---|---|---|"""
+
+
+def _everywhere(group: Any) -> Iterator[str]:
+    """Yield the lines of the options that stand before any command."""
+    yield EVERYWHERE
+    for one in group.params:
+        if {"--verbose", "--log-file", "--version"} & set(one.opts):
+            yield _parameter(one)
 
 
 def _parameters(group: Any, name: str) -> list[Any]:

@@ -1,0 +1,161 @@
+"""Defaults of options from files: of the folder, of the project, and of the user."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from aegis.errors import PolicyError, choices
+from aegis.files import read_text
+
+FOLDER = "aegis.toml"
+"""In the current folder: comes before all others."""
+PROJECT = "pyproject.toml"
+"""In the current folder: its table `tool.aegis`."""
+VARIABLE = "AEGIS_CONFIG"
+"""Names another file in place of the user's; empty for none."""
+_NEVER = ("help", "version", "install-completion", "show-completion")
+
+
+def user_file() -> Path | None:
+    """Return where the user's defaults are looked for."""
+    named = os.environ.get(VARIABLE)
+    if named is not None:
+        return Path(named) if named else None
+    if sys.platform == "win32":
+        folder = os.environ.get("APPDATA")
+        return Path(folder, "aegis", "config.toml") if folder else None
+    folder = os.environ.get("XDG_CONFIG_HOME") or str(Path("~/.config").expanduser())
+    return Path(folder, "aegis", "config.toml")
+
+
+def read_defaults(root: Any) -> dict[str, Any]:
+    """Return the defaults of all commands as the parser of the command line takes them.
+
+    A key beside tables is the default of every command that has the option; the table of a command
+    holds those of this command alone, and goes first. The folder's file goes before the project's,
+    that before the user's, and the command line before all.
+
+    Parameters
+    ----------
+    root
+        The command line: the group of all commands.
+
+    Raises
+    ------
+    PolicyError
+        A file is no TOML, names a command or option that is not there, or gives an option a value
+        that it does not take.
+    """
+    found: dict[str, Any] = {}
+    for where, data in _files():
+        _merge(found, _resolved(root, data, where))
+    return found
+
+
+def _files() -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield what the files hold, the one that goes first last."""
+    own = user_file()
+    if own is not None and own.is_file():
+        yield str(own), _toml(own)
+    if Path(PROJECT).is_file():
+        tables = _toml(Path(PROJECT)).get("tool", {})
+        yield f"{PROJECT} (tool.aegis)", tables.get("aegis", {})
+    if Path(FOLDER).is_file():
+        yield FOLDER, _toml(Path(FOLDER))
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(read_text(path, "file of defaults", PolicyError))
+    except tomllib.TOMLDecodeError as error:
+        raise PolicyError(f"{path} is no TOML: {error}.", hint="Write KEY = VALUE.") from error
+
+
+def _merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
+    for key, value in more.items():
+        if isinstance(value, Mapping):
+            _merge(into.setdefault(key, {}), value)
+        else:
+            into[key] = value
+
+
+def _resolved(command: Any, data: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return the defaults of a command and of those below it."""
+    below: Mapping[str, Any] = getattr(command, "commands", {})
+    options = _options(command)
+    everywhere = {_dashed(k): v for k, v in data.items() if not isinstance(v, Mapping)}
+    known = {*options, *(name for one in below.values() for name in _all_options(one))}
+    for key in everywhere:
+        if key not in known:
+            raise PolicyError(
+                f"{where}: no command has an option {key!r}.", hint=choices(key, known)
+            )
+    found: dict[str, Any] = {}
+    for name, one in below.items():
+        found[name] = _applied(one, everywhere, where)
+    for key, value in everywhere.items():
+        if key in options:
+            found[options[key].name] = _checked(command, options[key], value, f"{where}: {key}")
+    for name, table in data.items():
+        if isinstance(table, Mapping):
+            if name not in below:
+                raise PolicyError(
+                    f"{where}: there is no command {name!r}.", hint=choices(name, below)
+                )
+            _merge(found[name], _resolved(below[name], table, f"{where} [{name}]"))
+    return found
+
+
+def _applied(command: Any, everywhere: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return what of the defaults of all commands a command, and those below it, have options for."""
+    options = _options(command)
+    found: dict[str, Any] = {
+        options[key].name: _checked(command, options[key], value, f"{where}: {key}")
+        for key, value in everywhere.items()
+        if key in options
+    }
+    for name, one in getattr(command, "commands", {}).items():
+        found[name] = _applied(one, everywhere, where)
+    return found
+
+
+def _options(command: Any) -> dict[str, Any]:
+    """Return the options of a command by their long names without dashes."""
+    return {
+        spelling.lstrip("-"): option
+        for option in command.params
+        if option.param_type_name == "option"
+        for spelling in option.opts
+        if spelling.startswith("--") and spelling.lstrip("-") not in _NEVER
+    }
+
+
+def _all_options(command: Any) -> Iterator[str]:
+    yield from _options(command)
+    for one in getattr(command, "commands", {}).values():
+        yield from _all_options(one)
+
+
+def _dashed(key: str) -> str:
+    return key.replace("_", "-")
+
+
+def _checked(command: Any, option: Any, value: Any, where: str) -> Any:
+    """Return a value as the option takes it; raise where it does not."""
+    if option.is_flag and not isinstance(value, bool):
+        raise PolicyError(f"{where} is {value!r}.", hint="Write true or false.")
+    if isinstance(value, list) != bool(option.multiple):
+        allowed = "a list" if option.multiple else "one value"
+        raise PolicyError(f"{where} is {value!r}.", hint=f"Write {allowed}.")
+    try:
+        option.process_value(command.context_class(command), value)
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        raise PolicyError(f"{where} is {value!r}: {error.message}", hint="Correct it.") from error  # type: ignore[attr-defined]
+    return value

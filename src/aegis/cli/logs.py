@@ -1,0 +1,102 @@
+"""What a run did, for those who read it later: steps and their seconds, warnings, how it ended."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import aegis
+from aegis.progress import Progress, Step
+
+LOG = logging.getLogger("aegis.run")
+"""Where a run speaks of itself; nobody listens unless asked to."""
+LOG.propagate = False
+LOG.addHandler(logging.NullHandler())  # else warnings would go to standard error
+
+
+def listen(arguments: Sequence[str], *, verbose: bool, file: Path | None) -> None:
+    """Write what follows to standard error, to the end of a file, or both.
+
+    Parameters
+    ----------
+    arguments
+        The command line, which is written first; passwords in it are left out.
+    verbose
+        Whether to write to standard error.
+    file
+        The file; it may be there already.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+    """
+    form = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    if file is not None:
+        _attach(logging.FileHandler(file, encoding="utf-8"), form)
+    if verbose:
+        _attach(logging.StreamHandler(sys.stderr), form)
+    if listening():
+        LOG.setLevel(logging.INFO)
+        LOG.info("aegis %s: %s", aegis.__version__, shlex.join(map(_shown, arguments)))
+
+
+def _shown(word: str) -> str:
+    """Return a word of the command line without a password."""
+    if "://" not in word:
+        return word
+    from aegis.sources.urls import shown_url
+
+    return shown_url(word)
+
+
+def _attach(handler: logging.Handler, form: logging.Formatter) -> None:
+    handler.setFormatter(form)
+    LOG.addHandler(handler)
+
+
+def listening() -> bool:
+    """Whether anyone reads what a run says of itself."""
+    return any(not isinstance(handler, logging.NullHandler) for handler in LOG.handlers)
+
+
+def verbose() -> bool:
+    """Whether it goes to standard error, where bars would stand in between."""
+    return any(type(handler) is logging.StreamHandler for handler in LOG.handlers)
+
+
+@contextmanager
+def until_the_end() -> Iterator[None]:
+    """Stop listening at the end of a run."""
+    try:
+        yield
+    finally:
+        for handler in list(LOG.handlers):
+            if not isinstance(handler, logging.NullHandler):
+                handler.close()
+                LOG.removeHandler(handler)
+        LOG.setLevel(logging.NOTSET)
+
+
+class LoggedProgress:
+    """Progress whose steps are logged with the seconds that they took."""
+
+    def __init__(self, inner: Progress) -> None:
+        self._inner = inner
+
+    @contextmanager
+    def step(self, title: str, total: float | None = None) -> Iterator[Step]:
+        """Open a step and say how long it took, or that it failed."""
+        started = time.perf_counter()
+        try:
+            with self._inner.step(title, total) as step:
+                yield step
+        except BaseException:
+            LOG.info("%s: not finished after %.2f s", title, time.perf_counter() - started)
+            raise
+        LOG.info("%s: %.2f s", title, time.perf_counter() - started)
