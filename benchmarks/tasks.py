@@ -19,6 +19,7 @@ from benchmarks.measure import (
     step,
     timed,
 )
+from benchmarks.protection import protection
 from benchmarks.reconstruction import reconstruction
 from benchmarks.score import blas, expected
 from benchmarks.tables import as_csv, make_table
@@ -366,6 +367,7 @@ TASKS: dict[str, Task] = {
         anonymizers,
         blas,
         expected,
+        protection,
     )
 }
 """Every task by the name that `--only` takes."""

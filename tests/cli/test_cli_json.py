@@ -164,6 +164,10 @@ RUNS = {
         ),
         ("reconstruct", "table.csv", "-p", "noise.yaml", "-a", "age", "--method", "channel-em"),
     ],
+    "aegis reconstruct of a protected summary": [
+        ("reconstruct", "told.protected", "-a", "age"),
+        ("reconstruct", "noisy.protected", "-a", "sex"),
+    ],
     "aegis masks": [("masks",), ("masks", "blur")],
     "aegis measures": [("measures",)],
     "aegis privacy-models": [("privacy-models",), ("privacy-models", "alpha_k")],
@@ -230,5 +234,12 @@ def test_every_command_that_prints_results_has_a_section():
         if any(one.name == "format" for one in command.params)
     }
     assert (
-        set(DOCUMENTED) == set(RUNS) == printing | {"Errors", "aegis advise of a protected summary"}
+        set(DOCUMENTED)
+        == set(RUNS)
+        == printing
+        | {
+            "Errors",
+            "aegis advise of a protected summary",
+            "aegis reconstruct of a protected summary",
+        }
     )

@@ -88,3 +88,79 @@ def test_a_certificate_is_checked_against_its_file(shell, folder):
     refused = shell("audit", "m.csv", "--certificate", "c.json", "--k", "2")
     assert refused.code == 2
     assert "--k is not for a certificate" in refused.err
+
+
+def test_what_is_protected_or_put_together_keeps_the_rule_of_its_summary(shell, weak):
+    words = ("summarize", "table.csv", "-p", "policy.yaml", "-o", "mine.aegis", "--locked")
+    assert shell(*words, "--exact").code == 0
+    noise = ("-o", "p.protected", "--epsilon", "5", "--delta", "1e-5", "--public", "*")
+    for command in (
+        ("protect", "mine.aegis", *noise),
+        ("compose", "best.yaml", "best.yaml", "mine.aegis"),
+    ):
+        for more in ((), ("--rule-override",)):
+            refused = shell(*command, "-p", "weak.yaml", *more)
+            assert refused.code == 2
+            assert "is locked to the rule k-anonymity (k = 5)" in refused.err or not more
+    assert not weak.joinpath("p.protected").exists()
+    assert shell("summarize", "table.csv", "-p", "policy.yaml", "-o", "free.aegis").code == 0
+    both = ("compose", "best.yaml", "best.yaml", "free.aegis", "-p", "weak.yaml", "-f", "json")
+    assert shell(*both).code == 2
+    said = json.loads(shell(*both, "--rule-override").out)["rule_override"]
+    assert said["weaker"] is True
+
+
+def test_a_protected_summary_carries_the_rule_on(shell, weak):
+    made = (
+        "summarize",
+        "table.csv",
+        "-p",
+        "policy.yaml",
+        "-o",
+        "mine.aegis",
+        "--exact",
+        "--locked",
+    )
+    assert shell(*made).code == 0
+    noise = ("-o", "p.protected", "--epsilon", "5", "--delta", "1e-5", "--public", "*")
+    assert shell("protect", "mine.aegis", *noise, "-p", "policy.yaml").code == 0
+    refused = shell("advise", "p.protected", "-p", "weak.yaml", "--rule-override")
+    assert refused.code == 2
+    assert "The protected summary is locked to the rule" in refused.err
+    kept = shell("advise", "p.protected", "-p", "policy.yaml", "-f", "json", "-o", "kept.yaml")
+    assert kept.code == 0
+    assert json.loads(kept.out)["owner_rule"]["locked"] is True
+    assert yaml.safe_load(weak.joinpath("kept.yaml").read_text())["made_under"]["locked"] is True
+
+
+def test_verdicts_on_another_rule_are_left_out(shell, weak):
+    secret = weak.joinpath("secret.key")
+    secret.write_bytes(b"0123456789abcdef")
+    words = ("protect", "table.csv", "-p", "policy.yaml", "-o", "t.protected", "--level", "counts")
+    told = (*words, "--key-file", "secret.key", "--configurations", "best.yaml")
+    assert shell(*told).code == 0
+    asked = (
+        "advise",
+        "t.protected",
+        "-p",
+        "weak.yaml",
+        "--configurations",
+        "best.yaml",
+        "-f",
+        "json",
+    )
+    assert shell(*asked).code == 2
+    meant = json.loads(shell(*asked, "--rule-override").out)
+    assert meant["ranking"][0]["admissible"] is None
+    assert any("verdicts are on another rule" in text for text in meant["warnings"])
+    own = (
+        "advise",
+        "t.protected",
+        "-p",
+        "policy.yaml",
+        "--configurations",
+        "best.yaml",
+        "-f",
+        "json",
+    )
+    assert json.loads(shell(*own).out)["ranking"][0]["admissible"] is not None

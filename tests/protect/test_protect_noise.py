@@ -83,24 +83,87 @@ def test_one_row_changes_rows_in_small_classes_by_less_than_k(sizes, k):
         assert abs(below(neighbour) - below(sizes)) <= max(k - 1, 1)
 
 
-def test_a_distinguishing_game_stays_below_the_promise():
-    # Neighbouring label tables; whoever sees the noisy ones guesses by each threshold.
-    sigma, draws = 3.0, 40_000
-    rho = 1 / (2 * sigma**2) * (1 + 1e-9)
-    zeros = np.zeros(draws, dtype=np.int64)
-    without = discrete_gaussian(zeros, sigma, 1.0, rho)
-    with_row = discrete_gaussian(zeros + 1, sigma, 1.0, rho)
-    delta = 0.01
+def neighbours_of_label_tables():
+    """Three attributes; one row more is in one cell of each."""
+    tables = [np.array([[5, 2], [0, 1]]), np.array([[4, 3]]), np.array([[1, 1], [4, 2]])]
+    more = [t.copy() for t in tables]
+    for table in more:
+        table[0, 0] += 1
+    return *(np.concatenate([t.ravel() for t in ts]) for ts in (tables, more)), math.sqrt(3)
+
+
+def neighbours_of_moments():
+    """The longest row that clipping leaves, spread evenly over three attributes, is added."""
+    offsets, longest = np.array([0, 1, 2, 3]), 300
+    rows = clipped_rows(np.array([[3, -7, 2], [40, 40, 40]], dtype=np.int64), longest)
+    cross = between_attributes(offsets)
+    without, with_row = (
+        np.einsum("ni,nj->ij", part, part)[cross].astype(np.int64) for part in (rows[:1], rows)
+    )
+    return without, with_row, sensitivity_of_rows(longest, 3)
+
+
+def neighbours_of_small_classes():
+    """A row more makes a class of k - 1 rows one of k, under each of two configurations."""
+    k = 5
+    sizes = [np.array([4, 9, 2]), np.array([4, 11])]
+    more = [s + (np.arange(len(s)) == 0) for s in sizes]
+    without, with_row = (
+        np.array([s[s < k].sum() for s in part], dtype=np.int64) for part in (sizes, more)
+    )
+    return without, with_row, (k - 1) * math.sqrt(2)
+
+
+def neighbours_of_persons():
+    """Two attributes; a person of three rows is added, all of them alike."""
+    without = np.array([5, 2, 0, 7], dtype=np.int64)
+    return without, without + np.array([3, 0, 0, 3]), 3 * math.sqrt(2)
+
+
+@pytest.mark.parametrize(
+    "neighbours",
+    [
+        neighbours_of_label_tables,
+        neighbours_of_moments,
+        neighbours_of_small_classes,
+        neighbours_of_persons,
+    ],
+)
+def test_a_distinguishing_game_stays_below_the_promise(neighbours):
+    """Whoever sees one of two neighbouring outputs guesses by the best statistic there is.
+
+    For Gaussian noise that is the projection on the line between both, cut at each threshold.
+    """
+    without, with_row, sensitivity = neighbours()
+    apart = (with_row - without).astype(float)
+    assert 0.8 * sensitivity <= np.linalg.norm(apart) <= sensitivity + 1e-9
+    draws, delta, rho = 20_000, 0.01, 0.05
+    sigma = aegis.protect.sigma_of(sensitivity, rho)
+    seen = [
+        discrete_gaussian(np.tile(figures, (draws, 1)), sigma, sensitivity, rho) @ apart
+        for figures in (without, with_row)
+    ]
     epsilon = aegis.protect.epsilon_of(rho, delta)
     worst = 0.0
-    for cut in range(-9, 11):
-        hit, miss = (with_row >= cut).mean(), (without >= cut).mean()
+    for cut in np.quantile(np.concatenate(seen), np.linspace(0.02, 0.98, 49)):
+        miss, hit = ((figures >= cut).mean() for figures in seen)
         for p, q in ((hit, miss), (miss, hit), (1 - hit, 1 - miss), (1 - miss, 1 - hit)):
             low = p - 3 * math.sqrt(p * (1 - p) / draws) - delta
             high = q + 3 * math.sqrt(q * (1 - q) / draws) + 1e-12
             if low > 0:
                 worst = max(worst, math.log(low / high))
-    assert 0 < worst <= epsilon
+    assert 0.1 * epsilon < worst <= epsilon
+
+
+def test_a_game_with_too_little_noise_is_won():
+    """The game can be lost: noise for half of the sensitivity breaks the promise."""
+    draws, delta, rho = 20_000, 1e-4, 0.5
+    sigma = aegis.protect.sigma_of(0.2, rho)
+    zeros = np.zeros(draws, dtype=np.int64)
+    seen = [discrete_gaussian(zeros + one, sigma, 0.2, rho) for one in (0, 1)]
+    epsilon = aegis.protect.epsilon_of(rho, delta)
+    hit, miss = (seen[1] >= 1).mean(), (seen[0] >= 1).mean()
+    assert math.log((hit - delta) / max(miss, 1 / draws)) > epsilon
 
 
 def test_the_promise_is_spent_and_no_more(protected):

@@ -20,11 +20,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from aegis.advisor.owner import check_owner_rule
 from aegis.advisor.plan import PrivacyPlan, require_same
 from aegis.errors import DataError, PolicyError
 from aegis.files import read_text
 from aegis.masks import Mask, evaluate
-from aegis.policy import Configuration, Policy, Role, load_configurations, read_document
+from aegis.policy import (
+    Configuration,
+    Policy,
+    Role,
+    RuleOverride,
+    load_configurations,
+    read_document,
+)
 from aegis.policy.joint import require_joint_rule
 from aegis.privacy import ClassTable, PrivacyRule, Verdict
 from aegis.progress import SILENT, Progress
@@ -71,6 +79,8 @@ class Composition:
         What it says of each release by itself.
     attributes
         Quasi-identifiers by how many rows would still fail without them, the most telling first.
+    rule_override
+        How the rule differs from that of the summary's owner; None where it does not.
     """
 
     releases: tuple[str, ...]
@@ -80,6 +90,7 @@ class Composition:
     verdict: Verdict
     each: tuple[Verdict, ...]
     attributes: tuple[AttributeShare, ...]
+    rule_override: RuleOverride | None = None
 
     @property
     def admissible(self) -> bool:
@@ -116,6 +127,7 @@ class Composition:
                 {"attribute": a.attribute, "suppressed_rows": a.suppressed_rows}
                 for a in self.attributes
             ],
+            "rule_override": None if self.rule_override is None else self.rule_override.to_dict(),
         }
 
 
@@ -295,6 +307,7 @@ def compose(
     hierarchies: Mapping[str, Any] | None = None,
     *,
     released_only: bool = False,
+    rule_override: bool = False,
 ) -> Composition:
     """Return what several releases of one table show together, held against a rule.
 
@@ -311,11 +324,13 @@ def compose(
     released_only
         Whether only rows count that every one of the releases shows: what has left is known then, and
         nothing more can be suppressed. Else rows that a release leaves out count as if it showed them.
+    rule_override
+        Whether another rule is meant than that under which a summary's owner made it.
 
     Raises
     ------
     PolicyError
-        Fewer than two releases, or one that cannot be put together.
+        Fewer than two releases, one that cannot be put together, or another rule than the owner's.
     DataError
         The classes are not known: the table has too many cells, or rows that have left are asked for
         where persons are counted.
@@ -324,6 +339,7 @@ def compose(
         raise PolicyError(
             f"{len(releases)} release was named.", hint="Name two or more to put together."
         )
+    override = check_owner_rule(summary, rule, override=rule_override)
     joint = _Joint(summary, rule, hierarchies or {})
     each = [joint.check([release]) for release in releases]
     cells = joint.released(releases) if released_only else None
@@ -341,6 +357,7 @@ def compose(
         verdict=joint.check(releases, cells),
         each=tuple(each),
         attributes=tuple(without),
+        rule_override=override,
     )
 
 

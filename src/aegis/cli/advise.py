@@ -229,6 +229,7 @@ def command(
             },
             page=Output(format, quiet),
             seed=seed,
+            rule_override=rule_override,
         )
         return
     if is_published(table):

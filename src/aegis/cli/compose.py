@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aegis.cli.opening import DEFAULT, Opening, opens_table
-from aegis.cli.options import Format, FormatOption, PolicyFile, Quiet
+from aegis.cli.options import Format, FormatOption, PolicyFile, Quiet, RuleOverride, VerifyKey
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.errors import NoAdmissibleConfiguration, PolicyError
@@ -36,6 +36,8 @@ def command(
         ),
     ],
     policy_file: PolicyFile,
+    rule_override: RuleOverride = False,
+    verify_key: VerifyKey = None,
     opening: Opening = DEFAULT,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     quiet: Quiet = False,
@@ -58,9 +60,12 @@ def command(
     policy = load_policy(policy_file)
     releases = [read_release(Path(name), policy) for name in subjects[:-1]]
     with reporting(quiet=quiet) as progress:
-        subject = opening.subject(subjects[-1], policy, quiet=quiet)
+        subject = opening.subject(subjects[-1], policy, quiet=quiet, verify_key=verify_key)
         summary = summary_of(subject, policy, releases, progress)
-        composition = compose(summary, releases, policy.privacy, policy.protected_hierarchies)
+        composition = compose(
+            *(summary, releases, policy.privacy, policy.protected_hierarchies),
+            rule_override=rule_override,
+        )
     _print(Output(format, quiet), composition)
     if not composition.admissible:
         raise typer.Exit(NoAdmissibleConfiguration.exit_code)
@@ -100,3 +105,5 @@ def _print(page: Output, composition: Composition) -> None:
             ([a.attribute, f"{a.suppressed_rows:,}"] for a in composition.attributes),
         )
     )
+    if composition.rule_override is not None:
+        page.warn([composition.rule_override.sentence])

@@ -13,22 +13,20 @@ from aegis.cli.files import (
     PROTECTED,
     check_outputs,
     next_step,
-    open_subject,
     unused,
     written,
     written_dict,
 )
+from aegis.cli.opening import DEFAULT, Opening, opens_table
 from aegis.cli.options import (
-    EngineOption,
     Force,
     Format,
     FormatOption,
-    Master,
-    MemoryLimit,
     PolicyFile,
     Quiet,
-    TableName,
+    RuleOverride,
     TableOrBundle,
+    VerifyKey,
     split_names,
 )
 from aegis.cli.output import Output
@@ -90,6 +88,7 @@ PopulationName = Annotated[
 ]
 
 
+@opens_table
 def command(
     table: TableOrBundle,
     policy: PolicyFile,
@@ -186,10 +185,9 @@ def command(
     ] = None,
     ledger: LedgerFile = None,
     population: PopulationName = None,
-    table_name: TableName = None,
-    memory_limit: MemoryLimit = None,
-    engine: EngineOption = None,
-    master: Master = None,
+    rule_override: RuleOverride = False,
+    verify_key: VerifyKey = None,
+    opening: Opening = DEFAULT,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     force: Force = False,
     quiet: Quiet = False,
@@ -216,14 +214,7 @@ def command(
         listed = load_configurations(configurations, rules)
     elif verdicts is not None:
         listed = verdicts
-    subject = open_subject(
-        table,
-        name=table_name,
-        memory_limit=memory_limit,
-        engine=engine,
-        master=master,
-        reading=rules.reading,
-    )
+    subject = opening.subject(table, rules, quiet=quiet, verify_key=verify_key)
     options = {
         "level": level,
         "epsilon": epsilon,
@@ -238,6 +229,7 @@ def command(
         "step": step,
         "variance": variance,
         "verdicts": listed,
+        "rule_override": rule_override,
     }
     page = Output(format, quiet)
     made = write_protected(subject, rules, output, options, ledger, population, force, quiet)
@@ -275,7 +267,12 @@ def write_protected(
             spending.begin()
         digest = save_protected(made, output, force=force)
         if spending is not None:
-            spending.commit(digest)
+            rounds = made.protection.rounds
+            spending.commit(
+                digest,
+                sensitivity="; ".join(f"{r.name} {r.sensitivity:.6g}" for r in rounds),
+                sigma="; ".join(f"{r.name} {r.sigma:.6g}" for r in rounds),
+            )
     return made
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,8 @@ from aegis.cli.progress import reporting
 from aegis.errors import PolicyError
 
 if TYPE_CHECKING:
-    from aegis.policy import Configuration, Policy
-    from aegis.protect import ProtectedAdvice, ProtectedRanked, ProtectedSummary
+    from aegis.policy import Configuration
+    from aegis.protect import ProtectedAdvice, ProtectedRanked
 
 NEEDS_EXACT = {
     "--measure": "a protected summary is scored by the target-coded trace alone",
@@ -24,6 +25,10 @@ NEEDS_EXACT = {
     "--with": "record-level methods need the rows",
     "--estimate": "its deviations are from what was protected, not from the raw table",
 }
+
+
+SHOWN_CHANGES = 8
+"""Changes of one mask that are printed, the best first; JSON and the report hold all."""
 
 
 def advise_protected(
@@ -40,11 +45,18 @@ def advise_protected(
     refused: Mapping[str, object],
     page: Output,
     seed: int,
+    rule_override: bool,
 ) -> None:
     """Rank or search from a protected summary, and print and write what was found."""
     from aegis.files import write_text
     from aegis.policy import dump_configurations, load_policy
-    from aegis.protect import load_protected, rank_protected, search_protected
+    from aegis.protect import (
+        audit_leak,
+        load_protected,
+        rank_protected,
+        search_protected,
+        summary_under,
+    )
 
     for name, given in refused.items():
         if given is not None:
@@ -53,8 +65,7 @@ def advise_protected(
                 hint="Leave it out, or give the table or its exact summary (.aegis).",
             )
     policy = load_policy(policy_file)
-    summary = load_protected(table)
-    require_policy(summary, policy)
+    summary, override = summary_under(load_protected(table), policy, rule_override=rule_override)
     with reporting(quiet=page.quiet) as progress:
         if search:
             advice = search_protected(
@@ -64,13 +75,20 @@ def advise_protected(
             advice = rank_protected(
                 summary, listed, generate_count=generate, seed=seed, progress=progress
             )
-    best = advice.best
+    if override is not None:
+        advice = replace(
+            advice, rule_override=override, warnings=(override.sentence, *advice.warnings)
+        )
+    best, owner = advice.best, advice.owner_rule
     if output is not None and best is not None:
-        write_text(output, dump_configurations({best.name: best.configuration}))
+        made_under = None if owner is None else owner.to_dict()
+        write_text(
+            output, dump_configurations({best.name: best.configuration}, made_under=made_under)
+        )
     if report is not None:
         from aegis.report.protected import render_protected
 
-        write_text(report, render_protected(advice))
+        write_text(report, render_protected(advice, audit=audit_leak(summary)))
     _print(page, advice, top or None)
     made = output if best is not None else None
     page.say(*written([made, report]))
@@ -82,24 +100,6 @@ def advise_protected(
                 *("aegis", "apply", "TABLE", "--policy", str(policy_file)),
                 *("--configuration", str(made), "-o", unused(made.with_name("masked.parquet"))),
             )
-        )
-
-
-def require_policy(summary: ProtectedSummary, policy: Policy) -> None:
-    """Raise `PolicyError` where a protected summary was made for other roles or masks."""
-    asked = {a.name: (a.role, a.masks) for a in policy.features if a.scored}
-    made = {
-        a.name: (a.role, tuple(c.declared for c in a.candidates))
-        for a in summary.attributes.values()
-    }
-    differing = [name for name in {**asked, **made} if asked.get(name) != made.get(name)]
-    if summary.label != policy.label.column:
-        differing.append(policy.label.column or summary.label)
-    if differing:
-        raise PolicyError(
-            "The protected summary was made for another policy: label, role or masks differ for "
-            f"{', '.join(differing)}.",
-            hint="Ask for one that was made with this policy.",
         )
 
 
@@ -130,6 +130,24 @@ def _print(page: Output, advice: ProtectedAdvice, top: int | None) -> None:
     if advice.best is not None:
         page.show(line(""), heading(f"Best: {advice.best.name}"))
         page.show(pairs(advice.best.declared.items()))
+    if advice.what_if:
+        page.show(line(""), heading("Another mask of one attribute would change the score by"))
+        changes = sorted(advice.what_if, key=lambda one: -one.change)[:SHOWN_CHANGES]
+        page.show(
+            table(
+                (
+                    Column("attribute"),
+                    Column("mask"),
+                    number("change"),
+                    number("stderr"),
+                    Column(""),
+                ),
+                (
+                    [w.attribute, w.mask, f"{w.change:+.4g}", f"{w.stderr:.2g}", "tied" * w.tied]
+                    for w in changes
+                ),
+            )
+        )
     page.warn(advice.warnings)
 
 
@@ -152,3 +170,54 @@ def _text(value: object) -> str:
     if value is None:
         return ""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def reconstruct_from_protected(
+    table: str, attribute: str, refused: Mapping[str, object], page: Output
+) -> None:
+    """Print the joint of an attribute and the label as far as protection leaves it."""
+    from aegis.protect import load_protected, reconstruct_protected
+
+    for name, given in refused.items():
+        if given is not None:
+            raise PolicyError(
+                f"{name} was given with a protected summary, whose label tables are all it knows.",
+                hint="Leave it out, or give the table or its exact summary (.aegis).",
+            )
+    joint = reconstruct_protected(load_protected(table), attribute)
+    if page.format is Format.JSON:
+        page.json({"schema": 1} | joint.to_dict())
+        return
+    names = ("value", *(f"{kind}:{c}" for c in joint.classes for kind in ("estimate", "stderr")))
+    rows = [
+        [cell, *(figure for pair in zip(estimate, error, strict=True) for figure in pair)]
+        for cell, estimate, error in zip(
+            joint.cells, joint.table.tolist(), joint.stderr.tolist(), strict=True
+        )
+    ]
+    if page.format is Format.CSV:
+        page.csv(names, rows)
+        return
+    from aegis.cli.tables import Column, line, number
+    from aegis.cli.tables import table as shown
+
+    page.show(
+        line(
+            f"{joint.attribute}: {len(joint.cells):,} cells; mean square contingency "
+            f"{joint.contingency:.4g} ± {joint.contingency_stderr:.2g}"
+        ),
+        line(""),
+    )
+    columns = (Column(joint.attribute, wraps=True), *(number(c) for c in joint.classes))
+    page.show(
+        shown(
+            columns,
+            (
+                [cell, *(f"{n:,.1f} ± {e:.1f}" for n, e in zip(estimate, error, strict=True))]
+                for cell, estimate, error in zip(
+                    joint.cells, joint.table.tolist(), joint.stderr.tolist(), strict=True
+                )
+            ),
+        )
+    )
+    page.warn(["errors are those that protection adds; the true rows are not known here"])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aegis.cli import completion
-from aegis.cli.files import HTML, check_outputs, written, written_dict
+from aegis.cli.files import HTML, check_outputs, is_protected, written, written_dict
 from aegis.cli.opening import DEFAULT, Opening, opens_table
 from aegis.cli.options import (
     Force,
@@ -42,6 +42,7 @@ EXAMPLES = (
     "aegis reconstruct table.aegis --attribute age",
     "aegis reconstruct table.csv -p policy.yaml --attribute age --method smooth --know nothing",
     "aegis reconstruct table.aegis --attribute age --method closed-form --mask quantiles",
+    "aegis reconstruct told.protected --attribute age",
 )
 SHOWN = 24
 """Values of the table for people; the heat map shows all of them."""
@@ -126,7 +127,8 @@ def command(
     class beside the true ones, their total variation distance (0 the same, 1
     nothing in common), a heat map, and what the estimate says of the attribute's
     predictive value, with bounds that hold whatever the truth is. A summary that
-    was made without raw joints has no true rows to show.
+    was made without raw joints has no true rows to show. Of a protected summary:
+    the rows by cell and class that its label table leaves, each with its error.
     """
     from aegis.advisor import Scorer
     from aegis.advisor.estimate import (
@@ -146,6 +148,19 @@ def command(
             f"Measure {measure!r} is one of whole configurations.",
             hint="For example: mi, chi2, g3.",
         )
+    if is_protected(table):
+        from aegis.cli.protected import reconstruct_from_protected
+
+        refused = {
+            "--method": method if method != "all-evidence" else None,
+            "--know": know,
+            "--mask": mask,
+            "--measure": measure if measure != "mi" else None,
+            "--plot": plot,
+            "--verify-key": verify_key,
+        }
+        reconstruct_from_protected(table, attribute, refused, Output(format, quiet))
+        return
     with reporting(quiet=quiet) as progress:
         subject = opening.subject(table, quiet=quiet, verify_key=verify_key)
         summary = _summary(subject, policy, seed, progress)

@@ -12,6 +12,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -228,9 +229,10 @@ class Ledger:
         """Say that output begins: from here on the cost stays, whatever happens."""
         self._move("begin", entry, {})
 
-    def commit(self, entry: int, digest: str) -> None:
-        """Say that the output with this SHA-256 was given out."""
-        self._move("commit", entry, {"digest": digest})
+    def commit(self, entry: int, digest: str, *, sensitivity: str = "", sigma: str = "") -> None:
+        """Say that the output with this SHA-256 was given out, and of which rounds its noise was."""
+        said = {"sensitivity": sensitivity, "sigma": sigma}
+        self._move("commit", entry, {"digest": digest} | {k: v for k, v in said.items() if v})
 
     def cancel(self, entry: int) -> None:
         """Give a cost back that nothing was given out for.
@@ -372,9 +374,9 @@ class Spending:
         self.begun = True
         self.ledger.begin(self.entry)
 
-    def commit(self, digest: str) -> None:
-        """Say that the output with this SHA-256 was given out."""
-        self.ledger.commit(self.entry, digest)
+    def commit(self, digest: str, *, sensitivity: str = "", sigma: str = "") -> None:
+        """Say that the output with this SHA-256 was given out, and of which rounds its noise was."""
+        self.ledger.commit(self.entry, digest, sensitivity=sensitivity, sigma=sigma)
 
 
 def _statements(script: str) -> Iterator[str]:
@@ -446,8 +448,10 @@ def _entries(connection: sqlite3.Connection) -> dict[int, Entry]:
         elif kind in _BECOMES:
             old = found[number]
             digest = content.get("digest", old.digest)
+            known = {k: content[k] for k in ("sensitivity", "sigma") if k in content}
+            spend = old.spend if old.spend is None else replace(old.spend, **known)
             found[number] = Entry(
-                *(number, population, _BECOMES[kind], old.time, old.spend, digest, old.note)
+                *(number, population, _BECOMES[kind], old.time, spend, digest, old.note)
             )
     return found
 

@@ -38,7 +38,7 @@ class Spend:
     unit
         What is protected: `rows`, or `persons` (with the most rows of one in `rows_per_person`).
     sensitivity, sigma
-        Of its rounds, as text for people; empty where there is no one figure.
+        Of its rounds, as text for people; known once it was given out, and empty where nobody said it.
     rows_per_person
         Most rows of one person; 1 for rows.
 

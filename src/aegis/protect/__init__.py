@@ -15,6 +15,7 @@ from aegis.protect.counts import Perturbation
 from aegis.protect.differences import Difference, compare
 from aegis.protect.documents import DocumentLeak, audit_document
 from aegis.protect.file import EXTENSION, dumps, load_protected, loads, save_protected
+from aegis.protect.joint import ProtectedJoint, reconstruct_protected
 from aegis.protect.leak import AttributeLeak, LeakAudit, PartLeak, audit_leak
 from aegis.protect.model import (
     Level,
@@ -29,6 +30,8 @@ from aegis.protect.model import (
 from aegis.protect.noise import Noise
 from aegis.protect.ranking import rank_protected, search_protected
 from aegis.protect.scores import ProtectedScorer
+from aegis.protect.terms import require_policy, summary_under
+from aegis.protect.what_if import WhatIf, what_if
 
 __all__ = [
     "EXTENSION",
@@ -45,6 +48,7 @@ __all__ = [
     "ProtectedAdvice",
     "ProtectedAttribute",
     "ProtectedCandidate",
+    "ProtectedJoint",
     "ProtectedRanked",
     "ProtectedScorer",
     "ProtectedSummary",
@@ -52,6 +56,7 @@ __all__ = [
     "Round",
     "StatedVerdict",
     "Unit",
+    "WhatIf",
     "audit_document",
     "audit_leak",
     "budget_of",
@@ -63,8 +68,12 @@ __all__ = [
     "loads",
     "protect",
     "rank_protected",
+    "reconstruct_protected",
+    "require_policy",
     "rho_of",
     "save_protected",
     "search_protected",
     "sigma_of",
+    "summary_under",
+    "what_if",
 ]

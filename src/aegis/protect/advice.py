@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from aegis.errors import NoAdmissibleConfiguration
-from aegis.policy import Configuration
+from aegis.policy import Configuration, OwnerRule, RuleOverride
+from aegis.protect.what_if import WhatIf
 
 SCHEMA = 1
 """Version of the JSON form; it changes when a field changes its meaning."""
@@ -92,6 +93,10 @@ class ProtectedAdvice:
         What a reader should know.
     seconds
         Time that it took.
+    owner_rule, rule_override
+        The rule under which the exact summary was made, and what was held against instead of it.
+    what_if
+        What every other mask of one attribute would change of the best; empty without a best one.
     """
 
     ranking: tuple[ProtectedRanked, ...]
@@ -103,6 +108,9 @@ class ProtectedAdvice:
     summary: Mapping[str, Any]
     warnings: tuple[str, ...]
     seconds: float
+    owner_rule: OwnerRule | None = None
+    rule_override: RuleOverride | None = None
+    what_if: tuple[WhatIf, ...] = ()
 
     @property
     def best(self) -> ProtectedRanked | None:
@@ -135,6 +143,9 @@ class ProtectedAdvice:
             "summary": dict(self.summary),
             "warnings": list(self.warnings),
             "seconds": self.seconds,
+            "what_if": [one.to_dict() for one in self.what_if],
+            "owner_rule": None if self.owner_rule is None else self.owner_rule.to_dict(),
+            "rule_override": None if self.rule_override is None else self.rule_override.to_dict(),
         }
 
     def __repr__(self) -> str:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from aegis.advisor import PrivacyPlan
+from aegis.advisor.owner import check_owner_rule
+from aegis.advisor.plan import require_same
 from aegis.errors import DataError, PolicyError
-from aegis.policy import Configuration, Policy, as_policy, policy_mapping
+from aegis.policy import Configuration, OwnerRule, Policy, as_policy, policy_mapping
 from aegis.progress import SILENT, Progress
 from aegis.protect.accounting import Unit
 from aegis.protect.cells import check_summary, public_names
@@ -43,6 +46,7 @@ def protect(
     step: int | None = None,
     variance: float | None = None,
     verdicts: Sequence[Configuration] | Mapping[str, Configuration] | int = (),
+    rule_override: bool = False,
     progress: Progress = SILENT,
 ) -> ProtectedSummary:
     """Return what may leave the house of a table or of its summary.
@@ -72,6 +76,9 @@ def protect(
     verdicts
         Configurations to state a verdict of the rule on, or a number: all combinations, where they
         are no more than that.
+    rule_override
+        Whether another rule is meant than that under which a summary's owner made it; verdicts are
+        on the policy's rule, and the protected summary says so.
     progress
         Receives one step per stage.
 
@@ -79,14 +86,24 @@ def protect(
     ------
     PolicyError
         An option is out of range or of the other level, a person has more rows than stated, the
-        summary is of a sample or has what a protected one cannot hold, or what would be published
-        lets small cells be derived. Nothing was spent then.
+        summary is of a sample, of other masks, under another rule or has what a protected one cannot
+        hold, or what would be published lets small cells be derived. Nothing was spent then.
     """
     policy = as_policy(policy)
     policy.require_label("A protected summary")
     chosen = _level(level)
     summary, source = _exact(subject, policy, progress)
     check_summary(summary)
+    override = None
+    if source is None:
+        require_same(summary, policy)
+        override = check_owner_rule(summary, policy.privacy, override=rule_override)
+    owner = OwnerRule(policy.privacy) if summary.terms is None else summary.terms.owner
+
+    def said(made: ProtectedSummary) -> ProtectedSummary:
+        notes = () if override is None else (override.sentence,)
+        return replace(made, owner=owner, notes=(*notes, *made.notes))
+
     if chosen is Level.NOISE:
         _refuse_given(chosen, key=key, step=step, variance=variance)
         if epsilon is None or delta is None:
@@ -103,13 +120,15 @@ def protect(
             _listed(verdicts, summary),
         )
         _check_persons(source, person, rows_per_person)
-        return protect_with_noise(
-            summary,
-            asked,
-            rule=policy.privacy,
-            rule_as_written=_rule(policy),
-            source=source,
-            progress=progress,
+        return said(
+            protect_with_noise(
+                summary,
+                asked,
+                rule=policy.privacy,
+                rule_as_written=_rule(policy),
+                source=source,
+                progress=progress,
+            )
         )
     _refuse_given(chosen, epsilon=epsilon, delta=delta, person=person)
     if key is None:
@@ -120,13 +139,15 @@ def protect(
         )
     perturbation = Perturbation(key, _method(method), threshold, step, variance)
     stated = _verdicts(summary, policy, _listed(verdicts, summary))
-    return protect_counts(
-        summary,
-        perturbation,
-        verdicts=stated,
-        rule_as_written=_rule(policy),
-        source=source,
-        progress=progress,
+    return said(
+        protect_counts(
+            summary,
+            perturbation,
+            verdicts=stated,
+            rule_as_written=_rule(policy),
+            source=source,
+            progress=progress,
+        )
     )
 
 

@@ -18,8 +18,9 @@ import numpy.typing as npt
 from aegis.errors import PolicyError
 from aegis.progress import SILENT, Progress
 from aegis.protect.cells import Cells, cells_of, join_similar, without_small
-from aegis.protect.codes import code_cells, norms_of
+from aegis.protect.codes import code_cells
 from aegis.protect.derive import Derivable, derivable_cells
+from aegis.protect.derive_pairs import audit_pairs
 from aegis.protect.mechanisms import (
     apply_key,
     check_key,
@@ -47,6 +48,10 @@ THRESHOLD = 10
 """Rows from which a cell is large."""
 STEP_OF_MOMENTS = 0.5
 """Moments are rounded to this part of the sampling error of a correlation."""
+COARSEST = 0.1
+"""Largest step of a moment that is still published."""
+_NO_LIMIT = int(np.iinfo(np.int64).max)
+"""Squared length of a row's codes that none reaches."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,8 @@ class Perturbation:
 
     def __post_init__(self) -> None:
         check_key(self.key)
+        if not isinstance(self.method, Method):
+            raise PolicyError.unknown("method of perturbation", self.method, list(map(str, Method)))
         if self.threshold < 2:
             raise PolicyError(
                 f"The threshold is {self.threshold}.",
@@ -157,7 +164,6 @@ def protect_counts(
     cells = [without_small(cells_of(a), asked.threshold) for a in summary.attributes.values()]
     with progress.step("Auditing what could be derived"):
         bare, cells = _audited(summary, cells, asked)
-    tables = [a.table for a in bare.attributes.values()]
     codes = [
         code_cells(
             a.table.astype(np.float64),
@@ -168,15 +174,17 @@ def protect_counts(
         )
         for a in bare.attributes.values()
     ]
-    return replace(
+    whole = replace(
         bare,
         attributes={
             a.name: replace(a, codes=codes[i]) for i, a in enumerate(bare.attributes.values())
         },
-        moments=_moments(summary, source, cells, codes, tables, bare.rows, progress),
+        moments=_moments(summary, source, cells, codes, bare.rows, progress),
         verdicts=tuple(verdicts),
         rule=rule_as_written if verdicts else None,
     )
+    with progress.step("Auditing what moments say of pairs"):
+        return _without_pairs(whole)
 
 
 def _audited(
@@ -257,18 +265,40 @@ def _moments(
     source: Source | None,
     cells: Sequence[Cells],
     codes: Sequence[Ints],
-    tables: Sequence[Ints],
     rows: float,
     progress: Progress,
 ) -> Moments:
-    """Return moments rounded to a part of their sampling error."""
+    """Return moments rounded to a part of their sampling error; no row is clipped."""
     if source is None:
-        longest = [int(16 * norms_of([c], [t])) for c, t in zip(codes, tables, strict=True)]
-        sums = moments_of_pairs(summary, cells, codes, longest).sums
+        sums = moments_of_pairs(summary, cells, codes, [_NO_LIMIT] * len(cells)).sums
     else:
         listed = [(summary.attributes[c.name].values, c) for c in cells]
-        most = int(16 * norms_of(codes, tables))
-        sums = moments_of_rows(source, summary.label.column, listed, codes, most, progress).sums
-    step = STEP_OF_MOMENTS / math.sqrt(rows)
-    matrix = np.rint(sums / (rows * GRID**2) / step) * step
-    return Moments(matrix, step / math.sqrt(12))
+        label = summary.label.column
+        sums = moments_of_rows(source, label, listed, codes, _NO_LIMIT, progress).sums
+    return _rounded(Moments(sums / (rows * GRID**2), 0.0), STEP_OF_MOMENTS / math.sqrt(rows))
+
+
+def _rounded(moments: Moments, step: float) -> Moments:
+    """Return moments as multiples of a step."""
+    return Moments(np.rint(moments.matrix / step) * step, step / math.sqrt(12))
+
+
+def _without_pairs(protected: ProtectedSummary) -> ProtectedSummary:
+    """Return the summary with moments so coarse that no small combination of cells follows.
+
+    The step is trebled until linear programming pins none down: a multiple of the old step is at most
+    one old step from one of the new, so that the true figure stays within half a new step. Where nothing
+    helps before figures are too coarse to tell anything, moments are left out.
+    """
+    while protected.moments is not None:
+        if not audit_pairs(protected).derivable:
+            return protected
+        step = 3 * protected.moments.error * math.sqrt(12)
+        coarser = None if step > COARSEST else _rounded(protected.moments, step)
+        protected = replace(protected, moments=coarser)
+    note = (
+        "moments of codes would pin down small combinations of cells: label tables alone are "
+        "published, and attributes count as if they did not overlap"
+    )
+    attributes = {n: replace(a, codes=None) for n, a in protected.attributes.items()}
+    return replace(protected, attributes=attributes, notes=(*protected.notes, note))

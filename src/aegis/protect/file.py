@@ -19,7 +19,7 @@ import numpy as np
 from aegis.errors import AegisError, DataError
 from aegis.files import check_output, read_text, write_text
 from aegis.masks import Compose, Hierarchy, Kind, Level, Mask, parse_mask
-from aegis.policy import Role
+from aegis.policy import OwnerRule, Role
 from aegis.protect.accounting import Round, Unit
 from aegis.protect.model import Level as ProtectionLevel
 from aegis.protect.model import (
@@ -151,6 +151,7 @@ def _content(summary: ProtectedSummary) -> dict[str, Any]:
         "rule": None if summary.rule is None else dict(summary.rule),
         "notes": list(summary.notes),
         "policy": summary.policy,
+        "made_under": None if summary.owner is None else summary.owner.to_dict(),
     }
 
 
@@ -209,6 +210,7 @@ def _summary(content: Mapping[str, Any]) -> ProtectedSummary:
         StatedVerdict(tuple(int(i) for i in said[:-1]), said[-1]) for said in content["verdicts"]
     ]
     _require(all(len(v.choice) == width for v in verdicts), "a verdict names other attributes")
+    owner = content.get("made_under")
     error = float(content["cell_error"])
     _require(math.isfinite(error) and error >= 0, "the error of cells is no number")
     return ProtectedSummary(
@@ -223,6 +225,7 @@ def _summary(content: Mapping[str, Any]) -> ProtectedSummary:
         cell_error=error,
         policy=str(content["policy"]),
         notes=tuple(map(str, content["notes"])),
+        owner=None if owner is None else OwnerRule.of(owner, "It"),
     )
 
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from aegis.errors import PolicyError
 from aegis.protect.derive import derivable_cells
+from aegis.protect.derive_pairs import audit_pairs
 from aegis.protect.model import Level, ProtectedSummary
 from aegis.summary import AttributeSummary, Information, Summary
 
@@ -316,6 +317,7 @@ def _protected(summary: ProtectedSummary, demanded: Level, threshold: int | None
     by_name = dict.fromkeys(summary.attributes, 0)
     for one in found:
         by_name[one.attribute] += 1
+    pairs = audit_pairs(summary, held_at)
     shortfalls, findings = [], []
     if demanded is Level.NOISE and summary.level is not Level.NOISE:
         shortfalls.append("it was perturbed without a formal promise")
@@ -323,6 +325,16 @@ def _protected(summary: ProtectedSummary, demanded: Level, threshold: int | None
     if demanded is not Level.NONE and likely:
         shortfalls.append(
             f"linear programming finds {len(likely):,} small cells to a range narrower than {held_at}"
+        )
+    if demanded is not Level.NONE and pairs.derivable:
+        shortfalls.append(
+            f"linear programming finds {len(pairs.derivable):,} combinations of two attributes to a "
+            f"range narrower than {held_at}"
+        )
+    if pairs.cells:
+        findings.append(
+            f"linear programming looked at {pairs.looked_at:,} of {pairs.cells:,} combinations of two "
+            "attributes, those on which moments weigh most where not at all"
         )
     if summary.level is Level.NOISE:
         findings.append(
@@ -348,6 +360,12 @@ def _protected(summary: ProtectedSummary, demanded: Level, threshold: int | None
                 sum(a.table.size for a in summary.attributes.values()),
                 len(likely),
                 sum(d.range.low == d.range.high == 1 for d in found),
+            ),
+            PartLeak(
+                "pairs, by moments",
+                pairs.cells,
+                len(pairs.derivable),
+                sum(d.range.low == d.range.high == 1 for d in pairs.derivable),
             ),
         ),
         attributes=tuple(

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from aegis.errors import InternalError, PolicyError
 from aegis.masks import Kind, Mask
-from aegis.policy import Configuration, Role
+from aegis.policy import Configuration, OwnerRule, Role
 from aegis.protect.accounting import Round, Unit
 
 Ints = npt.NDArray[np.int64]
@@ -237,6 +237,9 @@ class ProtectedSummary:
         Standard deviation that protection adds to a cell of a label table.
     policy
         SHA-256 of the policy.
+    owner
+        The rule under which the exact summary was made, and whether it is locked: whoever advises
+        from the protected one is held to it. None where it is not known.
     """
 
     protection: Protection
@@ -250,6 +253,7 @@ class ProtectedSummary:
     cell_error: float = 0.0
     policy: str = ""
     notes: tuple[str, ...] = field(default=())
+    owner: OwnerRule | None = None
 
     def __post_init__(self) -> None:
         width = len(self.classes)
@@ -343,6 +347,7 @@ class ProtectedSummary:
             "verdicts": len(self.verdicts),
             "notes": list(self.notes),
             "policy": self.policy,
+            "made_under": None if self.owner is None else self.owner.to_dict(),
         }
 
     def __repr__(self) -> str:

@@ -94,6 +94,8 @@ class Noise:
         Attributes whose values and cuts are public knowledge, or `*` for all.
     verdicts
         Configurations to state a verdict on.
+    most_error
+        Error of a correlation of codes above which label tables are measured again instead.
     """
 
     epsilon: float
@@ -102,6 +104,7 @@ class Noise:
     rows_per_person: int = 1
     public: frozenset[str] = frozenset()
     verdicts: tuple[Configuration, ...] = field(default=())
+    most_error: float = MOST_ERROR
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -189,7 +192,7 @@ def protect_with_noise(
     error = _expected_error(longest, coded, protected.rows, for_moments, asked.rows_per_person)
     moments: Moments | None = None
     notes: tuple[str, ...] = ()
-    if error <= MOST_ERROR:
+    if error <= asked.most_error and math.isfinite(error):
         sums = _sums(summary, source, cells, codes, shown, progress)
         upper = np.triu(sums.sums)
         noisy, scale = budget.spend(
@@ -205,7 +208,7 @@ def protect_with_noise(
         codes = []
         notes = (
             (
-                f"correlations of codes would err by {error:.3f}, above {MOST_ERROR:g}"
+                f"correlations of codes would err by {error:.3f}, above {asked.most_error:g}"
                 if math.isfinite(error)
                 else "the noise leaves fewer than two attributes that say anything of the label"
             )

@@ -16,10 +16,9 @@ from aegis.policy import Configuration
 from aegis.progress import SILENT, Progress
 from aegis.protect.advice import ProtectedAdvice, ProtectedRanked
 from aegis.protect.model import ProtectedSummary
-from aegis.protect.scores import Choice, ProtectedScorer, Replicates, drawing_error
+from aegis.protect.scores import DIFFERENT, Choice, ProtectedScorer, Replicates, drawing_error
+from aegis.protect.what_if import what_if
 
-DIFFERENT = 1.96
-"""Errors of a difference beyond which two scores are told apart: two-sided, five percent."""
 ENUMERATED = 200_000
 """Most combinations that a search looks at one by one."""
 COMPARED = 10
@@ -226,6 +225,8 @@ def _advice(
         summary=summary.to_dict(),
         warnings=_warnings(summary, searched, optimal),
         seconds=0.0,
+        owner_rule=summary.owner,
+        what_if=() if not order or ranking[0].admissible is False else what_if(summary, leading[0]),
     )
 
 

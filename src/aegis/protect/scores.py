@@ -23,6 +23,8 @@ Floats = npt.NDArray[np.float64]
 Choice = tuple[int, ...]
 FINEST = -1
 """In a choice: everything that the cells of an attribute tell apart."""
+DIFFERENT = 1.96
+"""Errors of a difference beyond which two scores are told apart: two-sided, five percent."""
 REPLICATES = 24
 """Draws of what protection added, behind standard errors."""
 _MAIN = 0.02

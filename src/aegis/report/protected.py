@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 import aegis
+from aegis.report.context_optional import leak_section
 from aegis.report.palette import DARK, HEAT_BOUNDS, LIGHT
 from aegis.report.render import environment
 from aegis.report.svg import FONT
 from aegis.report.words import clean, lines, measured, percent
 
 if TYPE_CHECKING:
-    from aegis.protect import ProtectedAdvice
+    from aegis.protect import LeakAudit, ProtectedAdvice
 
 SHOWN = 20
 """Configurations that the report lists."""
@@ -21,15 +22,21 @@ RULE = {True: "meets it", False: "breaks it", None: "not said"}
 
 
 def render_protected(
-    advice: ProtectedAdvice, *, title: str = "Advice from a protected summary"
+    advice: ProtectedAdvice,
+    *,
+    title: str = "Advice from a protected summary",
+    audit: LeakAudit | None = None,
 ) -> str:
-    """Return the report on a ranking from a protected summary; the same one gives the same bytes."""
+    """Return the report on a ranking from a protected summary; the same one gives the same bytes.
+
+    `audit` says what the summary gives away; without it that section is left out.
+    """
     style = {"light": LIGHT, "dark": DARK, "font": FONT, "bounds": HEAT_BOUNDS}
     template = environment().get_template("protected.html.j2")
-    return template.render(_context(advice, title) | {"style": style})
+    return template.render(_context(advice, title, audit) | {"style": style})
 
 
-def _context(advice: ProtectedAdvice, title: str) -> dict[str, Any]:
+def _context(advice: ProtectedAdvice, title: str, audit: LeakAudit | None) -> dict[str, Any]:
     best, protection = advice.best, advice.summary["protection"]
     figures = [("Level", str(protection["level"]), _promise(protection))]
     if best is not None:
@@ -61,6 +68,17 @@ def _context(advice: ProtectedAdvice, title: str) -> dict[str, Any]:
             for place, ranked in enumerate(advice.ranking[:SHOWN], start=1)
         ],
         "more": max(len(advice.ranking) - SHOWN, 0),
+        "what_if": [
+            {
+                "attribute": clean(one.attribute),
+                "mask": clean(one.mask),
+                "change": measured(one.change),
+                "stderr": measured(one.stderr),
+                "tied": one.tied,
+            }
+            for one in advice.what_if
+        ],
+        "leak": None if audit is None else leak_section(audit.to_dict()),
         "rounds": [
             (clean(r["name"]), measured(r["sensitivity"]), measured(r["sigma"]), measured(r["rho"]))
             for r in protection["rounds"]

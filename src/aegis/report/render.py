@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from aegis.report import charts, charts_trained
 from aegis.report.context import build_context
+from aegis.report.context_optional import leak_section
 from aegis.report.optional import EvaluationResult
 from aegis.report.palette import CORRELATION_BOUNDS, DARK, HEAT_BOUNDS, LIGHT
 from aegis.report.svg import FONT, Drawing, draw
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from aegis.advisor.advice import Advice
     from aegis.advisor.shown import Shown
     from aegis.evaluation import Evaluation
+    from aegis.protect import LeakAudit
 
 DEFAULT_TITLE = "Masking advice"
 """The report's heading when the caller gives none."""
@@ -30,6 +32,7 @@ def render(
     title: str | None = None,
     evaluation: EvaluationResult | None = None,
     shown: Shown | None = None,
+    leak: LeakAudit | None = None,
 ) -> str:
     """Return the report on `advice` as one HTML document, without any external resource.
 
@@ -49,6 +52,8 @@ def render(
         Scores of trained models; None leaves the section out.
     shown
         Values of the release, for its owner; None leaves them out.
+    leak
+        What the summary behind the advice would give away; None leaves the section out.
 
     Raises
     ------
@@ -65,6 +70,7 @@ def render(
         evaluation=evaluation,
         shown=shown,
     )
+    context["leak"] = None if leak is None else leak_section(leak.to_dict())
     context["drawings"] = _drawings(context)
     context["style"] = {"light": LIGHT, "dark": DARK, "font": FONT, "bounds": HEAT_BOUNDS}
     context["style"]["correlations"] = CORRELATION_BOUNDS
@@ -72,7 +78,11 @@ def render(
 
 
 def render_report(
-    given: Advice | Evaluation, *, title: str | None = None, shown: Shown | None = None
+    given: Advice | Evaluation,
+    *,
+    title: str | None = None,
+    shown: Shown | None = None,
+    leak: LeakAudit | None = None,
 ) -> str:
     """Return the report on an advice, or on an evaluation, as one HTML document.
 
@@ -84,6 +94,8 @@ def render_report(
         The report's heading; plain text.
     shown
         Values of the release, which `Study.report` adds; None leaves them out.
+    leak
+        What the summary gives away, which `Study.report` adds, too.
 
     Examples
     --------
@@ -95,8 +107,8 @@ def render_report(
     from aegis.advisor import Advice
 
     if isinstance(given, Advice):
-        return render(given, title=title, shown=shown)
-    return render(given.advice, title=title, evaluation=given, shown=shown)
+        return render(given, title=title, shown=shown, leak=leak)
+    return render(given.advice, title=title, evaluation=given, shown=shown, leak=leak)
 
 
 @cache

@@ -106,6 +106,7 @@ def draw_report(
 ) -> str:
     """Return the report on an advice or an evaluation, and write it where `path` says."""
     from aegis.advisor.shown import show_release
+    from aegis.protect import audit_leak
     from aegis.report import render_report, write_page
 
     with subject.progress.step("Drawing the report"):
@@ -115,7 +116,8 @@ def draw_report(
             shown = show_release(
                 advice, subject.summary, subject.plan, subject.policy, subject.source
             )
-        page = render_report(reported, title=title, shown=shown)
+        leak = audit_leak(subject.summary)
+        page = render_report(reported, title=title, shown=shown, leak=leak)
     if path is not None:
         write_page(Path(path), page)
     return page

@@ -1,0 +1,140 @@
+"""What moments say of pairs: the shared programs against one by one, and against brute force."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from protect_support import POLICY, make_table
+from scipy.optimize import linprog
+
+import aegis
+from aegis.policy import load_policy
+from aegis.protect import Moments, audit_leak, protect
+from aegis.protect.derive_pairs import _bounds, _Program, audit_pairs
+from aegis.protect.model import GRID
+
+KEY = b"a secret of at least 16 bytes"
+
+
+@pytest.fixture(scope="module")
+def policy(tmp_path_factory):
+    page = tmp_path_factory.mktemp("policy") / "policy.yaml"
+    page.write_text(POLICY)
+    return load_policy(page)
+
+
+@pytest.fixture(scope="module")
+def told(policy):
+    return protect(make_table(700), policy, level="counts", key=KEY)
+
+
+def programs(protected):
+    attributes = list(protected.attributes.values())
+    bounds = [_bounds(protected, a) for a in attributes]
+    for i, j in itertools.combinations(range(len(attributes)), 2):
+        if attributes[i].codes.size and attributes[j].codes.size:
+            yield _Program(
+                *(protected, (i, j), (attributes[i], attributes[j]), bounds),
+                protected.protection.threshold,
+            )
+
+
+def exact_table(policy, told, names):
+    """Rows of each pair of cells, counted row by row."""
+    summary = aegis.summarize(make_table(700), policy)
+    from aegis.protect.cells import cells_of, without_small
+
+    cells = {n: without_small(cells_of(summary.attributes[n]), 10) for n in ("city", "sex")}
+    place = {
+        n: dict(zip(summary.attributes[n].values.to_pylist(), c.of_value.tolist(), strict=True))
+        for n, c in cells.items()
+    }
+    counted = np.zeros([cells[n].count for n in names])
+    for row in make_table(700).to_pylist():
+        counted[place[names[0]][row[names[0]]], place[names[1]][row[names[1]]]] += 1
+    return counted
+
+
+def test_the_true_table_agrees_with_every_program(policy, told):
+    """No row is clipped and rounding is known, so that what the program excludes is not so."""
+    for program in programs(told):
+        names = [a.name for a in program.attributes]
+        truth = exact_table(policy, told, names)
+        if truth.shape != program.shape:
+            continue  # the audit of label tables joined more cells than the threshold asks for
+        sums = program.sums @ truth.ravel()
+        assert (sums >= program.least - 1e-6).all(), names
+        assert (sums <= program.most + 1e-6).all(), names
+        assert (truth.ravel() <= program.high).all()
+
+
+def test_shared_programs_find_what_one_program_per_cell_finds(told):
+    careless = replace(told, moments=Moments(told.moments.matrix, told.moments.error / 3))
+    for summary in (told, careless):
+        for program in itertools.islice(programs(summary), 3):
+            asked = program.asked()
+            try:
+                shared = {
+                    d.cells[0] * program.shape[1] + d.cells[1]: d.range
+                    for d in program.narrower_than(40, asked)
+                }
+            except aegis.AegisError:
+                continue  # narrower than the truth: nothing agrees, which both would say
+            for place in asked.tolist():
+                ends = []
+                for sign in (1, -1):
+                    aim = np.zeros(program.size)
+                    aim[place] = sign
+                    both = np.vstack([program.sums.toarray(), -program.sums.toarray()])
+                    solved = linprog(
+                        aim,
+                        A_ub=both,
+                        b_ub=np.concatenate([program.most, -program.least]),
+                        bounds=list(zip(np.zeros(program.size), program.high, strict=True)),
+                        method="highs-ipm",
+                    )
+                    ends.append(sign * solved.fun)
+                low, high = np.ceil(ends[0] - 1e-6), np.floor(ends[1] + 1e-6)
+                narrow = high - low + 1 < 40 and low < 40 and high > 0
+                assert narrow == (place in shared), (program.attributes[0].name, place, ends)
+
+
+def test_moments_of_full_precision_pin_small_combinations_down_and_rounding_hides_them(policy):
+    """A table of two binary attributes: margins and one exact moment are all four counts."""
+    told = protect(make_table(700), policy, level="counts", key=KEY)
+    assert not audit_pairs(told).derivable
+    exact = replace(told, protection=replace(told.protection, step=1))
+    summary = aegis.summarize(make_table(700), policy)
+    rows = {n: summary.attributes[n].joint for n in ("city", "sex")}
+    city, sex = (told.attributes[n] for n in ("city", "sex"))
+    code = np.array([[GRID], [0]])
+    two = {
+        "city": replace(
+            city,
+            table=np.array([rows["city"][0], rows["city"][1:].sum(axis=0)]),
+            units=np.ones(2, dtype=np.int64),
+            codes=code,
+            candidates=(),
+        ),
+        "sex": replace(sex, table=rows["sex"], codes=code, candidates=()),
+    }
+    both = sum(r["city"] == "aa" and r["sex"] == "f" for r in make_table(700).to_pylist())
+    moment = np.array([[0, both], [both, 0]]) / told.rows
+    careless = replace(exact, attributes=two, moments=Moments(moment, 1e-9))
+    found = audit_pairs(careless, narrower=1000).derivable
+    assert len(found) == 4
+    assert {d.range.values for d in found} == {1}
+    aa = next(d for d in found if d.cells == (0, 0))
+    assert aa.range.low == both
+    leak = audit_leak(careless, threshold=600)
+    assert any("combinations of two attributes" in text for text in leak.shortfalls)
+
+
+def test_larger_pairs_are_looked_at_where_moments_weigh_most(told, monkeypatch):
+    monkeypatch.setattr("aegis.protect.derive_pairs.MOST_CELLS", 5)
+    monkeypatch.setattr("aegis.protect.derive_pairs.HEAVIEST", 3)
+    found = audit_pairs(told)
+    assert 0 < found.looked_at < found.cells
