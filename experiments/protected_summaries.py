@@ -11,8 +11,9 @@ that `aegis.init_policy` proposes; the others, for which it proposes no mask, ha
 from __future__ import annotations
 
 import argparse
+import csv
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,19 +25,20 @@ from aegis.advisor import PrivacyPlan, Scorer, generate
 from aegis.measures import DEFAULT_MEASURE, SEARCHED_MEASURE, get
 from aegis.policy import Configuration, Policy
 from aegis.protect import Method, Noise, Perturbation, ProtectedScorer, ProtectedSummary
-from aegis.protect.counts import protect_counts
+from aegis.protect.counts import perturbed_counts
 from aegis.protect.derive import derivable_cells
+from aegis.protect.derive_pairs import audit_pairs
 from aegis.protect.noise import protect_with_noise
 from aegis.sources import Source, open_table
-from common import ADULT, ROOT, data, write_csv
+from common import ADULT, RESULTS, ROOT, data, write_csv
 from paper_sets import prepare
 
 MEASURES = (DEFAULT_MEASURE, SEARCHED_MEASURE, "target-coded")
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 DELTA = 1e-6
 RULE = {"k": 5, "suppression": 0.02}
-FORCED_DRAWS = 5
-"""Draws in which label tables or codes are forced, beside what the rule picks."""
+FEWER_DRAWS = 3
+"""Draws of level counts, and of noise with label tables or codes forced beside what the rule picks."""
 PAPER = {"air_quality": "AQ", "hotel": "HCI", "german": "German"}
 SETS = ("adult", "air_quality", "fars", "hotel", "german")
 
@@ -81,102 +83,122 @@ def compared(exact: np.ndarray, estimated: np.ndarray) -> tuple[float, float]:
     return float(spearmanr(exact, estimated).statistic), loss
 
 
-def protections(
-    summary: aegis.Summary, source: Source, draws: int
-) -> Iterator[tuple[str, str, int, ProtectedSummary]]:
-    """Yield protection, which estimator was asked for, draw, and the protected summary."""
-    public = frozenset(summary.attributes)
-    for epsilon in EPSILONS:
-        for asked, most_error in (("rule", None), ("tables", 0.0), ("codes", math.inf)):
-            for draw in range(draws if asked == "rule" else min(draws, FORCED_DRAWS)):
-                forced = {} if most_error is None else {"most_error": most_error}
-                noise = Noise(epsilon, DELTA, public=public, **forced)
-                made = protect_with_noise(summary, noise, source=source)
-                yield f"noise {epsilon:g}", asked, draw, made
-    for method in Method:
-        for draw in range(draws):
-            key = f"not secret, for experiments: {draw}".encode()
-            made = protect_counts(summary, Perturbation(key, method), source=source)
-            yield f"counts {method}", "rule", draw, made
+def protections(draws: int) -> Iterator[tuple[str, str, int]]:
+    """Yield protection, which estimator is asked for, and draw."""
+    for draw in range(draws):
+        for epsilon in EPSILONS:
+            yield f"noise {epsilon:g}", "rule", draw
+    for draw in range(min(draws, FEWER_DRAWS)):
+        for method in Method:
+            yield f"counts {method}", "rule", draw
+    for draw in range(min(draws, FEWER_DRAWS)):
+        for epsilon in EPSILONS:
+            for asked in ("tables", "codes"):
+                yield f"noise {epsilon:g}", asked, draw
 
 
-def measured(name: str, draws: int) -> Iterator[dict[str, Any]]:
-    """Yield one row per protection, estimator, draw, set of configurations and exact measure."""
+def protected_by(own: Prepared, protection: str, asked: str, draw: int) -> ProtectedSummary:
+    """Return the summary under one protection. Pairs are audited apart, by `--pairs`."""
+    level, detail = protection.split(" ", 1)
+    if level == "counts":
+        key = f"not secret, for experiments: {draw}".encode()
+        return perturbed_counts(own.summary, Perturbation(key, Method(detail)), source=own.source)
+    most = {"rule": {}, "tables": {"most_error": 0.0}, "codes": {"most_error": math.inf}}[asked]
+    noise = Noise(float(detail), DELTA, public=frozenset(own.summary.attributes), **most)
+    return protect_with_noise(own.summary, noise, source=own.source)
+
+
+def measured(name: str, draws: int, known: set[tuple[str, ...]]) -> Iterator[list[dict[str, Any]]]:
+    """Yield, per protection and draw that is not known yet, a row for each set and exact measure."""
     own = prepared(name)
     scorer = Scorer(own.summary)
-    asked = {"random": generate(own.summary, 50, seed=1), "near ties": own.near_ties(50)}
+    listed = {"random": generate(own.summary, 50, seed=1), "near ties": own.near_ties(50)}
     exact = {
-        (kind, measure): np.array([scorer.value(scorer.choose(c), get(measure)) for c in listed])
-        for kind, listed in asked.items()
+        (kind, measure): np.array([scorer.value(scorer.choose(c), get(measure)) for c in given])
+        for kind, given in listed.items()
         for measure in MEASURES
-        if len(listed) > 2
+        if len(given) > 2
     }
-    for (kind, measure), values in exact.items():
-        if measure != "target-coded":
-            rank, loss = compared(values, exact[kind, "target-coded"])
-            yield _row(name, "none", "exact", 0, "codes", kind, len(values), measure, rank, loss)
-    for protection, estimator, draw, made in protections(own.summary, own.source, draws):
+
+    def rows(
+        protection: str,
+        asked: str,
+        draw: int,
+        estimator: str,
+        estimated: dict[str, np.ndarray],
+        derived: int | None = None,
+    ) -> list[dict[str, Any]]:
+        found = []
+        for (kind, measure), values in exact.items():
+            rank, loss = compared(values, estimated[kind])
+            found.append(
+                {
+                    "data": name,
+                    "protection": protection,
+                    "asked": asked,
+                    "draw": draw,
+                    "estimator": estimator,
+                    "configurations": kind,
+                    "count": len(values),
+                    "measure": measure,
+                    "spearman": round(rank, 4),
+                    "loss_percent": round(loss, 4),
+                    "derivable_cells": derived,
+                }
+            )
+        return found
+
+    if ("none", "exact", "0") not in known:
+        kinds = {kind for kind, _ in exact}
+        yield rows("none", "exact", 0, "codes", {k: exact[k, "target-coded"] for k in kinds})
+    for protection, asked, draw in protections(draws):
+        if (protection, asked, str(draw)) in known:
+            continue
+        made = protected_by(own, protection, asked, draw)
         protected = ProtectedScorer(made)
-        derived = len([d for d in derivable_cells(made) if d.range.high < 10])
-        for kind, listed in asked.items():
-            estimated = np.array([protected.score(made.choose(c)) for c in listed])
-            for measure in MEASURES:
-                if (kind, measure) in exact:
-                    rank, loss = compared(exact[kind, measure], estimated)
-                    yield _row(
-                        *(name, protection, estimator, draw, protected.estimator, kind),
-                        *(len(listed), measure, rank, loss, derived),
-                    )
+        estimated = {
+            kind: np.array([protected.score(made.choose(c)) for c in given])
+            for kind, given in listed.items()
+        }
+        derived = None
+        if protection.startswith("counts"):
+            derived = len([d for d in derivable_cells(made) if d.range.high < 10])
+        yield rows(protection, asked, draw, protected.estimator, estimated, derived)
 
 
-def _row(
-    name: str,
-    protection: str,
-    asked: str,
-    draw: int,
-    estimator: str,
-    kind: str,
-    count: int,
-    measure: str,
-    rank: float,
-    loss: float,
-    derived: int | None = None,
-) -> dict[str, Any]:
-    return {
-        "data": name,
-        "protection": protection,
-        "asked": asked,
-        "draw": draw,
-        "estimator": estimator,
-        "configurations": kind,
-        "count": count,
-        "measure": measure,
-        "spearman": round(rank, 4),
-        "loss_percent": round(loss, 4),
-        "derivable_cells": derived,
-    }
-
-
-def printed(rows: Sequence[dict[str, Any]]) -> Iterable[str]:
+def printed(rows: Sequence[Mapping[str, Any]]) -> Iterable[str]:
     """Yield means over draws, one line each."""
     names = ("data", "protection", "asked", "configurations", "measure")
     for key in dict.fromkeys(tuple(r[n] for n in names) for r in rows):
         same = [r for r in rows if tuple(r[n] for n in names) == key]
-        rank = np.mean([r["spearman"] for r in same])
-        loss = np.mean([r["loss_percent"] for r in same])
+        rank = np.mean([float(r["spearman"]) for r in same])
+        loss = np.mean([float(r["loss_percent"]) for r in same])
         used = "/".join(sorted({r["estimator"] for r in same}))
         yield f"{' '.join(key)} ({used}) {rank:.3f} {loss:.2f} %"
 
 
 def main() -> None:
-    """Measure the sets that are asked for and print means over draws."""
+    """Measure the sets that are asked for; what a result file holds already is not measured again."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("--pairs", action="store_true", help="only audit pairs under level counts")
     arguments = parser.parse_args()
     for name in arguments.sets.split(","):
-        rows = list(measured(name, arguments.draws))
-        write_csv(f"protected_summaries_{name}", rows)
+        if arguments.pairs:
+            made = protected_by(prepared(name), "counts rounding", "rule", 0)
+            audit = audit_pairs(made)
+            print(name, len(audit.derivable), "derivable,", audit.looked_at, "of", audit.cells)
+            continue
+        path = RESULTS / f"protected_summaries_{name}.csv"
+        rows: list[Mapping[str, Any]] = []
+        if path.exists():
+            with path.open(newline="") as file:
+                rows = list(csv.DictReader(file))
+        known = {(r["protection"], r["asked"], r["draw"]) for r in rows}
+        for more in measured(name, arguments.draws, known):
+            rows += more
+            write_csv(path.stem, rows)
         print(*printed(rows), sep="\n", flush=True)
 
 

@@ -47,7 +47,7 @@ def exact_table(policy, told, names):
     summary = aegis.summarize(make_table(700), policy)
     from aegis.protect.cells import cells_of, without_small
 
-    cells = {n: without_small(cells_of(summary.attributes[n]), 10) for n in ("city", "sex")}
+    cells = {n: without_small(cells_of(summary.attributes[n]), 10) for n in names}
     place = {
         n: dict(zip(summary.attributes[n].values.to_pylist(), c.of_value.tolist(), strict=True))
         for n, c in cells.items()

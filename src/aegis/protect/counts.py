@@ -135,7 +135,7 @@ def protect_counts(
     source: Source | None = None,
     progress: Progress = SILENT,
 ) -> ProtectedSummary:
-    """Return the summary with perturbed label tables.
+    """Return the summary with perturbed label tables and moments that pin no small cell down.
 
     Parameters
     ----------
@@ -154,6 +154,28 @@ def protect_counts(
         The threshold is above the number of rows, or linear programming finds that what would be
         published pins a small cell down.
     """
+    made = perturbed_counts(
+        summary,
+        asked,
+        verdicts=verdicts,
+        rule_as_written=rule_as_written,
+        source=source,
+        progress=progress,
+    )
+    with progress.step("Auditing what moments say of pairs"):
+        return _without_pairs(made)
+
+
+def perturbed_counts(
+    summary: Summary,
+    asked: Perturbation,
+    *,
+    verdicts: Sequence[StatedVerdict] = (),
+    rule_as_written: Any = None,
+    source: Source | None = None,
+    progress: Progress = SILENT,
+) -> ProtectedSummary:
+    """Return the same before pairs are audited: label tables are, moments are only rounded."""
     if asked.threshold > summary.rows:
         raise PolicyError(
             f"The threshold is {asked.threshold}, and the table has {summary.rows:,} rows.",
@@ -174,7 +196,7 @@ def protect_counts(
         )
         for a in bare.attributes.values()
     ]
-    whole = replace(
+    return replace(
         bare,
         attributes={
             a.name: replace(a, codes=codes[i]) for i, a in enumerate(bare.attributes.values())
@@ -183,8 +205,6 @@ def protect_counts(
         verdicts=tuple(verdicts),
         rule=rule_as_written if verdicts else None,
     )
-    with progress.step("Auditing what moments say of pairs"):
-        return _without_pairs(whole)
 
 
 def _audited(

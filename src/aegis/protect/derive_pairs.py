@@ -30,7 +30,7 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 MOST_CELLS = 2_000
 """Cells of a pair that are all looked at; of larger pairs, those on which moments weigh most."""
-HEAVIEST = 40
+HEAVIEST = 20
 """Cells of a larger pair that are looked at."""
 SHARED = 60
 """Programs at most that look for many cells at once."""
