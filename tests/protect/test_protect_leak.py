@@ -163,3 +163,14 @@ def test_documents_are_searched_for_rare_values(policy):
     assert comment.extremes == 2
     cuts = audit_document('"quantiles": {"count": 3, "edges": [33, 41]}', "certificate")
     assert cuts.cuts == 2
+
+
+def test_without_a_label_none_is_disclosed():
+    import pyarrow as pa
+
+    table = pa.table({"age": [1, 2, 3, 4] * 9})
+    masks = {"role": "quasi-identifier", "masks": ["identity", "suppress"]}
+    policy = load_policy({"version": 1, "privacy": {"k": 2}, "attributes": {"age": masks}})
+    audit = audit_leak(aegis.summarize(table, policy))
+    assert audit.classes_disclosed == 0
+    assert [a.disclosed for a in audit.attributes] == [0]

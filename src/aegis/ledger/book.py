@@ -449,9 +449,9 @@ def _entries(connection: sqlite3.Connection) -> dict[int, Entry]:
             old = found[number]
             digest = content.get("digest", old.digest)
             known = {k: content[k] for k in ("sensitivity", "sigma") if k in content}
-            spend = old.spend if old.spend is None else replace(old.spend, **known)
+            cost = old.spend if old.spend is None else replace(old.spend, **known)
             found[number] = Entry(
-                *(number, population, _BECOMES[kind], old.time, spend, digest, old.note)
+                *(number, population, _BECOMES[kind], old.time, cost, digest, old.note)
             )
     return found
 

@@ -142,8 +142,8 @@ class _Program:
         rows, columns = (slice(offsets[p], offsets[p + 1]) for p in places)
         centre = moments.matrix[rows, columns].ravel() * protected.rows
         # The error of a rounded figure is its step over sqrt(12), so that half a step is sqrt(3) of it.
-        half = moments.error * math.sqrt(3.0) * protected.rows
-        half = half + 1e-6 * (1.0 + np.abs(centre))
+        slack = moments.error * math.sqrt(3.0) * protected.rows
+        half = slack + 1e-6 * (1.0 + np.abs(centre))
         margins = [self._margin(b, threshold) for b in (first, second)]
         self.sums = sparse.vstack(
             [

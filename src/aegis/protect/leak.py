@@ -254,7 +254,7 @@ def _attribute(attribute: AttributeSummary, threshold: int) -> AttributeLeak:
         attribute=attribute.name,
         named=len(attribute.all_values),
         rare=rare,
-        disclosed=int(disclosed.sum()),
+        disclosed=int(disclosed.sum()) if attribute.joint.shape[1] > 1 else 0,
         derivable=withheld_cells(attribute, threshold),
     )
 
@@ -293,7 +293,8 @@ def _persons(summary: Summary) -> tuple[int, int]:
     by_label = np.bincount(
         classes * width + label, weights=frequency.counts, minlength=len(sizes) * width
     ).reshape(-1, width)
-    uniform = (sizes >= 2) & (by_label.max(axis=1) == sizes)
+    # Without a label, or with one class, there is nothing to disclose.
+    uniform = (sizes >= 2) & (by_label.max(axis=1) == sizes) & (width > 1)
     return alone, int(sizes[uniform].sum())
 
 
