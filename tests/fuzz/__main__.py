@@ -6,11 +6,11 @@ import argparse
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path
 
-from . import faults, inputs, kills, releases
+from . import faults, inputs, kills, releases, workers
 from .inputs import Failure
 from .kinds import KINDS, SHARES
 
@@ -69,21 +69,23 @@ class _Progress:
 
 
 def _inputs(count: int, first: int, kind: str | None) -> list[Failure]:
-    failures, refused = [], Counter()
+    failures, ends = [], defaultdict(list)
     progress = _Progress("inputs", count)
     wheel = [name for name, share in SHARES.items() for _ in range(share)]
-    for name in KINDS if count else ():  # what is imported on first use is no input's doing
-        inputs.attempt(name, -1, seconds=600)
-    for number in range(count):
-        chosen = kind or wheel[number * 37 % len(wheel)]
-        outcome = inputs.attempt(chosen, first + number)
-        refused[chosen, outcome.refused] += 1
+    cases = [(kind or wheel[i * 37 % len(wheel)], first + i) for i in range(count)]
+    for number, ((name, _), outcome) in enumerate(workers.outcomes(cases), start=1):
+        ends[name].append(replace(outcome, failure=None))
         if outcome.failure is not None:
             failures.append(outcome.failure)
             print(f"  {outcome.failure.case}: {outcome.failure.problem}", flush=True)
-        progress.show(number + 1, len(failures))
-    for name in sorted({kind for kind, _ in refused}):
-        print(f"  {name}: {refused[name, False]:,} read, {refused[name, True]:,} refused")
+        progress.show(number, len(failures))
+    for name, all_of_kind in sorted(ends.items()):
+        refused = sum(outcome.refused for outcome in all_of_kind)
+        print(
+            f"  {name}: {len(all_of_kind) - refused:,} read, {refused:,} refused; at most "
+            f"{max(o.seconds for o in all_of_kind):.1f} s and "
+            f"{max(o.megabytes for o in all_of_kind):,.0f} MB"
+        )
     return failures
 
 
@@ -147,4 +149,5 @@ def _faults() -> list[Failure]:
     return failures
 
 
-sys.exit(main())
+if __name__ == "__main__":  # workers import this module
+    sys.exit(main())

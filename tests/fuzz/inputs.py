@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import resource
 import signal
 import tempfile
+import time
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -21,8 +21,10 @@ from .kinds import KINDS
 MOST_SECONDS = 10
 _WAITS = 20
 """Times as long may pass on a clock."""
-MOST_MEGABYTES = 600
-"""Most that one input may add to the largest memory of the process."""
+MOST_MEGABYTES = 200
+"""Most memory that one input may take for a time; files of all kinds are of some kilobytes."""
+_STATUS, _RESET, _PEAK = Path("/proc/self/status"), Path("/proc/self/clear_refs"), "5"
+"""Where Linux says the largest memory of a process, and where it is told to begin anew."""
 
 
 class Hang(BaseException):
@@ -50,10 +52,24 @@ class Failure:
 
 @dataclass
 class Outcome:
-    """How one input ended."""
+    """How one input ended, and what it took.
+
+    Attributes
+    ----------
+    failure
+        What is wrong with the end, if anything.
+    refused
+        Whether it ended in a clear error.
+    seconds
+        Time of the processor.
+    megabytes
+        Most memory that was taken beyond what the process had before; 0 where that cannot be seen.
+    """
 
     failure: Failure | None
     refused: bool
+    seconds: float = 0.0
+    megabytes: float = 0.0
 
 
 def attempt(kind: str, seed: int, *, seconds: int = MOST_SECONDS) -> Outcome:
@@ -63,30 +79,42 @@ def attempt(kind: str, seed: int, *, seconds: int = MOST_SECONDS) -> Outcome:
     says something and says what to do.
     """
     case = f"{kind}:{seed}"
-    before = _megabytes()
-    refused = False
+    before, started = _memory(reset=True), time.process_time()
+    outcome = _ended(kind, seed, seconds)
+    outcome.seconds = time.process_time() - started
+    outcome.megabytes = _memory() - before
+    if outcome.failure is None and outcome.megabytes > MOST_MEGABYTES:
+        outcome.failure = Failure(case, f"took {outcome.megabytes:,.0f} MB")
+    return outcome
+
+
+def _ended(kind: str, seed: int, seconds: int) -> Outcome:
+    case = f"{kind}:{seed}"
     try:
         with tempfile.TemporaryDirectory(prefix="aegis-fuzz-") as folder, _limited(seconds):
             KINDS[kind](Random(f"{kind} {seed}"), Path(folder))
     except InternalError as error:
-        return Outcome(Failure(case, f"internal: {error}", traceback.format_exc()), refused)
+        return Outcome(Failure(case, f"internal: {error}", traceback.format_exc()), False)
     except AegisError as error:
-        refused = True
         if not error.message.strip() or not error.hint.strip():
-            return Outcome(Failure(case, f"no message or no hint: {error!r}"), refused)
+            return Outcome(Failure(case, f"no message or no hint: {error!r}"), True)
+        return Outcome(None, True)
     except Hang:
-        return Outcome(Failure(case, f"over {seconds} s", traceback.format_exc()), refused)
+        return Outcome(Failure(case, f"over {seconds} s", traceback.format_exc()), False)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is what is looked for
         problem = f"{type(error).__name__}: {str(error)[:200]}"
-        return Outcome(Failure(case, problem, traceback.format_exc()), refused)
-    grown = _megabytes() - before
-    if grown > MOST_MEGABYTES:
-        return Outcome(Failure(case, f"took {grown:,.0f} MB"), refused)
-    return Outcome(None, refused)
+        return Outcome(Failure(case, problem, traceback.format_exc()), False)
+    return Outcome(None, False)
 
 
-def _megabytes() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def _memory(*, reset: bool = False) -> float:
+    """Return the largest memory of this process, from its last reset on, in megabytes."""
+    if not _STATUS.exists():
+        return 0.0
+    if reset:
+        _RESET.write_text(_PEAK)
+    [line] = [line for line in _STATUS.read_text().splitlines() if line.startswith("VmHWM")]
+    return int(line.split()[1]) / 1024
 
 
 @contextlib.contextmanager
