@@ -281,7 +281,7 @@ def _bundle(which: int) -> tuple[bytes, Any]:
     if which == 2:
         noisy = {
             "role": "feature",
-            "masks": [{"laplace": {"scale": 2, "lower": -5, "upper": 15, "resolution": 1}}],
+            "masks": [{"laplace": {"epsilon": 1, "lower": -5, "upper": 15, "resolution": 1}}],
         }
         raw = {**raw, "attributes": {**raw["attributes"], "f": noisy}}
     policy = load_policy(raw)
