@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 CHUNK = 1 << 23
+_CACHED = 1 << 18
+"""Bytes that are counted at once: what is made of them stays in the processor's cache."""
 _LF, _CR = 10, 13
 
 
@@ -96,25 +98,32 @@ class Counter:
         if not chunk:
             return np.zeros(0, dtype=np.int64)
         data = np.frombuffer(chunk, dtype=np.uint8)
-        ends = self._record_ends(data, chunk)
-        returns = chunk.count(b"\r")
+        lines = np.flatnonzero(data == self._end)
+        ends = self._outside_quotes(lines, data, chunk)
+        returns = int(np.count_nonzero(data == _CR)) if b"\r" in chunk else 0
         self._returns += returns
-        self._breaks += chunk.count(b"\n") + returns
+        self._breaks += returns + (len(lines) if self._end == _LF else chunk.count(b"\n"))
         if len(ends):
-            self._count(data, ends)
+            self._count(data, ends, returns > 0 or self._last == _CR)
         self._at += len(chunk)
         self._last = chunk[-1]
         return ends
 
-    def _record_ends(self, data: NDArray[np.uint8], chunk: bytes) -> NDArray[np.int64]:
-        ends = np.flatnonzero(data == self._end)
+    def _outside_quotes(
+        self, lines: NDArray[np.int64], data: NDArray[np.uint8], chunk: bytes
+    ) -> NDArray[np.int64]:
+        """Return those line ends before which an even number of quotes stands."""
         if not self._quote or (not self._odd and self._quote not in chunk):
             self._escapes = 0  # no quote is open that one could be about
-            return ends
-        quotes = self._unescaped(data, np.flatnonzero(data == self._quote[0]))
-        before = np.searchsorted(quotes, ends) + self._odd
-        self._odd = bool((len(quotes) + self._odd) % 2)
-        outside: NDArray[np.int64] = ends[before % 2 == 0]
+            return lines
+        quotes = data == self._quote[0]
+        if self._escape:
+            bare = self._unescaped(data, np.flatnonzero(quotes))
+            quotes = np.zeros(len(data), dtype=np.bool_)
+            quotes[bare] = True
+        odd, odd_at_end = _parities(quotes, lines)
+        outside: NDArray[np.int64] = lines[odd == self._odd]
+        self._odd ^= odd_at_end
         return outside
 
     def _unescaped(self, data: NDArray[np.uint8], quotes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -133,11 +142,12 @@ class Counter:
         bare: NDArray[np.int64] = quotes[(quotes - before - 1) % 2 == 0]
         return bare
 
-    def _count(self, data: NDArray[np.uint8], ends: NDArray[np.int64]) -> None:
-        before = np.where(ends > 0, data[ends - 1], self._last)
-        windows = (before == _CR) if self._end == _LF else np.zeros(len(ends), dtype=bool)
-        starts = np.concatenate(([self._record_start - self._at], ends[:-1] + 1))
-        lengths = ends - starts - windows
+    def _count(self, data: NDArray[np.uint8], ends: NDArray[np.int64], returns: bool) -> None:
+        """Count the records that end in a chunk; `returns` says whether a CR may stand before one."""
+        windows = np.zeros(len(ends), dtype=bool)
+        if returns and self._end == _LF:
+            windows = np.where(ends > 0, data[ends - 1], self._last) == _CR
+        lengths = np.diff(ends, prepend=self._record_start - self._at - 1) - 1 - windows
         empty = int(np.count_nonzero(lengths <= 0))
         self._counts += (len(ends) - empty, empty, int(np.count_nonzero(windows)))
         self._longest = max(self._longest, int(lengths.max()))
@@ -160,19 +170,38 @@ class Counter:
         )
 
 
+def _parities(
+    marked: NDArray[np.bool_], places: NDArray[np.int64]
+) -> tuple[NDArray[np.bool_], bool]:
+    """Return whether an odd number of marks stands before each place, and whether one stands in all.
+
+    Marks are packed into words of 64 bits: a place asks for the parity of the words before its own,
+    which is summed up once, and for that of the lower bits of its own.
+    """
+    packed = np.packbits(marked, bitorder="little")
+    words = np.frombuffer(packed.tobytes() + bytes(-len(packed) % 8), dtype="<u8")
+    through = np.bitwise_xor.accumulate(np.bitwise_count(words) & 1)
+    word = places >> 6
+    lower = (np.uint64(1) << (places & 63).astype(np.uint64)) - np.uint64(1)
+    own = words[word]
+    odd = through[word] ^ np.bitwise_count(own & ~lower)
+    return (odd & 1).astype(np.bool_), bool(through[-1])
+
+
 def count_records(file: IO[bytes], quote: str, escape: str) -> Records:
     """Return the records of a file, which is read from its beginning, twice if need be."""
     chunk = file.read(CHUNK)
     counter = Counter(quote, escape, old=b"\r" in chunk and b"\n" not in chunk)
-    while chunk:
+    for place in range(0, len(chunk), _CACHED):
+        counter.add(chunk[place : place + _CACHED])
+    while chunk := file.read(_CACHED):
         counter.add(chunk)
-        chunk = file.read(CHUNK)
     records = counter.result()
     if records.old or records.ended or not records.returns:
         return records
     # No record ends in LF, so those that there are stand in quotes, and CR may end records.
     file.seek(0)
     counter = Counter(quote, escape, old=True)
-    while chunk := file.read(CHUNK):
+    while chunk := file.read(_CACHED):
         counter.add(chunk)
     return counter.result()

@@ -1,0 +1,69 @@
+"""The count of records by whole arrays is that of a reader that looks at one byte after the other."""
+
+from __future__ import annotations
+
+import io
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aegis.sources import records
+from aegis.sources.records import Counter, Records, count_records
+
+
+def by_hand(content: bytes, escape: str) -> tuple[list[int], int, int]:
+    """Return where records end, the bytes of the longest, and how many end in CR LF."""
+    ends, longest, windows, start = [], 0, 0, 0
+    inside = escaped = False
+    for place, byte in enumerate(content):
+        character = chr(byte)
+        if character == '"' and not escaped:
+            inside = not inside
+        escaped = escape != '"' and character == escape and not escaped
+        if character == "\n" and not inside:
+            ends.append(place)
+            returned = content[place - 1 : place] == b"\r"
+            longest = max(longest, place - start - returned)
+            windows += returned
+            start = place + 1
+    return ends, max(longest, len(content) - start), windows
+
+
+contents = st.text('"\n\r,a\\', max_size=400).map(str.encode) | st.text('"\n', max_size=300).map(
+    str.encode
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(content=contents, chunk=st.integers(1, 200), escape=st.sampled_from(['"', "\\"]))
+def test_records_end_where_a_reader_of_bytes_ends_them(
+    content: bytes, chunk: int, escape: str
+) -> None:
+    counter = Counter('"', escape)
+    ends: list[int] = []
+    for place in range(0, len(content), chunk):
+        ends += (counter.add(content[place : place + chunk]) + place).tolist()
+    expected, longest, windows = by_hand(content, escape)
+    result = counter.result()
+    assert ends == expected
+    assert (result.longest, result.windows, result.ended) == (longest, windows, len(expected))
+    if escape == '"':
+        assert result.open == bool(content.count(b'"') % 2)
+    assert result.returns == content.count(b"\r") - windows
+    assert result.broken == (content.count(b"\r") - windows) + content.count(b"\n") - len(expected)
+
+
+@settings(max_examples=100, deadline=None)
+@given(content=contents, at_once=st.integers(1, 100))
+def test_a_file_is_counted_alike_however_much_is_looked_at_once(
+    content: bytes, at_once: int
+) -> None:
+    def counted() -> Records:
+        return count_records(io.BytesIO(content), '"', '"')
+
+    usual, records._CACHED = records._CACHED, at_once
+    try:
+        in_parts = counted()
+    finally:
+        records._CACHED = usual
+    assert in_parts == counted()
