@@ -150,15 +150,18 @@ def leftovers(path: Path) -> list[Path]:
     found = []
     for other in path.parent.iterdir() if path.parent.is_dir() else ():
         number = other.name.removeprefix(start).partition(".partial")[0]
-        if other.name.startswith(start) and number.isdigit() and not _runs(int(number)):
+        if other.name.startswith(start) and number.isdigit() and not runs(int(number)):
             found.append(other)
     return sorted(found)
 
 
-def _runs(process: int) -> bool:
+def runs(process: int) -> bool:
+    """Return whether a process of this machine runs, by its number; True where that cannot be told."""
+    if os.name == "nt":  # what asks elsewhere interrupts there
+        return True
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except OSError:  # it runs, and belongs to somebody else
         return True

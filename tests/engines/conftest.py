@@ -17,6 +17,8 @@ from urllib.parse import quote_plus
 
 import pytest
 
+from aegis.temporary import name_for, remove_abandoned
+
 PASSWORD = "pa:ss/w%rd"
 
 
@@ -67,7 +69,8 @@ def _server() -> Iterator[Server]:
         reason="psycopg is not installed: pip install '.[postgres]'",
     )
     programs = _programs()
-    folder = Path(tempfile.mkdtemp(prefix="aegis-postgres-"))
+    remove_abandoned(Path(tempfile.gettempdir()))  # a server without its folder ends by itself
+    folder = Path(tempfile.mkdtemp(prefix=f"{name_for('postgres')}-"))
     user = _user()
     if user is not None:
         os.chown(folder, *user)

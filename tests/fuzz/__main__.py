@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 import time
 from collections import Counter, defaultdict
 from dataclasses import replace
-from pathlib import Path
+
+from aegis.temporary import temporary_folder
 
 from . import faults, inputs, kills, releases, workers
 from .inputs import Failure
@@ -109,8 +109,8 @@ def _kills(count: int, first: int) -> list[Failure]:
     if not count:
         return failures
     ends: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory(prefix="aegis-kills-") as folder:
-        bench = kills.Bench.at(Path(folder))
+    with temporary_folder("kills") as folder:
+        bench = kills.Bench.at(folder)
         progress = _Progress("kills", count)
         number = 0
         while ends.total() - ends["finished"] < count:
@@ -135,8 +135,8 @@ def _faults() -> list[Failure]:
         for name, fault in possible.items()
         for command in (*faults.COMMANDS, *(() if fault.place else faults.SHOWN))
     ]
-    with tempfile.TemporaryDirectory(prefix="aegis-faults-") as folder:
-        bench = faults.Bench.at(Path(folder))
+    with temporary_folder("faults") as folder:
+        bench = faults.Bench.at(folder)
         progress = _Progress("faults", len(tried))
         for number, (name, command) in enumerate(tried, start=1):
             code, failure = faults.attempt(bench, command, possible[name])

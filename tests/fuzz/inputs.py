@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import tempfile
 import time
 import traceback
 import warnings
@@ -15,6 +14,7 @@ from random import Random
 from typing import Any
 
 from aegis.errors import AegisError, InternalError
+from aegis.temporary import temporary_folder
 
 from .kinds import KINDS
 
@@ -91,8 +91,8 @@ def attempt(kind: str, seed: int, *, seconds: int = MOST_SECONDS) -> Outcome:
 def _ended(kind: str, seed: int, seconds: int) -> Outcome:
     case = f"{kind}:{seed}"
     try:
-        with tempfile.TemporaryDirectory(prefix="aegis-fuzz-") as folder, _limited(seconds):
-            KINDS[kind](Random(f"{kind} {seed}"), Path(folder))
+        with temporary_folder("fuzz") as folder, _limited(seconds):
+            KINDS[kind](Random(f"{kind} {seed}"), folder)
     except InternalError as error:
         return Outcome(Failure(case, f"internal: {error}", traceback.format_exc()), False)
     except AegisError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ import pyarrow as pa
 
 import aegis
 from aegis.errors import AegisError, InternalError
+from aegis.temporary import temporary_folder
 
 from . import checker
 from .inputs import Failure
@@ -105,8 +105,7 @@ def attempt(seed: int, postgres: str | None = None) -> tuple[bool, Failure | Non
     random = Random(name)
     table, policy, chosen = case(random)
     ending = random.choice(FORMATS)
-    with tempfile.TemporaryDirectory(prefix="aegis-fuzz-") as given:
-        folder = Path(given)
+    with temporary_folder("fuzz") as folder:
         output, certificate = folder / f"m{ending}", folder / "c.json"
         try:
             rules = aegis.load_policy(policy)

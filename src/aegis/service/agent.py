@@ -9,7 +9,6 @@ from __future__ import annotations
 import hmac
 import json
 import socket
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -28,6 +27,7 @@ from aegis.policy.lines import read_yaml
 from aegis.progress import Progress, Step
 from aegis.service.client import Client
 from aegis.signing import PrivateKey, load_private_key, sign_bytes
+from aegis.temporary import temporary_folder
 
 _SIGN_OF_LIFE = 10.0
 """Seconds between two signs of life: well below the lease of a job."""
@@ -244,8 +244,8 @@ class Agent:
         from aegis import apply
 
         task = job["task"]
-        with tempfile.TemporaryDirectory(prefix="aegis-agent-") as folder:
-            masked, certificate = Path(folder) / "masked.parquet", Path(folder) / "certificate.json"
+        with temporary_folder("agent") as folder:
+            masked, certificate = folder / "masked.parquet", folder / "certificate.json"
             apply(
                 self._table(task["source"]),
                 _policy(task),

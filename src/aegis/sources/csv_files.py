@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -29,6 +28,7 @@ from aegis.sources.dialect import Dialect, Reading, decide
 from aegis.sources.embedded import embedded, limits
 from aegis.sources.records import count_records
 from aegis.sources.rewriting import opened, rewrite, text_of, unify_line_ends
+from aegis.temporary import temporary_folder
 
 _START = 1 << 20
 """Bytes by which the dialect is decided."""
@@ -116,10 +116,9 @@ def read_delimited(given: str, files: Sequence[Path], reading: Reading) -> Delim
     _require(reading, names, given)
     _check_alike(files, dialect, names)
     place = limits().folder.parent
-    with tempfile.TemporaryDirectory(prefix="aegis-read-", dir=place) as folder:
+    with temporary_folder("read", place) as folder:
         parts = [
-            _prepared(file, dialect, Path(folder) / str(i), len(names))
-            for i, file in enumerate(files)
+            _prepared(file, dialect, folder / str(i), len(names)) for i, file in enumerate(files)
         ]
         try:
             table, told = _read(parts, names, dialect, reading)

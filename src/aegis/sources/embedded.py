@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,6 +14,8 @@ from weakref import WeakSet
 import duckdb
 import ibis
 
+from aegis.temporary import name_for, remove_abandoned
+
 _OPEN: WeakSet[Any] = WeakSet()
 """Connections to DuckDB that this process has opened."""
 
@@ -24,9 +25,11 @@ def embedded() -> Any:
     """Return the embedded engine of this process: DuckDB in memory, opened on first use.
 
     What does not fit into memory goes to the system's folder for temporary files, under a name
-    that no other process has.
+    that no other process has; what killed ones have left there is removed.
     """
-    folder = Path(tempfile.gettempdir()) / f"aegis-{os.getpid()}"
+    parent = Path(tempfile.gettempdir())
+    remove_abandoned(parent)
+    folder = parent / name_for("engine")
     connection = ibis.duckdb.connect(temp_directory=str(folder))
     # Counted, for `query_progress`, and not drawn. In a notebook without ipywidgets DuckDB refuses to
     # count, and nothing is told of a query that runs.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import shutil
-import tempfile
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,6 +26,7 @@ from aegis.sources.names import refuse_duplicates
 from aegis.sources.office_files import STATISTICS, WORKBOOKS, read_statistics, read_workbook
 from aegis.sources.source import ROW_NUMBER, Source
 from aegis.sources.spark_session import connect, is_frame, open_frame, open_spark
+from aegis.temporary import temporary_folder
 
 _PARQUET = {".parquet", ".pq"}
 _ARROW = {".arrow", ".feather", ".ipc"}
@@ -197,8 +197,8 @@ def _open_path(given: str, reading: Reading) -> Source:
 
 def _open_pipe(given: str, reading: Reading) -> Source:
     """Open text that comes through a pipe, which can be read but once: it is copied first."""
-    with tempfile.TemporaryDirectory(prefix="aegis-read-", dir=limits().folder.parent) as folder:
-        copy = Path(folder) / "pipe.csv"
+    with temporary_folder("read", limits().folder.parent) as folder:
+        copy = folder / "pipe.csv"
         with Path(given).open("rb") as pipe, copy.open("wb") as made:
             shutil.copyfileobj(pipe, made)
         if copy.stat().st_size == 0:

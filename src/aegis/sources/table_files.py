@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import io
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -23,6 +22,7 @@ from aegis.sources.dialect import Reading
 from aegis.sources.embedded import embedded
 from aegis.sources.failures import engine_errors
 from aegis.sources.source import Source
+from aegis.temporary import temporary_folder
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """How texts begin that a spreadsheet takes for formulas when it opens a CSV file."""
@@ -166,10 +166,10 @@ def _write_workbook(source: Source, table: ir.Table, path: Path) -> None:
         ) from error
     # The library leaves its own temporary files where it fails.
     with (
-        tempfile.TemporaryDirectory(prefix="aegis-write-") as folder,
+        temporary_folder("write") as folder,
         _FailingOnce(path) as sink,
     ):
-        book = xlsxwriter.Workbook(sink, {"constant_memory": True, "tmpdir": folder})
+        book = xlsxwriter.Workbook(sink, {"constant_memory": True, "tmpdir": str(folder)})
         book.use_zip64()
         _fill_sheet(source, table, book)
         try:
