@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -104,6 +105,16 @@ def command(
     measure: UtilityMeasure = None,
     after: After = None,
     leave_out: LeaveOut = None,
+    suppressed_columns: Annotated[
+        str | None,
+        typer.Option(
+            "--suppressed-columns",
+            metavar="HOW",
+            help="What to show of a column that the configuration suppresses: fill, `*` in every "
+            "row, or leave-out; by default as the policy says, else fill.",
+            show_default=False,
+        ),
+    ] = None,
     safe_csv: SafeCsv = False,
     rule_override: RuleOverride = False,
     opening: Opening = DEFAULT,
@@ -122,6 +133,7 @@ def command(
     """
     from aegis.advisor.composition import read_release
     from aegis.policy import (
+        SuppressedColumns,
         load_configurations,
         load_policy,
         measure_of_choice,
@@ -148,6 +160,11 @@ def command(
     )
     dropped = split_names(leave_out)
     policy = load_policy(policy_file).without(dropped or ())
+    if suppressed_columns is not None:
+        allowed = list(SuppressedColumns)
+        if suppressed_columns not in allowed:
+            raise PolicyError.unknown("way of showing", suppressed_columns, allowed)
+        policy = replace(policy, suppressed_columns=SuppressedColumns(suppressed_columns))
     document = read_document(configuration, "configuration")
     chosen = choose(load_configurations(document, policy), name, configuration)
     with reporting(quiet=quiet) as progress:

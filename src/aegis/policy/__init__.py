@@ -10,11 +10,11 @@ from aegis.policy.load import (
     load_policy,
     measure_of_choice,
     parse_value,
-    policy_mapping,
     read_document,
     read_mapping,
     write_mapping,
 )
+from aegis.policy.mapping import policy_mapping
 from aegis.policy.model import (
     NO_LABEL,
     Attribute,
@@ -24,6 +24,7 @@ from aegis.policy.model import (
     MethodChoice,
     Policy,
     Role,
+    SuppressedColumns,
     Unseen,
 )
 from aegis.policy.terms import OwnerRule, RuleOverride, Terms, owner_of_choice, rule_of
@@ -40,6 +41,7 @@ __all__ = [
     "Policy",
     "Role",
     "RuleOverride",
+    "SuppressedColumns",
     "Terms",
     "Unseen",
     "as_policy",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 
-from aegis.policy.load import policy_mapping
+from aegis.policy.mapping import policy_mapping
 from aegis.policy.model import Policy
 
 

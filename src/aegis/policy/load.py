@@ -15,6 +15,7 @@ from aegis.files import read_text
 from aegis.masks import Hierarchy, Identity, Mask, Suppress, parse_mask
 from aegis.measures import MEASURES
 from aegis.policy.lines import Located, read_yaml, write_yaml
+from aegis.policy.mapping import plain, policy_mapping
 from aegis.policy.model import (
     NO_LABEL,
     Attribute,
@@ -24,13 +25,12 @@ from aegis.policy.model import (
     MethodChoice,
     Policy,
     Role,
+    SuppressedColumns,
     Unseen,
 )
 from aegis.policy.schema import AttributeShape, LabelShape, PolicyShape, ReadingShape, Shape
 from aegis.privacy import PrivacyRule
 from aegis.sources.dialect import Reading
-
-VERSION = 1
 
 _BY_HAND = (
     "`aegis advise TABLE --policy POLICY -o best.yaml` writes one. By hand: "
@@ -76,7 +76,7 @@ def load_policy(source: str | Path | Mapping[str, Any]) -> Policy:
     ('income', 'k-anonymity (k = 5); at most 2 % of the rows suppressed')
     """
     if isinstance(source, Mapping):
-        return _Loader(read_yaml(write_yaml(_plain(source)), "policy"), Path()).load()
+        return _Loader(read_yaml(write_yaml(plain(source)), "policy"), Path()).load()
     return _Loader(read_document(source, "policy"), Path(source).parent).load()
 
 
@@ -181,7 +181,7 @@ def parse_value(text: str, origin: str) -> Any:
 
 def write_mapping(data: Mapping[str, Any]) -> str:
     """Return plain data as YAML, read alike by readers of YAML 1.1 and 1.2."""
-    return write_yaml(_plain(data))
+    return write_yaml(plain(data))
 
 
 def dump_policy(policy: Policy) -> str:
@@ -202,7 +202,7 @@ def dump_configurations(
     """
     chosen: dict[str, Any] = {} if measure is None else {"measure": measure}
     if made_under is not None:
-        chosen["made_under"] = _plain(made_under)
+        chosen["made_under"] = plain(made_under)
     return write_yaml(
         chosen | {"configurations": {name: c.spec() for name, c in configurations.items()}}
     )
@@ -223,58 +223,6 @@ def measure_of_choice(source: str | Path | Located) -> str | None:
     if "measure" not in data or not {"configurations", "method"} & data.keys():
         return None
     return MEASURES.get(str(data["measure"])).name
-
-
-def policy_mapping(policy: Policy) -> dict[str, Any]:
-    """Return the policy as the mapping that its YAML holds."""
-    label = policy.label
-    data: dict[str, Any] = {
-        "version": VERSION,
-        **({"label": _label_entry(label)} if label else {}),
-        **({} if policy.reading is None else {"reading": policy.reading.to_dict()}),
-        **({} if policy.measure is None else {"measure": policy.measure}),
-        **({} if policy.person is None else {"person": policy.person}),
-        **({} if policy.population is None else {"population": policy.population}),
-        "privacy": policy.privacy.to_mapping(),
-        "unseen": str(policy.unseen),
-        "attributes": {},
-    }
-    for attribute in policy.attributes.values():
-        entry: dict[str, Any] = {"role": str(attribute.role)}
-        if attribute.hierarchy_source is not None:
-            entry["hierarchy"] = attribute.hierarchy_source
-        if attribute.masks:
-            entry["masks"] = [mask.spec() for mask in attribute.masks]
-        if attribute.weight != 1.0:
-            entry["weight"] = attribute.weight
-        if attribute.kind is not None:
-            entry["kind"] = str(attribute.kind)
-        if attribute.order:
-            entry["order"] = list(attribute.order)
-        data["attributes"][attribute.name] = entry
-    if policy.configurations:
-        data["configurations"] = {n: c.spec() for n, c in policy.configurations.items()}
-    if policy.anonymizers:
-        data["anonymizers"] = [
-            {one.method: _plain(one.options)} if one.options else one.method
-            for one in policy.anonymizers
-        ]
-    if policy.release:
-        data["release"] = dict(policy.release)
-    return data
-
-
-def _label_entry(label: Label) -> str | dict[str, Any]:
-    return {"column": label.column, "bins": label.bins} if label.bins else label.column
-
-
-def _plain(value: Any) -> Any:
-    """Return nested mappings and sequences as plain dicts and lists, which YAML can write."""
-    if isinstance(value, Mapping):
-        return {key: _plain(v) for key, v in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(v) for v in value]
-    return value
 
 
 @contextmanager
@@ -317,6 +265,7 @@ class _Loader:
                 measure=measure,
                 configurations=configurations,
                 unseen=Unseen(shape.unseen),
+                suppressed_columns=SuppressedColumns(shape.suppressed_columns),
                 release=shape.release.model_dump(exclude_none=True),
                 anonymizers=methods,
                 reading=self._reading(shape),

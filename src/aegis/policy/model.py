@@ -40,6 +40,15 @@ class Unseen(StrEnum):
     SUPPRESS = "suppress"
 
 
+class SuppressedColumns(StrEnum):
+    """What a release shows of a column whose mask hides all of it."""
+
+    FILL = "fill"
+    """The column, `*` in every row: it stays in the shape that programs know."""
+    LEAVE_OUT = "leave-out"
+    """Nothing: the column is not there."""
+
+
 class AttributeKind(StrEnum):
     """How the values of a quasi-identifier compare, to methods that group records."""
 
@@ -180,6 +189,8 @@ class Policy:
     population
         Path of a table that holds all that this one is a sample of, with the quasi-identifiers as
         this one has them; None where there is none.
+    suppressed_columns
+        What a release shows of a column whose mask is `suppress`.
     """
 
     label: Label
@@ -192,6 +203,7 @@ class Policy:
     reading: Reading | None = None
     release: Mapping[str, str] = field(default_factory=dict)
     population: str | None = None
+    suppressed_columns: SuppressedColumns = SuppressedColumns.FILL
 
     def __post_init__(self) -> None:
         if not self.features:

@@ -122,6 +122,8 @@ class PolicyShape(Shape):
     """A table that this one is a sample of, relative to the policy: same names and values."""
     unseen: Literal["error", "suppress"] = "error"
     """What happens at apply time to a value that a mask does not know."""
+    suppressed_columns: Literal["fill", "leave-out"] = "fill"
+    """What a release shows of a column whose mask is `suppress`: `*` in every row, or no column. One that the rule protects stays."""
     attributes: dict[str, AttributeShape]
     """What may become of each column."""
     configurations: dict[str, dict[str, MaskSpec]] = Field(default_factory=dict)

@@ -27,7 +27,7 @@ from aegis.privacy.diversity import distinct_values
 from aegis.progress import SILENT, Progress
 from aegis.release.after import Beside
 from aegis.release.auditing import Audit, audit
-from aegis.release.choice import release_masks
+from aegis.release.choice import hidden_columns, release_masks
 from aegis.release.released import Released, refuse_other_classes, refuse_unplanned
 from aegis.release.sql import Form, create_statements, require_database
 from aegis.release.writing import Destination, ReleasePlan, release_rows
@@ -245,8 +245,11 @@ class _MaskedPlan(ReleasePlan[Release]):
             judged = judged.drop(*beside.columns) if beside.columns else judged
             self.judged = Source(judged, source.origin)
             self.table = judged if self.drawn is None else self.drawn.released(judged)
+            hidden = [*hidden_columns(policy, self.masks)]
             if PERSON in self.table.columns:
-                self.table = self.table.drop(PERSON)
+                hidden.append(PERSON)
+            if hidden:
+                self.table = self.table.drop(*hidden)
         self._require(configuration)
         self.suppressed_rows = self.verdict.suppressed_rows
         self.suppressed_persons = self.verdict.suppressed_persons
@@ -312,7 +315,8 @@ class _MaskedPlan(ReleasePlan[Release]):
         """Audit the output, and hold against the rule what the plan answers for."""
         shown = output
         if self.policy.person is not None:
-            refuse_other_classes(output, self.judged, self.quasi, self.policy.privacy.sensitive)
+            quasi = [name for name in self.quasi if name in output.columns]
+            refuse_other_classes(output, self.judged, quasi, self.policy.privacy.sensitive)
             shown = self.judged
         checked = audit(
             shown,
@@ -364,7 +368,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         if not noised:
             return checked
         criteria = tuple(c for c in self.policy.privacy.criteria if c.model.monotone)
-        rest = [name for name in self.quasi if name not in noised]
+        rest = [n for n in self.quasi if n not in noised and n in output.columns]
         rule = PrivacyRule(criteria, person=self.policy.person)
         return audit(
             output,

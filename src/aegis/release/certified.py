@@ -23,6 +23,7 @@ from aegis.policy.load import load_policy
 from aegis.privacy import PrivacyRule
 from aegis.progress import SILENT, Progress
 from aegis.release.auditing import Audit, audit
+from aegis.release.released import with_hidden
 from aegis.sources import Source, open_table
 from aegis.summary import summarize
 
@@ -221,6 +222,8 @@ class _Check:
             if name in columns:
                 self.mismatches.append(Mismatch(f"dropped_columns: {name}", "left out", "a column"))
         for name, spec in ((self.document.get("configuration") or {}).get("masks") or {}).items():
+            if spec == "suppress" and name in (self.document.get("dropped_columns") or ()):
+                continue  # left out in place of being filled
             if name not in columns:
                 self.mismatches.append(Mismatch(f"configuration.masks.{name}", spec, NOTHING))
                 continue
@@ -306,7 +309,8 @@ class _Check:
             if not tells_classes_apart(self.source, declared):
                 self._differs("utility.released", said.get("released"), NOTHING)
                 return
-            summary = summarize(self.source, as_it_is(declared, chosen.name))
+            whole = with_hidden(self.source, declared)
+            summary = summarize(whole, as_it_is(declared, chosen.name))
         except (AegisError, AttributeError, KeyError) as error:
             self.unchecked.append(f"the utility: {getattr(error, 'message', error)}")
             return

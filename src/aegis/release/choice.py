@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from aegis.errors import PolicyError
-from aegis.masks import Mask
-from aegis.policy import Configuration, Policy, Role
+from aegis.masks import Mask, Suppress
+from aegis.policy import Configuration, Policy, Role, SuppressedColumns
 
 
 def release_masks(policy: Policy, configuration: Configuration) -> dict[str, Mask | None]:
@@ -30,3 +32,19 @@ def release_masks(policy: Policy, configuration: Configuration) -> dict[str, Mas
                 hint="Name every scored attribute.",
             )
     return policy.with_label(masks)
+
+
+def hidden_columns(policy: Policy, masks: Mapping[str, Mask | None]) -> tuple[str, ...]:
+    """Return the columns that a release leaves out because their mask hides all of them.
+
+    None where the policy fills them, and none that the rule protects: an audit measures it. Where
+    nothing else would be left, all stay.
+    """
+    if policy.suppressed_columns is SuppressedColumns.FILL:
+        return ()
+    hidden = tuple(
+        name
+        for name, mask in masks.items()
+        if isinstance(mask, Suppress) and name not in policy.privacy.sensitive
+    )
+    return hidden if len(hidden) < len(masks) else ()

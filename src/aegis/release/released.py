@@ -10,12 +10,14 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import ibis
 import numpy as np
 import pyarrow as pa
 
 import aegis
 from aegis.advisor import Scorer, as_it_is, tells_classes_apart, utility_kept
 from aegis.errors import InternalError
+from aegis.masks import SUPPRESSED
 from aegis.policy import Policy, policy_digest, policy_mapping
 from aegis.release.auditing import Audit
 from aegis.sources import Reading, Source, open_table
@@ -67,7 +69,8 @@ class Utility:
             return None
         chosen = policy.measure_by(measure)
         before = Scorer(summarize(source, as_it_is(policy, chosen.name), seed=seed))
-        after = Scorer(summarize(output, as_it_is(policy, chosen.name), seed=seed))
+        whole = with_hidden(output, policy)
+        after = Scorer(summarize(whole, as_it_is(policy, chosen.name), seed=seed))
         unmasked = before.value(before.unmasked, chosen)
         released = after.value(after.unmasked, chosen)
         return cls(chosen.name, unmasked, released, utility_kept(released, unmasked, chosen))
@@ -80,6 +83,15 @@ class Utility:
             "released": self.released,
             "kept": self.kept,
         }
+
+
+def with_hidden(output: Source, policy: Policy) -> Source:
+    """Return a release with the columns that it leaves out as they would be, hidden in every row."""
+    hidden = [a.name for a in policy.features if a.name not in output.columns]
+    if not hidden:
+        return output
+    filled = {name: ibis.literal(SUPPRESSED) for name in hidden}
+    return Source(output.table.mutate(**filled), output.origin)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

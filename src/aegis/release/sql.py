@@ -27,7 +27,7 @@ from aegis.errors import DataError, EngineError, PolicyError
 from aegis.masking import fit_masks
 from aegis.masks import Compose, Mask, Tokenise
 from aegis.policy import Configuration, Policy, Unseen, policy_digest
-from aegis.release.choice import release_masks
+from aegis.release.choice import hidden_columns, release_masks
 from aegis.release.sql_rule import PERSON, rule_query
 from aegis.release.sql_steps import LOST, assemble, counting, limits, plain, with_columns
 from aegis.sources import Source, open_table, table_names
@@ -166,7 +166,9 @@ def release_sql(
     if into is None:
         target = (*place[:-1], f"{place[-1]}_masked")
     lines = [head, *_opening(shape, target, chosen), body]
-    return ReleaseQuery("\n".join(lines) + "\n", chosen, columns, found)
+    hidden = hidden_columns(policy, fitted)
+    shown = tuple(column for column in columns if column not in hidden)
+    return ReleaseQuery("\n".join(lines) + "\n", chosen, shown, found)
 
 
 def require_database(source: Source, into: str) -> tuple[DatabaseTable, Dialect]:
@@ -358,7 +360,9 @@ class _Writer:
         if conditions:
             allowed = limits(listed, rule, steps[-1][0], unseen=unseen, person=person)
             steps.append(("limited", allowed))
-        return assemble(steps, listed, conditions)
+        hidden = hidden_columns(self.policy, self.masks)
+        shown = [quote(name) for name in self.columns if name not in hidden]
+        return assemble(steps, shown, conditions)
 
     def _allowed(self) -> str:
         share = self.policy.privacy.suppression

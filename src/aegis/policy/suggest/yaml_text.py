@@ -14,7 +14,7 @@ import yaml
 
 from aegis.masks import Kind
 from aegis.measures import DEFAULT_MEASURE, SEARCHED_MEASURE, UNLABELLED_MEASURE
-from aegis.policy.load import VERSION
+from aegis.policy.mapping import VERSION
 from aegis.policy.model import Policy, Role
 
 if TYPE_CHECKING:

@@ -1,0 +1,67 @@
+"""A policy as the mapping that its YAML holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from aegis.policy.model import Label, Policy, SuppressedColumns
+
+VERSION = 1
+
+
+def policy_mapping(policy: Policy) -> dict[str, Any]:
+    """Return the policy as the mapping that its YAML holds."""
+    label = policy.label
+    data: dict[str, Any] = {
+        "version": VERSION,
+        **({"label": _label_entry(label)} if label else {}),
+        **({} if policy.reading is None else {"reading": policy.reading.to_dict()}),
+        **({} if policy.measure is None else {"measure": policy.measure}),
+        **({} if policy.person is None else {"person": policy.person}),
+        **({} if policy.population is None else {"population": policy.population}),
+        "privacy": policy.privacy.to_mapping(),
+        "unseen": str(policy.unseen),
+        **_unless_filled(policy.suppressed_columns),
+        "attributes": {},
+    }
+    for attribute in policy.attributes.values():
+        entry: dict[str, Any] = {"role": str(attribute.role)}
+        if attribute.hierarchy_source is not None:
+            entry["hierarchy"] = attribute.hierarchy_source
+        if attribute.masks:
+            entry["masks"] = [mask.spec() for mask in attribute.masks]
+        if attribute.weight != 1.0:
+            entry["weight"] = attribute.weight
+        if attribute.kind is not None:
+            entry["kind"] = str(attribute.kind)
+        if attribute.order:
+            entry["order"] = list(attribute.order)
+        data["attributes"][attribute.name] = entry
+    if policy.configurations:
+        data["configurations"] = {n: c.spec() for n, c in policy.configurations.items()}
+    if policy.anonymizers:
+        data["anonymizers"] = [
+            {one.method: plain(one.options)} if one.options else one.method
+            for one in policy.anonymizers
+        ]
+    if policy.release:
+        data["release"] = dict(policy.release)
+    return data
+
+
+def _unless_filled(columns: SuppressedColumns) -> dict[str, Any]:
+    return {} if columns is SuppressedColumns.FILL else {"suppressed_columns": str(columns)}
+
+
+def _label_entry(label: Label) -> str | dict[str, Any]:
+    return {"column": label.column, "bins": label.bins} if label.bins else label.column
+
+
+def plain(value: Any) -> Any:
+    """Return nested mappings and sequences as plain dicts and lists, which YAML can write."""
+    if isinstance(value, Mapping):
+        return {key: plain(v) for key, v in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(v) for v in value]
+    return value
