@@ -9,8 +9,8 @@ from catalog_support import PASSWORD, offered
 from sqlalchemy import select
 
 from aegis.catalog import NotAllowed, NotSignedIn, accounts, data_sets
-from aegis.catalog.access import Action, scopes_of
-from aegis.catalog.errors import CatalogError, NotThere, TooOften
+from aegis.catalog.access import Action, Role, Subject, may, scopes_of
+from aegis.catalog.errors import CatalogError, NotThere
 from aegis.catalog.records import Account, SignIn, Token, now
 
 
@@ -76,7 +76,7 @@ def test_guessing_locks_the_account_for_a_while(mia):
     for _ in range(5):
         with pytest.raises(NotSignedIn):
             accounts.sign_in(database, "mia", "another sentence of words")
-    with pytest.raises(TooOften):
+    with pytest.raises(NotSignedIn, match="do not fit"):
         accounts.sign_in(database, "mia", PASSWORD)
     with database.writing() as session:
         account = accounts.named(session, "mia")
@@ -155,3 +155,42 @@ def test_accounts_without_a_password_do_not_sign_in(place):
         assert session.scalars(select(Account)).first().password is None
     with pytest.raises(NotSignedIn):
         accounts.sign_in(place.catalog.database, "paula", "")
+
+
+def test_unknown_names_cost_the_same_hash(mia, monkeypatch):
+    """What takes time is one Argon2id of the same parameters, whoever is named."""
+    seen = []
+    verify = accounts._verify
+    monkeypatch.setattr(
+        accounts, "_verify", lambda stored, given: seen.append(stored) or verify(stored, given)
+    )
+    for name in ("mia", "nobody"):
+        with pytest.raises(NotSignedIn):
+            accounts.sign_in(mia.catalog.database, name, "another sentence of words")
+    known, unknown = (stored.rsplit("$", 2)[0] for stored in seen)
+    assert known == unknown
+    assert known.startswith("$argon2id$")
+
+
+def test_what_a_token_makes_ends_with_it(place):
+    with place.catalog.database.writing() as session:
+        parent, secret = accounts.make_token(
+            session, place.paula, "parent", ["work", "own-tokens"], days=2
+        )
+        with_it = accounts.token_actor(session, secret)
+        child, inner = accounts.make_token(session, with_it, "child", ["work"], days=365)
+        assert child.expires == parent.expires
+        assert accounts.token_actor(session, inner).scopes == {"work"}
+        accounts.revoke_token(session, place.paula, parent.id)
+        session.flush()
+        with pytest.raises(NotSignedIn):
+            accounts.token_actor(session, inner)
+
+
+def test_a_token_loses_what_its_owner_loses(place):
+    offered(place)
+    with place.catalog.database.writing() as session:
+        _, secret = accounts.make_token(session, place.otto, "reviews", ["review", "browse"])
+        accounts.change_roles(session, place.ada, "otto", ["consumer"])
+        actor = accounts.token_actor(session, secret)
+        assert not may(actor, Action.REVIEW, Subject(granted=frozenset({Role.OPERATOR})))

@@ -11,7 +11,7 @@ from sqlalchemy import select, text
 from sqlalchemy.exc import DatabaseError
 
 from aegis.catalog import Catalog, WrongState, budget, data_sets, flow, jobs, log, logbook
-from aegis.catalog.errors import CatalogError, NotThere
+from aegis.catalog.errors import CatalogError, NotThere, TooOften
 from aegis.catalog.objects import Objects
 from aegis.catalog.records import Job, LogEntry, Spend, now
 from aegis.errors import EngineError
@@ -82,11 +82,97 @@ def test_a_job_that_never_ends_is_given_up(place):
     ask(place)
     for _ in range(jobs.MOST_ATTEMPTS):
         with place.catalog.database.writing() as session:
-            job = jobs.claim(session, "dies", jobs.AGENT)
+            job = flow.claim(session, "dies", jobs.AGENT)
             job.leased_until = now() - timedelta(seconds=1)
     with place.catalog.database.writing() as session:
-        assert jobs.claim(session, "dies", jobs.AGENT) is None
+        assert flow.claim(session, "dies", jobs.AGENT) is None
         assert session.get(Job, job.id).state == "failed"
+
+
+def test_a_job_that_is_given_up_gives_its_budget_back(place):
+    offered(place, ceiling=2.0)
+    ask(place, 1.5)
+    for _ in range(jobs.MOST_ATTEMPTS):
+        with place.catalog.database.writing() as session:
+            flow.claim(session, "dies", jobs.AGENT).leased_until = now() - timedelta(seconds=1)
+    with place.catalog.database.writing() as session:
+        assert budget.balance(session, "census").reserved == 1.5
+        flow.claim(session, "dies", jobs.AGENT)
+        assert budget.balance(session, "census").reserved == 0
+
+
+def test_a_crash_between_the_steps_of_a_spend_leaves_nothing(place, monkeypatch):
+    """Job, reservation and log stand or fall together."""
+    offered(place, ceiling=2.0)
+    with place.catalog.database.reading() as session:
+        before = len(session.scalars(select(LogEntry)).all())
+    real = budget.reserve
+
+    def dies(*given: object) -> None:
+        real(*given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(budget, "reserve", dies)
+    with pytest.raises(KeyboardInterrupt):
+        ask(place, 1.5)
+    with place.catalog.database.reading() as session:
+        assert budget.balance(session, "census").reserved == 0
+        assert session.scalars(select(Job)).all() == []
+        assert len(session.scalars(select(LogEntry)).all()) == before
+
+
+def test_too_many_waiting_jobs_are_refused(place, monkeypatch):
+    offered(place)
+    monkeypatch.setattr(jobs, "MOST_WAITING", 2)
+    with place.catalog.database.writing() as session:
+        for number in range(2):
+            jobs.enqueue(session, "leak", "worker", "census", task={"n": number})
+        with pytest.raises(TooOften, match="wait already"):
+            jobs.enqueue(session, "leak", "worker", "census", task={"n": 3})
+
+
+def test_what_failed_is_asked_once_more(place):
+    offered(place, ceiling=2.0)
+    job = ask(place, 1.5)
+    with place.catalog.database.writing() as session:
+        claimed = flow.claim(session, "agent", jobs.AGENT)
+        flow.give_up(session, place.paula, claimed, "no table")
+    with place.catalog.database.writing() as session:
+        again = flow.retry_job(session, place.paula, job.id)
+        assert (again.state, again.task, again.id != job.id) == ("queued", job.task, True)
+        assert budget.balance(session, "census").reserved == 1.5
+        with pytest.raises(WrongState):
+            flow.retry_job(session, place.paula, again.id)
+
+
+@pytest.mark.parametrize("which", ["hierarchy", "key_file", "key_env"])
+def test_a_policy_opens_no_file_of_this_machine(place, tmp_path, which):
+    (tmp_path / "secret.csv").write_text("a;b\n")
+    entry = {
+        "hierarchy": f"{{role: quasi-identifier, hierarchy: {tmp_path}/secret.csv}}",
+        "key_file": f"{{role: feature, masks: [{{tokenise: {{key_file: {tmp_path}/secret.csv}}}}]}}",
+        "key_env": "{role: feature, masks: [{tokenise: {key_env: HOME}}]}",
+    }[which]
+    policy = f"version: 1\nlabel: income\nattributes:\n  age: {entry}\n"
+    with pytest.raises(CatalogError, match=r"file|key") as told:
+        flow.policy_of(policy)
+    assert "a;b" not in str(told.value)
+
+
+def test_a_configuration_opens_no_file_of_this_machine(tmp_path):
+    text = "configurations: {c: {age: {tokenise: {key_file: /etc/passwd}}, sex: identity}}"
+    with pytest.raises(CatalogError, match="key"):
+        flow.configuration_of(text, flow.policy_of(POLICY))
+
+
+def test_comments_of_a_policy_stay_behind(place):
+    offered(place)
+    with place.catalog.database.writing() as session:
+        job = flow.ask_summary(
+            session, place.paula, "census", POLICY + "# 3 values, 17 to 99\n", protect="noise",
+            epsilon=1.0, delta=1e-6, threshold=11,
+        )  # fmt: skip
+        assert "17" not in job.task["policy"]
 
 
 def test_parallel_spends_never_go_beyond_the_ceiling(place):
@@ -103,7 +189,7 @@ def test_parallel_spends_never_go_beyond_the_ceiling(place):
         except WrongState:
             refused.append(number)
 
-    threads = [threading.Thread(target=spend, args=(n,)) for n in range(20)]
+    threads = [threading.Thread(target=spend, args=(n,)) for n in range(50)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -112,7 +198,7 @@ def test_parallel_spends_never_go_beyond_the_ceiling(place):
         balance = budget.balance(session, "census")
     assert balance.reserved == pytest.approx(3.0)
     assert balance.left == pytest.approx(0.0)
-    assert len(refused) == 14
+    assert len(refused) == 44
 
 
 def test_what_exists_is_spent_for_good_and_what_does_not_is_given_back(place):

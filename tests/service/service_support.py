@@ -14,8 +14,9 @@ from pathlib import Path
 
 import uvicorn
 
-from aegis.catalog import Catalog, accounts
+from aegis.catalog import Catalog, Limits, State, accounts, data_sets
 from aegis.catalog.access import scopes_of
+from aegis.catalog.records import Job, Request
 from aegis.service.agent import Agent, AgentSettings
 from aegis.service.app import create_app
 from aegis.service.client import Client
@@ -126,7 +127,10 @@ def house(folder: Path, database: str | None = None) -> Iterator[House]:
     private, _ = make_keys()
     (folder / "agent.pem").write_bytes(private)
     key = load_private_key(folder / "agent.pem")
-    catalog = Catalog.open(database or str(folder / "catalog.db"), str(folder / "objects"))
+    # Work is done in this process: one of its own for each piece takes seconds to start.
+    catalog = Catalog.open(
+        database or str(folder / "catalog.db"), str(folder / "objects"), limits=Limits(work=None)
+    )
     tokens = {}
     with catalog.database.writing() as session:
         for name, roles in PEOPLE.items():
@@ -140,3 +144,57 @@ def house(folder: Path, database: str | None = None) -> Iterator[House]:
             yield House(url, catalog, tokens, agent, Worker(catalog), key.public.text, folder)
         finally:
             agent.client.close()
+
+
+def request_of(place: House, name: str) -> tuple[str, str]:
+    """Return a request for a data set and its search, made past all rights."""
+    with place.catalog.database.writing() as session:
+        clara = accounts.named(session, "clara" if name != "hidden" else "ada")
+        made = Request(
+            data_set_id=name,
+            version_id=data_sets.newest(session, name).id,
+            consumer_id=clara.id,
+            purpose="to learn",
+            state=State.IN_REVIEW,
+        )
+        session.add(made)
+        session.flush()
+        job = Job(
+            kind="search", place="worker", data_set_id=name, request_id=made.id, state="cancelled"
+        )
+        session.add(job)
+        session.flush()
+        return made.id, job.id
+
+
+_UPLOAD = {"attempt": "1", "signature": "{}"}
+PROBES = {
+    ("POST", "/accounts"): {"name": "x", "roles": [], "password": "a long enough sentence"},
+    ("POST", "/accounts/{name}/roles"): {"roles": ["consumer"]},
+    ("POST", "/tokens"): {"name": "t", "scopes": ["browse"], "days": 1},
+    ("POST", "/data-sets"): {"id": "mine", "source": "x", "public_key": "ab" * 32},
+    ("POST", "/register"): {"identifier": "mine", "source": "x", "public_key": "ab" * 32},
+    ("POST", "/data-sets/{identifier}/grants"): {"account": "otto", "role": "operator"},
+    ("POST", "/data-sets/{identifier}/summary"): {"policy": POLICY, "protect": "noise"},
+    ("POST", "/data-sets/{identifier}/request"): {"purpose": "x"},
+    ("POST", "/requests"): {"data_set": "census", "purpose": "x"},
+    ("POST", "/requests/{request_id}"): {"purpose": "x"},
+    ("POST", "/requests/{request_id}/return"): {"message": "x"},
+    ("POST", "/requests/{request_id}/reject"): {"message": "x"},
+    ("POST", "/requests/{request_id}/revoke"): {"message": "x"},
+    ("POST", "/work"): {"owner": "x"},
+    ("POST", "/jobs/{job_id}/alive"): {"attempt": 1},
+    ("POST", "/jobs/{job_id}/failed"): {"attempt": 1, "reason": "x"},
+    ("POST", "/jobs/{job_id}/checked"): {"attempt": 1, "answer": {}},
+    ("POST", "/uploads/{job_id}/summary"): {
+        **_UPLOAD,
+        "policy": POLICY,
+        "files": {"bundle": ("s.protected", b"{}")},
+    },
+    ("POST", "/uploads/{job_id}/release"): {
+        **_UPLOAD,
+        "certificate": "{}",
+        "files": {"file": ("masked.parquet", b"PAR1")},
+    },
+}
+"""What is sent to a route so that nothing but the right to it decides."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from datetime import timedelta
 
 import httpx
@@ -13,7 +14,7 @@ from sqlalchemy import select
 
 from aegis.catalog import CatalogError, NotAllowed, NotThere, WrongState, deliveries, requests
 from aegis.catalog.records import Job, Release, Version, now
-from aegis.errors import EngineError
+from aegis.errors import AegisError, EngineError
 from aegis.service.client import Client
 from aegis.signing import sign_bytes
 
@@ -231,3 +232,28 @@ def test_two_persons_where_the_data_set_asks_for_it(tmp_path):
             with pytest.raises(NotAllowed, match="second person"):
                 otto.step(number, "approve")
             assert anna.step(number, "approve")["state"] == "approved"
+
+
+def test_racing_approvers_count_once_each(place):
+    """Two persons approve in the same instant, each several times: one release is frozen, by both."""
+    place.offer("raced", approvals=2)
+    number = place.ask("raced")
+    told: list[str] = []
+
+    def approve(name: str) -> None:
+        with place.client(name) as person:
+            try:
+                told.append(person.step(number, "approve")["state"])
+            except AegisError as error:
+                told.append(type(error).__name__)
+
+    threads = [threading.Thread(target=approve, args=(n,)) for n in ("otto", "anna") * 4]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(one for one in told if one in ("in review", "approved")) == [
+        "approved",
+        "in review",
+    ]
+    assert set(told) <= {"approved", "in review", "NotAllowed", "WrongState"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -140,12 +141,16 @@ class Actor:
         What the account is for.
     scopes
         Actions to which a token narrows it; None for a person who signed in.
+    token, until
+        The token, and when it ends; None for a person.
     """
 
     account: str
     name: str
     roles: frozenset[Role]
     scopes: frozenset[str] | None = None
+    token: str | None = None
+    until: datetime | None = None
 
 
 @dataclass(frozen=True)

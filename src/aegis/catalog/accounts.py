@@ -21,7 +21,7 @@ from sqlalchemy.orm import Session
 
 from aegis.catalog.access import PERMISSIONS, Action, Actor, Role, authorise
 from aegis.catalog.database import Database
-from aegis.catalog.errors import CatalogError, NotAllowed, NotSignedIn, NotThere, TooOften
+from aegis.catalog.errors import CatalogError, NotAllowed, NotSignedIn, NotThere
 from aegis.catalog.log import append
 from aegis.catalog.records import Account, SignIn, Token, now
 
@@ -161,9 +161,8 @@ def sign_in(database: Database, name: str, password: str) -> OpenSession:
     Raises
     ------
     NotSignedIn
-        Name and password do not belong together.
-    TooOften
-        Too many wrong passwords: the account is locked for a few minutes.
+        Name and password do not belong together, or the account is locked for a few minutes after
+        too many wrong ones; both are answered alike, so that no answer tells that a name is there.
     """
     with database.reading() as session:
         account = session.scalar(select(Account).where(Account.name == name))
@@ -172,7 +171,10 @@ def sign_in(database: Database, name: str, password: str) -> OpenSession:
     with database.writing() as session:
         opened = _admitted(session, name, fits)
     if opened is None:
-        raise NotSignedIn("Name and password do not fit.", hint="Check both and try again.")
+        raise NotSignedIn(
+            "Name and password do not fit.",
+            hint="Check both. After five wrong passwords an account is closed for five minutes.",
+        )
     return opened
 
 
@@ -183,9 +185,7 @@ def _admitted(session: Session, name: str, fits: bool) -> OpenSession | None:
         return None
     moment = now()
     if account.locked_until is not None and account.locked_until > moment:
-        raise TooOften(
-            "Too many wrong passwords for this account.", hint="Wait five minutes and try again."
-        )
+        return None
     if not fits or account.disabled:
         _count_failure(account, moment)
         return None
@@ -244,16 +244,20 @@ def sign_out(session: Session, secret: str) -> None:
         session.flush()
 
 
-def actor_of(account: Account, scopes: Iterable[str] | None = None) -> Actor:
-    """Return who acts for an account."""
+def actor_of(account: Account, token: Token | None = None) -> Actor:
+    """Return who acts for an account, by itself or with one of its tokens."""
     roles = frozenset(Role(role) for role in account.roles)
-    return Actor(account.id, account.name, roles, None if scopes is None else frozenset(scopes))
+    if token is None:
+        return Actor(account.id, account.name, roles)
+    return Actor(account.id, account.name, roles, frozenset(token.scopes), token.id, token.expires)
 
 
 def make_token(
     session: Session, by: Actor, name: str, scopes: Sequence[str], *, days: int = 90
 ) -> tuple[Token, str]:
-    """Make a token that may do some of what its owner may; return it with its secret.
+    """Make a token that may do some of what its maker may; return it with its secret.
+
+    What a token makes ends with it: by time, and when it is revoked.
 
     Raises
     ------
@@ -284,7 +288,8 @@ def make_token(
         account_id=by.account,
         name=name,
         scopes=sorted(set(scopes)),
-        expires=now() + timedelta(days=days),
+        parent_id=by.token,
+        expires=_earlier(now() + timedelta(days=days), by.until),
     )
     session.add(token)
     session.flush()
@@ -319,14 +324,23 @@ def token_actor(session: Session, secret: str) -> Actor:
         It is unknown, revoked or over.
     """
     token = session.scalar(select(Token).where(Token.hash == hash_of(secret)))
-    if (
-        token is None
-        or token.revoked is not None
-        or token.expires <= now()
-        or token.account.disabled
-    ):
+    if token is None or token.account.disabled or not _lasts(session, token):
         raise NotSignedIn("This token is not valid.", hint="Make another one.")
-    return actor_of(token.account, token.scopes)
+    return actor_of(token.account, token)
+
+
+def _lasts(session: Session, token: Token) -> bool:
+    """Return whether a token, and each one that it was made with, is neither over nor revoked."""
+    following: Token | None = token
+    while following is not None:
+        if following.revoked is not None or following.expires <= now():
+            return False
+        following = session.get(Token, following.parent_id) if following.parent_id else None
+    return True
+
+
+def _earlier(moment: datetime, other: datetime | None) -> datetime:
+    return moment if other is None else min(moment, other)
 
 
 def _within(actor: Actor, action: Action) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aegis.catalog.database import Database
+from aegis.catalog.limited import USUAL, WorkLimits
 from aegis.catalog.objects import Objects
 
 
@@ -19,11 +20,20 @@ class Limits:
         Most bytes of a protected summary, and of a masked file.
     text
         Most characters of a policy, a configuration or a certificate.
+    cells
+        Most rows times columns of a masked file.
+    unpacked
+        Most bytes that a masked file says to have when it is unpacked.
+    work
+        What a search, an audit or the check of an upload may take; None for no process of its own.
     """
 
     summary: int = 64 << 20
     release: int = 2 << 30
     text: int = 4 << 20
+    cells: int = 4_000_000_000
+    unpacked: int = 16 << 30
+    work: WorkLimits | None = USUAL
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -17,15 +16,15 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from aegis.catalog import budget, data_sets, jobs, requests
+from aegis.catalog import budget, data_sets, flow, jobs, limited, requests
 from aegis.catalog.access import Action, Actor
 from aegis.catalog.catalog import Catalog
 from aegis.catalog.errors import CatalogError, NotThere, TooLarge
 from aegis.catalog.flow import configuration_of, policy_of
 from aegis.catalog.log import append
 from aegis.catalog.records import DataSet, Job, Release, Request, Version, now
+from aegis.catalog.shapes import Shape, shape_of
 from aegis.catalog.summaries import describe
-from aegis.errors import AegisError
 from aegis.policy import Policy, policy_digest
 from aegis.signing import PublicKey, Signature, canonical, verify_bytes
 
@@ -83,6 +82,9 @@ def summary(
         data_set.label = described.label
         budget.commit(session, job.id)
         jobs.finish(session, job_id, attempt, {"version": version.number})
+        jobs.enqueue(
+            session, "leak", jobs.WORKER, data_set.id, task={"version": version.number, "key": key}
+        )
         requests.drift(session, by, data_set.id)
         return version
 
@@ -174,6 +176,7 @@ def release(
             f"{file_name!r} is no name of a masked file.", hint=f"Allowed: {', '.join(FORMATS)}."
         )
     digest = sha256(content)
+    shape = shape_of(file_name, content, catalog.limits)
     with catalog.database.reading() as session:
         job, data_set = _job(session, by, job_id, attempt, "release")
         request = _request(session, job)
@@ -181,9 +184,9 @@ def release(
             "release", job_id, attempt, certificate=sha256(certificate.encode()), file=digest
         )
         _require_signature(data_set, signed, signature)
-        _require_certificate(certificate, digest, request)
+        _require_certificate(certificate, digest, shape, request)
         policy = request.version.policy
-    _require_rule(file_name, content, policy)
+    _require_rule(catalog, file_name, content, policy)
     key, _ = catalog.objects.put("releases", content)
     with catalog.database.writing() as session:
         job, data_set = _job(session, by, job_id, attempt, "release")
@@ -212,10 +215,7 @@ def failed(catalog: Catalog, by: Actor, job_id: str, attempt: int, reason: str) 
     """Note that a job of an agent could not be done, give its budget back, and tell its request."""
     with catalog.database.writing() as session:
         job, data_set = _job(session, by, job_id, attempt, None)
-        jobs.fail(session, job_id, attempt, reason)
-        budget.give_back(session, job.id)
-        if job.kind == "release":
-            requests.fail(session, by, _request(session, job), reason)
+        flow.give_up(session, by, job, reason)
         append(session, by.name, "job failed", data_set=data_set.id, job=job_id)
 
 
@@ -258,6 +258,7 @@ def sha256(content: bytes) -> str:
 def _job(
     session: Session, by: Actor, job_id: str, attempt: int, kind: str | None
 ) -> tuple[Job, DataSet]:
+    require_agent(session, by, job_id)
     job = jobs.held(session, job_id, attempt)
     data_set = data_sets.seen(session, by, Action.WORK, job.data_set_id)
     if kind is not None and job.kind != kind:
@@ -287,13 +288,13 @@ def _require_signature(data_set: DataSet, signed: bytes, given: Mapping[str, Any
         )
 
 
-def _require_certificate(text: str, digest: str, request: Request) -> None:
+def _require_certificate(text: str, digest: str, shape: Shape | None, request: Request) -> None:
     """Raise unless the certificate is of this file, the approved masks and a rule that is met."""
     try:
         document = json.loads(text)
         output, privacy = document["output"], document["privacy"]
         policy, masks = document["policy"], document["configuration"]["masks"]
-        told = output["sha256"], policy["sha256"], privacy["passed"]
+        told = output["sha256"], policy["sha256"], privacy["passed"], output["rows"]
     except (ValueError, KeyError, TypeError) as error:
         raise CatalogError(
             "The certificate is not one that Aegis writes.", hint="Have the agent make it anew."
@@ -307,6 +308,7 @@ def _require_certificate(text: str, digest: str, request: Request) -> None:
             ("it is of another policy", told[1] == request.version.policy_digest),
             ("its masks are not those that were approved", masks == _as_json(wanted)),
             ("it says that the rule is not met", told[2] is True),
+            ("it is of another number of rows", shape is None or told[3] == shape.rows),
         )
         if not fits
     ]
@@ -317,22 +319,18 @@ def _require_certificate(text: str, digest: str, request: Request) -> None:
         )
 
 
-def _require_rule(file_name: str, content: bytes, policy: str) -> None:
-    """Count the rule anew on the file itself."""
-    from aegis.release import audit
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"masked{Path(file_name).suffix.lower()}"
-        path.write_bytes(content)
-        try:
-            checked = audit(path, policy=policy_of(policy))
-        except AegisError as error:
-            raise CatalogError(
-                f"The masked file cannot be read: {error.message}", hint="Have it made anew."
-            ) from error
-    if not checked.passed:
+def _require_rule(catalog: Catalog, file_name: str, content: bytes, policy: str) -> None:
+    """Count the rule anew on the file itself, in a process that holds nothing else."""
+    checked = limited.run(
+        "audit",
+        catalog.limits.work,
+        content=content,
+        suffix=Path(file_name).suffix.lower(),
+        policy=policy,
+    )
+    if not checked["passed"]:
         raise CatalogError(
-            f"The masked file does not meet the rule: {'; '.join(checked.violations)}.",
+            f"The masked file does not meet the rule: {'; '.join(checked['violations'])}.",
             hint="Nothing was released.",
         )
 

@@ -14,7 +14,7 @@ from aegis.catalog.log import append
 from aegis.catalog.records import Job, Request
 from aegis.catalog.states import State
 from aegis.masks import privacy_account
-from aegis.policy import Configuration, Policy, load_configurations, load_policy
+from aegis.policy import Configuration, Policy, dump_policy, load_configurations, load_policy
 from aegis.policy.lines import read_yaml
 
 
@@ -31,6 +31,8 @@ def ask_summary(
 ) -> Job:
     """Have the agent summarise a data set under a policy, and protect the summary.
 
+    Comments of the policy stay behind: those of a proposed one tell of single values.
+
     Raises
     ------
     WrongState
@@ -39,7 +41,7 @@ def ask_summary(
         The policy is not valid.
     """
     data_set = data_sets.seen(session, by, Action.UPLOAD_SUMMARY, data_set_id)
-    policy_of(policy)
+    policy = dump_policy(policy_of(policy))
     task: dict[str, Any] = {"policy": policy, "source": data_set.source, "protect": protect}
     task |= {"epsilon": epsilon, "delta": delta} if protect == "noise" else {"threshold": threshold}
     job = jobs.enqueue(session, "summarize", jobs.AGENT, data_set_id, task=task)
@@ -136,24 +138,105 @@ def retry(session: Session, by: Actor, request_id: str) -> Request:
 
 def cancel(session: Session, by: Actor, job_id: str) -> Job:
     """Stop a job; a release under way fails, and may be tried again."""
-    job = session.get(Job, job_id)
-    if job is None or job.request_id is None:
-        raise NotThere("There is no such job of a request.", hint="See the request.")
-    request = requests.seen(session, by, Action.RUN, job.request_id)
+    job = seen_job(session, by, job_id, Action.RUN, Action.UPLOAD_SUMMARY)
     if job.state not in ("queued", "running"):
         return job
     jobs.cancel(session, job, by.name)
     budget.give_back(session, job.id)
-    if job.kind == "release" and request.state == State.RUNNING:
+    request = None if job.request_id is None else session.get(Request, job.request_id)
+    if job.kind == "release" and request is not None and request.state == State.RUNNING:
         requests.fail(session, by, request, f"cancelled by {by.name}")
     return job
 
 
+def claim(session: Session, owner: str, place: str, *, provider: str | None = None) -> Job | None:
+    """Take the next job, as `jobs.claim` does, after giving up what was begun too often."""
+    system = Actor("", owner, frozenset())
+    for job in jobs.over(session):
+        reason = f"given up after {job.attempt} attempts: each one ended without an answer"
+        give_up(session, system, job, reason)
+    return jobs.claim(session, owner, place, provider=provider)
+
+
+def give_up(session: Session, by: Actor, job: Job, reason: str) -> None:
+    """Note that a job could not be done: its budget goes back, and its request hears of it."""
+    jobs.fail(session, job.id, job.attempt, reason)
+    budget.give_back(session, job.id)
+    request = None if job.request_id is None else session.get(Request, job.request_id)
+    if job.kind == "release" and request is not None and request.state == State.RUNNING:
+        requests.fail(session, by, request, reason)
+
+
+def retry_job(session: Session, by: Actor, job_id: str) -> Job:
+    """Ask once more for a job that failed or was cancelled; a release is tried again by `retry`.
+
+    Raises
+    ------
+    WrongState
+        It waits, runs or is done, or the budget does not suffice.
+    """
+    job = seen_job(session, by, job_id, Action.RUN, Action.UPLOAD_SUMMARY)
+    if job.kind == "release" or job.state not in ("failed", "cancelled"):
+        raise WrongState(
+            f"The {job.kind} is {job.state}.",
+            hint="Only what failed or was cancelled is tried again; a release by its request.",
+        )
+    data_set = data_sets.seen(session, by, Action.BROWSE, job.data_set_id)
+    again = jobs.enqueue(
+        session,
+        job.kind,
+        job.place,
+        job.data_set_id,
+        request_id=job.request_id,
+        task=job.task,
+    )
+    if job.task.get("protect") == "noise":
+        budget.reserve(session, data_set.population, again.id, job.task["epsilon"])
+    append(
+        session,
+        by.name,
+        f"{job.kind} asked again",
+        data_set=job.data_set_id,
+        request=job.request_id,
+        job=again.id,
+    )
+    return again
+
+
+def seen_job(session: Session, by: Actor, job_id: str, of_request: Action, other: Action) -> Job:
+    """Return a job on which the actor may do something: by its request, or by its data set.
+
+    Raises
+    ------
+    NotThere
+        There is none that the actor may know of.
+    """
+    job = session.get(Job, job_id)
+    if job is None:
+        raise NotThere("There is no such job.", hint="See the request.")
+    if job.request_id is None:
+        data_sets.seen(session, by, other, job.data_set_id)
+    else:
+        requests.seen(session, by, of_request, job.request_id)
+    return job
+
+
 def policy_of(text: str) -> Policy:
-    """Return the policy of a YAML text; raise `PolicyError` for anything else."""
+    """Return the policy of a YAML text.
+
+    It comes from another machine, so that it may name no file and no variable of this one.
+
+    Raises
+    ------
+    PolicyError
+        It is not valid.
+    CatalogError
+        It is no mapping, or names a file or a variable.
+    """
     data = read_yaml(text, "the policy").data
     if not isinstance(data, Mapping):
         raise CatalogError("The policy is no mapping.", hint="Give a file as aegis init makes it.")
+    _require_self_contained(data)
     return load_policy(data)
 
 
@@ -167,12 +250,37 @@ def configuration_of(text: str, policy: Policy) -> Configuration:
     CatalogError
         It holds several.
     """
-    chosen = load_configurations(read_yaml(text, "the configuration"), policy)
+    located = read_yaml(text, "the configuration")
+    _require_self_contained(located.data)
+    chosen = load_configurations(located, policy)
     if len(chosen) != 1:
         raise CatalogError(
             f"{len(chosen)} configurations are given.", hint="Give one to be released."
         )
     return next(iter(chosen.values()))
+
+
+def _require_self_contained(data: Any) -> None:
+    """Raise where a policy or configuration would have this machine open a file or read a secret."""
+    waiting = [data]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Mapping):
+            if isinstance(node.get("tokenise"), Mapping):
+                raise CatalogError(
+                    "The mask tokenise takes its key from the machine that masks.",
+                    hint="Tokenise beside the data before, or choose another mask.",
+                )
+            attributes = node.get("attributes")
+            entries = attributes.values() if isinstance(attributes, Mapping) else ()
+            if any(isinstance(e, Mapping) and isinstance(e.get("hierarchy"), str) for e in entries):
+                raise CatalogError(
+                    "A hierarchy is named by its file, which is read on no other machine.",
+                    hint="Write the hierarchy itself into the policy; aegis catalog register does.",
+                )
+            waiting.extend(node.values())
+        elif isinstance(node, list | tuple):
+            waiting.extend(node)
 
 
 def _started(session: Session, request: Request) -> Request:

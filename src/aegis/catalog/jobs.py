@@ -7,14 +7,14 @@ never answered twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import or_, select
+from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
-from aegis.catalog.errors import NotThere, WrongState
+from aegis.catalog.errors import NotThere, TooOften, WrongState
 from aegis.catalog.log import append
 from aegis.catalog.records import DataSet, Job, now
 
@@ -22,6 +22,8 @@ LEASE = timedelta(seconds=60)
 """How long a job is somebody's without a sign of life."""
 MOST_ATTEMPTS = 5
 """After so many attempts a job has failed."""
+MOST_WAITING = 200
+"""So many jobs of one data set may wait."""
 AGENT = "agent"
 WORKER = "worker"
 
@@ -35,7 +37,13 @@ def enqueue(
     request_id: str | None = None,
     task: Mapping[str, Any] | None = None,
 ) -> Job:
-    """Add a job, unless the same one waits already."""
+    """Add a job, unless the same one waits already.
+
+    Raises
+    ------
+    TooOften
+        Too many jobs of this data set wait.
+    """
     same = select(Job).where(
         Job.kind == kind,
         Job.data_set_id == data_set_id,
@@ -45,6 +53,12 @@ def enqueue(
     waiting = session.scalars(same).first()
     if waiting is not None and waiting.task == dict(task or {}):
         return waiting
+    queued = select(func.count()).where(Job.data_set_id == data_set_id, Job.state == "queued")
+    if (session.scalar(queued) or 0) >= MOST_WAITING:
+        raise TooOften(
+            f"{MOST_WAITING} jobs of {data_set_id} wait already.",
+            hint="Wait until its agent and the workers have done some of them.",
+        )
     job = Job(
         kind=kind,
         place=place,
@@ -72,28 +86,27 @@ def claim(session: Session, owner: str, place: str, *, provider: str | None = No
         For agents: the account whose data sets they serve.
     """
     moment = now()
-    free = or_(Job.state == "queued", (Job.state == "running") & (Job.leased_until < moment))
+    lost = (Job.state == "running") & (Job.leased_until < moment) & (Job.attempt < MOST_ATTEMPTS)
+    free = or_(Job.state == "queued", lost)
     found = select(Job).where(Job.place == place, free)
     if provider is not None:
         own = select(DataSet.id).where(DataSet.provider_id == provider)
         found = found.where(Job.data_set_id.in_(own))
-    for job in session.scalars(found.order_by(Job.created)):
-        if job.attempt >= MOST_ATTEMPTS:
-            _end(job, "failed", error=f"given up after {job.attempt} attempts")
-            continue
-        job.state, job.owner, job.attempt = "running", owner, job.attempt + 1
-        job.leased_until = moment + LEASE
-        append(
-            session,
-            owner,
-            f"{job.kind} started",
-            data_set=job.data_set_id,
-            request=job.request_id,
-            job=job.id,
-            attempt=job.attempt,
-        )
-        return job
-    return None
+    job = session.scalars(found.order_by(Job.created, Job.id).limit(1)).first()
+    if job is None:
+        return None
+    job.state, job.owner, job.attempt = "running", owner, job.attempt + 1
+    job.leased_until = moment + LEASE
+    append(
+        session,
+        owner,
+        f"{job.kind} started",
+        data_set=job.data_set_id,
+        request=job.request_id,
+        job=job.id,
+        attempt=job.attempt,
+    )
+    return job
 
 
 def renew(session: Session, job_id: str, attempt: int, progress: Mapping[str, Any]) -> Job:
@@ -139,6 +152,14 @@ def cancel(session: Session, job: Job, by: str) -> Job:
             job=job.id,
         )
     return job
+
+
+def over(session: Session) -> Sequence[Job]:
+    """Return the jobs that were begun too often, and whose last lease has ended."""
+    lost = select(Job).where(
+        Job.state == "running", Job.leased_until < now(), Job.attempt >= MOST_ATTEMPTS
+    )
+    return session.scalars(lost).all()
 
 
 def held(session: Session, job_id: str, attempt: int) -> Job:

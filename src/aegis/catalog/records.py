@@ -101,6 +101,7 @@ class Token(Base):
     account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id"), index=True)
     name: Mapped[str] = mapped_column(String(120))
     scopes: Mapped[list[str]] = mapped_column(JSON)
+    parent_id: Mapped[str | None] = mapped_column(ForeignKey("tokens.id"))
     created: Mapped[datetime] = mapped_column(Utc, default=now)
     expires: Mapped[datetime] = mapped_column(Utc)
     revoked: Mapped[datetime | None] = mapped_column(Utc)

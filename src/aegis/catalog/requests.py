@@ -415,7 +415,7 @@ def _step(
     if step in (Step.DRIFT, Step.RETURN):
         _forget_approvals(session, request)
         request.frozen = None
-    if state in FINAL:
+    if state in FINAL or step in (Step.DRIFT, Step.RETURN):
         _cancel_jobs(session, request)
     request.state, request.message = state, message
     session.flush()

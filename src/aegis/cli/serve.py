@@ -63,6 +63,16 @@ def command(
         bool,
         typer.Option("--worker/--no-worker", help="Work on background jobs in this process, too."),
     ] = True,
+    job_seconds: Annotated[
+        float,
+        typer.Option("--job-seconds", metavar="SECONDS", min=1, help="Most seconds of one job."),
+    ] = 900.0,
+    job_memory: Annotated[
+        float,
+        typer.Option(
+            "--job-memory", metavar="GIB", min=0.5, help="Most memory of one job, in GiB (Linux)."
+        ),
+    ] = 4.0,
     quiet: Quiet = False,
 ) -> None:
     """Serve the catalog between providers, operators and consumers, or a workbench.
@@ -72,6 +82,7 @@ def command(
     row that was not masked and released: agents mask beside the data. Ends with
     Ctrl-C.
     """
+    from aegis.catalog.limited import WorkLimits
     from aegis.service.run import serve
     from aegis.service.settings import Settings
 
@@ -90,6 +101,7 @@ def command(
         folder=local,
         origin=origin or f"http://{shown}:{port}",
         worker=worker,
+        work=WorkLimits(job_seconds, int(job_memory * (1 << 30))),
     )
     Output(quiet=quiet).say(f"Serving on {settings.origin} (Ctrl-C ends it)")
     serve(settings, host, port)

@@ -33,19 +33,32 @@ def command(
         ),
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Stop when no job is waiting.")] = False,
+    job_seconds: Annotated[
+        float,
+        typer.Option("--job-seconds", metavar="SECONDS", min=1, help="Most seconds of one job."),
+    ] = 900.0,
+    job_memory: Annotated[
+        float,
+        typer.Option(
+            "--job-memory", metavar="GIB", min=0.5, help="Most memory of one job, in GiB (Linux)."
+        ),
+    ] = 4.0,
     quiet: Quiet = False,
 ) -> None:
-    """Search for requests of a catalog, from protected summaries.
+    """Search and audit the protected summaries of a catalog.
 
     In: the catalog's database and files. Out: for each request that an operator has
-    searched the candidates that an agent then checks beside the data. `aegis serve`
-    runs a worker by itself; more of them share the jobs. Ends with Ctrl-C.
+    searched the candidates that an agent then checks beside the data, and for each
+    new summary what it gives away. `aegis serve` runs a worker by itself; more of
+    them share the jobs. Ends with Ctrl-C.
     """
-    from aegis.catalog import Catalog
+    from aegis.catalog import Catalog, Limits
+    from aegis.catalog.limited import WorkLimits
     from aegis.service.worker import Worker
 
     shell = Output(quiet=quiet)
-    own = Worker(Catalog.open(database, objects))
+    limits = Limits(work=WorkLimits(job_seconds, int(job_memory * (1 << 30))))
+    own = Worker(Catalog.open(database, objects, limits=limits))
     shell.say(f"Working as {own.name} (Ctrl-C ends it)")
     pause = threading.Event()
     while True:

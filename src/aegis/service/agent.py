@@ -20,7 +20,13 @@ from typing import Any
 from aegis.catalog.deliveries import sha256, signed_part
 from aegis.catalog.errors import WrongState
 from aegis.catalog.flow import configuration_of, policy_of
-from aegis.errors import AegisError, DataError, EngineError, PolicyError
+from aegis.errors import (
+    AegisError,
+    DataError,
+    EngineError,
+    NoAdmissibleConfiguration,
+    PolicyError,
+)
 from aegis.files import read_text
 from aegis.policy import Configuration, Policy
 from aegis.policy.lines import read_yaml
@@ -152,6 +158,22 @@ class _Counter:
         self.told["note"] = text
 
 
+class _NoSourceError(DataError):
+    """The agent's list has no table of this name."""
+
+
+def _sayable(error: AegisError) -> str:
+    """Return what the service is told of an error: nothing that may hold a value of a row.
+
+    Most errors quote what they speak of; in full they stand in the agent's own output.
+    """
+    if isinstance(error, _NoSourceError):
+        return str(error)
+    if isinstance(error, NoAdmissibleConfiguration):
+        return "No configuration meets the rule, alone and with the earlier releases."
+    return f"{type(error).__name__} beside the data; the agent's own output says which."
+
+
 class Agent:
     """Works on the jobs of a provider's data sets.
 
@@ -212,7 +234,7 @@ class Agent:
             raise
         except AegisError as error:
             self.say(f"failed: {error}")
-            self.client.failed(job["id"], job["attempt"], str(error))
+            self.client.failed(job["id"], job["attempt"], _sayable(error))
         return True
 
     def _summarize(self, job: dict[str, Any], life: Progress) -> None:
@@ -289,9 +311,9 @@ class Agent:
 
     def _table(self, name: str) -> str:
         if name not in self.settings.sources:
-            raise DataError(
+            raise _NoSourceError(
                 f"This agent has no source {name!r}.",
-                hint=f"Its list has: {', '.join(self.settings.sources) or 'nothing'}.",
+                hint="Add it to the list, or register the data set under a name of it.",
             )
         return self.settings.sources[name]
 

@@ -17,10 +17,10 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 import aegis
-from aegis.catalog import Catalog
+from aegis.catalog import Catalog, Limits
 from aegis.errors import AegisError
 from aegis.service.api import accounts, data_sets, log, requests, work
-from aegis.service.guard import guard
+from aegis.service.guard import BodyLimit, guard
 from aegis.service.pages import error_page, page_routers
 from aegis.service.problems import problem, status_of, wants_page
 from aegis.service.settings import Settings
@@ -45,7 +45,8 @@ def create_app(settings: Settings, catalog: Catalog | None = None) -> FastAPI:
     """
     opened = catalog
     if opened is None and not settings.local:
-        opened = Catalog.open(settings.database, settings.objects)
+        limits = Limits(work=settings.work)
+        opened = Catalog.open(settings.database, settings.objects, limits=limits)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:  # noqa: ARG001 - FastAPI's form
@@ -72,6 +73,8 @@ def create_app(settings: Settings, catalog: Catalog | None = None) -> FastAPI:
     app.state.local_key = secrets.token_urlsafe(24)
     if settings.folder is not None:
         app.state.benches = Benches(settings.folder, settings.folder / RELEASES)
+    largest = Limits().release if opened is None else opened.limits.release
+    app.add_middleware(BodyLimit, upload=largest)
     app.middleware("http")(guard(settings))
     if not settings.local:
         for room in API_ROOMS:

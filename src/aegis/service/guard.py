@@ -1,6 +1,6 @@
 """What stands before every route: headers, the origin of forms, sizes, rates.
 
-OWASP ASVS 5.0: 3.4 (headers), 3.5 (forms from elsewhere), 2.4 (rates).
+OWASP ASVS 5.0: 3.4 (headers), 3.5 (forms from elsewhere), 2.4 (rates), 5.2 (sizes).
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from threading import Lock
 
-from fastapi import Request
+from fastapi import HTTPException, Request
 from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from aegis.catalog.accounts import hash_of
 from aegis.service.problems import problem
@@ -30,6 +31,17 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 _FORM_BYTES = 8 << 20
+_FIELD_BYTES = 16 << 20
+"""Bytes of an upload beside its file."""
+_COSTS = {
+    **dict.fromkeys(("sign-in", "session", "verify", "verification", "costs", "workbench"), 10),
+    **dict.fromkeys(("search", "choose", "summary", "run", "retry", "best", "front", "draw"), 10),
+    **dict.fromkeys(("croissant.json", "dcat.jsonld", "datapackage.json"), 5),
+}
+"""How many calls a route counts for, by the last part of its path: what works hard counts for more."""
+_SIGNING_IN = ("sign-in", "session", "callback")
+_ADDRESS = 20
+"""So many callers may share an address."""
 
 
 @dataclass
@@ -46,26 +58,27 @@ class Rates:
     _buckets: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
     _lock: Lock = field(default_factory=Lock)
 
-    def take(self, caller: str) -> float:
-        """Take one call; return the seconds to wait, 0 where the call may go on."""
+    def take(self, caller: str, cost: int = 1) -> float:
+        """Take what a call costs; return the seconds to wait, 0 where the call may go on."""
         moment = time.monotonic()
         with self._lock:
             left, seen = self._buckets.pop(caller, (float(self.calls), moment))
             left = min(self.calls, left + (moment - seen) * self.calls / 60)
-            allowed = left >= 1
-            self._buckets[caller] = (left - 1 if allowed else left, moment)
+            allowed = left >= cost
+            self._buckets[caller] = (left - cost if allowed else left, moment)
             while len(self._buckets) > 10_000:
                 self._buckets.popitem(last=False)
-        return 0.0 if allowed else (1 - left) * 60 / self.calls
+        return 0.0 if allowed else (cost - left) * 60 / self.calls
 
 
 def guard(settings: Settings) -> Callable[[Request, Next], Awaitable[Response]]:
     """Return the middleware of a service."""
     rates = Rates(settings.calls)
+    addresses = Rates(settings.calls * _ADDRESS)
 
     async def run(request: Request, following: Next) -> Response:
         request.state.nonce = secrets.token_urlsafe(16)
-        refused = _refused(request, settings, rates)
+        refused = _too_often(request, rates, addresses) or _refused(request, settings)
         response = refused if refused is not None else await following(request)
         _seal(request, response, settings)
         return response
@@ -73,12 +86,61 @@ def guard(settings: Settings) -> Callable[[Request, Next], Awaitable[Response]]:
     return run
 
 
-def _refused(request: Request, settings: Settings, rates: Rates) -> Response | None:
-    wait = 0.0 if request.url.path.startswith("/static/") else rates.take(_caller(request))
-    if wait:
-        answer = problem(429, "TooOften", "Too many calls.", f"Wait {wait:.0f} seconds.")
-        answer.headers["Retry-After"] = str(int(wait) + 1)
-        return answer
+class BodyLimit:
+    """Ends a call whose body is larger than allowed while it comes, whatever it said before.
+
+    Parameters
+    ----------
+    app
+        What answers.
+    upload
+        Most bytes of a file that an agent hands in.
+    """
+
+    def __init__(self, app: ASGIApp, *, upload: int) -> None:
+        self._app = app
+        self._upload = upload + _FIELD_BYTES
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a call."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        most = self._upload if "/uploads/" in scope["path"] else _FORM_BYTES
+        seen = 0
+
+        async def counted() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > most:
+                raise HTTPException(413, f"More than {most:,} bytes were sent")
+            return message
+
+        await self._app(scope, counted, send)
+
+
+def _too_often(request: Request, rates: Rates, addresses: Rates) -> Response | None:
+    """Slow down who calls too often: each caller, and all of one address together.
+
+    Who signs in is known by the address alone: a cookie can be made up anew for each call.
+    """
+    path = request.url.path
+    if path.startswith("/static/"):
+        return None
+    last = path.rsplit("/", 1)[-1]
+    cost = _COSTS.get(last, 1)
+    client = request.client.host if request.client is not None else ""
+    caller = client if last in _SIGNING_IN else _caller(request) or client
+    wait = max(rates.take(caller, cost), addresses.take(client, cost))
+    if not wait:
+        return None
+    answer = problem(429, "TooOften", "Too many calls.", f"Wait {wait:.0f} seconds.")
+    answer.headers["Retry-After"] = str(int(wait) + 1)
+    return answer
+
+
+def _refused(request: Request, settings: Settings) -> Response | None:
     if request.url.hostname not in _hosts(settings):
         return problem(421, "WrongHost", "This service has another name.", settings.origin)
     if request.method not in _SAFE and not _from_here(request, settings):
@@ -115,8 +177,7 @@ def _from_here(request: Request, settings: Settings) -> bool:
 
 def _caller(request: Request) -> str:
     key = request.headers.get("authorization") or request.headers.get("cookie")
-    client = request.client.host if request.client is not None else ""
-    return hash_of(key) if key else client
+    return hash_of(key) if key else ""
 
 
 def _seal(request: Request, response: Response, settings: Settings) -> None:

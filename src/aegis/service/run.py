@@ -6,10 +6,15 @@ import uvicorn
 
 from aegis.service.app import create_app
 from aegis.service.settings import Settings
+from aegis.sources.embedded import lock_embedded
 
 
 def serve(settings: Settings, host: str, port: int) -> None:
-    """Serve on an address; returns when the process is told to end."""
+    """Serve on an address; returns when the process is told to end.
+
+    The embedded engine of this process opens nothing outside of the tables of `--local`.
+    """
+    lock_embedded([] if settings.folder is None else [settings.folder])
     uvicorn.run(
         create_app(settings),
         host=host,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from aegis.catalog.limited import USUAL, WorkLimits
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -23,7 +25,9 @@ class Settings:
     worker
         Whether this process works on background jobs, too.
     calls
-        Most calls of one caller in a minute.
+        Most calls of one caller in a minute; calls that work hard count for several.
+    work
+        What one job of the worker, or the check of an upload, may take.
     """
 
     database: str = "aegis-catalog.db"
@@ -33,6 +37,7 @@ class Settings:
     origin: str = "http://127.0.0.1:8080"
     worker: bool = True
     calls: int = 600
+    work: WorkLimits | None = USUAL
 
     @property
     def secure(self) -> bool:

@@ -1,10 +1,10 @@
-"""The worker: searches for requests from protected summaries, and ends what is over."""
+"""The worker: searches protected summaries and audits them, and ends what is over."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,10 +13,9 @@ from uuid import uuid4
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from aegis.catalog import Catalog, flow, jobs, requests
+from aegis.catalog import Catalog, flow, jobs, limited, requests
 from aegis.catalog.errors import WrongState
 from aegis.catalog.records import Job, Request
-from aegis.catalog.summaries import candidates
 from aegis.errors import AegisError, InternalError
 from aegis.progress import Step
 
@@ -46,13 +45,14 @@ class Worker:
         """Work on one job; return whether there was one."""
         self._expire()
         with self.catalog.database.writing() as session:
-            job = jobs.claim(session, self.name, jobs.WORKER)
-            taken = None if job is None else (job.id, job.attempt)
+            job = flow.claim(session, self.name, jobs.WORKER)
+            taken = None if job is None else (job.id, job.attempt, job.kind)
         if taken is None:
             return False
-        job_id, attempt = taken
+        job_id, attempt, kind = taken
+        work = {"search": self._search, "leak": self._leak}[kind]
         try:
-            self._search(job_id, attempt)
+            work(_Life(self.catalog, job_id, attempt))
         except WrongState:
             return True
         except AegisError as error:
@@ -60,17 +60,34 @@ class Worker:
                 jobs.fail(session, job_id, attempt, str(error))
         return True
 
-    def _search(self, job_id: str, attempt: int) -> None:
+    def _search(self, life: _Life) -> None:
         with self.catalog.database.reading() as session:
-            request = _request(session, jobs.held(session, job_id, attempt))
+            request = _request(session, jobs.held(session, life.job, life.attempt))
             key = request.version.summary_key
-        bundle = self.catalog.objects.get(key)
-        life = _Life(self.catalog, job_id, attempt)
-        listed, about = candidates(bundle, seconds=SEARCH_SECONDS, progress=life)
+        listed, about = self._limited("search", key, life, seconds=SEARCH_SECONDS)
         with self.catalog.database.writing() as session:
-            request = _request(session, jobs.held(session, job_id, attempt))
+            request = _request(session, jobs.held(session, life.job, life.attempt))
             flow.ask_check(session, request, listed, about, may_search=True)
-            jobs.finish(session, job_id, attempt, {"candidates": len(listed)})
+            jobs.finish(session, life.job, life.attempt, {"candidates": len(listed)})
+
+    def _leak(self, life: _Life) -> None:
+        """Say of a summary that was handed in what it gives away, for all who read its page."""
+        with self.catalog.database.reading() as session:
+            task = jobs.held(session, life.job, life.attempt).task
+        told = self._limited("leak", task["key"], life)
+        with self.catalog.database.writing() as session:
+            jobs.finish(session, life.job, life.attempt, {"version": task["version"], **told})
+
+    def _limited(self, task: str, key: str, life: _Life, **given: Any) -> Any:
+        bundle = self.catalog.objects.get(key)
+        return limited.run(
+            task,
+            self.catalog.limits.work,
+            alive=life.alive,
+            progress=life,
+            bundle=bundle,
+            **given,
+        )
 
     def _expire(self) -> None:
         if time.monotonic() - self._expired < _EXPIRE_EVERY:
@@ -111,6 +128,10 @@ class _Life:
         if time.monotonic() - self._beaten < _PAUSE:
             return
         self._beaten = time.monotonic()
+        self.alive(told)
+
+    def alive(self, told: Mapping[str, Any]) -> None:
+        """Keep the lease, and show how far the job is; raise where it was cancelled."""
         with self.catalog.database.writing() as session:
             jobs.renew(session, self.job, self.attempt, told)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -37,6 +38,25 @@ def embedded() -> Any:
         connection.raw_sql("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
     _OPEN.add(connection.con)
     return connection
+
+
+def lock_embedded(folders: Sequence[Path]) -> None:
+    """Have the embedded engine open no file outside of some folders, and nothing of the network.
+
+    For processes that work on files of others. It holds for the rest of the process: no statement
+    can take it back.
+
+    Parameters
+    ----------
+    folders
+        What may be read and written, and the system's folder for temporary files.
+    """
+    allowed = [*folders, Path(tempfile.gettempdir())]
+    listed = ", ".join("'{}'".format(str(f.resolve()).replace("'", "''")) for f in allowed)
+    embedded().raw_sql(
+        f"SET allowed_directories = [{listed}]; SET enable_external_access = false; "
+        "SET lock_configuration = true"
+    )
 
 
 def query_progress() -> float | None:

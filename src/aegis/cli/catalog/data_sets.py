@@ -118,10 +118,10 @@ def register(
     In: a name, the source in your agent's list, the agent's public key, a policy.
     Out: the data set; publish it when its summary has come.
     """
-    from aegis.policy import load_policy
+    from aegis.policy import dump_policy, load_policy
     from aegis.signing import load_public_key
 
-    load_policy(policy)
+    text = dump_policy(load_policy(policy))
     with connected(url, token) as client:
         client.register(
             data_set,
@@ -135,7 +135,6 @@ def register(
             approvals=approvals,
             ceiling=ceiling,
         )
-        text = policy.read_text(encoding="utf-8")
         client.ask_summary(data_set, text, protect=protect, epsilon=epsilon, delta=delta)
     Output().say(f"Registered {data_set}; its agent was asked for a summary")
 

@@ -12,10 +12,9 @@ from fastapi import Request as Call
 from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from aegis.catalog import Action, Catalog, CatalogError, deliveries, flow, jobs, requests
-from aegis.catalog.access import Actor
-from aegis.catalog.errors import NotThere, TooLarge
-from aegis.catalog.records import Job
+from aegis.catalog import Action, Catalog, CatalogError, deliveries, flow, jobs
+from aegis.catalog.access import Actor, Subject, authorise
+from aegis.catalog.errors import TooLarge
 from aegis.service.api import shapes
 from aegis.service.identity import ActorOf, CatalogOf
 from aegis.service.routes import Routes
@@ -28,8 +27,9 @@ _FOLLOWED = 900
 @routes.post("/work", Action.WORK)
 def claim(given: shapes.WorkAsked, actor: ActorOf, catalog: CatalogOf) -> Response:
     """Take the next job of one's own data sets; 204 where there is none."""
+    authorise(actor, Action.WORK, Subject(provider=actor.account))
     with catalog.database.writing() as session:
-        job = jobs.claim(session, f"{actor.name}/{given.owner}", jobs.AGENT, provider=actor.account)
+        job = flow.claim(session, f"{actor.name}/{given.owner}", jobs.AGENT, provider=actor.account)
         if job is None:
             return Response(status_code=204)
         return Response(json.dumps(shapes.job(job, task=True)), media_type="application/json")
@@ -69,6 +69,7 @@ def upload_summary(
     bundle: Annotated[UploadFile, File()],
 ) -> dict[str, Any]:
     """Hand in a protected summary."""
+    _require_agent(catalog, actor, job_id)
     version = deliveries.summary(
         catalog,
         actor,
@@ -92,6 +93,7 @@ def upload_release(
     file: Annotated[UploadFile, File()],
 ) -> dict[str, Any]:
     """Hand in a masked file with its certificate."""
+    _require_agent(catalog, actor, job_id)
     made = deliveries.release(
         catalog,
         actor,
@@ -118,6 +120,13 @@ def cancel(job_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
         return shapes.job(flow.cancel(session, actor, job_id))
 
 
+@routes.post("/jobs/{job_id}/retry", Action.RUN)
+def retry(job_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+    """Ask once more for a search, a check, an audit or a summary that failed or was cancelled."""
+    with catalog.database.writing() as session:
+        return shapes.job(flow.retry_job(session, actor, job_id))
+
+
 @routes.get("/jobs/{job_id}/events", Action.SEE_REQUEST, response_class=StreamingResponse)
 def events(job_id: str, call: Call, actor: ActorOf, catalog: CatalogOf) -> Response:
     """How far a job is, as it goes (server-sent events)."""
@@ -142,17 +151,15 @@ async def _following(
 
 
 def _seen(catalog: Catalog, actor: Actor, job_id: str) -> dict[str, Any]:
-    from aegis.catalog import data_sets
-
     with catalog.database.reading() as session:
-        job = session.get(Job, job_id)
-        if job is None:
-            raise NotThere("There is no such job.", hint="See the request.")
-        if job.request_id is None:
-            data_sets.seen(session, actor, Action.STUDY, job.data_set_id)
-        else:
-            requests.seen(session, actor, Action.SEE_REQUEST, job.request_id)
+        job = flow.seen_job(session, actor, job_id, Action.SEE_REQUEST, Action.STUDY)
         return shapes.job(job)
+
+
+def _require_agent(catalog: Catalog, actor: Actor, job_id: str) -> None:
+    """Raise unless the job is of the actor's data sets, before a byte of the file is looked at."""
+    with catalog.database.reading() as session:
+        deliveries.require_agent(session, actor, job_id)
 
 
 def _content(file: UploadFile, most: int) -> bytes:

