@@ -177,6 +177,9 @@ PROBES = {
     ("POST", "/data-sets/{identifier}/grants"): {"account": "otto", "role": "operator"},
     ("POST", "/data-sets/{identifier}/summary"): {"policy": POLICY, "protect": "noise"},
     ("POST", "/data-sets/{identifier}/request"): {"purpose": "x"},
+    ("POST", "/data-sets/{identifier}/workbench/policy"): {"policy": POLICY},
+    ("POST", "/data-sets/{identifier}/workbench/policy.yaml"): {"policy": POLICY},
+    ("POST", "/data-sets/{identifier}/workbench/propose"): {"policy": POLICY},
     ("POST", "/requests"): {"data_set": "census", "purpose": "x"},
     ("POST", "/requests/{request_id}"): {"purpose": "x"},
     ("POST", "/requests/{request_id}/return"): {"message": "x"},
@@ -198,3 +201,15 @@ PROBES = {
     },
 }
 """What is sent to a route so that nothing but the right to it decides."""
+
+
+def released(place: House) -> str:
+    """Have a request of clara released."""
+    number = place.ask()
+    with place.client("otto") as otto:
+        otto.step(number, "approve")
+        otto.step(number, "run")
+        place.work()
+        shown = otto.shown(number)
+    assert shown["state"] == "released", shown
+    return number

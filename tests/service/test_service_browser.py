@@ -108,7 +108,7 @@ class Watch:
         assert not self.wrong, (where, self.wrong)
 
 
-DOWNLOADS = ("/download", "/certificate", ".json", ".jsonld", ".yaml", "/static/")
+DOWNLOADS = ("/exports/", "/download", "/certificate", ".json", ".jsonld", ".yaml", "/static/")
 
 
 def crawl(watch: Watch) -> set[str]:

@@ -9,7 +9,7 @@ from datetime import timedelta
 import httpx
 import pandas as pd
 import pytest
-from service_support import CANARY, POLICY, house
+from service_support import CANARY, POLICY, house, released
 from sqlalchemy import select
 
 from aegis.catalog import CatalogError, NotAllowed, NotThere, WrongState, deliveries, requests
@@ -17,17 +17,6 @@ from aegis.catalog.records import Job, Release, Version, now
 from aegis.errors import AegisError, EngineError
 from aegis.service.client import Client
 from aegis.signing import sign_bytes
-
-
-def released(place) -> str:
-    number = place.ask()
-    with place.client("otto") as otto:
-        otto.step(number, "approve")
-        otto.step(number, "run")
-        place.work()
-        shown = otto.shown(number)
-    assert shown["state"] == "released", shown
-    return number
 
 
 def test_a_request_becomes_a_verified_release(place, tmp_path):

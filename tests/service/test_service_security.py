@@ -14,6 +14,7 @@ from aegis.service.routes import PUBLIC
 from aegis.service.settings import Settings
 
 FREE = {"/api/v1/session", "/api/v1/session/end", "/api/v1/health", "/sign-in", "/sign-out"}
+FREE |= {"/sign-in/oidc", "/sign-in/callback"}
 
 
 def declared():

@@ -193,6 +193,38 @@ def _admitted(session: Session, name: str, fits: bool) -> OpenSession | None:
     return open_session(session, account)
 
 
+def sign_in_elsewhere(session: Session, subject: str, name: str) -> OpenSession:
+    """Open a session for whom an identity provider has named; a new account has no role.
+
+    Parameters
+    ----------
+    session
+        A writing session.
+    subject
+        Issuer and subject, which alone say who it is.
+    name
+        What to call a new account; another one where the name is taken.
+
+    Raises
+    ------
+    NotSignedIn
+        The account was closed.
+    """
+    account = session.scalar(select(Account).where(Account.subject == subject))
+    if account is None:
+        account = create(session, _free(session, name, subject), (), subject=subject)
+    if account.disabled:
+        raise NotSignedIn("This account was closed.", hint="Ask an admin.")
+    return open_session(session, account)
+
+
+def _free(session: Session, name: str, subject: str) -> str:
+    printable = "".join(c for c in name if c.isprintable()).strip()[:100] or "somebody"
+    if session.scalar(select(Account).where(Account.name == printable)) is None:
+        return printable
+    return f"{printable} {hash_of(subject)[:12]}"
+
+
 def open_session(session: Session, account: Account) -> OpenSession:
     """Open a session for an account that has shown who it is."""
     opened = OpenSession(secrets.token_urlsafe(32), secrets.token_urlsafe(24))

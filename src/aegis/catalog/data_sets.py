@@ -98,6 +98,14 @@ def change(session: Session, by: Actor, identifier: str, **about: Any) -> DataSe
     return data_set
 
 
+def propose(session: Session, by: Actor, identifier: str, policy: str) -> DataSet:
+    """Keep a policy for the provider to summarise under; it changes nothing by itself."""
+    data_set = seen(session, by, Action.EDIT_DATA_SET, identifier)
+    data_set.proposed = policy
+    append(session, by.name, "policy proposed", data_set=identifier)
+    return data_set
+
+
 def publish(session: Session, by: Actor, identifier: str, *, published: bool = True) -> DataSet:
     """Show a data set to consumers, or take it out of the catalog again."""
     data_set = seen(session, by, Action.PUBLISH, identifier)

@@ -46,6 +46,7 @@ def ask_summary(
     task |= {"epsilon": epsilon, "delta": delta} if protect == "noise" else {"threshold": threshold}
     job = jobs.enqueue(session, "summarize", jobs.AGENT, data_set_id, task=task)
     budget.reserve(session, data_set.population, job.id, epsilon if protect == "noise" else 0.0)
+    data_set.proposed = None
     append(session, by.name, "summary asked", data_set=data_set_id, job=job.id, protection=protect)
     return job
 

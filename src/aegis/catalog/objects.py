@@ -64,6 +64,10 @@ class Objects:
             raise TooLarge(f"The file has more than {most:,} bytes.", hint="Download it.")
         return bytes(answer.bytes())
 
+    def part(self, key: str, start: int, end: int) -> bytes:
+        """Return the bytes of a file from `start` up to `end`."""
+        return bytes(obstore.get_range(self._store, key, start=start, end=end))
+
     def stream(self, key: str) -> Iterator[bytes]:
         """Yield a file in pieces."""
         for piece in obstore.get(self._store, key).stream(min_chunk_size=1 << 20):

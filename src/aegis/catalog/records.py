@@ -125,6 +125,7 @@ class DataSet(Base):
     approvals: Mapped[int] = mapped_column(Integer, default=1)
     days: Mapped[int] = mapped_column(Integer, default=365)
     ceiling: Mapped[float | None] = mapped_column(Float)
+    proposed: Mapped[str | None] = mapped_column(Text)
     public_key: Mapped[str] = mapped_column(String(64))
     created: Mapped[datetime] = mapped_column(Utc, default=now)
     provider: Mapped[Account] = relationship(lazy="joined")

@@ -121,7 +121,11 @@ def make(
 
 def costs(bundle: bytes) -> list[dict[str, Any]]:
     """Return what each candidate mask costs by itself, as the protected summary scores it."""
-    summary = read(bundle)
+    return costs_in(read(bundle))
+
+
+def costs_in(summary: ProtectedSummary) -> list[dict[str, Any]]:
+    """Return what each candidate mask of a protected summary costs by itself, in percent."""
     scorer = ProtectedScorer(summary)
     whole = scorer.score(scorer.finest)
     found = []

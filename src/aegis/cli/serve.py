@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from aegis.cli.options import Quiet
 from aegis.cli.output import Output
 from aegis.errors import PolicyError
+
+if TYPE_CHECKING:
+    from aegis.service.oidc import Provider
 
 EXAMPLES = (
     "aegis serve --local data/",
@@ -59,6 +63,24 @@ def command(
             show_default=False,
         ),
     ] = None,
+    issuer: Annotated[
+        str | None,
+        typer.Option(
+            "--oidc-issuer",
+            metavar="URL",
+            help="Identity provider (OpenID Connect) where people may sign in, too.",
+            show_default=False,
+        ),
+    ] = None,
+    client: Annotated[
+        str | None,
+        typer.Option(
+            "--oidc-client",
+            metavar="ID",
+            help="What it knows this service by; a secret is read from AEGIS_OIDC_SECRET.",
+            show_default=False,
+        ),
+    ] = None,
     worker: Annotated[
         bool,
         typer.Option("--worker/--no-worker", help="Work on background jobs in this process, too."),
@@ -101,7 +123,21 @@ def command(
         folder=local,
         origin=origin or f"http://{shown}:{port}",
         worker=worker,
+        provider=_provider(issuer, client),
         work=WorkLimits(job_seconds, int(job_memory * (1 << 30))),
     )
     Output(quiet=quiet).say(f"Serving on {settings.origin} (Ctrl-C ends it)")
     serve(settings, host, port)
+
+
+def _provider(issuer: str | None, client: str | None) -> Provider | None:
+    from aegis.service.oidc import Provider
+
+    if issuer is None and client is None:
+        return None
+    if issuer is None or client is None:
+        raise PolicyError(
+            "An identity provider has an address and knows this service by a name.",
+            hint="Give both --oidc-issuer and --oidc-client.",
+        )
+    return Provider(issuer, client, os.environ.get("AEGIS_OIDC_SECRET"))

@@ -27,6 +27,7 @@ from aegis.protect.model import (
     Protection,
     StatedVerdict,
 )
+from aegis.protect.narrow import narrowed
 from aegis.protect.noise import Noise
 from aegis.protect.ranking import rank_protected, search_protected
 from aegis.protect.scores import ProtectedScorer
@@ -66,6 +67,7 @@ __all__ = [
     "gaussian_epsilon",
     "load_protected",
     "loads",
+    "narrowed",
     "protect",
     "rank_protected",
     "reconstruct_protected",

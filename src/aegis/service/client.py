@@ -93,6 +93,17 @@ class Client:
         found: list[dict[str, Any]] = self._call("GET", f"/data-sets/{identifier}/costs").json()
         return found
 
+    def export(self, identifier: str, kind: str) -> dict[str, Any]:
+        """Return the description of a data set for other catalogs.
+
+        `kind` is croissant, dcat or datapackage.
+        """
+        return self._object("GET", f"/data-sets/{identifier}/exports/{kind}")
+
+    def export_release(self, request: str, kind: str) -> dict[str, Any]:
+        """Return the description of a release for other catalogs, as `export` does."""
+        return self._object("GET", f"/requests/{request}/exports/{kind}")
+
     def register(
         self, identifier: str, *, source: str, public_key: str, **about: Any
     ) -> dict[str, Any]:

@@ -35,8 +35,8 @@ _FIELD_BYTES = 16 << 20
 """Bytes of an upload beside its file."""
 _COSTS = {
     **dict.fromkeys(("sign-in", "session", "verify", "verification", "costs", "workbench"), 10),
-    **dict.fromkeys(("search", "choose", "summary", "run", "retry", "best", "front", "draw"), 10),
-    **dict.fromkeys(("croissant.json", "dcat.jsonld", "datapackage.json"), 5),
+    **dict.fromkeys(("search", "choose", "summary", "run", "retry", "best", "front"), 10),
+    **dict.fromkeys(("croissant", "dcat", "datapackage", "draw"), 3),
 }
 """How many calls a route counts for, by the last part of its path: what works hard counts for more."""
 _SIGNING_IN = ("sign-in", "session", "callback")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aegis.catalog.limited import USUAL, WorkLimits
+from aegis.service.oidc import Provider
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class Settings:
         Whether this process works on background jobs, too.
     calls
         Most calls of one caller in a minute; calls that work hard count for several.
+    provider
+        The identity provider where people may sign in, too.
     work
         What one job of the worker, or the check of an upload, may take.
     """
@@ -37,6 +40,7 @@ class Settings:
     origin: str = "http://127.0.0.1:8080"
     worker: bool = True
     calls: int = 600
+    provider: Provider | None = None
     work: WorkLimits | None = USUAL
 
     @property

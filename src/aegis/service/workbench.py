@@ -30,10 +30,9 @@ from aegis.policy import (
     Configuration,
     Policy,
     dump_policy,
-    load_policy,
     policy_mapping,
 )
-from aegis.policy.load import parse_value
+from aegis.policy.load import parse_value, write_mapping
 from aegis.study import Study
 from aegis.summary import Summary
 
@@ -200,32 +199,8 @@ class Bench:
         more: Mapping[str, str],
         privacy: Mapping[str, Any],
     ) -> None:
-        """Go on with what the controls say.
-
-        Parameters
-        ----------
-        roles
-            Attribute to role.
-        masks
-            Attribute to the candidates that stay, as a policy writes them (YAML).
-        more
-            Attribute to one more candidate, or an empty text.
-        privacy
-            The rule.
-        """
-        mapping = policy_mapping(self.policy)
-        for name, entry in mapping["attributes"].items():
-            entry["role"] = roles.get(name, entry["role"])
-            kept = [parse_value(text, name) for text in masks.get(name, ())]
-            added = more.get(name, "").strip()
-            if added:
-                kept.append(parse_value(added, name))
-            if entry["role"] in ("identifier", "ignore"):
-                entry.pop("masks", None)
-            elif kept:
-                entry["masks"] = kept
-        mapping["privacy"] = dict(privacy)
-        self.take(load_policy(mapping))
+        """Go on with what the controls say, as `edited` reads them."""
+        self.take(edited(self.policy, roles, masks, more, privacy))
 
     def view(self) -> View:
         """Return what stands on the bench: costs, and some configurations under the rule.
@@ -308,6 +283,50 @@ class Bench:
     def yaml(self) -> str:
         """Return the policy as YAML."""
         return dump_policy(self.policy)
+
+
+def edited(
+    policy: Policy,
+    roles: Mapping[str, str],
+    masks: Mapping[str, Sequence[str]],
+    more: Mapping[str, str],
+    privacy: Mapping[str, Any],
+) -> Policy:
+    """Return a policy with what controls say.
+
+    Parameters
+    ----------
+    policy
+        The policy as it was.
+    roles
+        Attribute to role.
+    masks
+        Attribute to the candidates that stay, as a policy writes them (YAML).
+    more
+        Attribute to one more candidate, or an empty text.
+    privacy
+        The rule.
+
+    Raises
+    ------
+    PolicyError
+        What comes out is no valid policy.
+    CatalogError
+        A mask names a file or a variable of this machine.
+    """
+    mapping = policy_mapping(policy)
+    for name, entry in mapping["attributes"].items():
+        entry["role"] = roles.get(name, entry["role"])
+        staying = [parse_value(text, name) for text in masks.get(name, ())]
+        added = more.get(name, "").strip()
+        if added:
+            staying.append(parse_value(added, name))
+        if entry["role"] in ("identifier", "ignore"):
+            entry.pop("masks", None)
+        elif staying:
+            entry["masks"] = staying
+    mapping["privacy"] = dict(privacy)
+    return policy_of(write_mapping(mapping))
 
 
 @dataclass

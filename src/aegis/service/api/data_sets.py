@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import json
+from typing import Annotated, Any, Literal
 
 from fastapi import Query
+from fastapi.responses import Response
 
-from aegis.catalog import Action, budget, data_sets, flow, requests
+from aegis.catalog import Action, budget, data_sets, exports, flow, requests
+from aegis.catalog.errors import NotThere
 from aegis.service.api import shapes
-from aegis.service.identity import ActorOf, CatalogOf
+from aegis.service.identity import ActorOf, CatalogOf, SettingsOf
 from aegis.service.routes import Routes
 
 routes = Routes(prefix="/data-sets", tags=["data sets"])
 Offset = Annotated[int, Query(ge=0, le=10_000_000)]
+ExportKind = Literal["croissant", "dcat", "datapackage"]
 Limit = Annotated[int, Query(ge=1, le=200)]
 
 
@@ -55,6 +59,27 @@ def versions(identifier: str, actor: ActorOf, catalog: CatalogOf) -> list[dict[s
     """All versions of a data set, the newest first."""
     with catalog.database.reading() as session:
         return [shapes.version_of(one) for one in data_sets.versions(session, actor, identifier)]
+
+
+@routes.get("/{identifier}/exports/{kind}", Action.BROWSE)
+def export(
+    identifier: str, kind: ExportKind, actor: ActorOf, catalog: CatalogOf, settings: SettingsOf
+) -> Response:
+    """The description of a data set for other catalogs: Croissant, DCAT or Data Package."""
+    with catalog.database.reading() as session:
+        data_set = data_sets.seen(session, actor, Action.BROWSE, identifier)
+        version = data_sets.newest(session, identifier)
+        if version is None:
+            raise NotThere(f"{identifier} has no summary yet.", hint="Ask its provider.")
+        return exported(exports.of_data_set(data_set, version, settings.origin), kind)
+
+
+def exported(told: exports.Described, kind: ExportKind) -> Response:
+    """Return a description as a file."""
+    write, media, name = exports.FORMATS[kind]
+    headers = {"Content-Disposition": f'attachment; filename="{told.identifier}-{name}"'}
+    text = json.dumps(write(told), ensure_ascii=False, indent=2)
+    return Response(text, media_type=media, headers=headers)
 
 
 @routes.get("/{identifier}/policy", Action.STUDY)

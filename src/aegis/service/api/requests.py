@@ -8,14 +8,14 @@ from typing import Annotated, Any
 from fastapi import Query
 from fastapi.responses import Response, StreamingResponse
 
-from aegis.catalog import Action, Catalog, deliveries, flow, jobs, requests
+from aegis.catalog import Action, Catalog, deliveries, exports, flow, jobs, requests
 from aegis.catalog.access import Actor
 from aegis.catalog.errors import WrongState
 from aegis.catalog.records import Request, now
 from aegis.catalog.states import State
 from aegis.service.api import shapes
-from aegis.service.api.data_sets import Limit, Offset
-from aegis.service.identity import ActorOf, CatalogOf
+from aegis.service.api.data_sets import ExportKind, Limit, Offset, exported
+from aegis.service.identity import ActorOf, CatalogOf, SettingsOf
 from aegis.service.routes import Routes
 
 routes = Routes(prefix="/requests", tags=["requests"])
@@ -156,6 +156,20 @@ def release(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, An
             "signature": made.signature,
             "public_key": request.data_set.public_key,
         }
+
+
+@routes.get("/{request_id}/exports/{kind}", Action.VERIFY)
+def export(
+    request_id: str, kind: ExportKind, actor: ActorOf, catalog: CatalogOf, settings: SettingsOf
+) -> Response:
+    """The description of a release for other catalogs: Croissant, DCAT or Data Package."""
+    with catalog.database.reading() as session:
+        request = requests.seen(session, actor, Action.VERIFY, request_id)
+        made = requests.release_of(session, request)
+        told = exports.of_release(
+            made, request.data_set, request.version, catalog.objects, settings.origin
+        )
+    return exported(told, kind)
 
 
 @routes.post("/{request_id}/verify", Action.VERIFY)

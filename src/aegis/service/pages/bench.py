@@ -1,25 +1,68 @@
-"""The workbench of the catalog: what a protected summary shows of a data set."""
+"""The workbench of the catalog: a policy in the making, over the protected summary of a data set."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Request
+from fastapi import Form, Request
+from fastapi.responses import PlainTextResponse
+from starlette.datastructures import FormData
 from starlette.responses import Response
 
 from aegis.catalog import Action, Catalog, data_sets
+from aegis.catalog.access import may
 from aegis.catalog.errors import NotThere
-from aegis.catalog.records import Version
-from aegis.catalog.summaries import as_declared, costs, read, written
-from aegis.protect import rank_protected, search_protected
-from aegis.service.identity import CallerOf, CatalogOf
-from aegis.service.pages.render import page
+from aegis.catalog.flow import policy_of
+from aegis.catalog.records import DataSet, Version
+from aegis.catalog.summaries import as_declared, costs, costs_in, read, written
+from aegis.policy import Policy, dump_policy
+from aegis.protect import ProtectedAdvice, ProtectedSummary, narrowed, rank_protected
+from aegis.protect import search_protected as search
+from aegis.service.identity import CallerOf, CatalogOf, require_form_key
+from aegis.service.pages import controls
+from aegis.service.pages.local import FormOf
+from aegis.service.pages.people import Key
+from aegis.service.pages.render import fragment, page, see
 from aegis.service.routes import Routes
+from aegis.service.workbench import edited
 
 routes = Routes(include_in_schema=False)
 SECONDS = 3.0
 """Most seconds of a search for the page; a request is searched longer, by the worker."""
+_DRAWN = 20
+_SHOWN = 8
+_Yaml = Annotated[str, Form(max_length=4 << 20)]
+
+
+@dataclass(frozen=True)
+class View:
+    """What the bench shows of a policy.
+
+    Attributes
+    ----------
+    policy
+        The policy.
+    advice, searched
+        Configurations, and whether they are the best of a search.
+    costs
+        What each candidate mask costs.
+    best, preview
+        The first configuration as YAML; per attribute its mask and some of what it shows.
+    changes, unknown
+        How the policy differs from that of the version, in words; attributes and masks of which the
+        summary knows nothing.
+    """
+
+    policy: Policy
+    advice: ProtectedAdvice
+    searched: bool
+    costs: list[dict[str, Any]]
+    best: str
+    preview: tuple[tuple[str, str, str], ...]
+    changes: tuple[str, ...]
+    unknown: tuple[str, ...]
 
 
 def costs_of(catalog: Catalog, version: Version) -> list[dict[str, Any]]:
@@ -32,33 +75,202 @@ def _costs(bundle: bytes) -> list[dict[str, Any]]:
     return costs(bundle)
 
 
+def view_of(
+    summary: ProtectedSummary, before: Policy, policy: Policy, *, searched: bool = False
+) -> View:
+    """Return what a protected summary says of a policy.
+
+    Parameters
+    ----------
+    summary
+        The protected summary, made under `before`.
+    before, policy
+        The policy of the version, and the one in the making.
+    searched
+        Whether the best is searched, for a few seconds.
+    """
+    masks = {a.name: a.masks for a in policy.attributes.values()}
+    known = narrowed(summary, masks)
+    advice = (
+        search(known, top=10, time_limit=SECONDS)
+        if searched
+        else rank_protected(known, generate_count=_DRAWN)
+    )
+    best = advice.best
+    preview = ()
+    if best is not None:
+        preview = tuple(
+            (name, str(candidate.declared), _said(candidate.shown))
+            for name, attribute in known.attributes.items()
+            for candidate in [attribute.candidate(best.configuration.masks[name])]
+        )
+    return View(
+        policy,
+        advice,
+        searched,
+        costs_in(known),
+        "" if best is None else written(as_declared(known, best.configuration)),
+        preview,
+        tuple(_changes(before, policy)),
+        tuple(_unknown(summary, policy)),
+    )
+
+
+def _said(shown: tuple[str, ...]) -> str:
+    more = f" and {len(shown) - _SHOWN:,} more" if len(shown) > _SHOWN else ""
+    return "; ".join(shown[:_SHOWN]) + more
+
+
+def _changes(before: Policy, policy: Policy) -> list[str]:
+    """Say in words how two policies differ."""
+    told = []
+    if before.privacy != policy.privacy:
+        told.append(f"the rule: {policy.privacy}, where it was {before.privacy}")
+    for name, attribute in policy.attributes.items():
+        old = before.attributes.get(name)
+        if old is None:
+            told.append(f"{name}: new")
+            continue
+        if old.role != attribute.role:
+            told.append(f"{name}: {attribute.role}, where it was {old.role}")
+        gone = [str(m) for m in old.masks if m not in attribute.masks]
+        added = [str(m) for m in attribute.masks if m not in old.masks]
+        told += [f"{name}: without {', '.join(gone)}"] if gone else []
+        told += [f"{name}: with {', '.join(added)}"] if added else []
+    told += [f"{name}: left out" for name in before.attributes if name not in policy.attributes]
+    return told
+
+
+def _unknown(summary: ProtectedSummary, policy: Policy) -> list[str]:
+    """Name the candidates of a policy that a summary does not hold."""
+    told = []
+    for name, attribute in policy.attributes.items():
+        held = summary.attributes.get(name)
+        masks = () if held is None else tuple(c.declared for c in held.candidates)
+        missing = [str(mask) for mask in attribute.masks if mask not in masks]
+        told += [f"{name} ({', '.join(missing)})"] if missing else []
+    return told
+
+
+@dataclass(frozen=True)
+class _Stood:
+    """What stands on the bench: a data set, its newest version, and who may propose."""
+
+    data_set: DataSet
+    version: Version
+    summary: ProtectedSummary
+    may_propose: bool
+
+    @property
+    def before(self) -> Policy:
+        return policy_of(self.version.policy)
+
+
+def _stood(catalog: Catalog, who: CallerOf, identifier: str) -> _Stood:
+    with catalog.database.reading() as session:
+        data_set = data_sets.seen(session, who.actor, Action.STUDY, identifier)
+        version = data_sets.newest(session, identifier)
+        subject = data_sets.subject_of(session, who.actor, data_set)
+    if version is None:
+        raise NotThere("This data set has no summary yet.", hint="Ask its provider.")
+    summary = read(catalog.objects.get(version.summary_key))
+    return _Stood(data_set, version, summary, may(who.actor, Action.EDIT_DATA_SET, subject))
+
+
 @routes.get("/data-sets/{identifier}/workbench", Action.STUDY)
 def show(
     identifier: str, request: Request, who: CallerOf, catalog: CatalogOf, search: bool = False
 ) -> Response:
-    """Costs, some configurations, and on request the best, from the protected summary."""
-    with catalog.database.reading() as session:
-        data_set = data_sets.seen(session, who.actor, Action.STUDY, identifier)
-        version = data_sets.newest(session, identifier)
-    if version is None:
-        raise NotThere("This data set has no summary yet.", hint="Ask its provider.")
-    summary = read(catalog.objects.get(version.summary_key))
-    advice = (
-        search_protected(summary, top=10, time_limit=SECONDS)
-        if search
-        else rank_protected(summary, generate_count=20)
-    )
-    best = advice.best
+    """Roles, masks and rule to be moved; costs and configurations, from the protected summary."""
+    stood = _stood(catalog, who, identifier)
+    return _page(request, who, stood, stood.before, searched=search)
+
+
+@routes.post("/data-sets/{identifier}/workbench/draw", Action.STUDY)
+def draw(identifier: str, who: CallerOf, catalog: CatalogOf, form: FormOf) -> Response:
+    """Show what follows from what the controls say."""
+    return _drawn(catalog, who, identifier, form, searched=False)
+
+
+@routes.post("/data-sets/{identifier}/workbench/best", Action.STUDY)
+def best(identifier: str, who: CallerOf, catalog: CatalogOf, form: FormOf) -> Response:
+    """Search the best among the candidates as they stand."""
+    return _drawn(catalog, who, identifier, form, searched=True)
+
+
+@routes.post("/data-sets/{identifier}/workbench/policy", Action.STUDY)
+def take(
+    identifier: str,
+    request: Request,
+    who: CallerOf,
+    catalog: CatalogOf,
+    form_key: Key,
+    policy: _Yaml,
+) -> Response:
+    """Go on with a policy that was written by hand."""
+    require_form_key(who, form_key)
+    stood = _stood(catalog, who, identifier)
+    return _page(request, who, stood, policy_of(policy))
+
+
+@routes.post("/data-sets/{identifier}/workbench/policy.yaml", Action.STUDY)
+def download(
+    identifier: str, who: CallerOf, catalog: CatalogOf, form_key: Key, policy: _Yaml
+) -> Response:
+    """Return the policy as a file."""
+    require_form_key(who, form_key)
+    _stood(catalog, who, identifier)
+    headers = {"Content-Disposition": f'attachment; filename="{identifier}-policy.yaml"'}
+    return PlainTextResponse(dump_policy(policy_of(policy)), headers=headers)
+
+
+@routes.post("/data-sets/{identifier}/workbench/propose", Action.EDIT_DATA_SET)
+def propose(
+    identifier: str, who: CallerOf, catalog: CatalogOf, form_key: Key, policy: _Yaml
+) -> Response:
+    """Propose the policy to the provider."""
+    require_form_key(who, form_key)
+    with catalog.database.writing() as session:
+        data_sets.propose(session, who.actor, identifier, dump_policy(policy_of(policy)))
+    return see(f"/data-sets/{identifier}")
+
+
+def _page(
+    request: Request, who: CallerOf, stood: _Stood, policy: Policy, *, searched: bool = False
+) -> Response:
+    text = dump_policy(policy)
     return page(
         request,
         "protected_bench.html",
         who.actor,
         form_key=who.form_key,
-        data_set=data_set,
-        version=version,
-        summary=summary,
-        advice=advice,
-        searched=search,
-        best="" if best is None else written(as_declared(summary, best.configuration)),
-        costs=costs_of(catalog, version),
+        base=f"/data-sets/{stood.data_set.id}/workbench",
+        data_set=stood.data_set,
+        version=stood.version,
+        summary=stood.summary,
+        attributes=controls.attributes_of(policy),
+        rule=controls.rule_of(policy),
+        roles=controls.ROLES,
+        editable=True,
+        policy_base=text,
+        yaml=text,
+        may_propose=stood.may_propose,
+        view=view_of(stood.summary, stood.before, policy, searched=searched),
     )
+
+
+def _drawn(
+    catalog: Catalog, who: CallerOf, identifier: str, form: FormData, *, searched: bool
+) -> Response:
+    require_form_key(who, str(form.get("form_key", "")))
+    stood = _stood(catalog, who, identifier)
+    base = policy_of(str(form.get("base", "")) or stood.version.policy)
+    policy = edited(
+        base,
+        controls.roles_of(form),
+        controls.masks_of(form),
+        controls.more_of(form),
+        controls.privacy_of(base, form),
+    )
+    view = view_of(stood.summary, stood.before, policy, searched=searched)
+    return fragment("protected_view.html", view=view, yaml=dump_policy(policy), swapped=True)

@@ -111,7 +111,7 @@ def show(identifier: str, request: Request, who: CallerOf, benches: BenchesOf) -
 def draw(identifier: str, who: CallerOf, benches: BenchesOf, form: FormOf) -> Response:
     """Take what the controls say, and show what follows."""
     bench = _taken(identifier, who, benches, form)
-    return fragment("bench_view.html", view=bench.view(), yaml=bench.yaml(), oob=True)
+    return fragment("bench_view.html", view=bench.view(), yaml=bench.yaml(), swapped=True)
 
 
 @routes.post("/bench/{identifier}/policy", Action.STUDY)

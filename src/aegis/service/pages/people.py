@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from fastapi import Form, Query, Request
 from starlette.responses import Response
 
 from aegis.catalog import Action, accounts, logbook
 from aegis.catalog.access import Role, scopes_of
-from aegis.catalog.errors import CatalogError, NotSignedIn
+from aegis.catalog.errors import CatalogError, NotSignedIn, NotThere
+from aegis.service import oidc
 from aegis.service.api.accounts import end_session, set_session
 from aegis.service.identity import (
     CallerOf,
@@ -20,6 +22,7 @@ from aegis.service.identity import (
 )
 from aegis.service.pages.render import page, see
 from aegis.service.routes import PUBLIC, Routes
+from aegis.service.settings import Settings
 
 routes = Routes(include_in_schema=False)
 Key = Annotated[str, Form(max_length=64)]
@@ -28,9 +31,49 @@ _PAGE = 50
 
 
 @routes.get("/sign-in", PUBLIC)
-def ask(request: Request) -> Response:
+def ask(request: Request, settings: SettingsOf) -> Response:
     """The page that asks for name and password."""
-    return page(request, "sign_in.html", message="", name="")
+    return page(request, "sign_in.html", message="", name="", provider=_provider(settings))
+
+
+@routes.get("/sign-in/oidc", PUBLIC)
+def go_to_provider(settings: SettingsOf) -> Response:
+    """Send the browser to the identity provider."""
+    provider = _named(settings)
+    begun = oidc.Begun.new()
+    answer = see(oidc.address(provider, begun, _back(settings)))
+    # Not strict: the browser comes back from another site.
+    answer.set_cookie(
+        _begun_name(settings),
+        begun.cookie,
+        max_age=600,
+        httponly=True,
+        secure=settings.secure,
+        samesite="lax",
+        path="/",
+    )
+    return answer
+
+
+@routes.get("/sign-in/callback", PUBLIC)
+def come_back(
+    request: Request,
+    catalog: CatalogOf,
+    settings: SettingsOf,
+    code: Annotated[str, Query(max_length=4096)] = "",
+    state: Annotated[str, Query(max_length=256)] = "",
+) -> Response:
+    """Take what the identity provider says, and open a session."""
+    provider = _named(settings)
+    begun = oidc.Begun.read(request.cookies.get(_begun_name(settings), ""))
+    who = oidc.person(provider, begun, _back(settings), code=code, state=state)
+    with catalog.database.writing() as session:
+        opened = accounts.sign_in_elsewhere(session, who.subject, who.name)
+    # A page of its own leads on: the cookie is not sent where another site led to.
+    answer = page(request, "signed_in.html")
+    answer.delete_cookie(_begun_name(settings), path="/", secure=settings.secure)
+    set_session(answer, settings, opened.secret)
+    return answer
 
 
 @routes.post("/sign-in", PUBLIC)
@@ -46,6 +89,7 @@ def sign_in(
             "sign_in.html",
             message=str(error),
             name=name,
+            provider=_provider(settings),
             status=error.status,
         )
     answer = see("/")
@@ -174,6 +218,25 @@ def log(
         limit=_PAGE,
         checked=checked,
     )
+
+
+def _provider(settings: Settings) -> str:
+    """Return the host of the identity provider; empty without one."""
+    return "" if settings.provider is None else str(urlsplit(settings.provider.issuer).hostname)
+
+
+def _named(settings: Settings) -> oidc.Provider:
+    if settings.provider is None:
+        raise NotThere("This service knows no identity provider.", hint="Use a password.")
+    return settings.provider
+
+
+def _back(settings: Settings) -> str:
+    return f"{settings.origin}/sign-in/callback"
+
+
+def _begun_name(settings: Settings) -> str:
+    return "__Host-aegis_begun" if settings.secure else "aegis_begun"
 
 
 def _tokens(request: Request, who: CallerOf, catalog: CatalogOf, secret: str = "") -> Response:

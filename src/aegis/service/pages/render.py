@@ -23,6 +23,8 @@ _TEMPLATES = Environment(
     lstrip_blocks=True,
 )
 
+_EXPORTS = (("croissant", "Croissant"), ("dcat", "DCAT"), ("datapackage", "Data Package"))
+
 
 def day(value: datetime | None) -> str:
     """Return a time as people read it."""
@@ -55,6 +57,7 @@ def page(request: Request, template: str, actor: Actor | None = None, **more: An
         navigation=_navigation(actor, local=settings.local),
         path=request.url.path,
         program=aegis.__version__,
+        exports=_EXPORTS,
         **more,
     )
     return HTMLResponse(text, status_code=more.get("status", 200))

@@ -1,4 +1,4 @@
-"""Tie a token to the token that made it, and index what pages count."""
+"""Tie a token to the token that made it; keep the policy that an operator proposes."""
 
 from __future__ import annotations
 
@@ -16,3 +16,4 @@ def upgrade() -> None:
     with op.batch_alter_table("tokens") as tokens:
         tokens.add_column(sa.Column("parent_id", sa.String(length=32), nullable=True))
         tokens.create_foreign_key("tokens_by_maker", "tokens", ["parent_id"], ["id"])
+    op.add_column("data_sets", sa.Column("proposed", sa.Text(), nullable=True))
