@@ -8,7 +8,7 @@ import json
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, quote_plus, urlencode, urlsplit
 
 import httpx
 import pytest
@@ -80,7 +80,7 @@ class Issuer:
         text = call.rfile.read(int(call.headers["Content-Length"])).decode()
         given = {k: v[0] for k, v in parse_qs(text).items()}
         asked = self.codes.pop(given.get("code", ""), None)
-        basic = base64.b64encode(f"{CLIENT}:{SECRET}".encode()).decode()
+        basic = base64.b64encode(f"{CLIENT}:{quote_plus(SECRET)}".encode()).decode()
         digest = hashlib.sha256(given.get("code_verifier", "").encode()).digest()
         proof = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
         if (

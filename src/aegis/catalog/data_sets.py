@@ -191,6 +191,18 @@ def newest(session: Session, identifier: str) -> Version | None:
     return session.scalars(found.order_by(Version.number.desc()).limit(1)).first()
 
 
+def newest_of(session: Session, identifiers: Sequence[str]) -> dict[str, Version]:
+    """Return the newest version of each of several data sets, by name; none where there is none."""
+    last = (
+        select(Version.data_set_id, func.max(Version.number).label("number"))
+        .where(Version.data_set_id.in_(identifiers))
+        .group_by(Version.data_set_id)
+        .subquery()
+    )
+    same = (Version.data_set_id == last.c.data_set_id) & (Version.number == last.c.number)
+    return {v.data_set_id: v for v in session.scalars(select(Version).join(last, same))}
+
+
 def versions(session: Session, by: Actor, identifier: str) -> Sequence[Version]:
     """Return all versions, the newest first."""
     seen(session, by, Action.BROWSE, identifier)
@@ -252,8 +264,12 @@ def search(
         )
     count = session.scalar(select(func.count()).select_from(found.subquery())) or 0
     page = found.order_by(DataSet.title, DataSet.id).offset(offset).limit(limit)
+    found_here = session.scalars(page).all()
+    granted_here = _granted(session, by, [one.id for one in found_here])
     listed = [
-        one for one in session.scalars(page) if may(by, Action.BROWSE, subject_of(session, by, one))
+        one
+        for one in found_here
+        if may(by, Action.BROWSE, _subject(one, granted_here.get(one.id, frozenset())))
     ]
     return listed, count
 
@@ -262,10 +278,26 @@ def subject_of(
     session: Session, by: Actor, data_set: DataSet, request: Request | None = None
 ) -> Subject:
     """Return what decides on a data set, or on a request for it."""
-    rows = session.scalars(
-        select(Grant.role).where(Grant.data_set_id == data_set.id, Grant.account_id == by.account)
+    granted = _granted(session, by, [data_set.id]).get(data_set.id, frozenset())
+    return _subject(data_set, granted, request)
+
+
+def _granted(session: Session, by: Actor, identifiers: Sequence[str]) -> dict[str, frozenset[Role]]:
+    """Return the roles that an account was granted on each of several data sets."""
+    rows = session.execute(
+        select(Grant.data_set_id, Grant.role).where(
+            Grant.data_set_id.in_(identifiers), Grant.account_id == by.account
+        )
     )
-    granted = frozenset(Role(role) for role in rows)
+    granted: dict[str, frozenset[Role]] = {}
+    for identifier, role in rows:
+        granted[identifier] = granted.get(identifier, frozenset()) | {Role(role)}
+    return granted
+
+
+def _subject(
+    data_set: DataSet, granted: frozenset[Role], request: Request | None = None
+) -> Subject:
     return Subject(
         provider=data_set.provider_id,
         consumer=None if request is None else request.consumer_id,

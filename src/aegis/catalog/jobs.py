@@ -181,6 +181,12 @@ def latest(session: Session, request_id: str, kinds: Iterable[str]) -> Job | Non
     return session.scalars(found.order_by(Job.created.desc()).limit(1)).first()
 
 
+def latest_of_data_set(session: Session, data_set_id: str, kind: str) -> Job | None:
+    """Return the newest job of a kind for a data set."""
+    found = select(Job).where(Job.data_set_id == data_set_id, Job.kind == kind)
+    return session.scalars(found.order_by(Job.created.desc()).limit(1)).first()
+
+
 def _end(
     job: Job, state: str, *, result: dict[str, Any] | None = None, error: str | None = None
 ) -> None:

@@ -161,7 +161,10 @@ class Request(Base):
     """A consumer's wish for a release, and what became of it."""
 
     __tablename__ = "requests"
-    __table_args__ = (Index("requests_by_state", "state", "created"),)
+    __table_args__ = (
+        Index("requests_by_state", "state", "created"),
+        Index("requests_by_time", "created"),
+    )
     id: Mapped[str] = mapped_column(String(32), primary_key=True, default=new_id)
     data_set_id: Mapped[str] = mapped_column(ForeignKey("data_sets.id"), index=True)
     version_id: Mapped[str] = mapped_column(ForeignKey("versions.id"))

@@ -300,13 +300,21 @@ def seen(session: Session, by: Actor, action: Action, request_id: str) -> Reques
 
 
 def listed(
-    session: Session, by: Actor, *, state: str | None = None, offset: int = 0, limit: int = 50
+    session: Session,
+    by: Actor,
+    *,
+    state: str | None = None,
+    data_set: str | None = None,
+    offset: int = 0,
+    limit: int = 50,
 ) -> tuple[Sequence[Request], int]:
     """Return a page of the requests that the actor may see, the newest first, and their number."""
     data_sets.authorise_some(by, Action.SEE_REQUEST)
     found = select(Request).where(_visible(by))
     if state is not None:
         found = found.where(Request.state == state)
+    if data_set is not None:
+        found = found.where(Request.data_set_id == data_set)
     count = session.scalar(select(func.count()).select_from(found.subquery())) or 0
     page = found.order_by(Request.created.desc()).offset(offset).limit(limit)
     return session.scalars(page).all(), count

@@ -6,15 +6,15 @@ gives it one, and is tied to issuer and subject, never to a name or an address o
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote_plus, urlsplit
 
 import httpx
-from authlib.common.errors import AuthlibBaseError
-from authlib.integrations.httpx_client import OAuth2Client
 from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
@@ -105,15 +105,19 @@ class Person:
 
 def address(provider: Provider, begun: Begun, back: str) -> str:
     """Return where the browser is sent to sign in; `back` is where it comes back to."""
-    told = _configuration(provider)
-    with _client(provider, back) as client:
-        url, _ = client.create_authorization_url(
-            told["authorization_endpoint"],
-            state=begun.state,
-            nonce=begun.nonce,
-            code_verifier=begun.verifier,
-        )
-    return str(url)
+    endpoint = _configuration(provider)["authorization_endpoint"]
+    digest = hashlib.sha256(begun.verifier.encode()).digest()
+    asked = {
+        "response_type": "code",
+        "client_id": provider.client_id,
+        "redirect_uri": back,
+        "scope": "openid profile email",
+        "state": begun.state,
+        "nonce": begun.nonce,
+        "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
+        "code_challenge_method": "S256",
+    }
+    return str(httpx.URL(endpoint).copy_merge_params(asked))
 
 
 def person(provider: Provider, begun: Begun, back: str, *, code: str, state: str) -> Person:
@@ -131,15 +135,12 @@ def person(provider: Provider, begun: Begun, back: str, *, code: str, state: str
         raise NotSignedIn("The answer is of another sign-in.", hint="Begin it anew.")
     told = _configuration(provider)
     try:
-        with _client(provider, back) as client:
-            token = client.fetch_token(
-                told["token_endpoint"], code=code, code_verifier=begun.verifier
-            )
+        token = _exchanged(provider, told["token_endpoint"], begun, back, code)
         keys = _get(told["jwks_uri"])
         claims = _claims(provider, begun, str(token["id_token"]), keys)
     except httpx.HTTPError as error:
         raise _silent(provider, error) from error
-    except (AuthlibBaseError, JoseError, KeyError, ValueError, TypeError) as error:
+    except (JoseError, KeyError, ValueError, TypeError) as error:
         raise NotSignedIn(
             f"The identity provider's answer is not valid ({type(error).__name__}).",
             hint="Begin it anew; where it stays so, see the settings of the provider.",
@@ -185,7 +186,10 @@ def _configuration(provider: Provider) -> Mapping[str, Any]:
 
 def _get(url: str) -> Mapping[str, Any]:
     """Return a JSON object; no redirect is followed."""
-    answer = httpx.get(url, timeout=_SECONDS, follow_redirects=False)
+    return _object(httpx.get(url, timeout=_SECONDS, follow_redirects=False))
+
+
+def _object(answer: httpx.Response) -> Mapping[str, Any]:
     answer.raise_for_status()
     value = answer.json() if len(answer.content) <= _LARGEST else None
     if not isinstance(value, dict):
@@ -193,16 +197,29 @@ def _get(url: str) -> Mapping[str, Any]:
     return value
 
 
-def _client(provider: Provider, back: str) -> OAuth2Client:
-    return OAuth2Client(
-        client_id=provider.client_id,
-        client_secret=provider.client_secret,
-        token_endpoint_auth_method="client_secret_basic" if provider.client_secret else "none",
-        code_challenge_method="S256",
-        scope="openid profile email",
-        redirect_uri=back,
+def _exchanged(
+    provider: Provider, endpoint: str, begun: Begun, back: str, code: str
+) -> Mapping[str, Any]:
+    """Return the tokens for a code (RFC 6749, section 4.1.3, with the proof of RFC 7636)."""
+    form = {
+        "grant_type": "authorization_code",
+        "code": code,
+        "redirect_uri": back,
+        "code_verifier": begun.verifier,
+    }
+    secret = provider.client_secret
+    if secret is None:
+        form["client_id"] = provider.client_id
+    answer = httpx.post(
+        endpoint,
+        data=form,
+        auth=None if secret is None else (quote_plus(provider.client_id), quote_plus(secret)),
         timeout=_SECONDS,
+        follow_redirects=False,
     )
+    if answer.is_client_error:
+        raise ValueError("the code is not taken")
+    return _object(answer)
 
 
 def _silent(provider: Provider, error: Exception) -> EngineError:

@@ -31,9 +31,10 @@ def search(
     """Data sets that one may see, by words of name, title, label or columns."""
     with catalog.database.reading() as session:
         page, count = data_sets.search(session, actor, words, offset=offset, limit=limit)
+        newest = data_sets.newest_of(session, [one.id for one in page])
         return {
             "count": count,
-            "data_sets": [shapes.data_set(one, data_sets.newest(session, one.id)) for one in page],
+            "data_sets": [shapes.data_set(one, newest.get(one.id)) for one in page],
         }
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Form, Query, Request
 from starlette.responses import Response
 
-from aegis.catalog import Action, budget, data_sets, flow, requests
+from aegis.catalog import Action, budget, data_sets, flow, jobs, requests
 from aegis.catalog.access import Role, may
 from aegis.service.identity import CallerOf, CatalogOf, require_form_key
 from aegis.service.pages.people import Key, Text
@@ -25,12 +25,13 @@ def catalog_page(
     who: CallerOf,
     catalog: CatalogOf,
     words: Annotated[str, Query(max_length=200)] = "",
-    offset: Annotated[int, Query(ge=0)] = 0,
+    offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0,
 ) -> Response:
     """All data sets that one may see."""
     with catalog.database.reading() as session:
         page_of, count = data_sets.search(session, who.actor, words, offset=offset, limit=_PAGE)
-        listed = [(one, data_sets.newest(session, one.id)) for one in page_of]
+        newest = data_sets.newest_of(session, [one.id for one in page_of])
+        listed = [(one, newest.get(one.id)) for one in page_of]
     return page(
         request,
         "catalog.html",
@@ -96,7 +97,8 @@ def show(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf) -
         versions = data_sets.versions(session, who.actor, identifier)
         subject = data_sets.subject_of(session, who.actor, data_set)
         allowed = {str(a): may(who.actor, a, subject) for a in Action}
-        waiting, _ = requests.listed(session, who.actor)
+        own, _ = requests.listed(session, who.actor, data_set=identifier, limit=20)
+        leak = jobs.latest_of_data_set(session, identifier, "leak")
     costs = costs_of(catalog, versions[0]) if versions else []
     return page(
         request,
@@ -107,7 +109,8 @@ def show(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf) -
         versions=versions,
         allowed=allowed,
         costs=costs,
-        requests=[one for one in waiting if one.data_set_id == identifier],
+        requests=own,
+        leak=leak,
         is_provider=Role.PROVIDER in who.actor.roles,
     )
 

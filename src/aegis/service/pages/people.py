@@ -201,12 +201,13 @@ def log(
     request: Request,
     who: CallerOf,
     catalog: CatalogOf,
-    offset: Annotated[int, Query(ge=0)] = 0,
+    offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0,
+    verify: bool = False,
 ) -> Response:
-    """What happened, the newest first, and whether the log is whole."""
+    """What happened, the newest first; on request whether the log is whole."""
     with catalog.database.reading() as session:
         entries, count = logbook.listed(session, who.actor, offset=offset, limit=_PAGE)
-        checked = logbook.verify(session, who.actor) if offset == 0 else None
+        checked = logbook.verify(session, who.actor) if verify else None
     return page(
         request,
         "log.html",

@@ -61,7 +61,7 @@ def listed(
     who: CallerOf,
     catalog: CatalogOf,
     state: Annotated[str, Query(max_length=20)] = "",
-    offset: Annotated[int, Query(ge=0)] = 0,
+    offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0,
 ) -> Response:
     """Requests that one may see."""
     chosen = state if state in list(State) else None

@@ -17,3 +17,4 @@ def upgrade() -> None:
         tokens.add_column(sa.Column("parent_id", sa.String(length=32), nullable=True))
         tokens.create_foreign_key("tokens_by_maker", "tokens", ["parent_id"], ["id"])
     op.add_column("data_sets", sa.Column("proposed", sa.Text(), nullable=True))
+    op.create_index("requests_by_time", "requests", ["created"])

@@ -1,0 +1,75 @@
+"""Users in parallel who browse and request: `python -m benchmarks.service.load 50 [DATABASE]`.
+
+Each user waits a second on average between two calls. Printed: calls, errors, and how long answers
+took; who runs it says on which machine, and what else it did.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import httpx
+
+from aegis.catalog import Catalog
+from benchmarks.service.place import fill, quantile, served
+
+SECONDS = 30.0
+DATA_SETS = 200
+
+
+async def user(url: str, token: str, seed: int, told: list[tuple[float, int]]) -> None:
+    """Browse, look at a data set, request it, look at one's requests."""
+    draw = random.Random(seed)
+    headers = {"Authorization": f"Bearer {token}"}
+    end = time.monotonic() + SECONDS
+    async with httpx.AsyncClient(base_url=url, headers=headers, timeout=60) as caller:
+
+        async def call(method: str, path: str, body: object = None) -> httpx.Response:
+            await asyncio.sleep(draw.expovariate(1.0))
+            began = time.perf_counter()
+            answer = await caller.request(method, path, json=body)
+            told.append((time.perf_counter() - began, answer.status_code))
+            return answer
+
+        while time.monotonic() < end:
+            name = f"set-{draw.randrange(DATA_SETS)}"
+            await call("GET", f"/?words={name}")
+            await call("GET", f"/data-sets/{name}")
+            await call("GET", f"/api/v1/data-sets/{name}/costs")
+            body = {"data_set": name, "purpose": "A study", "terms_accepted": True}
+            made = await call("POST", "/api/v1/requests", body)
+            if made.status_code == 200:
+                await call("POST", f"/api/v1/requests/{made.json()['id']}/submit", {})
+            await call("GET", "/requests")
+
+
+async def load(url: str, tokens: list[str]) -> list[tuple[float, int]]:
+    """Return seconds and status of each call."""
+    told: list[tuple[float, int]] = []
+    await asyncio.gather(*(user(url, token, n, told) for n, token in enumerate(tokens)))
+    return told
+
+
+def main() -> None:
+    """Run it and print the figures."""
+    users = int(sys.argv[1])
+    with tempfile.TemporaryDirectory() as folder:
+        database = sys.argv[2] if len(sys.argv) > 2 else str(Path(folder) / "catalog.db")
+        objects = str(Path(folder) / "objects")
+        tokens = fill(Catalog.open(database, objects), users, DATA_SETS, 0)[:users]
+        with served("--database", database, "--objects", objects, "--no-worker") as url:
+            told = asyncio.run(load(url, tokens))
+    seconds = [second for second, _ in told]
+    print(f"{users} users, {len(told)} calls in {SECONDS:g} s")
+    print(f"statuses {dict(Counter(status for _, status in told))}")
+    print(f"p50 {quantile(seconds, 0.5):.0f} ms, p95 {quantile(seconds, 0.95):.0f} ms")
+
+
+if __name__ == "__main__":
+    main()
