@@ -149,7 +149,7 @@ def house(folder: Path, database: str | None = None) -> Iterator[House]:
 def request_of(place: House, name: str) -> tuple[str, str]:
     """Return a request for a data set and its search, made past all rights."""
     with place.catalog.database.writing() as session:
-        clara = accounts.named(session, "clara" if name != "hidden" else "ada")
+        clara = accounts.named(session, "clara" if name != "unlisted" else "ada")
         made = Request(
             data_set_id=name,
             version_id=data_sets.newest(session, name).id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import warnings
 
@@ -64,9 +65,9 @@ def test_a_data_package_is_read_by_its_own_library(told, what):
         import frictionless
 
         document = told["datapackage", what]
-        package = frictionless.Package.from_descriptor(document)
-        assert frictionless.Package.metadata_import(document).to_descriptor()
-        errors = list(frictionless.Package.metadata_validate(document))
+        # It takes what it reads out of the mapping that it is given.
+        package = frictionless.Package.from_descriptor(copy.deepcopy(document))
+        errors = list(frictionless.Package.metadata_validate(copy.deepcopy(document)))
     assert errors == []
     fields = {field.name: field.type for field in package.resources[0].schema.fields}
     assert {"age", "sex"} <= set(fields)

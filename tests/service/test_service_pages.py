@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import shutil
 
 import httpx
 import pytest
 from service_support import PASSWORD, PEOPLE, running, write_table
 
+from aegis.catalog.flow import policy_of
 from aegis.service.settings import Settings
 
 BROWSER = shutil.which("chromium")
@@ -36,6 +38,62 @@ def test_every_page_of_a_person_is_drawn(place, name):
             answer = caller.get(path)
             assert answer.status_code in (200, 403, 404), (path, answer.text)
             assert "</html>" in answer.text
+
+
+def signed_in(place, caller: httpx.Client, name: str) -> str:
+    """Sign in; return the key that forms of the session carry."""
+    form = {"name": name, "password": PASSWORD}
+    caller.post("/sign-in", data=form, headers={"Origin": place.url})
+    return caller.get("/tokens").text.split('name="form_key" value="', 1)[1].split('"', 1)[0]
+
+
+def test_a_policy_is_edited_over_a_protected_summary_and_proposed(place):
+    """Roles, masks and rule by the controls; the YAML that comes out goes in again, and to paula."""
+    with httpx.Client(base_url=place.url, headers={"Origin": place.url}, timeout=60) as otto:
+        key = signed_in(place, otto, "otto")
+        base = "/data-sets/census/workbench"
+        assert "Propose it to the provider" in otto.get(base).text
+        form = {
+            "form_key": key,
+            "role:age": "quasi-identifier",
+            "mask:age": ['{"bucketize": {"width": 40}}', "suppress"],
+            "more:age": "bucketize: {width: 20}",
+            "role:sex": "feature",
+            "mask:sex": ["identity"],
+            "k": "7",
+            "suppression": "5",
+        }
+        drawn = otto.post(f"{base}/draw", data=form)
+        assert drawn.status_code == 200, drawn.text
+        for words in (
+            "k = 7",
+            "sex: feature, where it was quasi-identifier",
+            "sex: without suppress",
+            "age: with",
+            "knows nothing of age (bucketize",
+        ):
+            assert words in drawn.text, words
+        shown = html.unescape(drawn.text)
+        text = shown.split("<textarea", 1)[1].split(">", 1)[1].split("</textarea>", 1)[0]
+        policy = policy_of(text)
+        assert policy.privacy.to_mapping()["k"] == 7
+        assert [str(m) for m in policy.attributes["sex"].masks] == ["identity"]
+        best = otto.post(f"{base}/best", data=form)
+        assert "The best of 2 combinations" in best.text
+        again = otto.post(f"{base}/policy", data={"form_key": key, "policy": text})
+        assert html.unescape(again.text).count(text) == 2
+        file = otto.post(f"{base}/policy.yaml", data={"form_key": key, "policy": text})
+        assert policy_of(file.text) == policy
+        assert "attachment" in file.headers["content-disposition"]
+        otto.post(f"{base}/propose", data={"form_key": key, "policy": text})
+        for wrong in ("a: [", "version: 1", "- a"):
+            answer = otto.post(f"{base}/policy", data={"form_key": key, "policy": wrong})
+            assert answer.status_code in (400, 422), wrong
+    with httpx.Client(base_url=place.url, headers={"Origin": place.url}) as paula:
+        signed_in(place, paula, "paula")
+        page = html.unescape(paula.get("/data-sets/census").text)
+        assert "An operator proposes this policy" in page
+        assert text in page
 
 
 @pytest.fixture(scope="module")

@@ -105,10 +105,13 @@ class _Process:
         try:
             self._ask(task, given)
             self._wait(alive)
-            reader.join()
         finally:
             self._process.kill()
             self._process.wait()
+            reader.join()
+            for pipe in (self._process.stdin, self._process.stdout):
+                if pipe is not None:
+                    pipe.close()
         return self._said(task)
 
     def _ask(self, task: str, given: Mapping[str, Any]) -> None:

@@ -55,6 +55,7 @@ def checked(
     job_id: str, given: shapes.Checked, actor: ActorOf, catalog: CatalogOf
 ) -> dict[str, Any]:
     """Answer which configuration meets the rule, alone and with earlier releases."""
+    _require_agent(catalog, actor, job_id)
     return shapes.request(deliveries.checked(catalog, actor, job_id, given.attempt, given.answer))
 
 

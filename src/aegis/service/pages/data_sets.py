@@ -8,7 +8,7 @@ from fastapi import Form, Query, Request
 from starlette.responses import Response
 
 from aegis.catalog import Action, budget, data_sets, flow, jobs, requests
-from aegis.catalog.access import Role, may
+from aegis.catalog.access import Role, authorise, may
 from aegis.service.identity import CallerOf, CatalogOf, require_form_key
 from aegis.service.pages.people import Key, Text
 from aegis.service.pages.render import page, see
@@ -48,6 +48,7 @@ def catalog_page(
 @routes.get("/register", Action.REGISTER)
 def registering(request: Request, who: CallerOf) -> Response:
     """The form of a new data set."""
+    authorise(who.actor, Action.REGISTER)
     return page(request, "register.html", who.actor, form_key=who.form_key)
 
 

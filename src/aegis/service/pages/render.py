@@ -70,7 +70,8 @@ def fragment(template: str, **more: Any) -> HTMLResponse:
 
 def error_page(request: Request, status: int, message: str, hint: str) -> Response:
     """Return what went wrong, for a person; who is not signed in is asked to."""
-    if status == NotSignedIn.status and request.method == "GET" and request.url.path != "/sign-in":
+    path = request.url.path
+    if status == NotSignedIn.status and request.method == "GET" and not path.startswith("/sign-in"):
         return RedirectResponse("/sign-in", status_code=303)
     if request.headers.get("hx-request") == "true":
         part = fragment("problem.html", message=message, hint=hint)
