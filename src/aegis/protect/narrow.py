@@ -34,7 +34,8 @@ def narrowed(
     PolicyError
         Nothing stays.
     """
-    attributes, columns, moved = {}, [], {}
+    attributes, columns = {}, list[int]()
+    moved: dict[int, dict[int, int]] = {}
     for place, (name, attribute) in enumerate(summary.attributes.items()):
         wanted = candidates.get(name, ())
         staying = [i for i, c in enumerate(attribute.candidates) if c.declared in wanted]

@@ -97,7 +97,7 @@ def view_of(
         else rank_protected(known, generate_count=_DRAWN)
     )
     best = advice.best
-    preview = ()
+    preview: tuple[tuple[str, str, str], ...] = ()
     if best is not None:
         preview = tuple(
             (name, str(candidate.declared), _said(candidate.shown))
