@@ -145,16 +145,17 @@ def test_what_failed_is_asked_once_more(place):
             flow.retry_job(session, place.paula, again.id)
 
 
-@pytest.mark.parametrize("which", ["hierarchy", "key_file", "key_env"])
+@pytest.mark.parametrize("which", ["hierarchy", "key_file", "key_env", "population"])
 def test_a_policy_opens_no_file_of_this_machine(place, tmp_path, which):
     (tmp_path / "secret.csv").write_text("a;b\n")
     entry = {
         "hierarchy": f"{{role: quasi-identifier, hierarchy: {tmp_path}/secret.csv}}",
         "key_file": f"{{role: feature, masks: [{{tokenise: {{key_file: {tmp_path}/secret.csv}}}}]}}",
         "key_env": "{role: feature, masks: [{tokenise: {key_env: HOME}}]}",
-    }[which]
-    policy = f"version: 1\nlabel: income\nattributes:\n  age: {entry}\n"
-    with pytest.raises(CatalogError, match=r"file|key") as told:
+    }.get(which, "{role: feature}")
+    policy = f"population: {tmp_path}/secret.csv\n" if which == "population" else ""
+    policy += f"version: 1\nlabel: income\nattributes:\n  age: {entry}\n"
+    with pytest.raises(CatalogError, match=r"file|key|population") as told:
         flow.policy_of(policy)
     assert "a;b" not in str(told.value)
 

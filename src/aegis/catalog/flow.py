@@ -238,6 +238,11 @@ def policy_of(text: str) -> Policy:
     if not isinstance(data, Mapping):
         raise CatalogError("The policy is no mapping.", hint="Give a file as aegis init makes it.")
     _require_self_contained(data)
+    if data.get("population") is not None:
+        raise CatalogError(
+            "The policy names the table of a population, which is read on no other machine.",
+            hint="Leave the key out, with the criteria that need it.",
+        )
     return load_policy(data)
 
 
