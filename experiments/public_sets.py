@@ -1,7 +1,9 @@
 """Public tables that took no part in choosing any measure, as the Rdatasets collection holds them.
 
 The files are those of https://github.com/vincentarelbundock/Rdatasets, `csv/PACKAGE/ITEM.csv`; the
-folder with `csv` in it is named by `AEGIS_RDATASETS`. They were chosen by size and by kind of label
+folder with `csv` in it is named by `AEGIS_RDATASETS`. `FURTHER` are single files of other
+collections, in the folder `AEGIS_FURTHER`: https://github.com/PedroB6/datasets (bank marketing) and
+https://github.com/propublica/compas-analysis (court records). They were chosen by size and by kind of label
 (yes or no, rare or not, several classes) before anything was trained on them. `RESERVE` was trained
 on only once the score was settled.
 """
@@ -33,21 +35,31 @@ class PublicSet:
         Its label column.
     left_out
         Columns that number rows, weigh them, or state the label in other words.
+    folder
+        The environment variable that names the folder of the file.
+    delimiter
+        What separates its columns.
     """
 
     path: str
     label: str
     left_out: tuple[str, ...] = ()
+    folder: str = "AEGIS_RDATASETS"
+    delimiter: str = ","
 
     def open(self) -> pa.Table:
         """Return the table, of at most `MOST_ROWS` rows drawn with a fixed seed."""
-        folder = os.environ.get("AEGIS_RDATASETS")
-        path = Path(folder or ".", "csv", self.path)
+        folder = os.environ.get(self.folder)
+        path = Path(folder or ".", self.path)
         if folder is None or not path.exists():
-            raise SystemExit(f"{path} is missing; set AEGIS_RDATASETS to the folder with csv/.")
+            raise SystemExit(f"{path} is missing; set {self.folder} to the folder that holds it.")
         options = pyarrow.csv.ConvertOptions(null_values=["", "NA"], strings_can_be_null=True)
-        table: Any = pyarrow.csv.read_csv(path, convert_options=options)
-        table = table.drop_columns(["rownames", *self.left_out])
+        parsing = pyarrow.csv.ParseOptions(delimiter=self.delimiter)
+        table: Any = pyarrow.csv.read_csv(path, convert_options=options, parse_options=parsing)
+        left_out = {"rownames", *self.left_out}
+        names = table.column_names  # a file may name a column twice: the first one counts
+        shown = [i for i, n in enumerate(names) if names.index(n) == i and n not in left_out]
+        table = table.select(shown)
         if table.num_rows > MOST_ROWS:
             drawn = np.random.default_rng(19).choice(table.num_rows, MOST_ROWS, replace=False)
             table = table.take(pa.array(np.sort(drawn)))
@@ -55,20 +67,37 @@ class PublicSet:
 
 
 CONFIRMATION = {
-    "attrition": PublicSet("modeldata/attrition.csv", "Attrition"),
-    "chile": PublicSet("carData/Chile.csv", "vote"),
-    "churn": PublicSet("modeldata/mlc_churn.csv", "churn"),
-    "crashes": PublicSet("DAAG/nassCDS.csv", "dead", ("caseid", "injSeverity", "weight")),
-    "credit": PublicSet("modeldata/credit_data.csv", "Status"),
-    "insurance": PublicSet("AER/HealthInsurance.csv", "insurance"),
-    "lending": PublicSet("modeldata/lending_club.csv", "Class"),
-    "mortgage": PublicSet("AER/HMDA.csv", "deny"),
-    "remote": PublicSet("modeldata/stackoverflow.csv", "Remote"),
-    "stroke": PublicSet("MLDataR/stroke_classification.csv", "stroke", ("pat_id",)),
+    "attrition": PublicSet("csv/modeldata/attrition.csv", "Attrition"),
+    "chile": PublicSet("csv/carData/Chile.csv", "vote"),
+    "churn": PublicSet("csv/modeldata/mlc_churn.csv", "churn"),
+    "crashes": PublicSet("csv/DAAG/nassCDS.csv", "dead", ("caseid", "injSeverity", "weight")),
+    "credit": PublicSet("csv/modeldata/credit_data.csv", "Status"),
+    "insurance": PublicSet("csv/AER/HealthInsurance.csv", "insurance"),
+    "lending": PublicSet("csv/modeldata/lending_club.csv", "Class"),
+    "mortgage": PublicSet("csv/AER/HMDA.csv", "deny"),
+    "remote": PublicSet("csv/modeldata/stackoverflow.csv", "Remote"),
+    "stroke": PublicSet("csv/MLDataR/stroke_classification.csv", "stroke", ("pat_id",)),
 }
 """Sets that decide whether a score becomes the default."""
 RESERVE = {
-    "telco": PublicSet("modeldata/wa_churn.csv", "churn"),
-    "thyroid": PublicSet("MLDataR/thyroid_disease.csv", "ThryroidClass"),
+    "telco": PublicSet("csv/modeldata/wa_churn.csv", "churn"),
+    "thyroid": PublicSet("csv/MLDataR/thyroid_disease.csv", "ThryroidClass"),
 }
 """Sets that are trained on when the choice is made."""
+FURTHER = {
+    "bank": PublicSet("bank-full.csv", "y", ("duration",), "AEGIS_FURTHER", ";"),
+    "court": PublicSet(
+        "compas-scores-two-years.csv",
+        "two_year_recid",
+        (
+            *("id", "name", "first", "last", "is_recid", "is_violent_recid", "violent_recid"),
+            *("r_case_number", "r_charge_degree", "r_days_from_arrest", "r_offense_date"),
+            *("r_charge_desc", "r_jail_in", "r_jail_out", "vr_case_number", "vr_charge_degree"),
+            *("vr_offense_date", "vr_charge_desc", "event", "start", "end", "in_custody"),
+            *("out_custody", "c_case_number", "type_of_assessment", "v_type_of_assessment"),
+            *("c_jail_in", "c_jail_out", "dob"),
+        ),
+        "AEGIS_FURTHER",
+    ),
+}
+"""Bank marketing (12 % say yes) and court records, with their near-keys."""

@@ -35,15 +35,15 @@ from aegis.policy import load_policy
 from aegis.sources import open_table
 from aegis.summary import Summary, summarize
 from common import save_chart, write_csv, write_json
-from public_sets import CONFIRMATION, RESERVE
+from public_sets import CONFIRMATION, FURTHER, RESERVE
 
 NAME = "selection_public"
 RUNS = ((("lr", "nb"), 6), (("gbdt-60", "rf-50"), 4))
 COUNT, SEED, SAMPLE = 24, 1, 2_000
 SCORE = "held-out-auc"
 SHOWN = (
-    *(SCORE, "pillai-codings", "pillai-held-out", "pillai", "target-coded", "cmim"),
-    *("mi-corrected", "g3"),
+    *(SCORE, "held-out-pillai", "held-out-pillai-values", "adjusted-pillai", "target-coded"),
+    *("cmim", "adjusted-mi", "g3"),
 )
 UNMASKED = "unmasked"
 
@@ -59,7 +59,7 @@ for _like, _name, _title, _settings in (
 
 def prepared(name: str) -> tuple[Summary, CodedTable, dict[str, Choice]]:
     """Return a set with the configurations that are judged, the unmasked table among them."""
-    chosen = {**CONFIRMATION, **RESERVE}[name]
+    chosen = {**CONFIRMATION, **RESERVE, **FURTHER}[name]
     source = open_table(chosen.open())
     scored = [column for column in source.columns if column != chosen.label]
     attributes = {column: {"role": "feature"} for column in scored}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
 from typing import Generic, Protocol, TypeVar
 
@@ -34,6 +34,8 @@ class Registry(Generic[T]):
         self.kind = kind
         self._entries: dict[str, T] = {}
         self._former: dict[str, str] = {}
+        self._families: dict[str, Callable[[str], T]] = {}
+        self._derived: dict[str, T] = {}
         self._scanned = False
 
     def register(self, entry: T) -> T:
@@ -47,11 +49,29 @@ class Registry(Generic[T]):
         """Let the entry called `name` be asked for by a former name, which warns."""
         self._former[former] = name
 
+    def register_family(self, base: str, make: Callable[[str], T]) -> None:
+        """Let `base(OPTIONS)` be asked for: `make` returns the entry from what is in brackets."""
+        self._families[base] = make
+
+    def _of_family(self, name: str) -> T | None:
+        """Return the entry of a name with options in brackets; None for any other name."""
+        base, bracket, options = name.partition("(")
+        if base not in self._families or not bracket or not options.endswith(")"):
+            return None
+        if name not in self._derived:
+            made = self._families[base](options[:-1])
+            self._derived[name] = self._derived.setdefault(made.name, made)
+        return self._derived[name]
+
     def get(self, name: str) -> T:
         """Return the entry called `name`; raise `PolicyError` that lists all names otherwise.
 
-        A former name is answered with the entry and a `RenamedWarning` that says the new one.
+        A former name is answered with the entry and a `RenamedWarning` that says the new one. Names
+        with options in brackets are answered by their family; they are not among `names`.
         """
+        derived = self._of_family(name)
+        if derived is not None:
+            return derived
         if name in self._former:
             new = self._former[name]
             warnings.warn(
@@ -81,7 +101,13 @@ class Registry(Generic[T]):
             return True
         if name not in self._entries:
             self._scan()
-        return name in self._entries
+        return name in self._entries or (isinstance(name, str) and self._is_derived(name))
+
+    def _is_derived(self, name: str) -> bool:
+        try:
+            return self._of_family(name) is not None
+        except PolicyError:
+            return False
 
     def _scan(self) -> None:
         if self._scanned:

@@ -6,19 +6,27 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations, product
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from advisor_merits import areas, merit_of
 from area_support import area_loss
 from hypothesis import strategies as st
 
 from aegis.advisor import Choice
 from aegis.advisor.parts import PARTS
 from aegis.masks import evaluate
-from aegis.measures import MEASURES, PENALTIES, UNPOOLED, Contingency, Direction, Measure, Scope
+from aegis.measures import (
+    MEASURES,
+    PENALTIES,
+    UNPOOLED,
+    Contingency,
+    Direction,
+    Measure,
+    Scope,
+)
 from aegis.policy import Policy, load_policy
 from aegis.privacy import ClassTable, PrivacyRule
 from aegis.summary import Summary
@@ -260,38 +268,19 @@ def held_out_auc(
     return max((2 * float(np.mean(found)) + float(np.mean(strong))) / 3, 0.5)
 
 
-def areas(features: Floats, label: Sequence[Any], part: Any, penalty: float) -> float:
-    """Return the AUC under normal scores out of fold, mean over classes against the rest."""
-    classes = sorted(set(label))
-    if len(classes) < 2:
-        return 0.5
-    own = [np.array([y == c for y in label]) for c in classes]
-    found = [_area(features, one, part, penalty) for one in (own[1:] if len(own) == 2 else own)]
-    known = [area for area in found if area is not None]
-    return float(np.mean(known)) if known else 0.5
-
-
-def _area(features: Floats, own: Any, part: Any, penalty: float) -> float | None:
-    scores = np.full(len(own), np.nan)
-    for k in set(part.tolist()):
-        train = part != k
-        sides = [features[train & side] for side in (own, ~own)]
-        if not all(map(len, sides)):
-            continue
-        within = sum(np.atleast_2d(np.cov(side.T, bias=True)) for side in sides) / 2
-        ridge = penalty / train.sum() * np.eye(features.shape[1])
-        one, rest = (side.mean(axis=0) for side in sides)
-        slope = np.linalg.solve(within + ridge, one - rest)
-        scores[part == k] = (features[part == k] - (one + rest) / 2) @ slope
-    seen = ~np.isnan(scores)
-    high, low = scores[seen & own], scores[seen & ~own]
-    if not len(high) or not len(low):
-        return None
-    gap, variance = high.mean() - low.mean(), high.var() + low.var()
-    size = np.sqrt((high**2).mean() + (low**2).mean())
-    if variance > 1e-11 * size**2:
-        return NormalDist().cdf(gap / math.sqrt(variance))
-    return 0.5 if abs(gap) <= 1e-11 * size else float(gap > 0)
+def held_out_merit(
+    name: str,
+    columns: Sequence[Sequence[Any]],
+    raw: Sequence[Sequence[Any]],
+    label: Sequence[Any],
+) -> float:
+    """Return the expected accuracy or log loss, from the scores of rows by explicit discriminants."""
+    part = fold_of(np.arange(len(label)), FOLDS, 0) % PARTS
+    shown = np.hstack([one_hot(c) for c in columns])
+    steps = step_features(columns, raw)
+    found = [merit_of(name, shown, label, part, p) for p in (1, 10, 100)]
+    strong = [merit_of(name, steps, label, part, p) for p in (100, 1000, 10000)]
+    return (2 * float(np.mean(found)) + float(np.mean(strong))) / 3
 
 
 def target_coded(columns: Sequence[Sequence[Any]], label: Sequence[Any]) -> float:
@@ -368,6 +357,8 @@ def configuration_value(
         return codings(columns, raw, label)
     if name == "held-out-auc":
         return held_out_auc(columns, raw, label)
+    if name in ("held-out-accuracy", "held-out-log-loss"):
+        return held_out_merit(name, columns, raw, label)
     if name == "target-coded":
         return target_coded(columns, label)
     trace, adjusted, _ = pillai(columns, label)
@@ -407,8 +398,20 @@ def cmim(columns: Sequence[Sequence[Any]], label: Sequence[Any]) -> float:
     return total
 
 
-def kept(score: float, reference: float, measure: Measure) -> float | None:
+def kept(
+    score: float, reference: float, measure: Measure, label: Sequence[Any] = ()
+) -> float | None:
     """Return the percent of utility kept, as the documentation defines it."""
+    share = np.array(list(Counter(label).values())) / max(len(label), 1)
+    if measure.name == "held-out-accuracy":
+        score, reference = score - share.max(), reference - share.max()
+    if measure.name == "held-out-log-loss":
+        entropy = -(share * np.log(share)).sum()
+        return (
+            None
+            if reference >= entropy
+            else min(100 * (entropy - score) / (entropy - reference), 100)
+        )
     if measure.direction is Direction.LOWER:
         return None if reference >= 1 else min(100 * (1 - score) / (1 - reference), 100)
     whole = reference - measure.floor

@@ -80,7 +80,7 @@ def compare(table: pa.Table, summary: Summary, choice: Choice) -> None:
         sign = measure.direction.sign
         best = scorer.reference(measure)
         assert sign * best >= sign * reference - 1e-8
-        percent = kept(value, best, measure)
+        percent = kept(value, best, measure, before["y"])
         if percent is not None and abs(best - measure.floor) > 1e-6 and abs(1 - best) > 1e-6:
             assert score.utility_kept == pytest.approx(percent, rel=1e-6, abs=1e-6)
 

@@ -36,11 +36,11 @@ EXPECTED = {
             "target-coded",
             "cmim",
         ),
-        *("held-out-auc", "adjusted-contingency"),
+        *("held-out-auc", "held-out-accuracy", "held-out-log-loss", "adjusted-contingency"),
     },
 }
 MONOTONE = {"mi", "chi2", "phi2", "g1", "g2", "g3", "pillai-plain"}
-LOWER = {"g1", "g2", "g3", "held-out-g3"}
+LOWER = {"g1", "g2", "g3", "held-out-g3", "held-out-log-loss"}
 
 
 def test_names_scopes_directions_and_monotony():

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from aegis.advisor.figures import Binding, Front, SearchFigures
+from aegis.advisor.figures import Binding, Front, ProxyFigures, SearchFigures
 from aegis.advisor.scoring import AttributeScore, utility_kept
 from aegis.errors import NoAdmissibleConfiguration
 from aegis.measures import MEASURES
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 2
 """Version of the JSON form of `Advice`; it changes when a field changes its meaning."""
+_IN_WORDS = {"AUC": "AUC", "accuracy": "an accuracy of", "nats": "a log loss of"}
+"""What a headline calls a figure of merit, by the unit of the measure."""
 
 
 @dataclass(frozen=True)
@@ -225,6 +227,9 @@ class Advice:
         Of the best configuration: what the unmasked table would lose if only this attribute were
         masked, by attribute; empty without a best one, for a record-level release, and where the
         table has too many values to tell in seconds.
+    proxy
+        What small models reached on a sample of the best configurations; None where they were not
+        asked for.
     owner_rule
         The rule that the summary was made under, where the advice is from a summary alone.
     rule_override
@@ -248,6 +253,7 @@ class Advice:
     reference: float | None = None
     attainable: float | None = None
     lost_alone: Mapping[str, float] = field(default_factory=dict)
+    proxy: ProxyFigures | None = None
     owner_rule: OwnerRule | None = None
     rule_override: RuleOverride | None = None
 
@@ -260,9 +266,15 @@ class Advice:
             return None
         measure = MEASURES.get(self.measure)
         left = self.unmasked - measure.direction.sign * self.lost_alone[name]
-        before = utility_kept(self.unmasked, self.reference, measure)
-        after = utility_kept(left, self.reference, measure)
+        before = utility_kept(self.unmasked, self.reference, measure, self.class_rows)
+        after = utility_kept(left, self.reference, measure, self.class_rows)
         return None if before is None or after is None else max(before - after, 0.0)
+
+    @property
+    def class_rows(self) -> list[float] | None:
+        """Labelled rows of each class; None where the summary's figures do not say."""
+        classes = self.summary.get("classes")
+        return None if not classes else [float(rows) for rows in classes.values()]
 
     @property
     def against_finest(self) -> bool:
@@ -273,20 +285,22 @@ class Advice:
     def headline(self) -> str | None:
         """What models are expected to reach, in words; None unless the measure says so."""
         best, measure = self.best, MEASURES.get(self.measure)
-        if best is None or measure.unit != "AUC" or self.reference is None:
+        if best is None or measure.unit not in _IN_WORDS or self.reference is None:
             return None
         error = best.stderr
         # One digit of the error is worth showing.
         digits = min(max(2, math.ceil(-math.log10(error))), 4) if error else 2
-        whole = max(self.reference, best.score)
+        sign = measure.direction.sign
+        whole = sign * max(sign * self.reference, sign * best.score)
         said = (
-            f"models are expected to reach AUC {best.score:.{digits}f}"
+            f"models are expected to reach {_IN_WORDS[measure.unit]} {best.score:.{digits}f}"
             f" of {whole:.{digits}f} unmasked"
         )
         if error is None:
             return said
+        worst = measure.worst(self.class_rows)
         small = ": the table is too small to tell masks apart"
-        return f"{said} (+-{error:.{digits}f}){small if whole - measure.floor < 2 * error else ''}"
+        return f"{said} (+-{error:.{digits}f}){small if sign * (whole - worst) < 2 * error else ''}"
 
     @property
     def closest(self) -> Ranked | None:
@@ -354,6 +368,7 @@ class Advice:
             "front": None if self.front is None else self.front.to_dict(),
             "privacy": None if self.privacy is None else self.privacy.to_dict(),
             "uncovered": None if self.uncovered is None else self.uncovered.to_dict(),
+            "proxy": None if self.proxy is None else self.proxy.to_dict(),
             "owner_rule": None if self.owner_rule is None else self.owner_rule.to_dict(),
             "rule_override": None if self.rule_override is None else self.rule_override.to_dict(),
         }

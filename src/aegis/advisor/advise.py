@@ -10,6 +10,7 @@ from aegis.advisor.advice import Advice, Ranked
 from aegis.advisor.confidence import with_confidence
 from aegis.advisor.doubts import with_doubts
 from aegis.advisor.generate import combinations, generate
+from aegis.advisor.merits import disagreement
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.rank import against, rank_choice
 from aegis.advisor.ranked_estimate import (
@@ -116,6 +117,7 @@ def rank_configurations(
             warnings=(
                 *((ONE_MASK,) if estimate is not None and case_of(estimate).own_mask else ()),
                 *warnings_of(summary, plan),
+                *(disagreement(ranking, scorer, chosen) if estimate is None else ()),
             ),
             timings={
                 **summary.timings,

@@ -72,7 +72,7 @@ def mask_costs(
                     str(candidate.declared),
                     candidate.size,
                     score,
-                    utility_kept(score, whole, chosen),
+                    utility_kept(score, whole, chosen, own.classes),
                 )
             )
     return tuple(costs)

@@ -27,7 +27,7 @@ def _rare_class(advice: Advice) -> tuple[str, ...]:
     """
     classes = {name: rows for name, rows in advice.summary.get("classes", {}).items() if rows > 0}
     if len(classes) < 2 or MEASURES.get(advice.measure).unit == "AUC":
-        return ()
+        return ()  # of other merits `aegis.advisor.merits` says more where they disagree
     name, rows = min(classes.items(), key=lambda entry: entry[1])
     share = rows / sum(classes.values())
     if share >= RARE:
@@ -57,7 +57,7 @@ def _worthless(advice: Advice) -> tuple[str, ...]:
             f"left{use}. Allow more suppressed rows, a weaker rule, or masks between identity and "
             "suppress",
         )
-    if _by_chance(best, advice.measure):
+    if _by_chance(best, advice):
         return (
             f"the score of the recommended {best.name} is within two standard errors of none: what "
             f"the attributes tell of {subject} may be chance",
@@ -69,11 +69,14 @@ def _worthless(advice: Advice) -> tuple[str, ...]:
     return ()
 
 
-def _by_chance(ranked: Ranked, measure: str) -> bool:
+def _by_chance(ranked: Ranked, advice: Advice) -> bool:
     """Whether a score that has a standard error cannot be told from no association at all."""
-    if ranked.stderr is None or MEASURES.get(measure).direction is not Direction.HIGHER:
+    measure = MEASURES.get(advice.measure)
+    expected = measure.constant is not None
+    if ranked.stderr is None or (measure.direction is not Direction.HIGHER and not expected):
         return False
-    return ranked.score < 2 * ranked.stderr
+    worst = measure.worst(advice.class_rows)
+    return measure.direction.sign * (ranked.score - worst) < 2 * ranked.stderr
 
 
 def with_doubts(advice: Advice, told: tuple[str, ...] = ()) -> Advice:

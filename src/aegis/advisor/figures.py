@@ -237,3 +237,47 @@ def finite(values: Mapping[str, Any]) -> dict[str, Any]:
         key: None if isinstance(value, float) and not math.isfinite(value) else value
         for key, value in values.items()
     }
+
+
+@dataclass(frozen=True)
+class ProxyFigures:
+    """What small models reached on a sample of the finalists: a look at rows, not at aggregates.
+
+    Attributes
+    ----------
+    models
+        The models, whose mean it is.
+    rows
+        Rows that were drawn from the table; the same ones for all configurations.
+    splits
+        Splits into training and test rows, whose mean it is.
+    metric
+        The figure of merit: `roc_auc`, `accuracy` or `log_loss`.
+    reached
+        The figure by name of the configuration.
+    """
+
+    models: tuple[str, ...]
+    rows: int
+    splits: int
+    metric: str
+    reached: Mapping[str, float]
+
+    @property
+    def best(self) -> str | None:
+        """The configuration that the trained models would choose."""
+        sign = -1 if self.metric == "log_loss" else 1
+        return max(self.reached, key=lambda name: sign * self.reached[name], default=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return {**asdict(self), "models": list(self.models), "best": self.best}
+
+    def words(self) -> str:
+        """Return the figures in one sentence."""
+        told = ", ".join(f"{name} {value:.3f}" for name, value in self.reached.items())
+        return (
+            f"proxy: {' and '.join(self.models)} trained on {self.rows:,} rows of each finalist"
+            f" ({self.splits} splits, mean {self.metric}): {told}. It would choose {self.best};"
+            " the ranking is by the measure"
+        )

@@ -24,7 +24,7 @@ from aegis.anonymizers import (
     recipe_of,
 )
 from aegis.errors import DataError, PolicyError
-from aegis.measures import MEASURES, Direction, Measure
+from aegis.measures import MEASURES, Measure
 from aegis.policy import Configuration, Policy
 from aegis.privacy import PrivacyReport, Verdict
 from aegis.privacy import report as privacy_report
@@ -252,6 +252,7 @@ class RecordRanker:
         original = Scorer(summary)
         self._unmasked = original.score(original.unmasked, measure)
         self._reference = original.reference(measure)
+        self._classes = original.classes
 
     def make(self, recipe: Recipe) -> Anonymized:
         """Return the release of a recipe, before the rule has been held against it."""
@@ -291,7 +292,7 @@ class RecordRanker:
 
     def _score(self, released: Source, data: pa.Table) -> ConfigurationScore:
         """Return the score of a table as it stands, against the original."""
-        worst = self.measure.floor if self.measure.direction is Direction.HIGHER else 1.0
+        worst = self.measure.worst(self._classes)
         unmasked = {name: one.unmasked for name, one in self._unmasked.attributes.items()}
         if not self._tells_apart(data):  # nothing is left to predict
             scores = {name: AttributeScore(worst, raw) for name, raw in unmasked.items()}
@@ -306,7 +307,7 @@ class RecordRanker:
                 for name, raw in unmasked.items()
             }
         pud = sum(abs(one.change) for one in scores.values()) / len(scores)
-        share = utility_kept(value, self._reference, self.measure)
+        share = utility_kept(value, self._reference, self.measure, self._classes)
         return ConfigurationScore(value, share, pud, scores)
 
     def _tells_apart(self, data: pa.Table) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from aegis.measures import Direction, Measure
+from aegis.measures import Measure
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,18 @@ class ConfigurationScore:
     attributes: Mapping[str, AttributeScore]
 
 
-def utility_kept(score: float, reference: float, measure: Measure) -> float | None:
+def utility_kept(
+    score: float,
+    reference: float,
+    measure: Measure,
+    classes: Sequence[float] | None = None,
+) -> float | None:
     """Return the percent of the utility of a reference that is kept, at most 100.
 
-    Utility is what a measure shows beyond what a constant prediction reaches (`Measure.floor`); of
-    a measure that is better when lower it is one minus the measure. What seems better than the
+    Utility is what a measure shows beyond what a constant prediction reaches (`Measure.worst`),
+    which takes the rows of each class where it depends on them. What seems better than the
     reference is so by chance and keeps all of it. None where there was nothing to keep.
     """
-    if measure.direction is Direction.LOWER:
-        score, reference = 1.0 - score, 1.0 - reference
-    whole = reference - measure.floor
-    return min(100.0 * (score - measure.floor) / whole, 100.0) if whole > 0 else None
+    worst, sign = measure.worst(classes), measure.direction.sign
+    whole = sign * (reference - worst)
+    return min(100.0 * sign * (score - worst) / whole, 100.0) if whole > 0 else None

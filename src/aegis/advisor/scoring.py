@@ -89,6 +89,11 @@ class Scorer:
         return np.array([a.weight for a in self.summary.attributes.values()], dtype=np.float64)
 
     @cached_property
+    def classes(self) -> list[float]:
+        """Rows of each class, as the unmasked label shows them."""
+        return [float(rows) for rows in self.summary.label.counts]
+
+    @cached_property
     def unmasked(self) -> Choice:
         """Every attribute, and the label, as it is."""
         return {a.name: a.unmasked for a in self.summary.all_attributes}
@@ -123,7 +128,7 @@ class Scorer:
             for a in self.summary.attributes.values()
         }
         value = self.value(choice, measure)
-        percent = utility_kept(value, self.reference(measure), measure)
+        percent = utility_kept(value, self.reference(measure), measure, self.classes)
         pud = float(np.mean([abs(a.change) for a in attributes.values()]))
         return ConfigurationScore(value, percent, pud, attributes)
 

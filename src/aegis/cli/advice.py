@@ -329,6 +329,8 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     )
     if advice.headline is not None:
         yield line(advice.headline)
+    if advice.proxy is not None:
+        yield line(advice.proxy.words())
     yield line("")
     measure = MEASURES.get(advice.measure)
     columns = (
@@ -342,7 +344,7 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
             (
                 *(name, best.shown[name]),
                 *(fixed(one.unmasked), fixed(one.score)),
-                percent(utility_kept(one.score, one.unmasked, measure)),
+                percent(utility_kept(one.score, one.unmasked, measure, advice.class_rows)),
                 *([percent(advice.share_lost(name))] if advice.lost_alone else []),
             )
             for name, one in best.attributes.items()

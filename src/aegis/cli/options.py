@@ -159,6 +159,27 @@ Measure = Annotated[
         show_default=False,
     ),
 ]
+Merit = Annotated[
+    str | None,
+    typer.Option(
+        "--merit",
+        metavar="NAME",
+        help="Rank by a figure of merit that models are expected to reach, in place of a measure: "
+        "auc, accuracy or log-loss.",
+        show_default=False,
+    ),
+]
+Models = Annotated[
+    str | None,
+    typer.Option(
+        "--models",
+        metavar="NAMES",
+        help="The models whose merit is expected, all alike: lr (logistic regression), nb (naive "
+        "Bayes), gbdt (boosted trees), divided by commas. By default two thirds of linear models "
+        "and one third of trees.",
+        show_default=False,
+    ),
+]
 ConfigurationName = Annotated[
     str | None,
     typer.Option(
@@ -247,3 +268,23 @@ def split_names(given: list[str] | None) -> list[str] | None:
         return None
     names = [name.strip() for text in given for name in text.split(",")]
     return list(dict.fromkeys(name for name in names if name))
+
+
+def asked_measure(measure: str | None, merit: str | None, models: str | None) -> str | None:
+    """Return the name of the measure that was asked for, by its name or by a figure of merit.
+
+    Raises
+    ------
+    PolicyError
+        Both were asked for, or a merit or model is unknown.
+    """
+    if merit is None and models is None:
+        return measure
+    from aegis.errors import PolicyError
+    from aegis.measures import merit_name
+
+    if measure is not None:
+        raise PolicyError(
+            "Both --measure and --merit or --models were given.", hint="Give one of them."
+        )
+    return merit_name(merit, models)

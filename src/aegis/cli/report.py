@@ -16,11 +16,14 @@ from aegis.cli.options import (
     Generate,
     LeaveOut,
     Measure,
+    Merit,
+    Models,
     NoValues,
     Quiet,
     RuleOverride,
     Seed,
     VerifyKey,
+    asked_measure,
     split_names,
 )
 from aegis.cli.output import Output
@@ -68,6 +71,8 @@ def command(
     configurations: Configurations = None,
     generate: Generate = None,
     measure: Measure = None,
+    merit: Merit = None,
+    models: Models = None,
     rule_override: RuleOverride = False,
     verify_key: VerifyKey = None,
     leave_out: LeaveOut = None,
@@ -105,7 +110,9 @@ def command(
             progress=progress,
             rule_override=rule_override,
         )
-        advice = study.advise(listed, generate_count=generate, measure=measure)
+        advice = study.advise(
+            listed, generate_count=generate, measure=asked_measure(measure, merit, models)
+        )
         study.report(advice, output, values=not no_values, force=force)
     shell = Output(quiet=quiet)
     shell.warn(advice.warnings)

@@ -9,7 +9,14 @@ from aegis.measures.cmim import CmimPath, attribute_information, cmim_path, pair
 from aegis.measures.contingency import Contingency
 from aegis.measures.cooccurrence import Cooccurrence, Need, OrderedCounts
 from aegis.measures.dependency import g1, g2, g3, held_out_error
-from aegis.measures.discriminant import PartCounts, Scores, in_thresholds, out_of_fold
+from aegis.measures.discriminant import (
+    PartCounts,
+    Scores,
+    in_thresholds,
+    naive_bayes,
+    out_of_fold,
+)
+from aegis.measures.expected_merit import Expected, Learner, Merit, merit_name
 from aegis.measures.held_out import PENALTIES, UNPOOLED, held_out_traces
 from aegis.measures.information import (
     corrected_mutual_information,
@@ -22,6 +29,7 @@ from aegis.measures.mutual import mean_contingency, pair_contingency
 from aegis.measures.ordered import ordered_traces, thresholds
 from aegis.measures.pillai import PillaiFit, fit_pillai, pillai_trace
 from aegis.measures.pooled import pooled_losses
+from aegis.measures.reach import reachable_auc
 from aegis.measures.record import (
     MEASURES,
     UNLABELLED_MEASURE,
@@ -46,8 +54,11 @@ __all__ = [
     "Contingency",
     "Cooccurrence",
     "Direction",
+    "Expected",
+    "Learner",
     "Margins",
     "Measure",
+    "Merit",
     "Need",
     "OrderedCounts",
     "PartCounts",
@@ -75,8 +86,10 @@ __all__ = [
     "in_thresholds",
     "label_entropy",
     "mean_contingency",
+    "merit_name",
     "miller_madow_information",
     "mutual_information",
+    "naive_bayes",
     "ordered_traces",
     "out_of_fold",
     "pair_contingency",
@@ -84,6 +97,7 @@ __all__ = [
     "phi_square",
     "pillai_trace",
     "pooled_losses",
+    "reachable_auc",
     "reliable_information",
     "thresholds",
     "trace_of_codes",

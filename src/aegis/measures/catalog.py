@@ -6,7 +6,6 @@ from aegis.measures import (
     association,
     cmim,
     dependency,
-    expected_merit,
     held_out,
     information,
     mutual,
@@ -15,6 +14,8 @@ from aegis.measures import (
     target_coded,
 )
 from aegis.measures.cooccurrence import Need
+from aegis.measures.expected_catalog import expected_measure
+from aegis.measures.expected_merit import Expected, Merit, learners_of
 from aegis.measures.record import MEASURES, Direction, Margins, Measure, Scope, Trace
 
 DEFAULT_MEASURE = "held-out-pillai"
@@ -38,37 +39,7 @@ _KIVINEN = (
 )
 
 _CONFIGURATION = (
-    Measure(
-        name="held-out-auc",
-        title="Expected AUC on rows held out",
-        description=(
-            "The area under the ROC curve that models are expected to reach on rows that they were"
-            " not fitted to: the mean over penalised discriminants from weak to strong, two thirds"
-            " on values seen one by one, one third on thresholds of numbers and dates. Sees rare"
-            " classes as well as frequent ones."
-        ),
-        formula=(
-            "mean over p = 1, 10, 100 rows of Phi((m_1 - m_0) / sqrt(v_1 + v_0)), means and variances"
-            " by class of b'x over rows x that took no part in b = (W + p/n I)^-1 (mean of the class"
-            " less mean of the rest), W the mean of the two covariances within; mean over classes"
-        ),
-        reference=(
-            "Su, Liu, Linear combinations of multiple diagnostic markers, Journal of the American"
-            " Statistical Association 88, 1993; Friedman, Regularized discriminant analysis, same"
-            " journal 84, 1989; mean over penalties and codings our own"
-        ),
-        range="0.5 .. 1",
-        unit="AUC",
-        direction=Direction.HIGHER,
-        monotone=False,
-        scope=Scope.CONFIGURATION,
-        cost="O(d^3) in the number of masked levels d, for each of five parts, each penalty and class",
-        compute=expected_merit.held_out_auc,
-        needs=(Need.PARTS,),
-        without_parts=expected_merit.held_out_auc_without,
-        attainable=expected_merit.attainable_auc,
-        floor=expected_merit.FLOOR,
-    ),
+    *(expected_measure(Expected(merit)) for merit in Merit),
     Measure(
         name="adjusted-pillai",
         title="Pillai's trace, adjusted",
@@ -479,6 +450,12 @@ _DEPENDENCY = (
 
 for _measure in (*_CONFIGURATION, *_MUTUAL, *_INFORMATION, *_CHI_SQUARE, *_DEPENDENCY):
     MEASURES.register(_measure)
+
+for _merit in Merit:
+    MEASURES.register_family(
+        _merit.measure,
+        lambda given, merit=_merit: expected_measure(Expected(merit, learners_of(given))),
+    )
 
 for _former, _name in {
     "pillai": "adjusted-pillai",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ from aegis.measures.cmim import pair_information
 from aegis.measures.discriminant import PartCounts, Scores
 from aegis.measures.held_out import UNPOOLED, held_out_traces
 from aegis.measures.pillai import Numbers, PillaiFit, pillai_trace
+
+if TYPE_CHECKING:
+    from aegis.measures.expected_merit import Coding
 
 
 class Need(StrEnum):
@@ -149,11 +152,16 @@ class Cooccurrence:
         )
 
     @cached_property
-    def held_out(self) -> tuple[Scores, Scores]:
-        """Out-of-fold scores of values and of thresholds, for all measures that read them."""
+    def _scores(self) -> dict[Coding, Scores]:
+        return {}
+
+    def held_out(self, coding: Coding) -> Scores:
+        """Return the out-of-fold scores under a coding, for all measures that read them."""
         from aegis.measures.expected_merit import held_out_scores
 
-        return held_out_scores(self)
+        if coding not in self._scores:
+            self._scores[coding] = held_out_scores(self, coding)
+        return self._scores[coding]
 
     @property
     def in_order(self) -> OrderedCounts:

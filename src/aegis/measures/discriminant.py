@@ -3,14 +3,17 @@
 The rows are divided into K parts. On all parts but one a penalised discriminant direction is fitted
 to the second-order counts by class; on the part left out it has a sum and a sum of squares per
 class, which are functions of that part's counts. So every row is scored by a direction that has not
-seen it, and no row is read. Under normal scores these moments give the area under the ROC curve
-(AUC), the accuracy and the log loss that a model is expected to reach (theory.md, section 3).
+seen it, and no row is read. The log-odds of naive Bayes are such a direction, too. Under normal
+scores these moments give the area under the ROC curve (AUC) here, and in `merits` the accuracy and
+the log loss that a model is expected to reach (theory.md, section 3).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -58,6 +61,18 @@ class PartCounts:
                 f"Counts by part of shapes {self.rows.shape}, {self.joint.shape}, {self.total.shape}."
             )
 
+    @property
+    def told_apart(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """The classes told from the rest, (T,), and whether each part is scored for them, (K, T).
+
+        Of two classes the second; all that have rows otherwise. A part outside of which a class, or
+        the rest, has no row is not scored.
+        """
+        told = _told_apart(self.rows)
+        others = self.rows.sum(axis=0) - self.rows
+        own = others[:, told]
+        return told, (own >= 0.5) & (others.sum(axis=1, keepdims=True) - own >= 0.5)
+
 
 @dataclass(frozen=True, eq=False)
 class Scores:
@@ -66,57 +81,183 @@ class Scores:
     Attributes
     ----------
     rows
-        Rows per part, class that is told from the rest, and side (rest, class): (K, T, 2).
-    first, second
-        Sum of the scores and of their squares, shape (K, T, 2, P), one column per direction.
+        Rows per part and class, shape (K, C).
+    told
+        The classes that are told from the rest, shape (T,).
+    scored
+        Whether a part has a direction for a class, shape (K, T).
+    first
+        Sum of the scores of a class's rows by each direction, P a class: (K, C, T, P).
+    second
+        Sum of the products of two directions' scores, shape (K, C, T, T, P).
+    drawn
+        What noise adds to `second` of one class and of the rest, (K, T, 2, P); None without noise.
+    log_odds
+        Whether the scores are a model's own log-odds, so that nothing is left to calibrate.
     """
 
     rows: Floats
+    told: npt.NDArray[np.int64]
+    scored: npt.NDArray[np.bool_]
     first: Floats
     second: Floats
+    drawn: Floats | None = None
+    log_odds: bool = False
 
-    def moments(self, without: int | None = None) -> tuple[Floats, Floats, Floats]:
-        """Return rows (T, 2), means and variances (T, 2, P) over all parts, or all but one.
+    @cached_property
+    def variants(self) -> Floats:
+        """Which parts count: all of them, and all but one, shape (1 + K, K)."""
+        parts = len(self.rows)
+        return np.vstack([np.ones((1, parts)), 1.0 - np.eye(parts)])
 
-        A variance within rounding of the mean square counts as none.
+    def summed(self, values: Floats) -> Floats:
+        """Return values by part, shape (K, ...), added up over the parts of each variant."""
+        flat = self.variants @ values.reshape(len(values), math.prod(values.shape[1:]))
+        return flat.reshape(len(flat), *values.shape[1:])
+
+    @cached_property
+    def sides(self) -> tuple[Floats, Floats, Floats]:
+        """Rows (V, T, 2), means and variances (V, T, 2, P) of the rest and of each class told.
+
+        One entry per variant. A variance within rounding of the mean square counts as none.
         """
-        parts = [part for part in range(len(self.rows)) if part != without]
-        rows = self.rows[parts].sum(axis=0)
-        count = np.maximum(rows, 1.0)[..., None]
-        mean = self.first[parts].sum(axis=0) / count
-        square = self.second[parts].sum(axis=0) / count
+        told = np.arange(len(self.told))
+        sides = _sides(self.told, self.rows.shape[1])
+        rows = (self.rows[:, None, :] * self.scored[:, :, None])[..., None]  # (K, T, C, 1)
+        first = self.first.swapaxes(1, 2)  # (K, T, C, P)
+        second = self.second[:, :, told, told].swapaxes(1, 2)
+        rows, first, second = (sides @ values for values in (rows, first, second))
+        if self.drawn is not None:
+            second = second + self.drawn
+        rows, first, second = map(self.summed, (rows, first, second))
+        count = np.maximum(rows, 1.0)
+        mean, square = first / count, second / count
         spread = square - mean**2
-        return rows, mean, np.where(spread > _ROUNDING * square, spread, 0.0)
+        return rows[..., 0], mean, np.where(spread > _ROUNDING * square, spread, 0.0)
 
-    def auc(self, without: int | None = None) -> Floats:
-        """Return the AUC of each direction under normal scores, mean over classes, shape (P,).
+    @cached_property
+    def areas(self) -> Floats:
+        """The AUC of each direction under normal scores, mean over classes, shape (1 + K, P).
 
         P(score of a row of the class > score of another) = Phi((m_1 - m_0) / sqrt(v_1 + v_0)),
         one class against the rest; classes of which no row was scored take no part, and where
-        that leaves none, nothing can be told: 1/2.
+        that leaves none, nothing can be told: 1/2. First of all parts, then without each.
         """
-        rows, mean, spread = self.moments(without)
-        known = (rows > 0).all(axis=1)
-        if not known.any():
-            return np.full(mean.shape[-1], 0.5)
-        gap = mean[known, 1] - mean[known, 0]
-        gap[np.abs(gap) <= _ROUNDING * np.abs(mean[known]).sum(axis=1)] = 0.0
-        area: Floats = normal_cdf(_ratio(gap, spread[known].sum(axis=1))).mean(axis=0)
-        return area
+        from scipy.special import ndtr
+
+        rows, mean, spread = self.sides
+        if not len(self.told):
+            return np.full((len(rows), self.first.shape[-1]), 0.5)
+        known = (rows > 0).all(axis=2).astype(np.float64)[..., None]  # (V, T, 1)
+        gap = mean[:, :, 1] - mean[:, :, 0]
+        gap[np.abs(gap) <= _ROUNDING * np.abs(mean).sum(axis=2)] = 0.0
+        area = ndtr(_ratio(gap, spread.sum(axis=2)))
+        count = known.sum(axis=1)
+        found: Floats = (area * known).sum(axis=1) / np.maximum(count, 1.0)
+        return np.where(count > 0, found, 0.5)
+
+    def auc(self) -> Floats:
+        """Return the AUC of each direction over all parts, shape (P,)."""
+        return self.areas[0]
 
 
-def normal_cdf(values: Floats) -> Floats:
-    """Return Phi of each value."""
-    from scipy.special import ndtr
-
-    found: Floats = ndtr(values)
-    return found
+def _sides(told: npt.NDArray[np.int64], classes: int) -> Floats:
+    """Return the classes of the rest and of each class told as 0 and 1, shape (T, 2, C)."""
+    sides = np.zeros((len(told), 2, classes))
+    sides[:, 0] = 1.0
+    sides[np.arange(len(told)), :, told] = [0.0, 1.0]
+    return sides
 
 
 def _ratio(gap: Floats, variance: Floats) -> Floats:
     """Return the gap in standard deviations; without variance its sign decides, if it has one."""
     certain = np.where(gap != 0, np.copysign(np.inf, gap), 0.0)
     return np.divide(gap, np.sqrt(variance), out=certain, where=variance > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Others:
+    """What is known of all rows outside of each part, class by class told from the rest.
+
+    Attributes
+    ----------
+    counts
+        By part, less the levels that all rows show, or none.
+    told
+        As of `Scores`, shape (T,).
+    rows
+        Rows of the rest and of the class outside of each part, shape (K, T, 2).
+    scored
+        Whether both have rows there, shape (K, T).
+    weights
+        One over these rows for each part and class of the counts, shape (K, T, 2, K, C).
+    """
+
+    counts: PartCounts
+    told: npt.NDArray[np.int64]
+    rows: Floats
+    scored: npt.NDArray[np.bool_]
+    weights: Floats
+
+    @classmethod
+    def of(cls, counts: PartCounts) -> _Others:
+        told, scored = counts.told_apart
+        parts, classes = counts.rows.shape
+        rows = counts.rows.sum(axis=0) - counts.rows  # (K, C)
+        sides = _sides(told, classes)
+        outside = np.einsum("kc,tsc->kts", rows, sides)
+        share = np.divide(scored[..., None], outside, out=np.zeros_like(outside), where=outside > 0)
+        weights = np.einsum("kts,kj,tsc->ktsjc", share, 1.0 - np.eye(parts), sides)
+        return cls(_varying(counts), told, outside, scored, weights)
+
+    @cached_property
+    def means(self) -> Floats:
+        """Mean of the level indicators of the rest and of the class, shape (K, T, 2, d)."""
+        joint = self.counts.joint
+        parts, classes, levels = joint.shape
+        flat = self.weights.reshape(self.rows.size, parts * classes)
+        found = flat @ joint.reshape(parts * classes, levels)
+        return found.reshape(*self.rows.shape, levels)
+
+    def scores(
+        self, slopes: Floats, offsets: Floats, drawn: Floats | None = None, **more: bool
+    ) -> Scores:
+        """Return the moments of the scores b'x - o.
+
+        Parameters
+        ----------
+        slopes, offsets
+            b and o per part and class told, shapes (K, T, d, P) and (K, T, P).
+        drawn
+            As of `Scores`.
+        """
+        counts, told = self.counts, len(self.told)
+        parts, classes, levels = counts.joint.shape
+        shape = (parts, classes, told, slopes.shape[-1])
+        turned = np.ascontiguousarray(slopes.transpose(0, 2, 1, 3))
+        across = turned.reshape(parts, 1, levels, told * shape[3])
+        along = (counts.joint[:, :, None] @ across).reshape(shape)
+        products = (counts.total @ across).reshape(parts, classes, levels, *shape[2:])
+        rows, middle = counts.rows[:, :, None, None], offsets[:, None]
+        if told == 1:
+            second = (turned[:, None] * products).sum(axis=2)[:, :, None]
+        else:
+            second = np.einsum("kdtp,kcdup->kctup", turned, products, optimize=True)
+        size = np.einsum("kcttp->kctp", second) + rows * middle**2
+        second -= middle[:, :, :, None] * along[:, :, None]
+        second -= middle[:, :, None] * along[:, :, :, None]
+        second += rows[..., None] * middle[:, :, :, None] * middle[:, :, None]
+        # What is left of terms that cancel is rounding, and no score.
+        first = along - rows * middle
+        first[np.abs(first) <= _ROUNDING * (np.abs(along) + rows * np.abs(middle))] = 0.0
+        own = np.einsum("kcttp->kctp", second)
+        own[own <= _ROUNDING * size] = 0.0
+        scored = self.scored[:, None, :, None]
+        first *= scored
+        second *= scored[:, :, :, None] & scored[:, :, None]
+        if not np.isfinite(second).all():
+            raise InternalError("Scores out of fold are no numbers: the counts hold none.")
+        return Scores(counts.rows, self.told, self.scored, first, second, drawn, **more)
 
 
 def out_of_fold(counts: PartCounts, penalties: Sequence[float] = PENALTIES) -> Scores:
@@ -143,43 +284,63 @@ def out_of_fold(counts: PartCounts, penalties: Sequence[float] = PENALTIES) -> S
     InternalError
         There is NaN in the counts.
     """
-    parts, classes = counts.rows.shape
-    told = _told_apart(counts.rows)
-    shape = (parts, len(told), 2)
-    rows = np.zeros(shape)
-    first, second = np.zeros((*shape, len(penalties))), np.zeros((*shape, len(penalties)))
-    kept = _varying(counts)
-    if not told.size or not kept.size:
-        for place, target in enumerate(told):
-            rows[:, place] = _sides(counts.rows, target, classes)
-        return Scores(rows, first, second)
-    joint, total = counts.joint[..., kept], counts.total
-    if len(kept) < counts.joint.shape[-1]:
-        total = total[:, :, kept[:, None], kept]
-    chance = None
+    others = _Others.of(counts)
+    counts = others.counts
+    parts, classes, levels = counts.joint.shape
+    slopes = np.zeros((parts, len(others.told), levels, len(penalties)))
+    noise = None if counts.chance is None else np.zeros((*others.rows.shape, len(penalties)))
+    total = counts.total.reshape(parts * classes, levels * levels)
+    for target in range(len(others.told) if levels else 0):
+        halves = 0.5 * others.weights[:, target].sum(axis=1).reshape(parts, -1)
+        within = (halves @ total).reshape(parts, levels, levels)
+        means = others.means[:, target]
+        within -= (0.5 * means.swapaxes(1, 2)) @ means
+        for part in np.flatnonzero(others.scored[:, target]):
+            n = others.rows[part, target]
+            right = (means[part, 1] - means[part, 0])[:, None]
+            if counts.chance is not None:
+                chance = counts.chance * np.sqrt(n.sum() / n.prod() / counts.rows.sum())
+                right = np.hstack([right, chance])
+            solved = _solved(within[part], right, [penalty / n.sum() for penalty in penalties])
+            slopes[part, target] = solved[:, :, 0].T
+            if noise is not None:
+                noise[part, target] = _noise(others, int(part), target, solved[:, :, 1:])
+    offsets = (others.means.mean(axis=2)[:, :, None] @ slopes)[:, :, 0]
+    return others.scores(slopes, offsets, noise)
+
+
+NB_PRIOR = 1.0
+"""Rows that naive Bayes adds to each cell of a label table (Laplace)."""
+
+
+def naive_bayes(counts: PartCounts) -> Scores:
+    """Return the moments of the log-odds of naive Bayes on rows that it was not fitted to.
+
+    For class t against the rest the log-odds are those of independent level indicators (Bernoulli),
+    with p_v = (n_v + 1) / (n + 2) for level v of n rows: log n_1 / n_0 + sum_v log((1 - p_1v) /
+    (1 - p_0v)) + sum_v x_v (logit p_1v - logit p_0v). They are fitted to label tables alone; what
+    they vary by on the part left out takes the pairs, too, since what attributes share counts twice.
+    """
+    others = _Others.of(counts)
+    counts = others.counts
+    rows = others.rows[..., None]
+    prior = np.maximum(rows, 1.0)
+    share = np.clip((others.means * rows + NB_PRIOR) / (prior + 2 * NB_PRIOR), 1e-300, 1 - 1e-16)
+    present, absent = np.log(share), np.log1p(-share)
+    odds = present - absent
+    slopes = (odds[:, :, 1] - odds[:, :, 0])[..., None]
+    constant = (np.log(prior[:, :, 1]) - np.log(prior[:, :, 0]))[..., 0]
+    constant = constant + (absent[:, :, 1] - absent[:, :, 0]).sum(axis=2)
+    noise = None
     if counts.chance is not None:
-        chance = counts.chance[kept] / np.sqrt(counts.rows.sum())
-    for place, target in enumerate(told):
-        n, sums, products = (_sides(a, target, classes) for a in (counts.rows, joint, total))
-        products_of_all = products.sum(axis=0)
-        for part in range(parts):
-            others = n.sum(axis=0) - n[part]
-            if (others < 0.5).any():
-                continue
-            fit = _directions(
-                others,
-                sums.sum(axis=0) - sums[part],
-                products_of_all - products[part],
-                penalties,
-                chance,
-            )
-            rows[part, place] = n[part]
-            first[part, place], second[part, place] = fit.scores(
-                n[part], sums[part], products[part]
-            )
-    if not np.isfinite(second).all():
-        raise InternalError("Scores out of fold are no numbers: the counts hold none.")
-    return Scores(rows, first, second)
+        noise = np.zeros((*others.rows.shape, 1))
+        pooled = (share * (1 - share)).mean(axis=2)
+        for part, target in zip(*np.nonzero(others.scored), strict=True):
+            n = others.rows[part, target]
+            scale = np.sqrt(n.sum() / n.prod() / counts.rows.sum())
+            drawn = scale * counts.chance / pooled[part, target][:, None]
+            noise[part, target] = _noise(others, int(part), int(target), drawn[None])
+    return others.scores(slopes, -constant[..., None], noise, log_odds=True)
 
 
 def _told_apart(rows: Floats) -> npt.NDArray[np.int64]:
@@ -188,66 +349,33 @@ def _told_apart(rows: Floats) -> npt.NDArray[np.int64]:
     return seen[:0] if len(seen) < 2 else seen[1:] if len(seen) == 2 else seen
 
 
-def _varying(counts: PartCounts) -> npt.NDArray[np.int64]:
-    """Return the levels that some rows show and others do not."""
+def _varying(counts: PartCounts) -> PartCounts:
+    """Return the counts of levels that some rows show and others do not."""
     count = counts.joint.sum(axis=(0, 1))
-    return np.flatnonzero((count > 0) & (count < counts.rows.sum()))
+    kept = np.flatnonzero((count > 0) & (count < counts.rows.sum()))
+    if len(kept) == len(count):
+        return counts
+    chance = None if counts.chance is None else counts.chance[kept]
+    total = counts.total[:, :, kept[:, None], kept]
+    return PartCounts(counts.rows, counts.joint[..., kept], total, chance)
 
 
-def _sides(values: Floats, target: int, classes: int) -> Floats:
-    """Return values by part and side, the rest first: shape (K, 2, ...) from (K, C, ...)."""
-    if classes == 2:
-        return values if target == 1 else values[:, ::-1]
-    own = values[:, target]
-    return np.stack([values.sum(axis=1) - own, own], axis=1)
+def _noise(others: _Others, part: int, target: int, drawn: Floats) -> Floats:
+    """Return what directions that were fitted to drawn rows vary more by, as squares, (2, P).
 
-
-@dataclass(frozen=True, eq=False)
-class _Directions:
-    """Fitted directions: b, shape (d, P), their offsets (P,), and what noise adds to a variance."""
-
-    slopes: Floats
-    offsets: Floats
-    drawn: Floats | None
-
-    def scores(self, n: Floats, sums: Floats, products: Floats) -> tuple[Floats, Floats]:
-        """Return sum and sum of squares of the scores of rows by side, shape (2, P) each."""
-        along = sums @ self.slopes
-        rows = n[:, None]
-        first = along - rows * self.offsets
-        squares = np.stack([(self.slopes * (side @ self.slopes)).sum(axis=0) for side in products])
-        second = squares - 2 * self.offsets * along + rows * self.offsets**2
-        if self.drawn is not None:
-            for side, count in enumerate(n):
-                second[side] += self._noise(products[side], sums[side], count)
-        return first, second
-
-    def _noise(self, products: Floats, sums: Floats, n: float) -> Floats:
-        """Return what directions that were fitted to drawn rows vary more by, as squares."""
-        assert self.drawn is not None
-        if n <= 0:
-            return np.zeros(self.drawn.shape[0])
-        covariance = products - np.outer(sums, sums / n)
-        noise: Floats = np.einsum("pik,ij,pjk->p", self.drawn, covariance, self.drawn)
-        return noise
-
-
-def _directions(
-    n: Floats, sums: Floats, products: Floats, penalties: Sequence[float], chance: Floats | None
-) -> _Directions:
-    """Return the directions fitted to counts by side: rows (2,), sums (2, d), products (2, d, d)."""
-    means = sums / n[:, None]
-    gap = means[1] - means[0]
-    within = (0.5 / n[0]) * products[0]
-    within += (0.5 / n[1]) * products[1]
-    within -= 0.5 * (means.T @ means)
-    right = gap[:, None]
-    if chance is not None:
-        right = np.hstack([right, chance * np.sqrt(n.sum() / n.prod())])
-    solved = _solved(within, right, [penalty / n.sum() for penalty in penalties])
-    slopes = np.ascontiguousarray(solved[:, :, 0].T)
-    drawn = None if chance is None else solved[:, :, 1:]
-    return _Directions(slopes, means.mean(axis=0) @ slopes, drawn)
+    `drawn` is what they vary by, shape (P, d, k): the product with its transpose is a covariance.
+    """
+    counts = others.counts
+    own = others.told[target]
+    found = np.zeros((2, len(drawn)))
+    rest = np.arange(counts.rows.shape[1]) != own
+    for side, classes in enumerate((rest, ~rest)):
+        n = counts.rows[part, classes].sum()
+        if n > 0:
+            sums = counts.joint[part, classes].sum(axis=0)
+            covariance = counts.total[part, classes].sum(axis=0) - np.outer(sums, sums / n)
+            found[side] = np.einsum("pik,ij,pjk->p", drawn, covariance, drawn, optimize=True)
+    return found
 
 
 def _solved(matrix: Floats, right: Floats, ridges: Sequence[float]) -> Floats:

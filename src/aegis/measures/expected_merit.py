@@ -2,18 +2,23 @@
 
 Two codings of what masks show are held out, as in `held_out_codings`: values, one by one, as linear
 models on one-hot columns see them, and thresholds, as trees see numbers and dates. Each is scored
-under penalties from weak to strong, since which model will be trained is not known.
+under penalties from weak to strong, since which model will be trained is not known. Where models
+are named, each has the scores that stand for it, and all of them count alike.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from aegis.errors import InternalError
-from aegis.measures.discriminant import PENALTIES, Scores, out_of_fold
+from aegis.errors import InternalError, PolicyError
+from aegis.measures import merits
+from aegis.measures.discriminant import PENALTIES, Scores, naive_bayes, out_of_fold
 from aegis.measures.ordered import STRONGER, THRESHOLDS, VALUES
 
 if TYPE_CHECKING:
@@ -24,38 +29,162 @@ FLOOR = 0.5
 """AUC of a constant prediction."""
 
 
-def held_out_scores(counts: Cooccurrence) -> tuple[Scores, Scores]:
-    """Return the out-of-fold scores of values and of thresholds, computed once per configuration."""
+class Learner(StrEnum):
+    """A kind of model that scores stand for."""
+
+    LR = "lr"
+    """Logistic regression and other linear models."""
+    NB = "nb"
+    """Naive Bayes."""
+    GBDT = "gbdt"
+    """Boosted trees, interactions left out."""
+
+
+class Coding(StrEnum):
+    """What scores are made of."""
+
+    VALUES = "values"
+    """Penalised discriminants of values, one by one."""
+    THRESHOLDS = "thresholds"
+    """Penalised discriminants of thresholds of what has an order."""
+    LOG_ODDS = "log-odds"
+    """The log-odds of naive Bayes."""
+
+
+_ANY = {Coding.VALUES: VALUES, Coding.THRESHOLDS: THRESHOLDS}
+_STANDS_FOR = {
+    Learner.LR: {Coding.VALUES: 1.0},
+    Learner.NB: {Coding.LOG_ODDS: 1.0},
+    Learner.GBDT: {Coding.VALUES: 0.5, Coding.THRESHOLDS: 0.5},
+}
+
+
+class Merit(StrEnum):
+    """A figure of merit."""
+
+    AUC = "auc"
+    ACCURACY = "accuracy"
+    LOG_LOSS = "log-loss"
+
+    @property
+    def measure(self) -> str:
+        """The name of the measure that expects it."""
+        return f"held-out-{self.value}"
+
+
+_OF: dict[Merit, Callable[[Scores], Floats]] = {
+    Merit.AUC: lambda scores: scores.areas,
+    Merit.ACCURACY: merits.accuracies,
+    Merit.LOG_LOSS: merits.log_losses,
+}
+_CONSTANT: dict[Merit, Callable[[Floats], float]] = {
+    Merit.AUC: lambda _: FLOOR,
+    Merit.ACCURACY: merits.constant_accuracy,
+    Merit.LOG_LOSS: merits.constant_log_loss,
+}
+
+
+def held_out_scores(counts: Cooccurrence, coding: Coding) -> Scores:
+    """Return the out-of-fold scores under a coding."""
     if counts.parts is None or counts.parts_in_order is None:
         raise InternalError("The counts by part were not filled in.")
-    return (
-        out_of_fold(counts.parts),
-        out_of_fold(counts.parts_in_order, [STRONGER * penalty for penalty in PENALTIES]),
-    )
+    if coding is Coding.VALUES:
+        return out_of_fold(counts.parts)
+    if coding is Coding.LOG_ODDS:
+        return naive_bayes(counts.parts)
+    return out_of_fold(counts.parts_in_order, [STRONGER * penalty for penalty in PENALTIES])
 
 
-def _codings(counts: Cooccurrence, without: int | None = None) -> float:
-    values, ordered = (scores.auc(without).mean() for scores in counts.held_out)
-    return float(VALUES * values + THRESHOLDS * ordered)
+@dataclass(frozen=True)
+class Expected:
+    """A figure of merit of some learners, or of whatever is trained, as measures compute it.
 
-
-def held_out_auc(counts: Cooccurrence) -> float:
-    """Return the AUC that models are expected to reach on rows that they were not fitted to.
-
-    Two thirds of the mean over penalties of `out_of_fold` on values and one third of that on
-    thresholds; two classes: the AUC itself, several: the mean of each class against the rest. From
-    1/2, what a constant reaches, to 1; 1/2 for one class, for constant attributes and without rows.
+    Attributes
+    ----------
+    merit
+        Which figure.
+    learners
+        The learners whose mean it is; none: two thirds of linear models, one third of trees.
     """
-    return max(_codings(counts), FLOOR)
+
+    merit: Merit
+    learners: tuple[Learner, ...] = ()
+
+    @property
+    def weights(self) -> dict[Coding, float]:
+        """What each coding counts; they add up to 1."""
+        if not self.learners:
+            return _ANY
+        found: dict[Coding, float] = {}
+        for learner in self.learners:
+            for coding, share in _STANDS_FOR[learner].items():
+                found[coding] = found.get(coding, 0.0) + share / len(self.learners)
+        return found
+
+    @property
+    def name(self) -> str:
+        """The name of the measure: `held-out-auc`, `held-out-auc(lr+nb)`."""
+        return self.merit.measure + (f"({'+'.join(self.learners)})" if self.learners else "")
+
+    def values(self, counts: Cooccurrence) -> Floats:
+        """Return the figure of all parts and without each one, shape (1 + K,)."""
+        found = 0.0
+        for coding, weight in self.weights.items():
+            found = found + weight * _OF[self.merit](counts.held_out(coding)).mean(axis=1)
+        assert isinstance(found, np.ndarray)
+        return np.maximum(found, FLOOR) if self.merit is Merit.AUC else found
+
+    def compute(self, counts: Cooccurrence) -> float:
+        """Return what models are expected to reach on rows that they were not fitted to.
+
+        The mean over penalties and learners, from what a constant prediction reaches: that is its
+        value for one class, for constant attributes and without rows.
+        """
+        return float(self.values(counts)[0])
+
+    def without_parts(self, counts: Cooccurrence) -> Floats:
+        """Return the same without the scores of each part in turn, shape (K,): for its error."""
+        return self.values(counts)[1:]
+
+    def attainable(self, counts: Cooccurrence) -> float:
+        """Return the best under any of the codings and penalties."""
+        found = [_OF[self.merit](counts.held_out(coding))[0] for coding in self.weights]
+        every = np.concatenate(found)
+        if self.merit is Merit.LOG_LOSS:
+            return float(every.min())
+        return float(every.max() if self.merit is Merit.ACCURACY else max(every.max(), FLOOR))
+
+    def constant(self, classes: Sequence[float] | Floats) -> float:
+        """Return what a constant prediction reaches, from the rows of each class."""
+        return _CONSTANT[self.merit](np.asarray(classes, dtype=np.float64))
 
 
-def held_out_auc_without(counts: Cooccurrence) -> Floats:
-    """Return the same without the scores of each part in turn, shape (K,): for its error."""
-    parts = range(len(counts.held_out[0].rows))
-    found = [_codings(counts, part) for part in parts]
-    return np.maximum(found, FLOOR)
+def learners_of(text: str) -> tuple[Learner, ...]:
+    """Read names of learners, divided by commas or plus signs; repeated ones count once.
+
+    Raises
+    ------
+    PolicyError
+        A name is unknown, or there is none.
+    """
+    names = [name.strip() for name in text.replace("+", ",").split(",")]
+    for name in names:
+        if name not in list(Learner):
+            raise PolicyError.unknown("model of an expected merit", name, list(Learner))
+    return tuple(one for one in Learner if one in names)
 
 
-def attainable_auc(counts: Cooccurrence) -> float:
-    """Return the largest AUC under any of the codings and penalties, at least 1/2."""
-    return max(FLOOR, *(float(scores.auc().max()) for scores in counts.held_out))
+def merit_name(merit: str | None, models: str | None) -> str | None:
+    """Return the name of the measure that a merit and models ask for; None where neither is given.
+
+    Raises
+    ------
+    PolicyError
+        The merit or a model is unknown.
+    """
+    if merit is None and models is None:
+        return None
+    wanted = merit or Merit.AUC.value
+    if wanted not in list(Merit):
+        raise PolicyError.unknown("merit", wanted, list(Merit))
+    return Expected(Merit(wanted), () if models is None else learners_of(models)).name

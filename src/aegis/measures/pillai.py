@@ -99,8 +99,8 @@ def pillai_trace(
     label *= scale[:, None]
     if chance is not None:
         label = np.hstack([label, chance[kept] * scale[:, None]])
-    rank, whitened = _whiten(correlation, label)
-    solved, drawn = whitened[:, : len(free)], whitened[:, len(free) :]
+    rank, found = whitened(correlation, label)
+    solved, drawn = found[:, : len(free)], found[:, len(free) :]
     trace = float(((solved**2).sum(axis=0) / class_counts[free]).sum())
     trace += float((solved.sum(axis=1) ** 2).sum() / class_counts[last].sum())
     seen_rank = max(rank - float((drawn**2).sum()), 0.0)
@@ -115,7 +115,7 @@ def _kept_levels(levels: Floats, n: float, offsets: npt.NDArray[np.int64]) -> np
     return np.flatnonzero(keep)
 
 
-def _whiten(correlation: Floats, label: Floats) -> tuple[int, Floats]:
+def whitened(correlation: Floats, label: Floats) -> tuple[int, Floats]:
     """Return the rank r of `correlation` and L^-1 P `label`, shape (r, columns of label)."""
     # SciPy's LAPACK takes longer to import than most of what a command does without it.
     from scipy.linalg.lapack import dpstrf, dtrtrs

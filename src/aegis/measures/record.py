@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
 from typing import Any, cast
@@ -126,6 +126,8 @@ class Measure:
         is more than the measure itself; it is asked of the unmasked table.
     floor
         What a constant prediction reaches: utility is counted from there.
+    constant
+        The same from the rows of each class, where it depends on them.
     fractional
         Whether a measure of one attribute is defined on expected counts as they are.
     processed
@@ -164,6 +166,7 @@ class Measure:
     without_parts: Callable[[Cooccurrence], npt.NDArray[np.float64]] | None = None
     attainable: Callable[[Cooccurrence], float] | None = None
     floor: float = 0.0
+    constant: Callable[[Sequence[float]], float] | None = None
     fractional: bool = False
     processed: bool = False
     limit: Callable[[Margins], float] | None = None
@@ -190,6 +193,12 @@ class Measure:
                 sound = isinstance(value, str) and bool(value.strip())
             if not sound:
                 raise InternalError(f"Measure {self.name!r} lacks its {field.name}: {value!r}.")
+
+    def worst(self, classes: Sequence[float] | None = None) -> float:
+        """Return what a constant prediction reaches, from the rows of each class."""
+        if self.constant is not None and classes is not None:
+            return self.constant(classes)
+        return self.floor if self.direction is Direction.HIGHER else 1.0
 
     def __call__(self, counts: Contingency | Cooccurrence) -> float:
         """Return the value for `counts`, of the type that the scope names.

@@ -244,7 +244,7 @@ class _Loader:
     def load(self) -> Policy:
         shape = self._shape()
         with _at(self.located, "measure"):
-            measure = None if shape.measure is None else MEASURES.get(shape.measure).name
+            measure = shape.asked_measure()
         with _at(self.located, "privacy"):
             privacy = PrivacyRule.parse(shape.privacy) if shape.privacy else PrivacyRule()
         attributes = {

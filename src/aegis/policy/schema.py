@@ -7,6 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from aegis.errors import PolicyError
+from aegis.measures import MEASURES, merit_name
+
 MaskSpec = str | dict[str, Any]
 
 
@@ -114,6 +117,10 @@ class PolicyShape(Shape):
     """How the table's text files are written; options of the command line go first."""
     measure: str | None = None
     """The measure that ranks configurations and that a search maximises. By default given configurations are ranked, and releases measured, by `held-out-pillai`, and a search maximises `adjusted-pillai`; without a label all go by `adjusted-contingency`."""
+    merit: Literal["auc", "accuracy", "log-loss"] | None = None
+    """In place of a measure: the figure of merit that models are expected to reach (measures `held-out-auc`, `held-out-accuracy`, `held-out-log-loss`)."""
+    models: list[Literal["lr", "nb", "gbdt"]] | None = None
+    """The models whose merit is expected, all alike: logistic regression, naive Bayes, boosted trees. By default two thirds of linear models and one third of trees."""
     privacy: dict[str, Any] = Field(default_factory=dict)
     """The privacy rule."""
     person: Annotated[str, BeforeValidator(_column)] | None = None
@@ -132,3 +139,19 @@ class PolicyShape(Shape):
     """Record-level methods to rank beside the configurations: a name, or `{NAME: {OPTION: VALUE}}`."""
     release: ReleaseShape = Field(default_factory=ReleaseShape)
     """What the report says of the release: purpose, recipient, author and so on."""
+
+    def asked_measure(self) -> str | None:
+        """Return the name of the measure that is asked for, by its name or by a figure of merit.
+
+        Raises
+        ------
+        PolicyError
+            Both are given, or the measure is unknown.
+        """
+        models = None if self.models is None else ",".join(self.models)
+        expected = merit_name(self.merit, models)
+        if expected is not None and self.measure is not None:
+            raise PolicyError(
+                "Both measure and merit or models are given.", hint="Give one of them."
+            )
+        return expected if self.measure is None else MEASURES.get(self.measure).name

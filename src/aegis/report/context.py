@@ -258,7 +258,7 @@ def _key_figures(
 
 def _attributes(subject: Ranked, advice: Advice, measure: Measure) -> list[dict[str, Any]]:
     """Return what the configuration does to each attribute, in the order of the policy."""
-    known = advice.summary["attributes"]
+    known, rows = advice.summary["attributes"], advice.class_rows
     found = []
     masks: Mapping[str, Any] = (
         subject.configuration.masks if subject.method is None else subject.shown
@@ -266,7 +266,7 @@ def _attributes(subject: Ranked, advice: Advice, measure: Measure) -> list[dict[
     for name, mask in masks.items():
         about = known.get(name, {})
         score = subject.attributes.get(name)
-        kept = utility_kept(score.score, score.unmasked, measure) if score else None
+        kept = utility_kept(score.score, score.unmasked, measure, rows) if score else None
         found.append(
             {
                 "name": clean(name, limit=NAME_LIMIT),
@@ -329,7 +329,7 @@ def _ranking(advice: Advice, measure: Measure) -> dict[str, Any]:
         "scatter_cut": len(advice.ranking) > SCATTER_LIMIT,
         "scatter_shown": min(len(advice.ranking), SCATTER_LIMIT),
         "heat_names": [clean(name, limit=NAME_LIMIT) for name in names],
-        "heat": [[_cell(r, name, measure) for name in names] for r in shown],
+        "heat": [[_cell(r, name, measure, advice.class_rows) for name in names] for r in shown],
     }
 
 
@@ -361,9 +361,9 @@ def _point(ranked: Ranked, relative: bool, total: int, *, first: bool) -> dict[s
     }
 
 
-def _cell(ranked: Ranked, name: str, measure: Measure) -> dict[str, Any]:
+def _cell(ranked: Ranked, name: str, measure: Measure, rows: list[float] | None) -> dict[str, Any]:
     score = ranked.attributes[name]
-    kept = utility_kept(score.score, score.unmasked, measure)
+    kept = utility_kept(score.score, score.unmasked, measure, rows)
     return {
         "kept": None if kept is None else str(round(kept)),
         "step": heat_step(kept),

@@ -88,6 +88,21 @@ def train_models(
     return replace(evaluation, advice=advice)
 
 
+def with_proxy(subject: Subject, advice: Advice, models: Sequence[str]) -> Advice:
+    """Return an advice with what small models reached on a sample of its finalists."""
+    from aegis.evaluation.proxy import train_proxy
+
+    return train_proxy(
+        subject.rows_to("train models on"),
+        subject.summary,
+        subject.policy,
+        advice,
+        models=models,
+        seed=subject.seed,
+        progress=subject.progress,
+    )
+
+
 def check_report(path: str | Path | None, *, force: bool) -> None:
     """Raise where a report cannot be written there, before any work is done."""
     from aegis.files import check_output

@@ -58,6 +58,8 @@ class Found:
         nothing was returned nothing is admissible.
     interrupted
         Whether the user ended it.
+    beyond
+        No configuration outside of `best` has a larger signed value than this.
     """
 
     best: list[tuple[float, Box]] = field(default_factory=list)
@@ -65,6 +67,7 @@ class Found:
     nodes: int = 0
     complete: bool = False
     interrupted: bool = False
+    beyond: float = math.inf
 
 
 class BranchAndBound:
@@ -128,7 +131,17 @@ class BranchAndBound:
             self.found.interrupted = True
         # A box that was being split when the search was stopped is no longer on the heap.
         self.found.bound = max(self._at_work, *self._bounds(), -math.inf)
+        last = self.found.best[self.top - 1 :][:1]
+        left = [-entry[0] for entry in self._heap[:1]] + [value for value, _ in last]
+        self.found.beyond = max([self._at_work, *left])
         return self.found
+
+    def rank_more(self, boxes: Sequence[Box]) -> list[Box]:
+        """Score further configurations while there is time; return those that were left out."""
+        left = [box for box in boxes if box not in self._known]
+        while left and self._in_time(left[0]):
+            self._keep(left.pop(0))
+        return left
 
     def explore(self, start: Sequence[Box]) -> Found:
         """Look for good configurations of an objective without a bound, and prove nothing.

@@ -12,6 +12,7 @@ from aegis.advisor.confidence import with_confidence
 from aegis.advisor.doubts import with_doubts
 from aegis.advisor.figures import SearchFigures
 from aegis.advisor.generate import combinations
+from aegis.advisor.merits import disagreement
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.rank import AfterSuppression, against, rank_choice
 from aegis.advisor.scoring import Scorer, utility_kept
@@ -24,6 +25,7 @@ from aegis.advisor.search.feasibility import Feasibility, InEngine, InMemory
 from aegis.advisor.search.front import FrontRange, check_span, trace_front
 from aegis.advisor.search.objectives import LOSSES, Objective, loss_of, make_objective
 from aegis.advisor.search.problem import Box, Problem, make_problem
+from aegis.advisor.search.reach import Reach, state_gap
 from aegis.advisor.search.ties import Prefer, settle_ties, tells_nothing
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
@@ -40,6 +42,8 @@ SEARCHED = 0.8
 """Share of the time limit that the search may take; the rest is for what is said about its best."""
 OF_THE_LABEL = ("classification", "class-entropy")
 """Information losses that read the label."""
+BOUNDED = 10.0
+"""Seconds that the bound of an expected AUC may take, at most."""
 ENUMERATED = 5_000
 """Largest space in which every admissible configuration is visited for such an objective."""
 
@@ -140,7 +144,10 @@ def search_combinations(
         combinations=combinations(summary),
         summary=summary.to_dict(),
         policy=policy_mapping(policy),
-        warnings=warnings_of(summary, plan),
+        warnings=(
+            *warnings_of(summary, plan),
+            *disagreement(ranking, searcher.scorer, shown),
+        ),
         search=figures,
     )
     if explain_best and found.best and not found.interrupted:
@@ -326,6 +333,8 @@ class Searcher:
             # So few are admissible that each of them was visited.
             bound = found.best[0][0] if found.best else -math.inf
             return Found(found.best[:top], bound, wide.nodes, complete=True), True, ()
+        if Reach.bounds(objective.name, self.problem) and not found.interrupted:
+            return self._with_gap(near, feasibility, clock, step, top, wide)
         note = (
             f"{objective.name} has no valid bound: the {len(wide.best)} best configurations "
             "by plug-in Pillai's trace were ranked by it, and those near the best were tried; "
@@ -335,6 +344,27 @@ class Searcher:
         interrupted = wide.interrupted or found.interrupted
         ranked = Found(found.best[:top], math.inf, wide.nodes, complete, interrupted)
         return ranked, False, (note,)
+
+    def _with_gap(
+        self,
+        near: BranchAndBound,
+        feasibility: Feasibility,
+        clock: Clock,
+        step: Step,
+        top: int,
+        wide: Found,
+    ) -> tuple[Found, bool, tuple[str, ...]]:
+        """Return the best by an expected AUC, and how far any other one may be ahead of it."""
+        left = clock.left()
+        limit = BOUNDED if left is None else min(BOUNDED, left)
+        complete = wide.complete and near.found.complete
+        found = state_gap(self.problem, near, feasibility, Clock(limit), step)
+        note = (
+            f"the bound is of {Reach.name}, which no {near.objective.name} exceeds: configurations "
+            f"were listed by it for at most {limit:.0f} s, and each was scored"
+        )
+        stated = Found(found.best[:top], found.bound, wide.nodes, complete, found.interrupted)
+        return stated, True, (note,)
 
     def _size(self) -> int:
         return math.prod(len(v.candidates) for v in self.problem.variables)
@@ -437,7 +467,7 @@ class Searcher:
         """Return the percent of the unmasked utility that a configuration keeps."""
         measure, scorer = self.measure, self.scorer
         score = scorer.value(self.problem.choice(box), measure)
-        return utility_kept(score, scorer.reference(measure), measure)
+        return utility_kept(score, scorer.reference(measure), measure, scorer.classes)
 
 
 @dataclass(frozen=True)

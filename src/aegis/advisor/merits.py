@@ -1,0 +1,58 @@
+"""Where figures of merit disagree: what is best by one of them may be poor by another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aegis.advisor.advice import Ranked
+from aegis.advisor.scoring import Scorer
+from aegis.measures import MEASURES, Measure, Merit
+
+COMPARED = 10
+"""Configurations that are compared: the best ones."""
+APART = 0.01
+"""Difference in AUC from which the merits are said to disagree."""
+ALIKE = 0.005
+"""Difference in accuracy up to which two releases count as alike."""
+RARE = 0.1
+"""Share of the labelled rows below which a class is rare."""
+
+
+def disagreement(ranking: Sequence[Ranked], scorer: Scorer, measure: Measure) -> tuple[str, ...]:
+    """Return a warning where a rare label makes the AUC disagree with the merit that ranks.
+
+    Of the best configurations by another figure of merit, the one with the largest expected AUC is
+    held against the first. Nothing is said under measures that are no figure of merit, nor by AUC,
+    nor where no class is rare.
+
+    Parameters
+    ----------
+    ranking
+        Configurations, best first; record-level releases among them are passed over.
+    scorer, measure
+        What scored them.
+    """
+    classes = [rows for rows in scorer.classes if rows > 0]
+    if measure.constant is None or measure.unit == "AUC" or len(classes) < 2:
+        return ()
+    if min(classes) / sum(classes) >= RARE:
+        return ()
+    able = [ranked for ranked in ranking if ranked.admissible and ranked.method is None][:COMPARED]
+    if len(able) < 2:
+        return ()
+    choices = [scorer.choose(ranked.configuration) for ranked in able]
+    _, _, models = measure.name.partition("(")
+    suffix = f"({models}" if models else ""
+    auc, accuracy = (MEASURES.get(merit.measure + suffix) for merit in (Merit.AUC, Merit.ACCURACY))
+    areas = [scorer.value(choice, auc) for choice in choices]
+    best = max(range(len(able)), key=areas.__getitem__)
+    if areas[best] - areas[0] < APART:
+        return ()
+    right = [scorer.value(choices[place], accuracy) for place in (0, best)]
+    alike = "alike" if abs(right[0] - right[1]) <= ALIKE else "not far apart"
+    first, other = able[0].name, able[best].name
+    return (
+        f"the figures of merit disagree, since a class is rare ({min(classes) / sum(classes):.1%}): "
+        f"in accuracy {first} and {other} are {alike} ({right[0]:.3f} and {right[1]:.3f}), in AUC they "
+        f"are not ({areas[0]:.3f} and {areas[best]:.3f}). --merit auc ranks by the second",
+    )

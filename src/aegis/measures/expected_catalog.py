@@ -1,0 +1,93 @@
+"""What readers are told of the measures that expect a figure of merit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aegis.measures.cooccurrence import Need
+from aegis.measures.expected_merit import FLOOR, Expected, Learner, Merit
+from aegis.measures.record import Direction, Measure, Scope
+
+_DIRECTION = (
+    "b'x over rows x that took no part in b = (W + p/n I)^-1 (mean of the class less mean of the"
+    " rest), W the mean of the two covariances within"
+)
+_SAID: dict[Merit, dict[str, Any]] = {
+    Merit.AUC: {
+        "title": "Expected AUC on rows held out",
+        "description": (
+            "The area under the ROC curve that models are expected to reach on rows that they were"
+            " not fitted to: the mean over penalised discriminants from weak to strong, two thirds"
+            " on values seen one by one, one third on thresholds of numbers and dates. Sees rare"
+            " classes as well as frequent ones."
+        ),
+        "formula": (
+            "mean over p = 1, 10, 100 rows of Phi((m_1 - m_0) / sqrt(v_1 + v_0)), means and variances"
+            f" by class of {_DIRECTION}; mean over classes"
+        ),
+        "range": "0.5 .. 1",
+        "unit": "AUC",
+    },
+    Merit.ACCURACY: {
+        "title": "Expected accuracy on rows held out",
+        "description": (
+            "The share of rows that models are expected to get right among rows that they were not"
+            " fitted to, from the same scores as the expected AUC. Says little of rare classes: who"
+            " never predicts them is nearly always right."
+        ),
+        "formula": (
+            "mean over p = 1, 10, 100 rows of the largest share of rows on their class's side of a"
+            " threshold, under normal scores with means and variances by class of"
+            f" {_DIRECTION}; of several classes by linear discriminants of all their scores"
+        ),
+        "range": "share of the most frequent class .. 1",
+        "unit": "accuracy",
+    },
+    Merit.LOG_LOSS: {
+        "title": "Expected log loss on rows held out",
+        "description": (
+            "How far the probabilities that models state are expected to be from the truth on rows"
+            " that they were not fitted to, from the same scores as the expected AUC."
+        ),
+        "formula": (
+            "mean over p = 1, 10, 100 rows of the least mean of -ln P(own class) of a logistic curve,"
+            f" under normal scores with means and variances by class of {_DIRECTION}; of several"
+            " classes by linear discriminants of all their scores"
+        ),
+        "range": "0 .. entropy of the classes",
+        "unit": "nats",
+        "direction": Direction.LOWER,
+    },
+}
+_LEARNERS = {
+    Learner.LR: "logistic regression (values)",
+    Learner.NB: "naive Bayes (its own log-odds)",
+    Learner.GBDT: "boosted trees (values and thresholds alike, without interactions)",
+}
+
+
+def expected_measure(what: Expected) -> Measure:
+    """Return the measure of a figure of merit, for some learners or for whatever is trained."""
+    said = {"direction": Direction.HIGHER, **_SAID[what.merit]}
+    if what.learners:
+        learners = ", ".join(_LEARNERS[learner] for learner in what.learners)
+        said["title"] += f": {', '.join(what.learners)}"
+        said["description"] = f"As {what.merit.measure}, the mean of what stands for {learners}."
+    return Measure(
+        name=what.name,
+        reference=(
+            "Su, Liu, Linear combinations of multiple diagnostic markers, Journal of the American"
+            " Statistical Association 88, 1993; Friedman, Regularized discriminant analysis, same"
+            " journal 84, 1989; mean over penalties and codings our own"
+        ),
+        monotone=False,
+        scope=Scope.CONFIGURATION,
+        cost="O(d^3) in the number of masked levels d, for each of five parts, each penalty and class",
+        compute=what.compute,
+        needs=(Need.PARTS,),
+        without_parts=what.without_parts,
+        attainable=what.attainable,
+        floor=FLOOR if what.merit is Merit.AUC else 0.0,
+        constant=what.constant,
+        **said,
+    )

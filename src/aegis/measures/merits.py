@@ -1,0 +1,257 @@
+"""Accuracy and log loss that scores out of fold allow, under normal scores by class.
+
+Moments are those of `Scores`: of rows by directions that have not seen them. Two classes are told
+by one direction: accuracy is that of the best threshold, log loss that of the best logistic curve,
+both exact under two normal distributions. Of more classes each has a direction against the rest,
+and a row is told by all of them together, as linear discriminants tell it (theory.md, section 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.measures.discriminant import Scores
+
+Floats = npt.NDArray[np.float64]
+
+_REACH, _NODES = 8.5, 137
+"""Half-width of the grid on a standard normal score, and its points: the trapezoid rule."""
+_DRAWN = 1024
+"""Points in the space of several scores."""
+_STEPS = 30
+_ZERO = 1e-12
+_ROUNDING = 1e-14
+
+
+def constant_accuracy(classes: Floats) -> float:
+    """Return the share of the most frequent class: what a constant prediction gets right."""
+    total = float(np.sum(classes))
+    return float(np.max(classes)) / total if total > 0 else 1.0
+
+
+def constant_log_loss(classes: Floats) -> float:
+    """Return the entropy of the classes in nats: the log loss of predicting their shares."""
+    total = float(np.sum(classes))
+    share = np.asarray(classes, dtype=np.float64)[np.asarray(classes) > 0] / max(total, 1.0)
+    return float(-(share * np.log(share)).sum()) + 0.0
+
+
+def accuracies(scores: Scores) -> Floats:
+    """Return the accuracy that each direction allows, shape (1 + K, P): all parts, then without each.
+
+    At least what a constant prediction gets right, which is what counts where nothing can be told.
+    """
+    rows, base = _rows(scores, constant_accuracy)
+    if len(scores.told) == 1:
+        known, share, mean, deviation = _two(scores)
+        if scores.log_odds:
+            found = _right(share, mean, deviation, np.zeros(mean.shape[:-1]))
+        else:
+            found = _best_threshold(share, mean, deviation)
+        return np.where(known[:, None], np.maximum(found, base[:, None]), base[:, None])
+    return _several(scores, rows)[0]
+
+
+def log_losses(scores: Scores) -> Floats:
+    """Return the log loss in nats that each direction allows, shape (1 + K, P).
+
+    At most the entropy of the classes. The log-odds of naive Bayes are taken as they are, too
+    sure of themselves where attributes repeat each other, and may do worse than that.
+    """
+    rows, base = _rows(scores, constant_log_loss)
+    if len(scores.told) == 1:
+        known, share, mean, deviation = _two(scores)
+        if scores.log_odds:
+            found = _loss_of(share, mean, deviation, np.zeros_like(mean[..., 0]), 1.0)[0]
+        else:
+            found = np.minimum(_least_loss(share, mean, deviation), base[:, None])
+        return np.where(known[:, None], found, base[:, None])
+    return _several(scores, rows)[1]
+
+
+def _rows(scores: Scores, of: Callable[[Floats], float]) -> tuple[Floats, Floats]:
+    """Return the rows by class, (V, C), and what a constant prediction reaches, (V,), per variant."""
+    rows = scores.summed(scores.rows)
+    return rows, np.array([of(own) for own in rows])
+
+
+def _two(scores: Scores) -> tuple[npt.NDArray[np.bool_], Floats, Floats, Floats]:
+    """Return of two classes: known (V,), shares (V, 1, 2), means and deviations (V, P, 2)."""
+    rows, mean, spread = scores.sides
+    share = scores.summed(scores.rows)
+    own = share[:, scores.told]
+    share = np.concatenate([share.sum(axis=1, keepdims=True) - own, own], axis=1)
+    total = share.sum(axis=1, keepdims=True)
+    share = np.where(total > 0, share / np.maximum(total, 1.0), 0.5)
+    mean, spread = (values[:, 0].swapaxes(1, 2) for values in (mean, spread))
+    deviation = np.sqrt(spread)
+    # Where one class has one score only, it is given a spread that changes nothing that shows.
+    scale = np.abs(np.diff(mean)) + deviation.sum(axis=2, keepdims=True)
+    deviation = np.maximum(deviation, 1e-7 * np.where(scale > 0, scale, 1.0))
+    return (rows[:, 0] > 0).all(axis=1), share[:, None], mean, deviation
+
+
+def _right(share: Floats, mean: Floats, deviation: Floats, threshold: Floats) -> Floats:
+    """Return the share of rows on their class's side of a threshold, shape (V, P)."""
+    from scipy.special import ndtr
+
+    away = (threshold[..., None] - mean) / deviation * np.array([1.0, -1.0])
+    found: Floats = (share * ndtr(away)).sum(axis=-1)
+    return found
+
+
+def _best_threshold(share: Floats, mean: Floats, deviation: Floats) -> Floats:
+    """Return the largest share of rows on their side of any one threshold, shape (V, P).
+
+    It is where both densities times shares are equal, a root of a quadratic; around the mean of the
+    two means, in units of their deviation, so that no digits are lost.
+    """
+    unit = np.sqrt((deviation**2).mean(axis=-1, keepdims=True))
+    middle = mean.mean(axis=-1, keepdims=True)
+    m, s = (mean - middle) / unit, deviation / unit
+    with np.errstate(divide="ignore", invalid="ignore"):
+        a = 0.5 / s[..., 0] ** 2 - 0.5 / s[..., 1] ** 2
+        b = m[..., 1] / s[..., 1] ** 2 - m[..., 0] / s[..., 0] ** 2
+        c = 0.5 * (m[..., 0] / s[..., 0]) ** 2 - 0.5 * (m[..., 1] / s[..., 1]) ** 2
+        c = c + np.log(share[..., 1] / s[..., 1]) - np.log(share[..., 0] / s[..., 0])
+        # The root of larger size first, then the other one from their product.
+        far = -0.5 * (b + np.copysign(np.sqrt(np.maximum(b * b - 4 * a * c, 0.0)), b))
+        roots = np.stack([far / a, c / far])
+    roots = np.where(np.isfinite(roots), roots, 0.0)
+    found: Floats = _right(share, m, s, roots).max(axis=0)
+    return found
+
+
+@cache
+def _grid() -> tuple[Floats, Floats]:
+    """Return points of a standard normal and their weights, which sum to 1."""
+    points = np.linspace(-_REACH, _REACH, _NODES)
+    weights = np.exp(-0.5 * points**2)
+    return points, weights / weights.sum()
+
+
+def _loss_of(
+    share: Floats, mean: Floats, deviation: Floats, intercept: Floats, slope: Floats | float
+) -> tuple[Floats, Floats, Floats]:
+    """Return the expected log loss of log-odds a + b s, (V, P), its gradient and curvature in (a, b)."""
+    points, weights = _grid()
+    s = mean[..., None] + deviation[..., None] * points  # (V, P, 2, S)
+    wrong = np.array([1.0, -1.0])[:, None]  # log-odds that speak against each class
+    slopes = np.asarray(slope)[..., None, None]
+    odds = wrong * (intercept[..., None, None] + slopes * s)
+    weight = share[..., None] * weights
+    said = np.exp(-np.logaddexp(0.0, -odds))
+    loss = (weight * np.logaddexp(0.0, odds)).sum(axis=(-1, -2))
+    push, bend = weight * wrong * said, weight * said * (1 - said)
+    gradient = np.stack([(push * f).sum(axis=(-1, -2)) for f in (1.0, s)], axis=-1)
+    curve = [(bend * f).sum(axis=(-1, -2)) for f in (np.ones_like(s), s, s * s)]
+    return loss, gradient, np.stack(curve, axis=-1)
+
+
+def _least_loss(share: Floats, mean: Floats, deviation: Floats) -> Floats:
+    """Return the least expected log loss of any logistic curve of the score, shape (V, P).
+
+    Newton's method from the curve of a common deviation; the loss is convex in both figures. The
+    slope is not below 0: nobody turns a model round.
+    """
+    unit = np.sqrt((share * deviation**2).sum(axis=-1, keepdims=True))
+    mean = (mean - mean.mean(axis=-1, keepdims=True)) / unit
+    deviation = deviation / unit
+    slope = np.clip(mean[..., 1] - mean[..., 0], 0.0, 1e3)
+    with np.errstate(divide="ignore"):
+        intercept = np.clip(np.log(share[..., 1]) - np.log(share[..., 0]), -700, 700)
+    intercept = np.broadcast_to(intercept, slope.shape).copy()
+    loss, gradient, curve = _loss_of(share, mean, deviation, intercept, slope)
+    # Without a gap in the right direction the best slope is 0, where the search begins.
+    size, settled = np.ones_like(loss), slope <= 0
+    for _ in range(_STEPS):
+        aa, ab, bb = curve[..., 0] + _ZERO, curve[..., 1], curve[..., 2] + _ZERO
+        root = np.maximum(aa * bb - ab * ab, _ZERO * aa * bb)
+        step_a = (bb * gradient[..., 0] - ab * gradient[..., 1]) / root
+        step_b = (aa * gradient[..., 1] - ab * gradient[..., 0]) / root
+        trial_a, trial_b = intercept - size * step_a, np.maximum(slope - size * step_b, 0.0)
+        other = _loss_of(share, mean, deviation, trial_a, trial_b)
+        better = (other[0] <= loss + _ROUNDING) & ~settled
+        gain = np.where(better, loss - other[0], 0.0).max()
+        intercept, slope = np.where(better, trial_a, intercept), np.where(better, trial_b, slope)
+        gradient = np.where(better[..., None], other[1], gradient)
+        curve = np.where(better[..., None], other[2], curve)
+        loss, size = np.where(better, other[0], loss), np.where(better, 1.0, 0.5 * size)
+        if (better | settled).all() and gain < _ROUNDING:
+            break
+    return loss
+
+
+@cache
+def _normal_points(dimensions: int) -> Floats:
+    """Return points of a standard normal in several dimensions, evenly laid, (S, T), in pairs +-."""
+    from scipy.special import ndtri
+
+    ratio = 2.0
+    for _ in range(64):  # the root of x^(T+1) = x + 1: the most irrational steps
+        ratio = (1 + ratio) ** (1 / (dimensions + 1))
+    steps = ratio ** -np.arange(1.0, dimensions + 1)
+    half = ndtri((0.5 + np.outer(np.arange(1, _DRAWN // 2 + 1), steps)) % 1.0)
+    return np.concatenate([half, -half])
+
+
+def _several(scores: Scores, rows: Floats) -> tuple[Floats, Floats]:
+    """Return accuracy and log loss, (V, P) each, where the scores of several classes speak together.
+
+    Of scores with mean m_c in class c and covariance S within classes the log-odds of class c are
+    log share_c - (s - m_c)' S^-1 (s - m_c) / 2, and the scores of its rows are normal with a
+    covariance of their own: expected over evenly laid points.
+    """
+    variants, directions = len(rows), scores.first.shape[-1]
+    nothing, entropy = (
+        np.repeat(np.array([of(own) for own in rows])[:, None], directions, axis=1)
+        for of in (constant_accuracy, constant_log_loss)
+    )
+    if not len(scores.told):
+        return nothing, entropy
+    parts = scores.scored.all(axis=1).astype(np.float64)
+    told = scores.told
+    used = scores.summed(scores.rows * parts[:, None])[:, told]
+    first, second = (
+        scores.summed((values.T * parts).T)[:, told] for values in (scores.first, scores.second)
+    )
+    known = (used > 0).all(axis=1)
+    count = np.maximum(used, 1.0)[..., None, None]
+    mean = np.moveaxis(first / count, -1, 1)  # (V, P, C, T)
+    square = np.moveaxis(second / count[..., None], -1, 1)
+    spread = square - mean[..., :, None] * mean[..., None, :]
+    share = (rows[:, told] / np.maximum(rows[:, told].sum(axis=1, keepdims=True), 1.0))[:, None]
+    accuracy, loss = np.empty((2, variants, directions))
+    for v in range(variants):
+        for p in range(directions):
+            accuracy[v, p], loss[v, p] = _together(share[v, 0], mean[v, p], spread[v, p])
+    known = known[:, None]
+    accuracy = np.where(known, np.maximum(accuracy, nothing), nothing)
+    return accuracy, np.where(known, np.minimum(loss, entropy), entropy)
+
+
+def _together(share: Floats, mean: Floats, spread: Floats) -> tuple[float, float]:
+    """Return accuracy and log loss of linear discriminants of scores: (C,), (C, T), (C, T, T)."""
+    within = np.einsum("c,ctu->tu", share, spread)
+    centred = mean - share @ mean
+    size = float(np.trace(within) + (share[:, None] * centred**2).sum())
+    if size <= 0:
+        return 0.0, np.inf
+    values, axes = np.linalg.eigh(within)
+    whitened = axes / np.sqrt(np.maximum(values, 1e-10 * size))  # (T, T)
+    roots, own = np.linalg.eigh(spread)
+    factor = own * np.sqrt(np.maximum(roots, 0.0))[:, None, :]  # (C, T, T)
+    points = _normal_points(mean.shape[1])
+    seen = (centred[:, None] + points @ factor.swapaxes(1, 2)) @ whitened  # (C, S, T)
+    places = centred @ whitened
+    known = np.log(np.maximum(share, _ZERO))
+    odds = seen @ places.T - 0.5 * (places**2).sum(axis=1) + known
+    top = odds.max(axis=2, keepdims=True)
+    own_odds = odds[np.arange(len(share)), :, np.arange(len(share))]
+    right = (own_odds >= top[..., 0]).mean(axis=1)
+    logs = top[..., 0] + np.log(np.exp(odds - top).sum(axis=2)) - own_odds
+    return float(share @ right), float(share @ logs.mean(axis=1))

@@ -1,0 +1,59 @@
+"""The most that any linear scores of masked values can show: a bound on the expected AUC.
+
+Scores out of fold are linear in the level indicators of each part, whatever direction was fitted
+without that part: a linear function of indicators times part. Among all of those the one that
+separates best is known in closed form, and coarser masks leave fewer of them (theory.md, section 5).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.measures.discriminant import PartCounts
+from aegis.measures.pillai import whitened
+
+Floats = npt.NDArray[np.float64]
+_ROUNDING = 1e-9
+
+
+def reachable_auc(counts: PartCounts) -> float:
+    """Return what no `held-out-auc` of these masks or coarser ones exceeds, for any learners.
+
+    For class t against the rest, n_1 and n_0 rows of either in the parts that are scored, let
+    V = sum over parts k of c_k' M_k^+ c_k, with c_k = (J_1k / n_1 - J_0k / n_0) / 2 and
+    M_k = (G_1k / n_1 + G_0k / n_0) / 2. That is the R^2 of a least-squares fit, in each part, of +-1
+    on the indicators, both classes weighing alike. No scores linear in them have an AUC above
+    Phi(sqrt(2 V / (1 - V))) under normal scores. Mean over classes; 1/2 where nothing can be told.
+    """
+    from scipy.special import ndtr
+
+    told, scored = counts.told_apart
+    found = []
+    for place, target in enumerate(told):
+        parts = np.flatnonzero(scored[:, place])
+        own = np.arange(counts.rows.shape[1]) == target
+        rows = counts.rows[parts]
+        n = np.array([rows[:, ~own].sum(), rows[:, own].sum()])
+        if (n <= 0).any():
+            continue
+        weight = np.where(own, 0.5 / n[1], 0.5 / n[0])
+        explained = sum(_explained(counts, int(part), weight, own) for part in parts)
+        explained = min(explained * (1 + _ROUNDING) + _ROUNDING, 1.0)
+        ratio = 2 * explained / (1 - explained) if explained < 1 else np.inf
+        found.append(float(ndtr(np.sqrt(ratio))))
+    return float(np.mean(found)) if found else 0.5
+
+
+def _explained(counts: PartCounts, part: int, weight: Floats, own: npt.NDArray[np.bool_]) -> float:
+    """Return c' M^+ c of one part."""
+    joint = weight @ counts.joint[part]
+    kept = np.flatnonzero(joint > 0)
+    scale = 1 / np.sqrt(joint[kept])
+    size = counts.joint.shape[-1]
+    matrix = (weight @ counts.total[part].reshape(len(weight), -1)).reshape(size, size)
+    correlation = matrix[kept[:, None], kept]
+    correlation *= scale[:, None] * scale
+    apart = (np.where(own, weight, -weight) @ counts.joint[part])[kept] * scale
+    _, solved = whitened(correlation, apart[:, None])
+    return float((solved**2).sum())
