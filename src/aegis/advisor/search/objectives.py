@@ -226,9 +226,9 @@ def loss_of(name: str) -> str | None:
     PolicyError
         An option is unknown, has a value that is not allowed, or is given to a loss without any.
     """
+    if name.partition("(")[0].strip() not in LOSSES:
+        return None  # brackets of a measure hold no options of a loss
     base, options = LossOptions.parse(name)
-    if base not in LOSSES:
-        return None
     if base == Discernibility.name and options == LossOptions(factor=options.factor):
         return base
     if base not in CHARGED and (options != LossOptions() or base != name):
