@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from aegis.measures import (
     association,
     cmim,
@@ -14,8 +16,8 @@ from aegis.measures import (
     target_coded,
 )
 from aegis.measures.cooccurrence import Need
-from aegis.measures.expected_catalog import expected_measure
-from aegis.measures.expected_merit import Expected, Merit, learners_of
+from aegis.measures.expected_catalog import expected_measure, measure_of_learners
+from aegis.measures.expected_merit import Expected, Merit
 from aegis.measures.record import MEASURES, Direction, Margins, Measure, Scope, Trace
 
 DEFAULT_MEASURE = "held-out-pillai"
@@ -452,10 +454,7 @@ for _measure in (*_CONFIGURATION, *_MUTUAL, *_INFORMATION, *_CHI_SQUARE, *_DEPEN
     MEASURES.register(_measure)
 
 for _merit in Merit:
-    MEASURES.register_family(
-        _merit.measure,
-        lambda given, merit=_merit: expected_measure(Expected(merit, learners_of(given))),
-    )
+    MEASURES.register_family(_merit.measure, partial(measure_of_learners, _merit))
 
 for _former, _name in {
     "pillai": "adjusted-pillai",

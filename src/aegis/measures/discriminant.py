@@ -148,7 +148,7 @@ class Scores:
         rows, mean, spread = self.sides
         if not len(self.told):
             return np.full((len(rows), self.first.shape[-1]), 0.5)
-        known = (rows > 0).all(axis=2).astype(np.float64)[..., None]  # (V, T, 1)
+        known: Floats = np.array(rows > 0, dtype=np.float64).min(axis=2)[..., None]  # (V, T, 1)
         gap = mean[:, :, 1] - mean[:, :, 0]
         gap[np.abs(gap) <= _ROUNDING * np.abs(mean).sum(axis=2)] = 0.0
         area = ndtr(_ratio(gap, spread.sum(axis=2)))
@@ -158,7 +158,8 @@ class Scores:
 
     def auc(self) -> Floats:
         """Return the AUC of each direction over all parts, shape (P,)."""
-        return self.areas[0]
+        whole: Floats = self.areas[0]
+        return whole
 
 
 def _sides(told: npt.NDArray[np.int64], classes: int) -> Floats:

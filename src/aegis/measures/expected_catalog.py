@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aegis.measures.cooccurrence import Need
-from aegis.measures.expected_merit import FLOOR, Expected, Learner, Merit
+from aegis.measures.expected_merit import FLOOR, Expected, Learner, Merit, learners_of
 from aegis.measures.record import Direction, Measure, Scope
 
 _DIRECTION = (
@@ -91,3 +91,8 @@ def expected_measure(what: Expected) -> Measure:
         constant=what.constant,
         **said,
     )
+
+
+def measure_of_learners(merit: Merit, given: str) -> Measure:
+    """Return the measure of a figure of merit for the learners that are named, as `lr+nb`."""
+    return expected_measure(Expected(merit, learners_of(given)))

@@ -128,10 +128,9 @@ class Expected:
 
     def values(self, counts: Cooccurrence) -> Floats:
         """Return the figure of all parts and without each one, shape (1 + K,)."""
-        found = 0.0
-        for coding, weight in self.weights.items():
-            found = found + weight * _OF[self.merit](counts.held_out(coding)).mean(axis=1)
-        assert isinstance(found, np.ndarray)
+        of = _OF[self.merit]
+        weighted = [w * of(counts.held_out(c)).mean(axis=1) for c, w in self.weights.items()]
+        found: Floats = np.sum(weighted, axis=0)
         return np.maximum(found, FLOOR) if self.merit is Merit.AUC else found
 
     def compute(self, counts: Cooccurrence) -> float:

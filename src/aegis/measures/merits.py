@@ -91,8 +91,8 @@ def _two(scores: Scores) -> tuple[npt.NDArray[np.bool_], Floats, Floats, Floats]
     deviation = np.sqrt(spread)
     # Where one class has one score only, it is given a spread that changes nothing that shows.
     scale = np.abs(np.diff(mean)) + deviation.sum(axis=2, keepdims=True)
-    deviation = np.maximum(deviation, 1e-7 * np.where(scale > 0, scale, 1.0))
-    return (rows[:, 0] > 0).all(axis=1), share[:, None], mean, deviation
+    wide: Floats = np.maximum(deviation, 1e-7 * np.where(scale > 0, scale, 1.0))
+    return np.asarray(rows[:, 0].min(axis=1) > 0), share[:, None], mean, wide
 
 
 def _right(share: Floats, mean: Floats, deviation: Floats, threshold: Floats) -> Floats:
@@ -213,13 +213,13 @@ def _several(scores: Scores, rows: Floats) -> tuple[Floats, Floats]:
     )
     if not len(scores.told):
         return nothing, entropy
-    parts = scores.scored.all(axis=1).astype(np.float64)
+    parts: Floats = np.array(scores.scored, dtype=np.float64).min(axis=1)
     told = scores.told
     used = scores.summed(scores.rows * parts[:, None])[:, told]
     first, second = (
         scores.summed((values.T * parts).T)[:, told] for values in (scores.first, scores.second)
     )
-    known = (used > 0).all(axis=1)
+    known = np.asarray(used.min(axis=1) > 0)[:, None]
     count = np.maximum(used, 1.0)[..., None, None]
     mean = np.moveaxis(first / count, -1, 1)  # (V, P, C, T)
     square = np.moveaxis(second / count[..., None], -1, 1)
@@ -229,7 +229,6 @@ def _several(scores: Scores, rows: Floats) -> tuple[Floats, Floats]:
     for v in range(variants):
         for p in range(directions):
             accuracy[v, p], loss[v, p] = _together(share[v, 0], mean[v, p], spread[v, p])
-    known = known[:, None]
     accuracy = np.where(known, np.maximum(accuracy, nothing), nothing)
     return accuracy, np.where(known, np.minimum(loss, entropy), entropy)
 
