@@ -25,6 +25,7 @@ from aegis.cli import (
     catalog,
     compose,
     evaluate,
+    import_project,
     init,
     keygen,
     leak,
@@ -69,6 +70,7 @@ or, of a closed pipe, 141."""
 
 COMMANDS: dict[str, ModuleType | catalog.Verb] = {
     "init": init,
+    "import": import_project,
     "summarize": summarize,
     "merge": merge,
     "leak": leak,

@@ -1,0 +1,72 @@
+"""`aegis import`: a project of another tool as table and policy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aegis.cli.files import check_outputs, next_step, unused, written
+from aegis.cli.options import Force, Quiet
+from aegis.cli.output import Output
+
+EXAMPLES = (
+    "aegis import project.deid -o project",
+    "aegis import project.deid -o project --people 83000000",
+)
+
+
+def command(
+    project: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PROJECT", help="A project that ARX saved (.deid).", show_default=False
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FOLDER", help="The folder to write into.", show_default=False
+        ),
+    ],
+    people: Annotated[
+        int | None,
+        typer.Option(
+            "--people",
+            metavar="N",
+            min=1,
+            help="Size of the population, for models of uniqueness in it.",
+            show_default=False,
+        ),
+    ] = None,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Turn a project of ARX into a table, hierarchies and a policy.
+
+    In: a .deid file. Out: FOLDER/data.csv, FOLDER/hierarchies/ and
+    FOLDER/policy.yaml: roles, candidate levels, privacy models and the suppression
+    limit. What has no equivalent is refused, or said. The optimum that the project
+    has stored is printed, to compare.
+    """
+    from aegis.policy.arx import import_project
+
+    if output.is_dir():
+        files = [(output / name, None) for name in ("policy.yaml", "data.csv")]
+        check_outputs(files, force=force, inputs=(project,))
+    found = import_project(project, output, people=people)
+    page = Output(quiet=quiet)
+    page.warn(found.notes)
+    page.say(*written([found.policy, found.table]))
+    if found.optimum is not None:
+        loss, levels = found.optimum
+        page.say(f"Stored optimum: {loss:.9g} at levels {' '.join(map(str, levels))}")
+    asked = () if found.objective is None else ("--objective", found.objective)
+    page.suggest(
+        *next_step(
+            "search the optimum",
+            *("aegis", "advise", found.table, "--policy", found.policy, "--search", *asked),
+            *("-o", unused(output / "best.yaml")),
+        )
+    )

@@ -1,0 +1,184 @@
+"""Projects of ARX, written here as ARX writes them, become tables and policies."""
+
+from __future__ import annotations
+
+import csv
+import struct
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import pytest
+from typer.testing import CliRunner
+
+import aegis
+from aegis.cli.main import app
+from aegis.errors import AegisError, DataError, PolicyError
+from aegis.policy.arx import import_project
+
+ROWS = [("Ulm", "31", "flu"), ("Rom", "38", "flu"), ("Ulm", "45", "gout"), ("Rom", "47", "flu")] * 3
+HIERARCHIES = {
+    "town": "Ulm;south;*\nRom;south;*\n",
+    "age; in years": "31;30s;*\n38;30s;*\n45;40s;*\n47;40s;*\n",
+}
+TYPES = {
+    "town": "QUASI_IDENTIFYING_ATTRIBUTE",
+    "age; in years": "QUASI_IDENTIFYING_ATTRIBUTE",
+    "ill": "SENSITIVE_ATTRIBUTE",
+}
+
+
+def project(
+    folder: Path,
+    *criteria: str,
+    vocabulary: str = "2.0",
+    limits: tuple[str, str] = ("All", "All"),
+    selected: set[int] | None = None,
+    response: str | None = None,
+    replaced: dict[str, str] | None = None,
+) -> Path:
+    """Write a project."""
+    entries = ""
+    for name, kind in TYPES.items():
+        ref = f"<ref>hierarchies/{name}.csv</ref>" if name in HIERARCHIES else ""
+        low, high = limits if name == "town" else ("All", "All")
+        answer = "<response>true</response>" if name == response else ""
+        entries += (
+            f"<assigment><name>{name}</name><type>{kind}</type><datatype>String</datatype>{ref}"
+            f"<min>{low}</min><max>{high}</max>{answer}</assigment>"
+        )
+    asked = "".join(f"<criterion>{one}</criterion>" for one in criteria)
+    data = [tuple(TYPES), *ROWS]
+    files: dict[str, Any] = {
+        "metadata.xml": f"<metadata><vocabulary>{vocabulary}</vocabulary></metadata>",
+        "project.xml": "<project><separator>;</separator></project>",
+        "data/input.csv": "".join(";".join(f'"{v}"' for v in row) + "\n" for row in data),
+        "input/definition.xml": f"<definition>{entries}</definition>",
+        "input/config.xml": (
+            "<config><relativeMaxOutliers>0.25</relativeMaxOutliers>"
+            f"<metric>Loss (0.1/1.0/0.2)</metric><criteria>{asked}</criteria></config>"
+        ),
+        "input/config.dat": row_set(selected or set()),
+        "lattice.xml": (
+            "<lattice><level><n><t>[1, 0]</t><a>ANONYMOUS</a><l><u>0.25</u><f>0.25</f></l></n>"
+            "<n><t>[0, 0]</t><a>NOT_ANONYMOUS</a><l><u>0.0</u><f>0.0</f></l></n>"
+            "<n><t>[0, 1]</t><a>ANONYMOUS</a><l><u>0.5</u><f>0.1</f></l></n></level></lattice>"
+        ),
+        **{f"input/hierarchies/{name}.csv": text for name, text in HIERARCHIES.items()},
+        **(replaced or {}),
+    }
+    path = folder / "p.deid"
+    with ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return path
+
+
+def row_set(selected: set[int]) -> bytes:
+    """Return a set of rows as Java's serialisation writes it."""
+    word = sum(1 << i for i in selected)
+    head = b"I\0\x06lengthI\0\x04size[\0\x05arrayt\0\x02[Jxp"
+    shape = struct.pack(">ii", len(ROWS), len(selected))
+    array = b"ur\0\x02[J" + b"x" * 8 + b"\x02\0\0xp" + struct.pack(">iQ", 1, word)
+    return b"before" + head + shape + array + b"after"
+
+
+def read(path: Path) -> list[list[str]]:
+    with path.open(newline="") as file:
+        return list(csv.reader(file, delimiter=";"))
+
+
+def test_a_project_becomes_a_policy(tmp_path: Path) -> None:
+    models = (
+        "5-anonymity",
+        "distinct-2-diversity for attribute 'ill'",
+        "0.3-closeness with equal ground-distance for attribute 'ill'",
+    )
+    found = import_project(project(tmp_path, *models, limits=("1", "2")), tmp_path / "out")
+    policy = aegis.load_policy(found.policy)
+    assert policy.privacy.to_mapping() == {
+        "k": 5,
+        "l_diversity": {"attribute": "ill", "kind": "distinct", "l": 2},
+        "t_closeness": {"attribute": "ill", "distance": "equal", "reference": "input", "t": 0.3},
+        "suppression": 0.25,
+    }
+    assert {name: str(a.role) for name, a in policy.attributes.items()} == {
+        "town": "quasi-identifier",
+        "age; in years": "quasi-identifier",
+        "ill": "sensitive",
+    }
+    assert [str(mask) for mask in policy.attributes["town"].masks] == ["level(1)", "level(2)"]
+    assert len(policy.attributes["age; in years"].masks) == 3
+    assert read(found.table) == [list(TYPES), *map(list, ROWS)]
+    assert found.objective == "loss(mean=geometric, over=quasi-identifiers, factor=0.1)"
+    assert found.optimum == (0.25, (1, 0))
+    assert found.notes == ()
+    assert all(path.exists() for path in found.files)
+    best = aegis.search(found.table, policy, objective=found.objective).best
+    assert best is None or best.objective is not None
+
+
+def test_selected_rows_are_the_table(tmp_path: Path) -> None:
+    chosen = {0, 3, 7}
+    path = project(tmp_path, "2-anonymity", "Inclusion", selected=chosen, response="ill")
+    found = import_project(path, tmp_path / "out")
+    assert read(found.table)[1:] == [list(ROWS[i]) for i in sorted(chosen)]
+    policy = aegis.load_policy(found.policy)
+    assert (policy.label.column, policy.population) == ("ill", None)
+    beside = import_project(
+        project(tmp_path, "(0.0,0.5)-presence", selected=chosen), tmp_path / "beside"
+    )
+    policy = aegis.load_policy(beside.policy)
+    assert policy.population == str(tmp_path / "beside" / "population.csv")
+    assert len(read(beside.table)) == 4
+    assert read(Path(policy.population))[1:] == list(map(list, ROWS))
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "match"),
+    [
+        ({"vocabulary": "1.0"}, DataError, "vocabulary '1.0'"),
+        ({"criteria": ("(1.0,1.0E-6)-DP",)}, PolicyError, "which no policy can say"),
+        ({"criteria": ("(0.1)-population-uniqueness (dankar)",)}, PolicyError, "--people N"),
+        (
+            {"replaced": {"input/config.xml": "<!DOCTYPE x [<!ENTITY a 'b'>]><config/>"}},
+            DataError,
+            "document type",
+        ),
+        ({"replaced": {"input/config.xml": "<config>"}}, DataError, "is no XML"),
+        (
+            {"replaced": {"input/hierarchies/town.csv": "Ulm;south\nUlm;north\n"}},
+            AegisError,
+            "Ulm",
+        ),
+    ],
+)
+def test_what_is_refused_leaves_nothing(
+    tmp_path: Path, given: dict[str, Any], error: type[AegisError], match: str
+) -> None:
+    criteria = given.pop("criteria", ("2-anonymity",))
+    with pytest.raises(error, match=match):
+        import_project(project(tmp_path, *criteria, **given), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_project(tmp_path: Path) -> None:
+    (tmp_path / "text.deid").write_text("no archive")
+    with ZipFile(tmp_path / "other.deid", "w") as archive:
+        archive.writestr("a.txt", "a")
+    for name, match in (("text", "is no ARX project"), ("other", "holds no metadata.xml")):
+        with pytest.raises(DataError, match=match):
+            import_project(tmp_path / f"{name}.deid", tmp_path / "out")
+    with pytest.raises(DataError, match="cannot be read"):
+        import_project(tmp_path / "nowhere.deid", tmp_path / "out")
+
+
+def test_the_command(tmp_path: Path) -> None:
+    path = project(tmp_path, "(0.1)-population-uniqueness (pitman)")
+    run = CliRunner().invoke
+    asked = ["import", str(path), "-o", str(tmp_path / "out")]
+    assert run(app, [*asked, "--people", "5000"]).exit_code == 0
+    policy = aegis.load_policy(tmp_path / "out" / "policy.yaml")
+    assert policy.privacy.to_mapping()["population_uniqueness"]["population"] == 5000
+    with pytest.raises(PolicyError, match="exists"):
+        run(app, [*asked, "--people", "5000"], catch_exceptions=False, standalone_mode=False)
