@@ -37,6 +37,7 @@ BASE: dict[str, tuple[str, ...]] = {
     "serve": ("serve", "--local", "."),
     "agent": ("agent", "--server", "http://127.0.0.1:9"),
     "worker": ("worker",),
+    "import": ("import", "project.deid", "-o", "new"),
 }  # fmt: skip
 WRITTEN: tuple[tuple[str, ...], ...] = (
     (*BASE["advise"], "--front", "k=2..{}"),
