@@ -149,11 +149,11 @@ class _Project:
             _put(Path(scratch), {"policy.yaml": text.encode(), **hierarchies})
             load_policy(Path(scratch) / "policy.yaml")
         _put(folder, contents)
-        written = [folder / "data.csv", folder / "policy.yaml"]
+        main = [folder / "data.csv", folder / "policy.yaml"]
         return ImportedProject(
-            written[0],
-            written[1],
-            (*written, *(folder / name for name in contents if folder / name not in written)),
+            main[0],
+            main[1],
+            (*main, *(folder / name for name in contents if folder / name not in written)),
             self._objective(config.findtext("metric", "")),
             tuple(self._notes),
             self._optimum(),
