@@ -153,7 +153,7 @@ class _Project:
         return ImportedProject(
             main[0],
             main[1],
-            (*main, *(folder / name for name in contents if folder / name not in written)),
+            (*main, *(folder / name for name in contents if folder / name not in main)),
             self._objective(config.findtext("metric", "")),
             tuple(self._notes),
             self._optimum(),
