@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -169,3 +170,23 @@ def test_a_browser_that_fails_leaves_nothing(
 def test_the_release_block_is_checked() -> None:
     with pytest.raises(PolicyError, match="purpos"):
         policy(release={"purpos": "x"})
+
+
+def test_a_search_that_proved_nothing_says_so(study: aegis.Study, tmp_path: Path) -> None:
+    advice = study.search()
+    assert advice.search is not None
+    assert "did not end with a proof" not in _recommendation(study, advice, tmp_path)
+    open_search = replace(advice.search, optimal=False, gap=0.25, bound=1.0, complete=False)
+    unproven = replace(advice, optimal=False, search=open_search)
+    assert "did not end with a proof: at most 25.0\u00a0% better is possible" in _recommendation(
+        study, unproven, tmp_path
+    )
+    nothing = replace(unproven, search=replace(open_search, gap=None, bound=None))
+    assert "how much better another one may be is not known" in _recommendation(
+        study, nothing, tmp_path
+    )
+
+
+def _recommendation(study: aegis.Study, advice: aegis.Advice, folder: Path) -> str:
+    study.report(advice, folder / "r.html", force=True)
+    return (folder / "r.html").read_text().partition('id="attributes"')[0]

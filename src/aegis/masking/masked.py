@@ -52,7 +52,7 @@ def masked_table(
         columns[PERSON] = joined.table[person]
     if counted:
         columns[ROW_NUMBER] = joined.table[ROW_NUMBER]
-    shown = joined.table.select(**columns)
+    shown = joined.table.select(columns)
     if counted and looked_up_in_tables and source.rows <= ORDERED_ROWS:
         shown = shown.order_by(ROW_NUMBER)
     return shown if numbered or not counted else shown.drop(ROW_NUMBER)

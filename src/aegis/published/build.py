@@ -127,7 +127,7 @@ def _summarised(table: Any, policy: Policy, *, exact: bool, seed: int) -> Summar
     lacking = [a.name for a in own.attributes.values() if a.scored and a.name not in source.columns]
     if lacking:
         hidden = {name: ibis.literal(SUPPRESSED) for name in lacking}
-        source = Source(source.table.mutate(**hidden), source.origin)
+        source = Source(source.table.mutate(hidden), source.origin)
     summary = summarize(source, own, exact=exact, seed=seed)
     if summary.label.unlabelled:
         raise DataError(

@@ -92,7 +92,7 @@ def with_hidden(output: Source, policy: Policy) -> Source:
     if not hidden:
         return output
     filled = {name: ibis.literal(SUPPRESSED) for name in hidden}
-    return Source(output.table.mutate(**filled), output.origin)
+    return Source(output.table.mutate(filled), output.origin)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -384,7 +384,7 @@ class _Writer:
         if self.policy.person is not None:
             shown[PERSON] = table[self.policy.person]
         self._check_partitions(shown)
-        return _compiled(table.select(**shown), self.dialect)
+        return _compiled(table.select(shown), self.dialect)
 
     def _check_partitions(self, shown: Mapping[str, ir.Value]) -> None:
         """Raise where the dialect cannot group by what the masks show."""

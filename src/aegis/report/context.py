@@ -189,6 +189,7 @@ def _verdict(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
         "combinations": count(advice.combinations),
         "optimal": advice.optimal,
         "objective": _objective(advice),
+        "unproven": _unproven(advice),
         "name": None,
     }
     if subject is not None:
@@ -204,6 +205,16 @@ def _verdict(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
             "limit": _admitting_limit(subject.suppressed_rows, total),
         }
     return verdict
+
+
+def _unproven(advice: Advice) -> str | None:
+    """Return how far a search that did not end with a proof may be from the best."""
+    search = advice.search
+    if search is None or search.optimal:
+        return None
+    if search.gap is None or search.bound is None:
+        return "The search proved nothing: how much better another one may be is not known."
+    return f"The search did not end with a proof: at most {percent(100 * search.gap)} better is possible."
 
 
 def _admitting_limit(suppressed: int, total: int) -> str | None:

@@ -87,7 +87,7 @@ def without_formulas(table: ir.Table) -> ir.Table:
             column = table[name]
             doubtful = column.substr(0, 1).isin((*FORMULA, "'"))
             made[name] = ibis.ifelse(doubtful, ibis.literal("'") + column, column)
-    return table.mutate(**made) if made else table
+    return table.mutate(made) if made else table
 
 
 def formulas_in(output: Source) -> list[str]:

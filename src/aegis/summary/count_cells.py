@@ -178,7 +178,7 @@ def count_in_engine(
         columns = {name: joined.masked(name, mask) for name, mask in chosen.items()}
         if person is not None:
             columns[PERSON] = joined.table[person]
-        masked = joined.table.select(**columns)
+        masked = joined.table.select(columns)
         return count_classes(
             *(source, quasi, sensitive),
             table=masked,
