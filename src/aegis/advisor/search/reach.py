@@ -99,7 +99,7 @@ def _refined(variable: Variable, domain: int) -> Ints:
 
 
 def state_gap(
-    problem: Problem, near: BranchAndBound, feasibility: Feasibility, clock: Clock, step: Step
+    problem: Problem, near: BranchAndBound, feasibility: Feasibility, seconds: float, step: Step
 ) -> Found:
     """Return the best by an expected AUC with what no admissible configuration exceeds.
 
@@ -112,13 +112,19 @@ def state_gap(
         What was searched by the score itself until now: the list is added to what it holds.
     feasibility
         What is admissible.
-    clock
-        When its time is up, what is left open is in the bound.
+    seconds
+        Time for it: 3/5 to list, the rest to score. What is left open after that is in the bound.
     """
     listing = BranchAndBound(
-        problem, Reach(problem), feasibility, top=near.top, clock=clock, step=step
+        problem,
+        Reach(problem),
+        feasibility,
+        top=near.top,
+        clock=Clock(0.6 * seconds),
+        step=step,
     )
     listed = listing.run(tuple(box for _, box in near.found.best[:1]))
+    near.clock = Clock(0.4 * seconds)
     open_ones = near.rank_more([box for _, box in listed.best])
     reach = {box: value for value, box in listed.best}
     best = near.found.best[0][0] if near.found.best else -math.inf

@@ -42,8 +42,8 @@ SEARCHED = 0.8
 """Share of the time limit that the search may take; the rest is for what is said about its best."""
 OF_THE_LABEL = ("classification", "class-entropy")
 """Information losses that read the label."""
-BOUNDED = 10.0
-"""Seconds that the bound of an expected AUC may take, at most."""
+BOUNDED, EXPLORED = 10.0, 0.6
+"""Seconds that the bound of an expected AUC may take, at most, and the share of time before it."""
 ENUMERATED = 5_000
 """Largest space in which every admissible configuration is visited for such an objective."""
 
@@ -323,17 +323,19 @@ class Searcher:
         boxes = [box for _, box in wide.best]
         # What was worth trying first is worth ranking, too.
         boxes += [box for box in start if box not in boxes and feasibility.admits(box)]
+        bounded, left = Reach.bounds(objective.name, self.problem), clock.left()
+        share = clock if not bounded or left is None else Clock(EXPLORED * left)
         near = BranchAndBound(
-            self.problem, objective, feasibility, top=max(RERANKED, top), clock=clock, step=step
+            self.problem, objective, feasibility, top=max(RERANKED, top), clock=share, step=step
         )
         if wide.interrupted:
-            clock.stop()
+            share.stop()
         found = near.explore(boxes)
         if wide.complete and found.complete and len(wide.best) < max(RERANKED, top):
             # So few are admissible that each of them was visited.
             bound = found.best[0][0] if found.best else -math.inf
             return Found(found.best[:top], bound, wide.nodes, complete=True), True, ()
-        if Reach.bounds(objective.name, self.problem) and not found.interrupted:
+        if bounded and not (wide.interrupted or found.interrupted):
             return self._with_gap(near, feasibility, clock, step, top, wide)
         note = (
             f"{objective.name} has no valid bound: the {len(wide.best)} best configurations "
@@ -358,10 +360,10 @@ class Searcher:
         left = clock.left()
         limit = BOUNDED if left is None else min(BOUNDED, left)
         complete = wide.complete and near.found.complete
-        found = state_gap(self.problem, near, feasibility, Clock(limit), step)
+        found = state_gap(self.problem, near, feasibility, limit, step)
         note = (
             f"the bound is of {Reach.name}, which no {near.objective.name} exceeds: configurations "
-            f"were listed by it for at most {limit:.0f} s, and each was scored"
+            f"were listed by it and scored, for at most {limit:.0f} s"
         )
         stated = Found(found.best[:top], found.bound, wide.nodes, complete, found.interrupted)
         return stated, True, (note,)
