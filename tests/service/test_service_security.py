@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from service_support import PASSWORD, POLICY
+from service_support import PASSWORD, POLICY, running
 
+from aegis.catalog import Catalog
 from aegis.catalog.access import PERMISSIONS, Action, Role, Tie
 from aegis.service.app import API, API_ROOMS, create_app
 from aegis.service.guard import Rates
@@ -78,6 +79,33 @@ def test_every_answer_is_sealed(place, path):
     assert headers["x-content-type-options"] == "nosniff"
     if not path.startswith("/static"):
         assert headers["cache-control"] == "no-store"
+
+
+def test_every_route_is_sealed(place):
+    """Also where it refuses: each route, called by nobody."""
+    with httpx.Client(base_url=place.url) as nobody:
+        for method, path, _ in ROUTES:
+            url = path.replace("{", "").replace("}", "")
+            headers = nobody.request(method, url, headers={"Origin": place.url}).headers
+            assert "default-src 'none'" in headers["content-security-policy"], path
+            assert headers["cache-control"] == "no-store", path
+            assert headers["x-content-type-options"] == "nosniff", path
+            assert headers["x-frame-options"] == "DENY", path
+
+
+def test_made_up_cookies_buy_no_further_tries(tmp_path):
+    """Signing in is counted for the address, and hard work counts for more than one call."""
+    catalog = Catalog.open(str(tmp_path / "c.db"), str(tmp_path / "o"))
+    told = []
+    with running(Settings(worker=False, calls=30), catalog) as url:
+        for number in range(5):
+            cookies = {"aegis_session": f"made up {number}"}
+            form = {"name": "nobody", "password": "x"}
+            with httpx.Client(base_url=url, cookies=cookies) as caller:
+                answer = caller.post("/sign-in", data=form, headers={"Origin": url})
+            told.append(answer.status_code)
+    assert told == [401, 401, 401, 429, 429]
+    assert int(answer.headers["retry-after"]) >= 1
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -130,9 +131,14 @@ class S3(BaseHTTPRequestHandler):
         part = content[first : last + 1]
         self.tell(206, part, f"bytes {first}-{first + len(part) - 1}/{len(content)}")
 
-    def do_DELETE(self) -> None:
-        self.server.files.pop(self.path, None)
-        self.tell(204, b"")
+    def do_POST(self) -> None:
+        """Delete several, which is how one is deleted, too."""
+        asked = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        keys = re.findall("<Key>(.*?)</Key>", asked)
+        for key in keys:
+            self.server.files.pop(f"{self.path.split('?')[0]}/{key}", None)
+        told = "".join(f"<Deleted><Key>{key}</Key></Deleted>" for key in keys)
+        self.tell(200, f"<DeleteResult>{told}</DeleteResult>".encode())
 
     def tell(self, status: int, content: bytes, part: str = "") -> None:
         self.send_response(status)
@@ -142,8 +148,7 @@ class S3(BaseHTTPRequestHandler):
         if part:
             self.send_header("Content-Range", part)
         self.end_headers()
-        if status != 204:
-            self.wfile.write(content)
+        self.wfile.write(content)
 
 
 @pytest.fixture
@@ -175,3 +180,13 @@ def test_a_store_that_takes_nothing_says_so(bucket):
     bucket.full = True
     with pytest.raises(EngineError, match="did not take the file"):
         Objects("s3://releases").put("releases", b"x")
+
+
+def test_a_store_that_is_gone_is_said(bucket):
+    objects = Objects("s3://releases", retries=0)
+    key, _ = objects.put("releases", b"x")
+    bucket.shutdown()
+    bucket.server_close()
+    for read in (objects.get, lambda k: objects.part(k, 0, 1), lambda k: list(objects.stream(k))):
+        with pytest.raises(EngineError, match="did not give the file"):
+            read(key)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import obstore
+from obstore.exceptions import BaseError
 from obstore.store import LocalStore, from_url
 
 from aegis.catalog.errors import NotThere, TooLarge
 from aegis.errors import EngineError
+
+_RETRY = timedelta(seconds=20)
 
 
 class Objects:
@@ -22,12 +27,16 @@ class Objects:
     ----------
     place
         A folder, made where it is missing, or a URL that obstore knows (`s3://bucket/prefix`).
+    retries
+        How often a store behind a URL is asked again that does not answer.
     """
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, *, retries: int = 3) -> None:
         self._store: Any
         if "://" in place:
-            self._store = from_url(place)
+            self._store = from_url(
+                place, retry_config={"max_retries": retries, "retry_timeout": _RETRY}
+            )
             return
         folder = Path(place)
         folder.mkdir(parents=True, exist_ok=True)
@@ -56,22 +65,22 @@ class Objects:
         TooLarge
             It has more than `most` bytes.
         """
-        try:
+        with _reading():
             answer = obstore.get(self._store, key)
-        except FileNotFoundError as error:
-            raise NotThere("The file is not in the store.", hint="Ask the operator.") from error
-        if most is not None and answer.meta["size"] > most:
-            raise TooLarge(f"The file has more than {most:,} bytes.", hint="Download it.")
-        return bytes(answer.bytes())
+            if most is None or answer.meta["size"] <= most:
+                return bytes(answer.bytes())
+        raise TooLarge(f"The file has more than {most:,} bytes.", hint="Download it.")
 
     def part(self, key: str, start: int, end: int) -> bytes:
         """Return the bytes of a file from `start` up to `end`."""
-        return bytes(obstore.get_range(self._store, key, start=start, end=end))
+        with _reading():
+            return bytes(obstore.get_range(self._store, key, start=start, end=end))
 
     def stream(self, key: str) -> Iterator[bytes]:
         """Yield a file in pieces."""
-        for piece in obstore.get(self._store, key).stream(min_chunk_size=1 << 20):
-            yield bytes(piece)
+        with _reading():
+            for piece in obstore.get(self._store, key).stream(min_chunk_size=1 << 20):
+                yield bytes(piece)
 
     def delete(self, key: str) -> None:
         """Remove a file; nothing happens where there is none."""
@@ -79,3 +88,17 @@ class Objects:
             obstore.delete(self._store, key)
         except FileNotFoundError:
             return
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Say what a store answers where it gives no file."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise NotThere("The file is not in the store.", hint="Ask the operator.") from error
+    except BaseError as error:
+        raise EngineError(
+            f"The store of files did not give the file: {type(error).__name__}.",
+            hint="Try again in a minute.",
+        ) from error
