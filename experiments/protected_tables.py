@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Sequence
+from math import isnan
 from pathlib import Path
 from statistics import mean
 
@@ -30,6 +31,15 @@ def _read(name: str) -> Rows:
         return list(csv.DictReader(file))
 
 
+def _measured() -> dict[str, str]:
+    """Return the sets that were measured, with their titles."""
+    return {
+        name: title
+        for name, title in SETS.items()
+        if (RESULTS / f"protected_summaries_{name}.csv").exists()
+    }
+
+
 def _line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
@@ -39,10 +49,14 @@ def _chosen(rows: Rows, **values: str) -> Rows:
 
 
 def _cell(rows: Rows) -> str:
-    """Return Spearman's correlation and the loss in percent, means over draws."""
+    """Return Spearman's correlation and the loss in percent, means over draws.
+
+    A draw that scores all configurations alike has no rank correlation, and counts as 0.
+    """
     if not rows:
         return ""
-    rank = mean(float(r["spearman"]) for r in rows)
+    ranks = [float(r["spearman"]) for r in rows]
+    rank = mean(0.0 if isnan(rank) else rank for rank in ranks)
     loss = mean(float(r["loss_percent"]) for r in rows)
     return f"{rank:.2f} / {loss:.1f}{_marked(rows)}"
 
@@ -56,7 +70,7 @@ def _marked(rows: Sequence[dict[str, str]]) -> str:
 def rank_table() -> list[str]:
     """Return how well each protection ranks, as the lines of a table: one per set, kind, measure."""
     lines = []
-    for name, title in SETS.items():
+    for name, title in _measured().items():
         rows = _read(name)
         for kind in KINDS:
             for measure, said in MEASURES.items():
@@ -75,7 +89,7 @@ def rank_table() -> list[str]:
 def rule_table() -> list[str]:
     """Return what the rule, label tables and codes reach on random configurations."""
     lines = []
-    for name, title in SETS.items():
+    for name, title in _measured().items():
         rows = _chosen(_read(name), configurations="random", measure="held-out-pillai")
         for asked in ("rule", "tables", "codes"):
             of = _chosen(rows, asked=asked)
@@ -88,7 +102,7 @@ def derivable_cells() -> dict[str, int]:
     """Return how many cells linear programming derives over all draws of level counts, by set."""
     return {
         name: sum(int(r["derivable_cells"]) for r in _read(name) if r["protection"] in COUNTS)
-        for name in SETS
+        for name in _measured()
     }
 
 

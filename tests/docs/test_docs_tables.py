@@ -20,6 +20,8 @@ TABLES = [
     ("selection_tables", "experiments", "mean_table", (), 8),
     ("selection_tables", "experiments", "penalty_table", (), 17),
     ("selection_tables", "experiments", "coding_table", (), 13),
+    ("protected_tables", "experiments", "rank_table", (), 16),
+    ("protected_tables", "experiments", "rule_table", (), 12),
 ]
 
 
@@ -43,3 +45,9 @@ def test_table_stands_in_the_docs(
     written = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8").splitlines()
     missing = [line for line in made if line not in written]
     assert not missing, "\n".join(missing)
+
+
+def test_level_counts_left_no_cell_that_follows() -> None:
+    left = made_by("protected_tables", "derivable_cells")()
+    assert "adult" in left
+    assert not any(left.values())

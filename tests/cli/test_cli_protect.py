@@ -1,0 +1,161 @@
+"""Protection on the command line: what is refused costs nothing and writes nothing."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import pytest
+from cli_support import plain
+
+from aegis.ledger import Ledger
+
+PROTECT = ("protect", "table.csv", "-p", "policy.yaml", "-o", "new.protected")
+NOISE = ("--epsilon", "1", "--delta", "1e-5", "--public", "*")
+PAID = (*NOISE, "--ledger", "house.ledger", "--population", "patients")
+COUNTS = ("--level", "counts", "--key-file", "secret.key")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((*PROTECT, "--epsilon", "0", "--delta", "1e-5"), "Epsilon is 0"),
+        ((*PROTECT, "--epsilon", "-1", "--delta", "1e-5"), "Epsilon is -1"),
+        ((*PROTECT, "--epsilon", "1000", "--delta", "1e-5"), "Epsilon is 1000"),
+        ((*PROTECT, "--epsilon", "nan", "--delta", "1e-5"), "nan"),
+        ((*PROTECT, "--epsilon", "1", "--delta", "0"), "Delta is 0"),
+        ((*PROTECT, "--epsilon", "1", "--delta", "1"), "Delta is 1"),
+        ((*PROTECT, "--epsilon", "1"), "needs an epsilon and a delta"),
+        ((*PROTECT, *COUNTS, "--threshold", "241"), "the table has 240 rows"),
+        ((*PROTECT, *COUNTS, "--threshold", "0"), "threshold is 0"),
+        ((*PROTECT, "--level", "counts"), "none was given"),
+        ((*PROTECT, "--level", "counts", "--key-file", "no.key"), "Cannot read the key file"),
+        ((*PROTECT, *NOISE, "--ledger", "house.ledger"), "go together"),
+        ((*PROTECT, *NOISE, "--ledger", "none.ledger", "--population", "p"), "no ledger"),
+        ((*PROTECT, *PAID[:-1], "strangers"), "strangers"),
+        ((*PROTECT, *PAID, "--unit", "persons"), "protects rows"),
+        (("leak", "table.aegis", "--threshold", "241"), "240 rows"),
+        (("merge", "told.protected", "noisy.protected", "-o", "m.aegis"), "cannot be merged"),
+        (
+            ("protect", "told.protected", "-p", "policy.yaml", "-o", "new.protected", *NOISE),
+            "protected summary, and this needs",
+        ),
+    ],
+)
+def test_bad_requests_cost_and_write_nothing(shell, folder, words, said):
+    before = Ledger(folder / "house.ledger").balance("patients").spent
+    refused = shell(*words)
+    assert refused.code == 2
+    assert said in plain(refused.err)
+    assert "Traceback" not in refused.err
+    assert not list(folder.glob("new.protected*"))
+    assert not (folder / "m.aegis").exists()
+    assert Ledger(folder / "house.ledger").balance("patients").spent == before
+
+
+def test_a_spent_budget_refuses_and_keeps_what_was_written(shell, folder):
+    Ledger(folder / "small.ledger", create=True).open_population(
+        "patients", ceiling=0.031, delta=1e-5, unit="rows"
+    )
+    paid = (*NOISE, "--ledger", "small.ledger", "--population", "patients")
+    assert shell(*PROTECT, *paid).code == 0
+    written = (folder / "new.protected").read_bytes()
+    refused = shell(*PROTECT, *paid, "--force")
+    assert refused.code == 2
+    assert "is spent" in refused.err
+    assert (folder / "new.protected").read_bytes() == written
+    [entry] = Ledger(folder / "small.ledger").entries("patients")
+    assert str(entry.state) == "committed"
+    assert "label tables" in entry.spend.sensitivity
+    assert "label tables" in entry.spend.sigma
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("report", "told.protected", "-p", "policy.yaml", "-o", "r.html"),
+        ("compose", "best.yaml", "best.yaml", "told.protected", "-p", "policy.yaml"),
+        ("apply", "told.protected", "-p", "policy.yaml", "-c", "best.yaml", "-o", "a.csv"),
+        ("audit", "told.protected", "--quasi-identifiers", "age"),
+        ("evaluate", "told.protected", "-p", "policy.yaml", "--generate", "2"),
+        ("anonymize", "told.protected", "-p", "policy.yaml", "-m", "mondrian", "-o", "a.csv"),
+        ("summarize", "told.protected", "-p", "policy.yaml", "-o", "a.aegis"),
+        (
+            "summarize",
+            "table.csv",
+            "-p",
+            "policy.yaml",
+            "-o",
+            "a.aegis",
+            "--like",
+            "told.protected",
+        ),
+        ("leak", "policy.yaml", "--with", "told.protected"),
+        ("leak", "table.aegis", "--with", "told.protected"),
+        ("advise", "told.protected", "-p", "policy.yaml", "--measure", "mi"),
+        ("advise", "told.protected", "-p", "policy.yaml", "--after", "best.yaml"),
+        ("reconstruct", "told.protected", "-a", "age", "--method", "ipf"),
+    ],
+)
+def test_what_needs_exact_counts_says_so_and_what_to_do(shell, folder, words):
+    refused = shell(*words)
+    assert refused.code == 2
+    said = plain(refused.err)
+    assert "protected" in said, said
+    assert (
+        "exact summary" in said
+        or ".aegis" in said
+        or "table" in said
+        or "Compare two of one kind" in said
+    )
+    assert not any((folder / name).exists() for name in ("r.html", "a.csv", "a.aegis"))
+
+
+def test_what_was_tampered_with_is_refused_and_costs_nothing(shell, folder):
+    connection = sqlite3.connect(folder / "house.ledger")
+    connection.executescript(
+        "drop trigger event_stays; update event set content = replace(content, 'rows', 'rowz');"
+    )
+    connection.close()
+    refused = shell(*PROTECT, *PAID)
+    assert refused.code == 2
+    assert "tampered" in refused.err
+    assert not (folder / "new.protected").exists()
+    assert shell("ledger", "house.ledger", "verify").code == 2
+    for name in ("told.protected", "table.aegis"):
+        content = bytearray((folder / name).read_bytes())
+        content[len(content) // 2] ^= 1
+        (folder / name).write_bytes(bytes(content))
+        refused = shell("leak", name)
+        assert refused.code == 2, name
+        assert "Traceback" not in refused.err
+
+
+def test_documents_are_read_by_leak(shell, folder):
+    """A certificate, a report and a policy: what they tell of single persons is found."""
+    report = (
+        "advise",
+        "table.aegis",
+        "-p",
+        "policy.yaml",
+        "--report",
+        "advice.html",
+        "--no-values",
+    )
+    assert shell(*report).code == 0
+    for name, kind in (
+        ("released.json", "certificate"),
+        ("advice.html", "report"),
+        ("policy.yaml", "policy"),
+    ):
+        found = json.loads(shell("leak", name, "--with", "table.aegis", "-f", "json").out)
+        assert found["kind"] == kind
+    assert shell("leak", "policy.yaml", "--with", "table.aegis").code == 0
+    proposed = shell("init", "table.csv", "--label", "income", "-o", "proposed.yaml")
+    assert proposed.code == 0
+    found = shell("leak", "proposed.yaml", "-f", "json")
+    comments = "values, " in (folder / "proposed.yaml").read_text()
+    assert found.code == (1 if json.loads(found.out)["extremes"] else 0)
+    assert bool(json.loads(found.out)["extremes"]) == (
+        comments and " to " in (folder / "proposed.yaml").read_text()
+    )
