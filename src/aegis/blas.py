@@ -6,13 +6,46 @@ costs more than it gives, and several times more on a busy machine.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
-from typing import ParamSpec, TypeVar
+from importlib.abc import MetaPathFinder
+from typing import Any, ParamSpec, TypeVar
+
+from aegis.limits import addresses_left, addresses_limited
 
 P = ParamSpec("P")
 R = TypeVar("R")
+_LOADED = 192 << 20
+"""Addresses that a BLAS and what is loaded with it take: 70 MB each, and 32 MB each further buffer."""
+_USED = 96 << 20
+"""Addresses that it may take while it is used: further buffers."""
+_BRINGING = frozenset({"numpy", "scipy.linalg"})
+"""Modules that bring a BLAS of their own."""
+
+
+def guard_loading() -> None:
+    """Have a BLAS loaded only where it gets the addresses that it takes, if these are limited.
+
+    OpenBLAS asks for its buffers again and again until it gets them: under a limit (`ulimit -v`)
+    that is for ever.
+    """
+    if addresses_limited():
+        sys.meta_path.insert(0, _Guard())
+
+
+class _Guard(MetaPathFinder):
+    """Finds nothing, and raises `MemoryError` for what would hang."""
+
+    def find_spec(self, name: str, *_: Any) -> None:
+        if name in _BRINGING:
+            _require(_LOADED)
+
+
+def _require(addresses: int) -> None:
+    if not addresses_left(addresses):
+        raise MemoryError("There are too few addresses for linear algebra.")
 
 
 def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
@@ -25,6 +58,8 @@ def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def limited(*args: P.args, **kwargs: P.kwargs) -> R:
         import_module("scipy.linalg.lapack")
+        if addresses_limited():
+            _require(_USED)
         from threadpoolctl import threadpool_limits
 
         with threadpool_limits(1, user_api="blas"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+
 
 def addresses_limited() -> bool:
     """Return whether this process may not have all addresses (`ulimit -v`); on Unix alone."""
@@ -10,3 +12,12 @@ def addresses_limited() -> bool:
     except ImportError:
         return False
     return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+
+
+def addresses_left(size: int) -> bool:
+    """Return whether this process may have so many bytes of addresses more: they are tried."""
+    try:
+        mmap.mmap(-1, size).close()
+    except (OSError, MemoryError):
+        return False
+    return True

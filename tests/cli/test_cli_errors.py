@@ -368,6 +368,10 @@ AUDIT = ("audit", "table.csv", "--quasi-identifiers", "sex")
         (InternalError("An invariant broke."), 70, "internal"),
         (ZeroDivisionError("division by zero"), 70, "internal"),
         (PermissionError(13, "Permission denied", "out.csv"), 2, "file"),
+        (MemoryError(), 2, "engine"),
+        (ImportError("x.so: failed to map segment from shared object"), 2, "engine"),
+        (RuntimeError("can't start new thread"), 2, "engine"),
+        (ImportError("cannot import name 'x'"), 70, "internal"),
     ],
 )
 def test_every_failure_has_its_exit_code(raised, code, kind, shell, monkeypatch):

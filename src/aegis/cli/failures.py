@@ -55,9 +55,7 @@ class Failure:
             where = f" {error.filename}" if error.filename else ""
             message = f"Cannot use{where or ' a file'}: {error.strerror}."
             return cls("file", message, "Check the path, permissions and space.", 2)
-        if isinstance(error, MemoryError | OSError) and (
-            isinstance(error, MemoryError) or "out of memory" in str(error).lower()
-        ):
+        if _of_memory(error):
             return cls(
                 "engine",
                 "There is too little memory for this.",
@@ -77,6 +75,23 @@ class Failure:
         print_error(*(line for line in (self.message, self.hint) if line))
 
 
+def _of_memory(error: BaseException) -> bool:
+    """Return whether there was no memory: for data, for a thread, or for a library that is loaded."""
+    if isinstance(error, MemoryError):
+        return True
+    text = str(error).lower()
+    return isinstance(error, OSError | ImportError | RuntimeError) and any(
+        words in text for words in _NO_MEMORY
+    )
+
+
+_NO_MEMORY = (
+    "out of memory",
+    "cannot allocate memory",
+    "failed to map segment from shared object",
+    "can't start new thread",
+)
+"""What the system, its loader of libraries and Python say where there is no memory."""
 _REPORT = (
     "This is a bug in Aegis, not your mistake: please report it with the command and the "
     "traceback that AEGIS_DEBUG=1 shows."

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 import aegis
+from aegis.blas import guard_loading
 from aegis.cli import (
     advise,
     agent,
@@ -248,6 +249,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    guard_loading()
     code = run(sys.argv[1:])
     if code and addresses_limited():
         # Engines that got no memory fall over as they are taken down, and their signal would hide
