@@ -22,7 +22,6 @@ import argparse
 import csv
 import json
 import math
-import os
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -355,7 +354,7 @@ def table(results: dict[str, Any]) -> str:
     heads = ["test class", "cases", "expressible", *verdicts, "processor time, s"]
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     rows: dict[str, Counter[str]] = {}
-    for key, one in results.items():
+    for key, one in ((k, v) for k, v in results.items() if "verdict" in v):
         row = rows.setdefault(key.partition("[")[0].removeprefix("Test"), Counter())
         row[one["verdict"]] += 1
         row["seconds"] += one.get("seconds", 0)
@@ -382,7 +381,6 @@ def main() -> None:
     if arguments.table:
         print(table(json.loads((arguments.results / f"{NAME}.json").read_text())))
         return
-    os.nice(5)
     run_all(arguments)
 
 

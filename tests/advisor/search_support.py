@@ -133,7 +133,7 @@ def charged(
     keys = list(zip(*(masked[q] for q in quasi), strict=True))
     kept = dict(zip(dict.fromkeys(keys), verdict.kept_classes.tolist(), strict=True))
     gone = [not kept[key] for key in keys]
-    inside = set(summary.frequency.codes) - {summary.frequency.label}
+    inside = set(summary.frequency.codes)
     losses = []
     counted = [a for a in summary.all_attributes if a.name in quasi or not options.quasi]
     for attribute in counted:

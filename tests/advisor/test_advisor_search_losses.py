@@ -42,7 +42,7 @@ ADULT = (
     ],
 )
 def test_charged_losses_equal_brute_force(objective: str) -> None:
-    for variant in ("plain", "protected attribute with masks"):
+    for variant in ("plain", "label with masks", "protected attribute with masks"):
         for rule in (rule_of(RULES[0], 0.12), rule_of(RULES[1], 0.12), rule_of(RULES[0], 0)):
             assert_best(shared(variant, objective), variant, rule, top=4)
 

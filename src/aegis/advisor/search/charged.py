@@ -157,7 +157,7 @@ class ChargedLoss(ClassLoss):
 
         def rows(variable: Variable) -> Floats:
             attribute = variable.attribute
-            if attribute.name not in frequency.codes or attribute.name == frequency.label:
+            if attribute.name not in frequency.codes:
                 return share * attribute.counts.astype(np.float64)
             values = frequency.representatives[attribute.name]
             places = values[frequency.codes[attribute.name][gone]]
