@@ -280,3 +280,10 @@ def test_two_exact_noise_masks_agree_on_the_truth():
     assert total_variation(result.table, truth) <= 1e-10
     with pytest.raises(PolicyError, match="at least one noise mask"):
         channel_em(Evidence(11, 3))
+
+
+@pytest.mark.parametrize(("size", "keep"), [(2, 0.7), (5, 0.0), (3, 1.0), (4, 0.25)])
+def test_keep_leaves_a_value_alone_and_may_draw_it_again(size: int, keep: float) -> None:
+    channel = randomised_response_channel(size, keep=keep)
+    expected = np.full((size, size), (1 - keep) / size) + keep * np.eye(size)
+    assert channel == pytest.approx(expected)

@@ -127,8 +127,10 @@ class RandomisedResponse(CategoryNoise):
 
     With `epsilon`, the value is shown with probability e^epsilon / (e^epsilon + K - 1) among K
     values, drawn by OpenDP: epsilon-local differential privacy, provided the list of values was
-    not taken from the data (write `values`). With `keep`, a value is kept with that probability
-    and otherwise drawn uniformly from all, its own included, from a seed: nothing is promised.
+    not taken from the data (write `values`). With `keep`, a value is left alone with that
+    probability and otherwise drawn uniformly from all, its own included, from a seed: of K values
+    the true one is shown with probability keep + (1 - keep) / K, each other one with (1 - keep) / K
+    (keep: 0.7 shows the truth of two values with 0.85). Nothing is promised.
 
     References: Warner, Journal of the American Statistical Association 60, 1965; Kairouz, Bonawitz
     and Ramage, ICML 2016, equation 2.
@@ -142,7 +144,11 @@ class RandomisedResponse(CategoryNoise):
         default=None, metadata={"doc": "privacy loss per row, above 0 (or give keep); extra: dp"}
     )
     keep: int | float | None = field(
-        default=None, metadata={"doc": "probability that a value stays, 0 to 1 (or give epsilon)"}
+        default=None,
+        metadata={
+            "doc": "probability that a value is not redrawn, 0 to 1 (or give epsilon); of K values "
+            "the true one is shown with keep + (1 - keep) / K"
+        },
     )
     values: tuple[Value, ...] | None = field(
         default=None, metadata={"doc": "all values; by default those of the data"}
@@ -227,9 +233,10 @@ class RandomisedResponse(CategoryNoise):
 class Pram(CategoryNoise):
     """Post-randomisation (PRAM): values change by a transition matrix, one row per true value.
 
-    With `keep`, a value stays with that probability and is otherwise drawn from the shares of the
-    values in the data, its own included: the expected distribution of the column is unchanged
-    (invariant PRAM). Nothing is promised in the sense of differential privacy.
+    With `keep`, a value is left alone with that probability and otherwise drawn from the shares of
+    the values in the data, its own included, so that a value of share p is shown as it is with
+    probability keep + (1 - keep) p: the expected distribution of the column is unchanged (invariant
+    PRAM). Nothing is promised in the sense of differential privacy.
 
     Reference: Gouweleeuw, Kooiman, Willenborg and de Wolf, Post randomisation for statistical
     disclosure control, Journal of Official Statistics 14, 1998.
@@ -240,7 +247,11 @@ class Pram(CategoryNoise):
     example: ClassVar[str] = "{pram: {values: [single, married], matrix: [[0.9, 0.1], [0.2, 0.8]]}}"
 
     keep: int | float | None = field(
-        default=None, metadata={"doc": "probability that a value stays, 0 to 1 (or give matrix)"}
+        default=None,
+        metadata={
+            "doc": "probability that a value is not redrawn, 0 to 1 (or give matrix); a value of "
+            "share p is shown as it is with keep + (1 - keep) p"
+        },
     )
     values: tuple[Value, ...] | None = field(
         default=None, metadata={"doc": "the values in the order of the matrix"}
