@@ -241,7 +241,7 @@ def command(
                 "--with": methods,
                 "--after": after,
                 "--estimate": estimate,
-                "--proxy": proxy,
+                "--proxy": proxy or None,
             },
             page=Output(format, quiet),
             seed=seed,

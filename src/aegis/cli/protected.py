@@ -22,6 +22,7 @@ NEEDS_EXACT = {
     "--objective": "a protected summary is scored by the target-coded trace alone",
     "--front": "a front needs the classes of every configuration",
     "--after": "its owner holds the rule against earlier releases",
+    "--proxy": "models are trained on rows",
     "--with": "record-level methods need the rows",
     "--estimate": "its deviations are from what was protected, not from the raw table",
 }
