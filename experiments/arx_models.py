@@ -103,7 +103,11 @@ def _demand(model: New, costs: Call | None) -> tuple[str | None, Any]:
     if name == "AverageReidentificationRisk" and len(given) == 1:
         return "max_risk", {"kind": "marketer", "threshold": given[0]}
     if name == "DPresence":
-        return "delta_presence", {"minimum": given[0], "maximum": given[1]}
+        return "delta_presence", {
+            "minimum": given[0],
+            "maximum": given[1],
+            "reference": "input",
+        }
     if name.endswith("Diversity"):
         return "l_diversity", {"attribute": given[0]} | _diversity(name, given)
     if name.endswith(("TCloseness", "BLikeness")):

@@ -81,6 +81,10 @@ def shown(row: tuple[int, str | None], age: int, town: int) -> tuple[Any, Any]:
         {"delta_presence": {"maximum": 0.6}, "suppression": 0.1},
         {"delta_presence": {"maximum": 0.7, "minimum": 0.2}},
         {"k": 2, "delta_presence": {"maximum": 0.8}},
+        {
+            "delta_presence": {"maximum": 0.7, "minimum": 0.2, "reference": "input"},
+            "suppression": 0.3,
+        },
     ],
 )
 def test_the_best_of_a_search_is_that_of_counting_rows(

@@ -258,3 +258,13 @@ def test_k_is_a_whole_number_from_one(given: object) -> None:
     with pytest.raises(PolicyError, match="whole number from 1"):
         PrivacyRule.parse({"k": given})
     assert PrivacyRule.parse({"k": 5.0}).criteria[0]["k"] == 5
+
+
+def test_presence_by_the_input_does_not_count_what_is_suppressed_as_absent() -> None:
+    table = ClassTable(np.array([1, 4, 4]), population=np.array([10, 8, 8]))
+    asked = {"delta_presence": {"minimum": 0.2, "maximum": 0.6}, "suppression": 0.2}
+    assert not PrivacyRule.parse(asked).check(table).admissible
+    asked["delta_presence"]["reference"] = "input"
+    assert PrivacyRule.parse(asked).check(table).kept_classes.tolist() == [False, True, True]
+    absent = ClassTable(np.array([4, 4]), population=np.array([8, 8]), absent=3)
+    assert not PrivacyRule.parse(asked).check(absent).admissible

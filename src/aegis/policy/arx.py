@@ -342,7 +342,7 @@ _DEMANDS: dict[str, Callable[[Groups], tuple[str, Any]]] = {
     ),
     rf"\({_NUMBER},{_NUMBER}\)-presence": lambda g: (
         "delta_presence",
-        {"minimum": float(g[0]), "maximum": float(g[1])},
+        {"minimum": float(g[0]), "maximum": float(g[1])} | _COMPARED,
     ),
     r"\((\d+)\)-map": lambda g: ("k_map", int(g[0])),
     rf"\({_NUMBER}\)-sample-uniqueness": lambda g: (

@@ -402,8 +402,9 @@ class PrivacyModel:
 
     @property
     def compares(self) -> bool:
-        """Whether the sensitive values of a class are compared with those of the whole table."""
-        return {Need.SENSITIVE, Need.REFERENCE} <= self.needs
+        """Whether a class is compared with what the whole table has: values, or people."""
+        subjects = {Need.SENSITIVE, Need.POPULATION} & self.needs
+        return bool(subjects) and Need.REFERENCE in self.needs
 
     def _reference(self, given: Mapping[str, object]) -> Compared:
         named = given.get("reference", str(Compared.RELEASED)) if self.compares else "released"

@@ -397,7 +397,8 @@ MODELS.register(
         description=(
             "Nobody can tell whether a person of the population is in the release with a "
             "probability outside the interval. A person in a class without released rows is "
-            "known to be absent, so a minimum above 0 admits no such class."
+            "known to be absent, so a minimum above 0 admits no such class: with reference: input, "
+            "none but those that lack rows before suppression."
         ),
         formula="minimum <= |E| / population of E <= maximum",
         reference=_NERGIZ,
