@@ -39,6 +39,7 @@ from aegis.errors import PolicyError
 from aegis.words import counted
 
 if TYPE_CHECKING:
+    from aegis.policy import Policy
     from aegis.summary import Summary
 
 SCHEMA = 1
@@ -196,7 +197,7 @@ def command(
             )
         _protect(
             *(table, policy_file, output, protection, epsilon, delta, key_file, like, carried),
-            subject=lambda: opening.subject(table, policy, quiet=quiet),
+            subject=lambda rules: opening.subject(table, rules, quiet=quiet),
             page=Output(format, quiet),
             force=force,
         )
@@ -238,7 +239,7 @@ def _protect(
     like: Path | None,
     carried: str,
     *,
-    subject: Callable[[], Any],
+    subject: Callable[[Policy], Any],
     page: Output,
     force: bool,
 ) -> None:
@@ -255,7 +256,7 @@ def _protect(
     check_outputs([(output, (PROTECTED,))], force=force, inputs=(table, policy_file))
     policy = load_policy(policy_file)
     options = {"level": level, "epsilon": epsilon, "delta": delta, "key": read_key(key_file)}
-    made = write_protected(subject(), policy, output, options, None, None, force, page.quiet)
+    made = write_protected(subject(policy), policy, output, options, None, None, force, page.quiet)
     print_protected(page, made, output, policy_file)
 
 
