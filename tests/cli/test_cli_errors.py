@@ -371,6 +371,7 @@ AUDIT = ("audit", "table.csv", "--quasi-identifiers", "sex")
         (MemoryError(), 2, "engine"),
         (ImportError("x.so: failed to map segment from shared object"), 2, "engine"),
         (RuntimeError("can't start new thread"), 2, "engine"),
+        (RuntimeError("Resource temporarily unavailable"), 2, "engine"),
         (ImportError("cannot import name 'x'"), 70, "internal"),
     ],
 )

@@ -90,6 +90,7 @@ _NO_MEMORY = (
     "cannot allocate memory",
     "failed to map segment from shared object",
     "can't start new thread",
+    "resource temporarily unavailable",
 )
 """What the system, its loader of libraries and Python say where there is no memory."""
 _REPORT = (
