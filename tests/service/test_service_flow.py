@@ -246,3 +246,25 @@ def test_racing_approvers_count_once_each(place):
         "in review",
     ]
     assert set(told) <= {"approved", "in review", "NotAllowed", "WrongState"}
+
+
+def test_a_job_is_followed_by_events_until_it_is_cancelled(place):
+    """Server-sent events: the first says that it waits, the last that it was cancelled."""
+    with place.client("clara") as clara, place.client("otto") as otto:
+        number = clara.request("census", "to learn", terms_accepted=True)["id"]
+        otto.step(number, "review")
+        job = otto.step(number, "choose")["job"]["id"]
+        told = []
+        headers = {"Authorization": f"Bearer {place.tokens['otto']}"}
+        url = f"{place.url}/api/v1/jobs/{job}/events"
+        with httpx.stream("GET", url, headers=headers, timeout=60) as answer:
+            assert answer.headers["content-type"].startswith("text/event-stream")
+            for line in answer.iter_lines():
+                if line.startswith("data: "):
+                    told.append(json.loads(line.removeprefix("data: "))["state"])
+                    otto._object("POST", f"/jobs/{job}/cancel")
+        assert told == ["queued", "cancelled"]
+        assert not place.worker.once(), "nobody works on it"
+        assert otto._object("POST", f"/jobs/{job}/retry")["state"] == "queued"
+        place.work()
+        assert otto.shown(number)["answer"]["holds"]
