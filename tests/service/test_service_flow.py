@@ -201,6 +201,12 @@ def test_bad_calls_are_told_apart(place):
         nobody.me()
 
 
+@pytest.mark.parametrize("field", ["approvals", "days", "title", "public"])
+def test_what_a_data_set_must_have_is_not_taken_away(place, field):
+    with place.client("paula") as paula, pytest.raises(CatalogError, match=field):
+        paula.change("census", **{field: None})
+
+
 def test_a_policy_that_is_none_is_refused(place):
     with place.client("paula") as paula:
         for policy in ("", "- a", "version: 1", "a: &a [*a]"):

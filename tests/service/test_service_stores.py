@@ -92,6 +92,14 @@ def test_a_postgres_that_stops_is_said_and_found_again(place, postgres):
     assert httpx.get(url, headers=headers).json()["state"] == "in review"
 
 
+def test_characters_that_postgres_does_not_store_are_refused(place):
+    headers = {"Authorization": f"Bearer {place.tokens['paula']}"}
+    url = f"{place.url}/api/v1/data-sets"
+    assert httpx.get(f"{url}?words=a%00b", headers=headers).status_code == 422
+    body = {"title": "a\0b"}
+    assert httpx.post(f"{url}/census", json=body, headers=headers).status_code == 422
+
+
 class Bucket(ThreadingHTTPServer):
     """As much of S3 as a store of files needs, in memory."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.staticfiles import StaticFiles
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -110,6 +110,10 @@ class _Told:
             return cls(422, "Invalid", f"Not as expected: {'; '.join(wrong)}.", "Mend it.")
         if isinstance(error, HTTPException):
             return cls(error.status_code, str(error.detail), f"{error.detail}.", "See the address.")
+        if isinstance(error, DataError):
+            return cls(422, title, "A value cannot be stored.", "Leave out control characters.")
+        if isinstance(error, IntegrityError):
+            return cls(409, title, "That does not fit what is there.", "Load it again and retry.")
         if isinstance(error, SQLAlchemyError):
             hint = "Try again in a minute; what was begun is as it was before."
             return cls(503, title, "The database does not answer.", hint)

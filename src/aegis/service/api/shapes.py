@@ -74,12 +74,12 @@ class DataSetGiven(Given):
 class DataSetChanged(Given):
     """What is changed of a data set; what is left out stays."""
 
-    title: str | None = Field(default=None, max_length=200)
-    description: str | None = Field(default=None, max_length=20_000)
-    terms: str | None = Field(default=None, max_length=100_000)
-    public: bool | None = None
-    approvals: int | None = Field(default=None, ge=1, le=2)
-    days: int | None = Field(default=None, ge=1, le=3650)
+    title: str = Field(default="", max_length=200)
+    description: str = Field(default="", max_length=20_000)
+    terms: str = Field(default="", max_length=100_000)
+    public: bool = False
+    approvals: int = Field(default=1, ge=1, le=2)
+    days: int = Field(default=365, ge=1, le=3650)
     ceiling: float | None = Field(default=None, gt=0, lt=1000, allow_inf_nan=False)
 
 
