@@ -43,6 +43,8 @@ from aegis.signing import load_private_key, make_keys
 
 LEASE = 6.0
 MOST_ATTEMPTS = 60
+LEAST = 2
+"""Requests of the shortest campaign."""
 SECONDS = 1200.0
 
 
@@ -103,7 +105,7 @@ class Driver:
     def run(self) -> None:
         self.offer()
         number = 0
-        while not (self.scene.folder / "stop").exists():
+        while number < LEAST or not (self.scene.folder / "stop").exists():
             number += 1
             if number % 2 == 0:
                 self.spend()

@@ -25,7 +25,7 @@ def test_what_is_killed_loses_nothing():
     told = json.loads(done.stdout)
     assert told["wrong"] == [], done.stderr
     assert sum(told["killed"].values()) == 5
-    assert told["releases"] >= 1
+    assert told["releases"] >= 2
 
 
 def test_a_store_without_space_says_so_and_keeps_nothing_half(place, monkeypatch):
