@@ -135,8 +135,10 @@ def worded(found: Mapping[str, Any]) -> dict[str, Any]:
     elif found.get("chosen_by"):
         why.append(f"{found['chosen_by']} chose it.")
     if found.get("releases"):
+        count = len(found["releases"])
+        earlier = "one earlier release" if count == 1 else f"{count} earlier releases"
         why.append(
-            f"Together with {len(found['releases'])} earlier releases the rule still holds "
+            f"Together with {earlier} the rule still holds "
             f"(smallest joint class {found.get('joint_smallest_class', '?')})."
         )
     headline = (
