@@ -20,7 +20,7 @@ SCRIPT = Path(__file__).with_name("kills.py")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_what_is_killed_loses_nothing():
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), "5", "11"], capture_output=True, text=True, timeout=600
+        [sys.executable, str(SCRIPT), "5", "2"], capture_output=True, text=True, timeout=600
     )
     told = json.loads(done.stdout)
     assert told["wrong"] == [], done.stderr
