@@ -57,6 +57,11 @@ def read_defaults(root: Any) -> dict[str, Any]:
     return found
 
 
+def has_defaults() -> bool:
+    """Return whether a file says anything, so that all commands have to be known to read it."""
+    return any(data for _, data in _files())
+
+
 def _files() -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield what the files hold, the one that goes first last."""
     own = user_file()

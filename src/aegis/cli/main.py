@@ -6,46 +6,19 @@ import inspect
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
 from pathlib import Path
-from types import ModuleType
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import aegis
 from aegis.blas import guard_loading
-from aegis.cli import (
-    advise,
-    agent,
-    anonymize,
-    anonymizers,
-    apply,
-    audit,
-    catalog,
-    compose,
-    evaluate,
-    import_project,
-    init,
-    keygen,
-    leak,
-    ledger,
-    logs,
-    masks,
-    measures,
-    merge,
-    privacy_models,
-    protect,
-    reconstruct,
-    report,
-    serve,
-    sql,
-    streams,
-    summarize,
-    worker,
-)
-from aegis.cli.defaults import read_defaults
+from aegis.cli import lean, logs, streams
+from aegis.cli.defaults import has_defaults, read_defaults
 from aegis.cli.failures import INTERRUPTED, fail, fail_to_show, written_before
 from aegis.cli.numbers import with_numbers_checked
 from aegis.cli.output import Output
@@ -53,6 +26,11 @@ from aegis.errors import RenamedWarning
 from aegis.files import recording
 from aegis.interrupts import is_interrupt, watching
 from aegis.limits import addresses_limited
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from aegis.cli.catalog import Verb
 
 ABOUT = """Keep the most predictive value of a table under a privacy rule.
 
@@ -69,43 +47,90 @@ Exit code: 0 done; 1 no admissible configuration, or a failed audit;
 Where standard output is full or closed: 0 once the files are written, else 2
 or, of a closed pipe, 141."""
 
-COMMANDS: dict[str, ModuleType | catalog.Verb] = {
-    "init": init,
-    "import": import_project,
-    "summarize": summarize,
-    "merge": merge,
-    "leak": leak,
-    "protect": protect,
-    "ledger": ledger,
-    "advise": advise,
-    "apply": apply,
-    "anonymize": anonymize,
-    "sql": sql,
-    "audit": audit,
-    "compose": compose,
-    "evaluate": evaluate,
-    "reconstruct": reconstruct,
-    "report": report,
-    "keygen": keygen,
-    "masks": masks,
-    "anonymizers": anonymizers,
-    "measures": measures,
-    "privacy-models": privacy_models,
-    "serve": serve,
-    "agent": agent,
-    "worker": worker,
-    **{f"catalog {name}": verb for name, verb in catalog.VERBS.items()},
-}
-"""Every command by name: what has a `command` and the `EXAMPLES` of its help."""
-
-app = typer.Typer(
-    name="aegis",
-    help=ABOUT,
-    add_completion=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["--help", "-h"]},
+VERBS = (
+    "init",
+    "import",
+    "summarize",
+    "merge",
+    "leak",
+    "protect",
+    "ledger",
+    "advise",
+    "apply",
+    "anonymize",
+    "sql",
+    "audit",
+    "compose",
+    "evaluate",
+    "reconstruct",
+    "report",
+    "keygen",
+    "masks",
+    "anonymizers",
+    "measures",
+    "privacy-models",
+    "serve",
+    "agent",
+    "worker",
 )
+"""Verbs in the order of the help: each is a module of this room."""
+_MODULES = {"import": "import_project", "privacy-models": "privacy_models"}
+"""Modules of verbs whose names no module may have."""
+CATALOG = "catalog"
+"""The verb that has verbs of its own."""
+
+
+def _commands(verb: str) -> Mapping[str, ModuleType | Verb]:
+    """Return what one verb runs, by name: what has a `command` and the `EXAMPLES` of its help."""
+    module = import_module(f"aegis.cli.{_MODULES.get(verb, verb)}")
+    if verb == CATALOG:
+        return {f"{CATALOG} {name}": one for name, one in module.VERBS.items()}
+    return {verb: module}
+
+
+@cache
+def all_commands() -> Mapping[str, ModuleType | Verb]:
+    """Return every command by name; all their modules are loaded."""
+    return {name: one for verb in (*VERBS, CATALOG) for name, one in _commands(verb).items()}
+
+
+def _app(commands: Mapping[str, ModuleType | Verb]) -> typer.Typer:
+    """Return the command line of these commands."""
+    made = typer.Typer(
+        name="aegis",
+        help=ABOUT,
+        add_completion=True,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["--help", "-h"]},
+    )
+    made.callback(invoke_without_command=True)(start)
+    group = typer.Typer(help="Use the catalog of a service: see aegis serve.")
+    if any(name.startswith(f"{CATALOG} ") for name in commands):
+        made.add_typer(group, name=CATALOG, no_args_is_help=True)
+    for name, command in commands.items():
+        _add(made, group, name, command)
+    return made
+
+
+@cache
+def _whole_app() -> typer.Typer:
+    return _app(all_commands())
+
+
+def _app_for(arguments: Sequence[str]) -> typer.Typer:
+    """Return a command line that can run these arguments: of one command where they name one."""
+    verb = arguments[0] if arguments else ""
+    return _app(_commands(verb)) if verb in (*VERBS, CATALOG) else _whole_app()
+
+
+def __getattr__(name: str) -> Any:
+    """Return `app`, the whole command line, and `COMMANDS`, once they are asked for."""
+    if name == "app":
+        return _whole_app()
+    if name == "COMMANDS":
+        return all_commands()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _version(wanted: bool) -> None:
@@ -114,7 +139,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(invoke_without_command=True)
 def start(
     context: typer.Context,
     version: Annotated[  # noqa: ARG001 - the callback has answered it
@@ -143,24 +167,16 @@ def start(
         typer.echo(context.get_help())
 
 
-groups = {"catalog": typer.Typer(help="Use the catalog of a service: see aegis serve.")}
-for _name, _group in groups.items():
-    app.add_typer(_group, name=_name, no_args_is_help=True)
-
-
-def _add(name: str, command: Callable[..., None], examples: Sequence[str]) -> None:
+def _add(app: typer.Typer, catalog: typer.Typer, name: str, given: ModuleType | Verb) -> None:
     """Register a command whose help is its docstring and its examples."""
+    command: Callable[..., None] = given.command
     paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
     text = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
-    shown = "\n".join(f"  {example}" for example in examples)
+    shown = "\n".join(f"  {example}" for example in given.EXAMPLES)
     group, _, verb = name.rpartition(" ")
-    room = groups[group] if group else app
+    room = catalog if group else app
     shown = f"{text}\n\nExamples:\n\n{shown}".replace("[", r"\[")
     room.command(verb, help=shown)(with_numbers_checked(command))
-
-
-for _name, _module in COMMANDS.items():
-    _add(_name, _module.command, _module.EXAMPLES)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -202,8 +218,8 @@ def _renamed_told() -> Iterator[None]:
         yield
 
 
-def _foremost(arguments: Sequence[str]) -> list[str]:
-    """Return the command line with the options of every command before the command."""
+def _foremost(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the options of every command, wherever they stand, and the command with its own."""
     first: list[str] = []
     rest: list[str] = []
     given = iter(arguments)
@@ -216,14 +232,15 @@ def _foremost(arguments: Sequence[str]) -> list[str]:
             first += [word, *([] if (file := next(given, None)) is None else [file])]
         else:
             rest.append(word)
-    return [*first, *rest]
+    return first, rest
 
 
 def _run(arguments: Sequence[str], made: Sequence[str]) -> int:
     try:
-        command: Any = typer.main.get_command(app)
+        first, rest = _foremost(arguments)
+        command: Any = typer.main.get_command(_whole_app() if has_defaults() else _app_for(rest))
         code = command.main(
-            args=_foremost(arguments),
+            args=[*first, *rest],
             prog_name="aegis",
             standalone_mode=False,
             obj=tuple(arguments),
@@ -245,6 +262,7 @@ def _run(arguments: Sequence[str], made: Sequence[str]) -> int:
 
 def main() -> None:
     """Run the command line; the entry point of `aegis`."""
+    lean.start()
     streams.open_missing()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):

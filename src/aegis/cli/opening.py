@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aegis.cli.files import open_subject, repeated
+from aegis.cli.lean import before_tables
 from aegis.cli.options import Engine, EngineOption, Master, MemoryLimit, TableName
 from aegis.cli.output import Output
 
@@ -169,6 +170,7 @@ def opens_table(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def with_options(**given: Any) -> None:
+        before_tables()
         opening = Opening(**{name: given.pop(name) for name in names if name in given})
         command(**given, opening=opening)
 

@@ -1,0 +1,76 @@
+"""What a process that runs one command and ends need not load.
+
+Half of the time of a short command is Python loading modules. Nothing here changes what a command
+does; only `aegis.cli.main.main`, which owns its process, asks for it.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from importlib.abc import MetaPathFinder
+from importlib.metadata import entry_points
+from importlib.util import LazyLoader, find_spec, module_from_spec
+
+_OBJECTS = 100_000
+"""New objects between two searches for cycles of garbage: loading modules makes many that stay."""
+_GROUPS = ("masks", "measures", "privacy_models", "anonymizers")
+"""Entry points by which packages of others add to Aegis."""
+
+_own_process = False
+
+
+def start() -> None:
+    """Say that this process runs one command: fewer searches for garbage, no plug-ins of pydantic."""
+    global _own_process
+    _own_process = True
+    gc.set_threshold(_OBJECTS, 20, 100)
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+
+
+def before_tables() -> None:
+    """Keep from loading what PyArrow and SciPy load beside, and no command uses.
+
+    PyArrow loads pandas, where it is installed, at the first conversion, to tell whether it was
+    given a Series: as long as all imports of Aegis. No command makes one; packages that add to Aegis
+    might. SciPy names all modules of NumPy, of which one compiles Fortran.
+    """
+    if not _own_process or "pyarrow" in sys.modules or "numpy" in sys.modules:
+        return
+    _load_when_used("numpy.f2py")
+    if "pandas" not in sys.modules and not _added_to():
+        import pyarrow as pa
+
+        absent = _Absent()
+        sys.meta_path.insert(0, absent)
+        try:
+            pa.array([0])
+        finally:
+            sys.meta_path.remove(absent)
+
+
+class _Absent(MetaPathFinder):
+    """Says that pandas is not installed."""
+
+    def find_spec(self, name: str, path: object, target: object = None) -> None:
+        """Raise for pandas; of all other modules other finders know."""
+        if name == "pandas":
+            raise ModuleNotFoundError(name=name)
+
+
+def _added_to() -> bool:
+    return any(entry_points(group=f"aegis.{group}") for group in _GROUPS)
+
+
+def _load_when_used(name: str) -> None:
+    """Put a module in its place that is executed when a name in it is first asked for."""
+    package, _, last = name.rpartition(".")
+    spec = find_spec(name)
+    if spec is None or spec.loader is None:
+        return
+    spec.loader = LazyLoader(spec.loader)
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    setattr(sys.modules[package], last, module)
+    spec.loader.exec_module(module)
