@@ -36,6 +36,7 @@ from aegis.cli.options import (
     Models,
     NoValues,
     PolicyFile,
+    Population,
     Quiet,
     RuleOverride,
     Seed,
@@ -148,6 +149,7 @@ def command(
     methods: With = None,
     after: After = None,
     leave_out: LeaveOut = None,
+    population: Population = None,
     no_values: NoValues = False,
     top: Annotated[
         int,
@@ -218,7 +220,7 @@ def command(
     }
     _check_kind(ranking, searching, search=search, estimate=estimate)
     dropped = split_names(leave_out)
-    policy = load_policy(policy_file).without(dropped or ())
+    policy = load_policy(policy_file).without(dropped or ()).drawn_from(population)
     asked = search or any(given is not None for given in searching.values())
     searches = asked or not (configurations or generate or estimate or policy.configurations)
     listed = None if configurations is None else load_configurations(configurations, policy)
@@ -242,6 +244,7 @@ def command(
                 "--after": after,
                 "--estimate": estimate,
                 "--proxy": proxy or None,
+                "--population": population,
             },
             page=Output(format, quiet),
             seed=seed,
@@ -263,6 +266,7 @@ def command(
                 "--generate": generate,
                 "--with": methods,
                 "--after": after,
+                "--population": population,
                 "--output": output,
                 "--verify-key": verify_key,
                 "--proxy": proxy,
@@ -346,7 +350,7 @@ def command(
             policy_file,
             made,
             best,
-            [*opening.words(), *repeated(leave_out=dropped)],
+            [*opening.words(), *repeated(leave_out=dropped, population=population)],
             deciding,
             repeated(measure=other, after=after, rule_override=bool(advice.rule_override)),
         )

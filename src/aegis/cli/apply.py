@@ -26,6 +26,7 @@ from aegis.cli.options import (
     FormatOption,
     LeaveOut,
     PolicyFile,
+    Population,
     Quiet,
     RuleOverride,
     SafeCsv,
@@ -115,6 +116,7 @@ def command(
             show_default=False,
         ),
     ] = None,
+    population: Population = None,
     safe_csv: SafeCsv = False,
     rule_override: RuleOverride = False,
     opening: Opening = DEFAULT,
@@ -159,7 +161,7 @@ def command(
         inputs=(table, policy_file, configuration),
     )
     dropped = split_names(leave_out)
-    policy = load_policy(policy_file).without(dropped or ())
+    policy = load_policy(policy_file).without(dropped or ()).drawn_from(population)
     if suppressed_columns is not None:
         allowed = list(SuppressedColumns)
         if suppressed_columns not in allowed:

@@ -53,7 +53,7 @@ def before_tables() -> None:
 class _Absent(MetaPathFinder):
     """Says that pandas is not installed."""
 
-    def find_spec(self, name: str, path: object, target: object = None) -> None:
+    def find_spec(self, name: str, path: object, target: object = None) -> None:  # noqa: ARG002
         """Raise for pandas; of all other modules other finders know."""
         if name == "pandas":
             raise ModuleNotFoundError(name=name)

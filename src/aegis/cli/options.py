@@ -250,6 +250,19 @@ LeaveOut = Annotated[
 ]
 
 
+Population = Annotated[
+    str | None,
+    typer.Option(
+        "--population",
+        metavar="TABLE",
+        help="The table that this one is a sample of, with the values that it has before it is "
+        "masked: a row per person, or a column `rows` that counts them. For k_map, delta_presence "
+        "and the journalist and marketer risks; in place of the policy's population.",
+        show_default=False,
+    ),
+]
+
+
 After = Annotated[
     list[Path] | None,
     typer.Option(

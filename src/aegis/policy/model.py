@@ -335,6 +335,18 @@ class Policy:
             f"<p>{escape(repr(self))}</p><table><thead>{head}</thead><tbody>{rows}</tbody></table>"
         )
 
+    def drawn_from(self, population: str | None) -> Policy:
+        """Return the policy of a table that is a sample of another one; of None, the policy itself.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> policy = aegis.load_policy("examples/adult/policy.yaml")
+        >>> policy.drawn_from("census.parquet").population
+        'census.parquet'
+        """
+        return self if population is None else replace(self, population=population)
+
     def without(self, names: Iterable[str]) -> Policy:
         """Return the policy with these attributes ignored: neither scored nor released.
 

@@ -210,6 +210,13 @@ class PrivacyRule:
         """Whether a criterion goes by class sizes of the population, at least where they are known."""
         return any({Need.POPULATION, Need.CROWD} & one.model.needs for one in self.criteria)
 
+    @property
+    def without_crowd(self) -> PrivacyRule:
+        """The rule without the criteria that go by class sizes of the population."""
+        beyond = {Need.POPULATION, Need.CROWD}
+        rest = tuple(one for one in self.criteria if not beyond & one.model.needs)
+        return replace(self, criteria=rest)
+
     @cached_property
     def monotone(self) -> bool:
         """Whether every table coarser than an admissible one is admissible.

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from aegis.advisor import Scorer
 from aegis.advisor.rank import as_it_is, tells_classes_apart
 from aegis.errors import AegisError, DataError
+from aegis.masking import masked_population
 from aegis.masks import Group, KeepFrequent, Mask, Suppress, evaluate, parse_mask
 from aegis.masks.base import SUPPRESSED
 from aegis.measures import MEASURES
@@ -269,12 +270,18 @@ class _Check:
         figures = found.to_dict()
         if "outside" not in said:  # of a version that did not look
             del figures["outside"]
+        alone = self._crowd_unknown(rule_of(said.get("rule")))
         for what, certified, measured in _differing(dict(said), figures):
+            if alone and what.startswith(_OF_POPULATION):
+                continue
             self.mismatches.append(Mismatch(f"privacy.{what}", certified, measured))
         return found
 
     def _audited(self, said: Mapping[str, Any]) -> Audit | None:
         rule = rule_of(said.get("rule"))
+        if self._crowd_unknown(rule):
+            self.unchecked.append("what goes by a population: give the policy")
+            rule = rule.without_crowd
         if rule.hierarchical and self.policy is None:
             self.unchecked.append(f"the rule {rule}, which needs a hierarchy: give the policy")
             rule = replace(
@@ -288,16 +295,29 @@ class _Check:
             policy=self.policy,
             rule=PrivacyRule(rule.criteria, rule.suppression),
             configuration=self._drawn(said),
+            population=None
+            if self.policy is None
+            else masked_population(self.policy, self._configuration().masks),
         )
         # What the certificate states of a release that a policy without a rule allows.
         return checked if said.get("rule") is not None else replace(checked, rule=None)
 
     def _drawn(self, said: Mapping[str, Any]) -> Configuration | None:
         """Return the masks where the certificate states what their noise promises."""
-        if said.get("differential_privacy") is None:
-            return None
+        return None if said.get("differential_privacy") is None else self._configuration()
+
+    def _configuration(self) -> Configuration:
+        """Return the certified masks."""
         masks = (self.document.get("configuration") or {}).get("masks") or {}
-        return Configuration("certified", {n: parse_mask(spec) for n, spec in masks.items()})
+        known = {} if self.policy is None else self.policy.attributes
+        hierarchies = {name: attribute.hierarchy for name, attribute in known.items()}
+        parsed = {n: parse_mask(s, hierarchy=hierarchies.get(n)) for n, s in masks.items()}
+        return Configuration("certified", parsed)
+
+    def _crowd_unknown(self, rule: PrivacyRule) -> bool:
+        """Whether figures were measured beside a population that is not at hand."""
+        named = self.policy is not None and self.policy.population is not None
+        return rule.by_crowd and "population" in self.document["policy"] and not named
 
     def _utility(self) -> None:
         said = self.document.get("utility")
@@ -380,6 +400,10 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+_OF_POPULATION = ("risk.journalist", "risk.marketer")
+"""Figures that a population has a part in."""
 
 
 def _differing(certified: Any, measured: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
