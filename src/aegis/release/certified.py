@@ -297,16 +297,16 @@ class _Check:
             configuration=self._drawn(said),
             population=None
             if self.policy is None
-            else masked_population(self.policy, self._configuration().masks),
+            else masked_population(self.policy, self._certified_masks().masks),
         )
         # What the certificate states of a release that a policy without a rule allows.
         return checked if said.get("rule") is not None else replace(checked, rule=None)
 
     def _drawn(self, said: Mapping[str, Any]) -> Configuration | None:
         """Return the masks where the certificate states what their noise promises."""
-        return None if said.get("differential_privacy") is None else self._configuration()
+        return None if said.get("differential_privacy") is None else self._certified_masks()
 
-    def _configuration(self) -> Configuration:
+    def _certified_masks(self) -> Configuration:
         """Return the certified masks."""
         masks = (self.document.get("configuration") or {}).get("masks") or {}
         known = {} if self.policy is None else self.policy.attributes
