@@ -99,7 +99,7 @@ def run(name: str, table: Path, work: Path, *, trained: bool) -> dict[str, Any]:
     return {
         "table": name,
         "rows": sum(1 for _ in table.open("rb")) - 1,
-        "columns": len(declared["attributes"]) + 1,
+        "columns": len(declared["attributes"]) + (label is not None),
         "quasi_identifiers": len(roles(declared, "quasi-identifier")),
         "seconds": {step: round(wall, 1) for step, (wall, _) in times.items()},
         "cpu_seconds": {step: round(cpu, 1) for step, (_, cpu) in times.items()},

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -216,3 +217,19 @@ def test_null_is_counted_as_summaries_count_it() -> None:
     proposed = propose({"mark": [("a", "b", None)[i % 3] for i in range(ROWS)]})
     assert "string, 2 values and null, 200 null (33.3 %)" in proposed.yaml
     assert "string, 2 values, no nulls" in propose({"mark": ["a", "b"] * 300}).yaml
+
+
+@pytest.mark.parametrize(("people", "person"), [(400, "id"), (50, None)])
+def test_a_bare_id_that_comes_back_is_a_key_of_persons(people: int, person: str | None) -> None:
+    drawn = np.random.default_rng(6)
+    table = pa.table(
+        {
+            "id": np.repeat(np.arange(1, people + 1), 1200 // people),
+            "age": drawn.integers(20, 60, 1200),
+            "y": drawn.integers(0, 2, 1200),
+        }
+    )
+    proposed = init_policy(table, label="y")
+    assert proposed.person == person  # what has many rows each is a code of something else
+    named = proposed.policy.attributes["id"].role is Role.IDENTIFIER
+    assert named == (person is not None)

@@ -251,7 +251,16 @@ def _named_to_identify(one: ColumnFacts, concept: Concept, *, many: bool) -> boo
         return many or (one.distinct > ROWS_PER_VALUE and not one.coded_name)
     if names_measure(one.spoken) and one.kind is Kind.NUMBER:
         return False
-    return many and (not concept.weak or one.unique_share > 0.5)
+    return many and (not concept.weak or one.unique_share > 0.5 or _comes_back(one))
+
+
+def _comes_back(one: ColumnFacts) -> bool:
+    """Return whether many values have few rows each and none has many, as keys of persons have.
+
+    Codes of things that are called by the same weak names, such as `id`, heap up at some of them.
+    """
+    few_rows = one.distinct * ROWS_PER_VALUE > one.values and one.distinct >= MANY_VALUES
+    return few_rows and 0 < one.peak <= KEY_PEAK and one.kind in (Kind.INTEGER, Kind.TEXT)
 
 
 def _reason_near_unique(one: ColumnFacts, concept: Concept | None) -> str | None:
@@ -320,6 +329,9 @@ def names_persons(one: ColumnFacts) -> bool:
     """
     concept = one.concept
     number = concept is not None and concept.name == NUMBER
+    # Of a bare `id`: a word before it says of what, and that is seldom a person.
+    if concept is not None and concept.weak and concept.role is Role.IDENTIFIER:
+        number = len(one.name.split()) == 1 and one.name.isalpha() and _comes_back(one)
     repeats = 2 <= one.distinct <= 0.98 * one.values
     keyed = concept is None and (_reason_by_keys(one, None) is not None)
     return repeats and one.nulls == 0 and (number or keyed)
