@@ -61,6 +61,8 @@ FUZZ ?= --inputs 100000 --releases 2000 --kills 300 --faults
 
 fuzz: venv ## Mutated inputs, rechecked releases, kills and faults, for hours; FUZZ="--inputs 1000" for less.
 	$(BIN)/python -m tests.fuzz $(FUZZ)
+	$(BIN)/python tests/service/kills.py 100 7
+	$(BIN)/python tests/service/explore.py 50
 
 clean: ## Remove what make made.
 	rm -rf .venv build dist $(DEMO) .bench
