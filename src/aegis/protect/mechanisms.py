@@ -26,17 +26,23 @@ LEAST_KEY = 16
 """Fewest bytes of a secret key."""
 
 
-def library() -> Any:
-    """Return OpenDP; raise `PolicyError` that names the extra where it is not installed."""
+def gaussian(sigma: float) -> Any:
+    """Return OpenDP's discrete Gaussian for vectors of whole numbers.
+
+    Raises `PolicyError` that names the extra where it is not installed.
+    """
     try:
-        import opendp.prelude as dp
+        # Not by its prelude, which imports its extras for tables and models: three seconds.
+        from opendp import domains, measurements, metrics
+        from opendp.mod import enable_features
     except ImportError as error:
         raise PolicyError(
             "Protection by noise draws with OpenDP, which is not installed.",
             hint="Install it: pip install 'aegis-advisor[dp]'.",
         ) from error
-    dp.enable_features("contrib")
-    return dp
+    enable_features("contrib")
+    domain = domains.vector_domain(domains.atom_domain(T="i64"))
+    return measurements.make_gaussian(domain, metrics.l2_distance(T="f64"), scale=sigma)
 
 
 def discrete_gaussian(figures: Ints, sigma: float, sensitivity: float, rho: float) -> Ints:
@@ -58,9 +64,7 @@ def discrete_gaussian(figures: Ints, sigma: float, sensitivity: float, rho: floa
     InternalError
         By OpenDP's account the noise costs more than `rho`.
     """
-    dp = library()
-    domain = dp.vector_domain(dp.atom_domain(T="i64"))
-    mechanism = dp.m.make_gaussian(domain, dp.l2_distance(T="f64"), scale=float(sigma))
+    mechanism = gaussian(float(sigma))
     cost = float(mechanism.map(float(sensitivity)))
     if not cost <= rho:
         raise InternalError(
