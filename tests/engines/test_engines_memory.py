@@ -215,3 +215,38 @@ def test_a_partitioned_folder_is_its_table(tmp_path: Path) -> None:
     assert_same(summarize(tmp_path / "t", policy()), summarize(table, policy()))
     found = summarize(f"{tmp_path}/t/y=*/*.parquet", policy())
     assert_same(found, summarize(table, policy()))
+
+
+WITHOUT_ROOM = """
+import resource
+import pandas
+import pyarrow as pa
+import pyarrow.dataset
+
+def limit(size):
+    resource.setrlimit(resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
+
+limit(16 << 30)
+from aegis.sources.embedded import embedded
+
+connection = embedded().con
+connection.execute("SELECT sum(range) FROM range(10)").fetchall()
+connection.register("frame", pandas.DataFrame({"a": [1]}))  # with what the engine imports
+connection.execute("SELECT a FROM frame").fetchall()
+connection.register("rows", pa.table({"a": [1, 2]}))
+status = open("/proc/self/status").read().split()
+limit((int(status[status.index("VmSize:") + 1]) << 10) + (6 << 20))  # a thread's stack takes 8 MB
+print(connection.execute("SELECT sum(a) FROM rows").fetchall())
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="sizes are read from /proc")
+def test_a_query_does_not_wait_for_a_thread_that_gets_no_addresses() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", WITHOUT_ROOM],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.stdout == "[(3,)]\n", done.stderr

@@ -15,8 +15,11 @@ from weakref import WeakSet
 import duckdb
 import ibis
 
+from aegis.limits import addresses_left, addresses_limited
 from aegis.temporary import name_for, remove_abandoned
 
+_THREADS = 192 << 20
+"""Addresses of two threads: 8 MB of stack each, and 64 MB for what they allocate."""
 _OPEN: WeakSet[Any] = WeakSet()
 """Connections to DuckDB that this process has opened."""
 
@@ -36,8 +39,33 @@ def embedded() -> Any:
     # count, and nothing is told of a query that runs.
     with suppress(duckdb.InvalidInputException):
         connection.raw_sql("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
+    if addresses_limited():
+        _start_arrow_threads(connection.con)
     _OPEN.add(connection.con)
     return connection
+
+
+def _start_arrow_threads(connection: Any) -> None:
+    """Have Arrow's threads, one of each kind, started while there is room for them.
+
+    The engine reads what is in memory by them. Arrow starts them when they are first needed, and
+    waits for ever for one that got no addresses for its stack.
+
+    Raises
+    ------
+    MemoryError
+        There is no room even now.
+    """
+    if not addresses_left(_THREADS):
+        raise MemoryError("There are too few addresses for threads.")
+    import pyarrow as pa
+
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+    name = f"aegis_{uuid4().hex}"
+    connection.register(name, pa.table({"a": [1]}))
+    connection.execute(f"SELECT sum(a) FROM {name}").fetchall()
+    connection.unregister(name)
 
 
 def lock_embedded(folders: Sequence[Path]) -> None:
