@@ -62,7 +62,9 @@ class Asked:
     loss
         The objective, and what its figure is multiplied by to be ARX's.
     expected
-        Figure at the optimum; by transformation for cases that name several.
+        Figure at the optimum; None where nothing is admissible.
+    nodes
+        Figures by transformation, for cases that name several.
     levels
         The expected transformation; None where nothing is expected to be admissible.
     """
@@ -79,6 +81,8 @@ class Asked:
 
 def asked_by(case: Case) -> Asked:
     """Return what a case asks for; raise `InexpressibleError` where we have no words for it."""
+    if case.source in ("TestUtilityEstimation", "TestUtilityMetrics2"):
+        raise InexpressibleError("a case that compares no figure")
     configuration, *rest = case.arguments
     limit, metric, models = _configuration(configuration)
     texts = [a for a in rest if isinstance(a, str)]
@@ -357,7 +361,15 @@ def outcome(bench: Bench, case: Case) -> dict[str, Any]:
 
 def table(results: dict[str, Any]) -> str:
     """Return the table of the documentation: cases by class and verdict."""
-    verdicts = ("agrees", "better", "differs", "not proven in time", "refused", "no data")
+    verdicts = (
+        "agrees",
+        "better",
+        "differs",
+        "not proven in time",
+        "refused",
+        "not run",
+        "no data",
+    )
     heads = ["test class", "cases", "expressible", *verdicts, "processor time, s"]
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     rows: dict[str, Counter[str]] = {}

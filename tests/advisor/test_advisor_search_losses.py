@@ -107,6 +107,7 @@ ORACLES = [
     (1.0, 5, "loss(mean=geometric, factor=0.1)", "030000000", 0.09257312971977383),
     (0.04, 5, "loss(mean=geometric)", "030111120", 0.26611081915757495),
     (0.04, 100, "nu-entropy", "111122221", 400196.319223464),
+    (1.0, 100, "nu-entropy", "011122220", 377248.23689620313),
 ]
 """Suppression limit, k, loss, levels and value that ARX's own tests expect of heuristic searches."""
 
