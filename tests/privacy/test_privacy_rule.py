@@ -380,7 +380,11 @@ def test_records_say_what_name_lists_decided() -> None:
     assert weaker is not None
     assert weaker["k"] == 3
     assert other.criterion({"k": 2}).weaker() is None
-    assert {model.name: model.bare for model in MODELS if model.bare} == {"k": "k", "k_map": "k"}
+    assert {model.name: model.bare for model in MODELS if model.bare} == {
+        "k": "k",
+        "k_map": "k",
+        "sample_uniqueness": "threshold",
+    }
     diverse = MODELS.get("l_diversity.entropy").criterion({"attribute": "a", "l": 2.5})
     assert diverse.values_needed == 3
     alpha = MODELS.get("alpha_k").criterion({"attribute": "a", "alpha": 0.3})
