@@ -82,9 +82,12 @@ def held_out_traces(
     if chance is not None:
         label = np.hstack([label, chance[kept]])
     diagonal, beside, turned = _tridiagonal(covariance, label)
-    spread = np.maximum(_eigenvalues(diagonal, beside), 0.0)
     strength = np.asarray(penalties, dtype=np.float64)
-    freedom = n - 1 - (spread / (spread + strength[:, None])).sum(axis=1)
+    freedom = (
+        n
+        - 1
+        - np.array([_effective(diagonal, beside, p, expected=chance is not None) for p in strength])
+    )
     left = rows * (1 - rows / n)
     found = np.zeros(len(strength))
     for place in np.flatnonzero(~(freedom <= 0)):  # else nothing is known of other rows
@@ -138,15 +141,28 @@ def _tridiagonal(matrix: Floats, right: Floats) -> tuple[Floats, Floats, Floats]
     return diagonal, beside, turned
 
 
-def _eigenvalues(diagonal: Floats, beside: Floats) -> Floats:
-    from scipy.linalg.lapack import dsterf
+def _effective(diagonal: Floats, beside: Floats, penalty: float, *, expected: bool) -> float:
+    """Return trace(T (T + p I)^-1) of a tridiagonal T, p > 0; negative eigenvalues count as 0.
 
-    if len(diagonal) == 1:
-        return diagonal
-    values, info = dsterf(diagonal, beside)
-    _check(info, "dsterf")
-    found: Floats = values
-    return found
+    That is its size less p times the trace of the inverse, whose diagonal follows from the pivots of
+    the factorisations from above and from below: 1 / (down_i + up_i - (T + p I)_ii) (Meurant, A review
+    on the inverse of symmetric tridiagonal and block tridiagonal matrices, SIAM J. Matrix Anal. Appl.
+    13, 1992).
+    """
+    from scipy.linalg.lapack import dpttrf, dsterf
+
+    shifted = diagonal + penalty
+    if len(shifted) == 1:
+        return float(diagonal[0] / shifted[0])
+    down, _, failed = dpttrf(shifted, beside)
+    up, _, beneath = dpttrf(shifted[::-1], beside[::-1])
+    if expected or failed or beneath:  # no covariance, perhaps: what is negative says nothing
+        spread, info = dsterf(diagonal, beside)
+        _check(info, "dsterf")
+        spread = np.maximum(spread, 0.0)
+        return float((spread / (spread + penalty)).sum())
+    inverse = 1.0 / (down + up[::-1] - shifted)
+    return float(len(shifted) - penalty * inverse.sum())
 
 
 def _solve(diagonal: Floats, beside: Floats, right: Floats) -> Floats:
