@@ -4,7 +4,7 @@ Reads what `selection_quality.py` wrote of every configuration. For each data se
 of the score: the rank correlation with what the model reached, mean over the sets of 50
 configurations (`confirmed`: over the sets that had no part in the choice). The variants:
 
-- `values`, `default`: `pillai-held-out` and `pillai-codings`.
+- `values`, `default`: `held-out-pillai-values` and `held-out-pillai`.
 - `uncharged`: the default without what values cost that share a level.
 - `thresholds`: its second part alone; `half each`: the two parts in equal shares.
 - `weaker`, `weakest`: thresholds at ten times and at once the penalties of values.
@@ -74,8 +74,8 @@ class Scores:
             return (2 * values + steps) / 3
 
         found = {
-            "values": self.scorer.value(choice, MEASURES.get("pillai-held-out")),
-            "default": self.scorer.value(choice, MEASURES.get("pillai-codings")),
+            "values": self.scorer.value(choice, MEASURES.get("held-out-pillai-values")),
+            "default": self.scorer.value(choice, MEASURES.get("held-out-pillai")),
             "uncharged": codings(uncharged, ordered),
             "thresholds": ordered,
             "half each": (charged + ordered) / 2,

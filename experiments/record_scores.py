@@ -56,7 +56,7 @@ def scores(policy: Policy, table: pa.Table) -> dict[str, float]:
         scorer = Scorer(summary)
         counts = scorer.cooccurrence(scorer.unmasked)
         found[f"pillai, {levels} levels"] = counts.fit.adjusted
-        held_out = MEASURES.get("pillai-held-out")
+        held_out = MEASURES.get("held-out-pillai-values")
         found[f"held out, {levels} levels"] = scorer.value(scorer.unmasked, held_out)
         if levels == LEVELS[0]:
             sizes = [len(one.values) for one in summary.attributes.values()]
