@@ -128,6 +128,10 @@ RUNS = {
             *("summarize", "--masked", "M1=table.csv", "-p", "policy.yaml", "-o", "m.published"),
             *("--histograms", "sex.json", "--mapping", "m.json"),
         ),
+        (
+            *("summarize", "--contingency", "M1=cells.csv", "-p", "policy.yaml"),
+            *("-o", "c.published"),
+        ),
     ],
     "aegis merge": [("merge", "january.aegis", "february.aegis", "-o", "s.aegis")],
     "aegis leak": [
@@ -175,7 +179,7 @@ RUNS = {
 }
 RARE = {
     "aegis audit": {"unchecked[]"},
-    "aegis merge": {"masked.*", "histograms[]", "mappings.*"},
+    "aegis merge": {"masked.*", "contingency_tables[]", "histograms[]", "mappings.*"},
     "aegis evaluate": {"trainings[].messages[]", "unconverged.*"},
 }
 """Fields of mishaps that these runs do not meet."""
@@ -218,10 +222,13 @@ def test_documents_and_reference_agree(section, shell, folder):
     (folder / "certificate.json").write_text('{"shown": ["01239", "1239"], "age": 64}')
     (folder / "sex.json").write_text('{"sex": {"f": 120, "m": 120}}')
     (folder / "m.json").write_text('{"M1": {"sex": {"f": ["f"], "m": ["m"]}}}')
+    cells = ("attribute,value,label,rows", "sex,f,no,70", "sex,f,yes,50", "sex,m,no,60")
+    (folder / "cells.csv").write_text("\n".join(cells) + "\n")
     reader = Reader(DOCUMENTED[section])
     for words in RUNS[section]:
         result = shell(*words, "--format", "json")
         document = result.err if section == "Errors" else result.out
+        assert document, result.err
         reader.read(json.loads(document))
     assert set(reader.fields) - reader.met == RARE.get(section, set())
 

@@ -112,6 +112,14 @@ def test_names_alone_suffice_to_rank_and_not_to_estimate(shell, held):
     assert "is not for masked tables" in shell(*words, "--front", "k=2..3").err
 
 
+def test_masked_tables_need_not_have_what_a_release_drops(shell, held):
+    held.joinpath("held.yaml").write_text(POLICY + "  name: {role: identifier}\n")
+    made = shell("summarize", *MASKED, "-p", "held.yaml", "-o", "held.published")
+    assert made.code == 0, made.err
+    words = ("advise", "held.published", "-p", "held.yaml", "--measure", "mi", "-f", "json")
+    assert json.loads(shell(*words).out)["best"] == "M1"
+
+
 def test_the_rule_is_that_of_the_file(shell, held):
     assert shell("summarize", *MASKED, "-p", "held.yaml", "-o", "held.published").code == 0
     held.joinpath("weak.yaml").write_text(POLICY.replace("k: 5", "k: 2"))

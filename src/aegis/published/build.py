@@ -124,6 +124,10 @@ def _given(
 def _summarised(table: Any, policy: Policy, *, exact: bool, seed: int) -> Summary:
     source = open_table(table, reading=policy.reading)
     own = as_it_stands(policy)
+    present = {
+        a.name: a for a in own.attributes.values() if a.scored or a.name in source.columns
+    }  # a masked table has dropped its identifiers
+    own = replace(own, attributes=present)
     lacking = [a.name for a in own.attributes.values() if a.scored and a.name not in source.columns]
     if lacking:
         hidden = {name: ibis.literal(SUPPRESSED) for name in lacking}
