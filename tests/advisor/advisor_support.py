@@ -139,6 +139,12 @@ RULES: tuple[dict[str, Any], ...] = (
     {"beta_likeness": {"attribute": "ill", "kind": "enhanced", "beta": 1.5}},
     {"delta_disclosure": {"attribute": "ill", "values": "all", "delta": 1.5}},
     {"delta_disclosure": {"attribute": "ill", "values": "present", "delta": 0.8}},
+    {"l_diversity": {"attribute": "ill", "kind": "entropy-grassberger", "l": 1.7}},
+    {"sample_uniqueness": 0.1},
+    *(
+        {"population_uniqueness": {"estimator": name, "threshold": 0.05, "population": 1000}}
+        for name in ("dankar", "pitman", "snb", "zayatz")
+    ),
     {
         "k": 2,
         "l_diversity": {"attribute": "ill", "kind": "distinct", "l": 2},

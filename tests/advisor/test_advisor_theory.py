@@ -15,7 +15,7 @@ from aegis.measures import MEASURES, Contingency
 from aegis.privacy import MODELS, ClassTable, PrivacyRule
 
 TEXT = (Path(__file__).parents[2] / "docs" / "theory.md").read_text(encoding="utf-8")
-ROW = re.compile(r"^\| `([\w.]+)` \| (yes|no) \| (yes|no) \| (.+) \|$", re.MULTILINE)
+ROW = re.compile(r"^\| `([\w.-]+)` \| (yes|no) \| (yes|no) \| (.+) \|$", re.MULTILINE)
 JOINTS = st.lists(
     st.tuples(st.integers(0, 2), st.integers(0, 9), st.integers(0, 9)), min_size=2, max_size=7
 )

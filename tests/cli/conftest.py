@@ -21,6 +21,7 @@ from aegis.protect import protect, save_protected
 from aegis.release import apply
 from aegis.signing import make_keys
 from aegis.summary import Summary, save_bundle, summarize
+from arx_project import project
 
 POLICY = """\
 version: 1
@@ -111,6 +112,9 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _protect(folder, summary)
     for name, key in zip(("hospital.key", "hospital.pub"), make_keys(), strict=True):
         (folder / name).write_bytes(key)
+    project(folder, "2-anonymity").rename(folder / "project.deid")
+    # Nothing is to be predicted of these.
+    write_csv(folder / "survey.csv", [{n: r[n] for n in ("age", "sex", "zip")} for r in table])
     visits = [{"patient": f"p{i // 2}", **row} for i, row in enumerate(table)]
     write_csv(folder / "visits.csv", visits)
     best = load_configurations(folder / "best.yaml", load_policy(folder / "policy.yaml"))

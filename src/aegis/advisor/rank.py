@@ -13,7 +13,7 @@ from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.masking import masked_population, masked_table, suppress
 from aegis.masks import Identity, Mask, privacy_account
-from aegis.measures import Measure
+from aegis.measures import Measure, Need
 from aegis.policy import Attribute, Configuration, Policy
 from aegis.privacy import PrivacyAccount, PrivacyRule, Verdict
 from aegis.sources import Source
@@ -94,8 +94,8 @@ def tells_classes_apart(source: Source, policy: Policy) -> bool:
 class AfterSuppression:
     """Measures a configuration on the rows that its release keeps.
 
-    Where every scored attribute is in the frequency table the figure comes from the summary
-    alone; otherwise it takes the table, and without one there is no figure, nor with noise masks.
+    Where every scored attribute is in the frequency table, and nothing is held out, the figure comes
+    from the summary alone; otherwise it takes the table, and without one there is no figure, nor with noise masks.
 
     Parameters
     ----------
@@ -121,7 +121,12 @@ class AfterSuppression:
 
     @property
     def reads_table(self) -> bool:
-        """Whether the table is read and summarised anew for each figure."""
+        """Whether the table is read and summarised anew for each figure.
+
+        Cells do not tell the part of the rows that a row is in, so what is held out needs the table.
+        """
+        if Need.PARTS in self.measure.needs:
+            return True
         frequency = self.plan.summary.frequency
         return frequency is None or not set(self.plan.summary.attributes) <= set(frequency.codes)
 

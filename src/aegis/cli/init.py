@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "aegis init table.csv --label income -o policy.yaml",
     "aegis init 'parts/*.parquet' --label price > policy.yaml",
-    "aegis init survey.csv -o policy.yaml   # nothing is to be predicted: all columns count alike",
+    "aegis init survey.csv -o policy.yaml",
 )
 
 

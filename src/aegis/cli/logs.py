@@ -17,6 +17,8 @@ LOG = logging.getLogger("aegis.run")
 """Where a run speaks of itself; nobody listens unless asked to."""
 LOG.propagate = False
 LOG.addHandler(logging.NullHandler())  # else warnings would go to standard error
+_ours: list[logging.Handler] = []
+"""Who was asked to listen; programs that log may listen beside."""
 
 
 def listen(arguments: Sequence[str], *, verbose: bool, file: Path | None) -> None:
@@ -58,16 +60,17 @@ def _shown(word: str) -> str:
 def _attach(handler: logging.Handler, form: logging.Formatter) -> None:
     handler.setFormatter(form)
     LOG.addHandler(handler)
+    _ours.append(handler)
 
 
 def listening() -> bool:
-    """Whether anyone reads what a run says of itself."""
-    return any(not isinstance(handler, logging.NullHandler) for handler in LOG.handlers)
+    """Whether a run was asked to say what it does."""
+    return bool(_ours)
 
 
 def verbose() -> bool:
     """Whether it goes to standard error, where bars would stand in between."""
-    return any(type(handler) is logging.StreamHandler for handler in LOG.handlers)
+    return any(type(handler) is logging.StreamHandler for handler in _ours)
 
 
 @contextmanager
@@ -76,10 +79,10 @@ def until_the_end() -> Iterator[None]:
     try:
         yield
     finally:
-        for handler in list(LOG.handlers):
-            if not isinstance(handler, logging.NullHandler):
-                handler.close()
-                LOG.removeHandler(handler)
+        while _ours:
+            handler = _ours.pop()
+            LOG.removeHandler(handler)
+            handler.close()
         LOG.setLevel(logging.NOTSET)
 
 
