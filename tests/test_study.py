@@ -13,6 +13,7 @@ import aegis
 from aegis.errors import DataError, PolicyError
 from aegis.policy import load_policy
 from aegis.privacy import report as privacy_report
+from aegis.protect import audit_leak
 from aegis.summary import build
 
 ROWS = 240
@@ -94,7 +95,9 @@ def test_an_advice_carries_what_its_report_needs() -> None:
     advice = study.rank()
     page = aegis.render_report(advice)
     assert 'id="privacy"' in page
-    assert page == study.report(advice, values=False)
+    # A study has the summary at hand, too, and says what it gives away.
+    told = aegis.render_report(advice, leak=audit_leak(study.summary))
+    assert told == study.report(advice, values=False)
     classes = study.plan.classes({a.name: a.unmasked for a in study.summary.all_attributes})
     assert advice.privacy.before.to_dict() == privacy_report(classes).to_dict()
     assert advice.privacy.after.k == advice.best.smallest_class
