@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +13,7 @@ import pytest
 from advisor_support import (
     LABEL_MASKS,
     RULES,
+    UNIQUENESS,
     Row,
     all_choices,
     class_table,
@@ -33,7 +36,9 @@ from aegis.summary.count_cells import count_cells
 MASKED_ILL = ("identity", {"keep_frequent": {"count": 1}}, "suppress")
 
 
-def compare(given_rows: list[Row], policy: Policy, stride: int) -> None:
+def compare(
+    given_rows: list[Row], policy: Policy, stride: int, rules: Sequence[dict[str, Any]] = RULES
+) -> None:
     """Check rules on combinations from the plan, from rows and from queries."""
     table = table_of(given_rows)
     source = open_table(table)
@@ -42,7 +47,7 @@ def compare(given_rows: list[Row], policy: Policy, stride: int) -> None:
     counter = count_in_engine(source, quasi, ("ill",))
     for number, choice in enumerate(all_choices(summary)[::stride]):
         classes = class_table(table, choice, quasi, ("ill",))
-        for rule in RULES:
+        for rule in rules:
             asked = PrivacyRule.parse(with_suppression(rule, 0.15 * (number % 2)))
             wanted = asked.check(classes).to_dict()
             assert PrivacyPlan(summary, asked).check(choice).to_dict() == wanted, str(asked)
@@ -63,8 +68,12 @@ def test_every_model_with_masks_of_label_and_protected_attribute() -> None:
     compare(random_rows(4), policy_of(label_masks=LABEL_MASKS), stride=7)
 
 
+def test_uniqueness_in_the_population() -> None:
+    compare(random_rows(5), policy_of(), stride=40, rules=UNIQUENESS)
+
+
 def test_the_rules_cover_every_model_that_the_plan_can_check() -> None:
-    parsed = (PrivacyRule.parse(rule) for rule in RULES)
+    parsed = (PrivacyRule.parse(rule) for rule in (*RULES, *UNIQUENESS))
     checked = {one.model.name for rule in parsed for one in rule.criteria}
     others = {m.name for m in MODELS if m.needs & {Need.POPULATION, Need.HIERARCHY}}
     assert checked | others == set(MODELS.names())
