@@ -3,16 +3,24 @@
     python tests/service/kills.py 100 7      # a hundred kills, seed 7
     python tests/service/kills.py 100 7 postgresql://...
 
-One process imports everything and forks the others, so that a new one is there at once. Leases are
-shortened, or each kill of a worker would cost a minute. What must hold at the end: nothing that was
-answered is lost, every request is released once, no job is done twice, each spend has its output and each
-reservation its job, every file is the one of its certificate, and the log is whole.
+One process imports everything and forks the others, so that a new one is there at once. It must have no
+thread but its own: a lock that another one held would stay locked in the child for ever, which showed as
+a service that waited in `duckdb.connect` without end. Leases are shortened, or each kill of a worker would
+cost a minute. What must hold at the end: nothing that was answered is lost, every request is released
+once, no job is done twice, each spend has its output and each reservation its job, every file is the one
+of its certificate, and the log is whole.
 """
 
 from __future__ import annotations
 
-import json
 import os
+
+# Read when the libraries are loaded, which otherwise start threads at once.
+os.environ |= {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
+
+import faulthandler
+import json
+import math
 import random
 import signal
 import socket
@@ -24,6 +32,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import uvicorn
 from service_support import PEOPLE, POLICY, write_table
 from sqlalchemy import select
@@ -45,7 +54,10 @@ LEASE = 6.0
 MOST_ATTEMPTS = 60
 LEAST = 2
 """Requests of the shortest campaign."""
-SECONDS = 1200.0
+SECONDS = 300.0
+"""Most seconds after the last kill, until every request is through."""
+PAUSE = 0.02, 2.5
+"""Least and most seconds between two kills; shorter ones are as likely as longer ones by their logarithm."""
 
 
 class Scene:
@@ -212,6 +224,7 @@ class Cast:
         if child:
             self.running[role] = child
             return
+        faulthandler.register(signal.SIGUSR1)
         try:
             self.roles[role]()
         except (AegisError, OSError, KeyboardInterrupt) as error:
@@ -224,11 +237,27 @@ class Cast:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
 
+    def tell(self) -> None:
+        """Have each process write what it is at; the file by which it does so is standard error."""
+        for role, child in self.running.items():
+            sys.stderr.write(f"\n{role} is at:\n")
+            sys.stderr.flush()
+            os.kill(child, signal.SIGUSR1)
+            time.sleep(0.5)
+
     def over(self, role: str) -> bool:
         done, _ = os.waitpid(self.running[role], os.WNOHANG)
         if done:
             del self.running[role]
         return bool(done)
+
+
+def forkable() -> None:
+    """End the threads of this process; raise where one is left."""
+    duckdb.execute("SET threads = 1")
+    threads = Path("/proc/self/task")
+    if threads.exists() and len(list(threads.iterdir())) > 1:
+        raise RuntimeError("A process with threads is not to be forked: run kills.py by itself.")
 
 
 def campaign(folder: Path, kills: int, seed: int, database: str | None = None) -> dict[str, Any]:
@@ -238,12 +267,13 @@ def campaign(folder: Path, kills: int, seed: int, database: str | None = None) -
     agents._SIGN_OF_LIFE, agents._WAIT_MOST = 1.0, 0.5
     draw = random.Random(seed)
     scene = Scene(folder, database)
+    forkable()
     cast = Cast(scene)
     for role in cast.roles:
         cast.start(role)
     killed: Counter[str] = Counter()
     for _ in range(kills):
-        time.sleep(draw.uniform(0.02, 1.5))
+        time.sleep(math.exp(draw.uniform(*map(math.log, PAUSE))))
         victim = draw.choice(("service", "worker", "agent"))
         cast.kill(victim)
         killed[victim] += 1
@@ -255,6 +285,8 @@ def campaign(folder: Path, kills: int, seed: int, database: str | None = None) -
             break
         time.sleep(0.2)
     late = "driver" in cast.running
+    if late:
+        cast.tell()
     for role in tuple(cast.running):
         cast.kill(role)
     wrong = checked(scene)
@@ -328,7 +360,7 @@ def _done_once(entries: Any) -> list[str]:
 
 
 def main() -> None:
-    """Run the campaign that the command line names."""
+    """Run the campaign that the command line names; exit code 1 where something does not hold."""
     kills, seed = int(sys.argv[1]), int(sys.argv[2])
     with tempfile.TemporaryDirectory(prefix="aegis-kills-") as folder:
         told = campaign(Path(folder), kills, seed, sys.argv[3] if len(sys.argv) > 3 else None)

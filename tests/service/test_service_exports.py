@@ -85,6 +85,32 @@ def test_what_is_told_of_a_release_is_its_file(told, place, tmp_path):
     assert document["bytes"] == path.stat().st_size
 
 
+def test_the_command_writes_what_the_service_tells(told, place, tmp_path, monkeypatch, capsys):
+    from aegis.cli.main import main
+
+    number = (
+        told["datapackage", "release"]["resources"][0]["path"].split("/requests/")[1].split("/")[0]
+    )
+    monkeypatch.setenv("AEGIS_URL", place.url)
+    monkeypatch.setenv("AEGIS_TOKEN", place.tokens["clara"])
+
+    def run(*words: str) -> int:
+        monkeypatch.setattr("sys.argv", ["aegis", "catalog", "export", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return int(ended.value.code or 0)
+
+    file = tmp_path / "croissant.json"
+    assert run("census", "-o", str(file)) == 0
+    assert json.loads(file.read_text()) == told["croissant", "data set"]
+    assert run("census", "-o", str(file)) == 2
+    capsys.readouterr()
+    assert run(number, "--release", "--as", "datapackage") == 0
+    assert json.loads(capsys.readouterr().out) == told["datapackage", "release"]
+    assert run("nothing", "-o", str(tmp_path / "none.json")) == 2
+    assert not (tmp_path / "none.json").exists()
+
+
 def test_an_unknown_format_is_said(place):
     from aegis.catalog import CatalogError
 

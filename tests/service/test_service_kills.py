@@ -1,12 +1,32 @@
-"""Disks and databases that fail; what is killed is tried by `kills.py`, which `make fuzz` runs."""
+"""A few kills of service, worker and agent; `kills.py` makes a hundred. Disks and databases that fail."""
 
 from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import httpx
 import pytest
 from service_support import PASSWORD
 
 from aegis.errors import EngineError
+
+
+SCRIPT = Path(__file__).with_name("kills.py")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_what_is_killed_loses_nothing():
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), "4", "2"], capture_output=True, text=True, timeout=400
+    )
+    told = json.loads(done.stdout)
+    assert told["wrong"] == [], done.stderr
+    assert sum(told["killed"].values()) == 4
+    assert told["releases"] >= 2
 
 
 def test_a_store_without_space_says_so_and_keeps_nothing_half(place, monkeypatch):

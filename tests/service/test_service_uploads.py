@@ -154,11 +154,21 @@ def test_work_that_takes_too_long_is_ended():
         limited.run("leak", WorkLimits(seconds=0.1), **BUNDLE_TASK)
 
 
-def test_work_that_takes_too_much_memory_is_ended():
-    # Where next to nothing is left, Python may go on raising and handling errors: time ends that.
-    limits = WorkLimits(seconds=20, memory=40 << 20)
-    with pytest.raises(CatalogError, match=r"ended without an answer|more than 20 seconds"):
+def test_work_that_has_no_memory_to_begin_with_is_ended_at_once():
+    """Libraries that got no memory while they loaded went on asking until the time was over."""
+    limits = WorkLimits(seconds=600, memory=40 << 20)
+    with pytest.raises(
+        CatalogError, match="At most 40 MiB of memory are allowed, and the work takes"
+    ):
         limited.run("leak", limits, **BUNDLE_TASK)
+
+
+def test_work_that_takes_too_much_memory_is_ended():
+    """The bundle's text alone is more than what is left to the process."""
+    limits = WorkLimits(seconds=600, memory=560 << 20)
+    bundle = b'{"a": "' + 200_000_000 * b"x" + b'"}'
+    with pytest.raises(CatalogError, match="The leak took more than the 560 MiB of memory"):
+        limited.run("leak", limits, bundle=bundle)
 
 
 def test_work_that_was_cancelled_is_ended():

@@ -27,6 +27,15 @@ from aegis.progress import SILENT, Progress, Step
 
 _PAUSE = 1.0
 _TOLD_EVERY = 0.5
+MIB = 1 << 20
+_LEAST = 64 * MIB
+"""Bytes that the work must have left once its libraries are loaded."""
+NO_MEMORY = 3
+"""Exit code of a process that took more memory than it may."""
+ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1"}
+"""Arrow's own pool sets a GiB aside with its first value, which a limit counts."""
+_NEEDED = ("aegis.catalog.summaries", "aegis.release", "scipy.optimize", "scipy.linalg.lapack")
+"""Modules that bring the libraries of all tasks."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +47,18 @@ class WorkLimits:
     seconds
         Most seconds, from its start to its answer.
     memory
-        Most bytes of memory of its process, on Linux.
+        Most bytes of memory of its process, on Linux; None for as many as there are.
     """
 
     seconds: float = 900.0
-    memory: int = 4 << 30
+    memory: int | None = 4 << 30
 
 
 USUAL = WorkLimits()
+
+
+class LimitError(CatalogError):
+    """Work took more than it may; the message quotes nothing of the data."""
 
 
 def run(
@@ -71,7 +84,7 @@ def run(
 
     Raises
     ------
-    CatalogError
+    LimitError
         It took more than the limits.
     AegisError
         What the task raised.
@@ -90,11 +103,11 @@ class _Process:
         self._told: dict[str, Any] = {}
         self._answer: dict[str, Any] | None = None
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "aegis.catalog.limited", str(limits.memory)],
+            [sys.executable, "-m", "aegis.catalog.limited", str(limits.memory or 0)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "TMPDIR": folder},
+            env={**os.environ, **ENVIRONMENT, "TMPDIR": folder},
         )
 
     def answer(
@@ -127,7 +140,7 @@ class _Process:
                 return
             alive(self._told)
             if time.monotonic() > end:
-                raise CatalogError(
+                raise LimitError(
                     f"The work took more than {self._limits.seconds:g} seconds.",
                     hint="Use fewer candidate masks, or have the operator raise the limit of a job.",
                 )
@@ -144,10 +157,13 @@ class _Process:
     def _said(self, task: str) -> Any:
         if self._answer is None:
             code = self._process.returncode
+            most = self._limits.memory
             ended = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-            raise CatalogError(
-                f"The {task} ended without an answer ({ended}); at most "
-                f"{self._limits.memory / (1 << 30):.3g} GiB of memory are allowed.",
+            said = f"The {task} ended without an answer ({ended})."
+            if code == NO_MEMORY and most is not None:
+                said = f"The {task} took more than the {most / MIB:.0f} MiB of memory that a job may have."
+            raise LimitError(
+                said,
                 hint="Use fewer candidate masks, or have the operator raise the limit of a job.",
             )
         if "error" in self._answer:
@@ -223,27 +239,64 @@ class _Counter:
 
 def _confine(memory: int) -> None:
     """Hold this process to its memory and its folder, before it reads a byte of others."""
+    from importlib import import_module
+
+    from aegis.sources.embedded import limit_embedded, lock_embedded
+
+    for name in _NEEDED:
+        import_module(name)
+    if memory:
+        limit_embedded(memory // 2)
+    lock_embedded([Path(tempfile.gettempdir())])
+    if memory:
+        limit_memory(memory)
+
+
+def limit_memory(memory: int) -> None:
+    """Hold this process to so many bytes of memory, on Linux.
+
+    To be called when the libraries of the work are loaded and its threads are started: those that
+    get no memory while they load handle that badly, some by asking for ever.
+
+    Raises
+    ------
+    LimitError
+        The limit leaves next to nothing for the work.
+    """
+    taken = _taken()
+    if memory - taken < _LEAST:
+        raise LimitError(
+            f"At most {memory / MIB:.0f} MiB of memory are allowed, and the work takes "
+            f"{taken / MIB:.0f} MiB before it begins.",
+            hint=f"Have the operator allow {(taken + _LEAST) / MIB:.0f} MiB or more for a job.",
+        )
     if sys.platform.startswith("linux"):
         import resource
 
         resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    from aegis.sources.embedded import lock_embedded
 
-    lock_embedded([Path(tempfile.gettempdir())])
+
+def _taken() -> int:
+    """Return the bytes of this process that its limit counts; 0 where there is none."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return 0
+    data = next(line for line in status.read_text().splitlines() if line.startswith("VmData:"))
+    return int(data.split()[1]) << 10
 
 
 def main() -> None:
     """Do the task that stands on standard input, and write its answer as JSON."""
     task, given = pickle.load(sys.stdin.buffer)
     lines = _Lines(sys.stdout.buffer)
-    _confine(int(sys.argv[1]))
     try:
+        _confine(int(sys.argv[1]))
         answer = TASKS[task](progress=lines, **given)
     except AegisError as error:
         lines.write({"error": {"message": error.message, "hint": error.hint}})
     except MemoryError:
-        sys.exit(1)
+        os._exit(NO_MEMORY)  # to end in order takes memory, too
     else:
         lines.write({"answer": answer})
 

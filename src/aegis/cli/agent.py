@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from aegis.cli.options import Quiet
 from aegis.cli.output import Output
 
+if TYPE_CHECKING:
+    from aegis.catalog.limited import WorkLimits
+
 EXAMPLES = (
     "AEGIS_TOKEN=... aegis agent agent.yaml",
     "AEGIS_TOKEN=... aegis agent agent.yaml --once",
+    "AEGIS_TOKEN=... aegis agent agent.yaml --job-seconds 3600 --job-memory 8",
 )
 
 
@@ -38,6 +43,26 @@ def command(
         ),
     ],
     once: Annotated[bool, typer.Option("--once", help="Stop when no job is waiting.")] = False,
+    job_seconds: Annotated[
+        float | None,
+        typer.Option(
+            "--job-seconds",
+            metavar="SECONDS",
+            min=1,
+            help="Most seconds of one job, which gets a process of its own.",
+            show_default=False,
+        ),
+    ] = None,
+    job_memory: Annotated[
+        float | None,
+        typer.Option(
+            "--job-memory",
+            metavar="GIB",
+            min=0.5,
+            help="Most memory of one job, in GiB, in a process of its own (Linux).",
+            show_default=False,
+        ),
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Work beside the data for a catalog: summarise, check, mask, sign, hand in.
@@ -50,10 +75,20 @@ def command(
     from aegis.service.agent import Agent, AgentSettings
 
     shell = Output(quiet=quiet)
-    agent = Agent(AgentSettings.load(settings, token), say=shell.say)
+    work = _limits(job_seconds, job_memory)
+    agent = Agent(AgentSettings.load(settings, token, work), say=shell.say)
     shell.say(f"Working for {agent.settings.url} as {agent.settings.name} (Ctrl-C ends it)")
     if not once:
         agent.run()
         return
     while agent.once():
         continue
+
+
+def _limits(seconds: float | None, memory: float | None) -> WorkLimits | None:
+    from aegis.catalog.limited import WorkLimits
+
+    if seconds is None and memory is None:
+        return None
+    most = None if memory is None else int(memory * (1 << 30))
+    return WorkLimits(math.inf if seconds is None else seconds, most)

@@ -15,6 +15,7 @@ from aegis.protect.counts import Perturbation
 from aegis.protect.differences import Difference, compare
 from aegis.protect.documents import DocumentLeak, audit_document
 from aegis.protect.file import EXTENSION, dumps, load_protected, loads, save_protected
+from aegis.protect.front import ProtectedPoint, front_protected, rows_alike
 from aegis.protect.joint import ProtectedJoint, reconstruct_protected
 from aegis.protect.leak import AttributeLeak, LeakAudit, PartLeak, audit_leak
 from aegis.protect.model import (
@@ -50,6 +51,7 @@ __all__ = [
     "ProtectedAttribute",
     "ProtectedCandidate",
     "ProtectedJoint",
+    "ProtectedPoint",
     "ProtectedRanked",
     "ProtectedScorer",
     "ProtectedSummary",
@@ -64,6 +66,7 @@ __all__ = [
     "compare",
     "dumps",
     "epsilon_of",
+    "front_protected",
     "gaussian_epsilon",
     "load_protected",
     "loads",
@@ -73,6 +76,7 @@ __all__ = [
     "reconstruct_protected",
     "require_policy",
     "rho_of",
+    "rows_alike",
     "save_protected",
     "search_protected",
     "sigma_of",

@@ -20,6 +20,7 @@ from typing import Any
 from aegis.catalog.deliveries import sha256, signed_part
 from aegis.catalog.errors import WrongState
 from aegis.catalog.flow import configuration_of, policy_of
+from aegis.catalog.limited import LimitError, WorkLimits
 from aegis.errors import (
     AegisError,
     DataError,
@@ -31,6 +32,7 @@ from aegis.files import read_text
 from aegis.policy import Configuration, Policy
 from aegis.policy.lines import read_yaml
 from aegis.progress import Progress, Step
+from aegis.service.apart import work_apart
 from aegis.service.client import Client
 from aegis.signing import PrivateKey, load_private_key, sign_bytes
 from aegis.temporary import temporary_folder
@@ -54,6 +56,8 @@ class AgentSettings:
         Name in the catalog to path or URL of a table. Nothing else is ever opened.
     name
         How the log names this agent.
+    work
+        What one job may take, in a process of its own; None for this process, without limits.
     """
 
     url: str
@@ -61,9 +65,10 @@ class AgentSettings:
     key: PrivateKey
     sources: Mapping[str, str]
     name: str = field(default_factory=socket.gethostname)
+    work: WorkLimits | None = None
 
     @classmethod
-    def load(cls, path: Path, token: str) -> AgentSettings:
+    def load(cls, path: Path, token: str, work: WorkLimits | None = None) -> AgentSettings:
         """Read the settings of an agent from YAML: `url`, `key`, `sources`, `name`.
 
         Raises
@@ -90,7 +95,7 @@ class AgentSettings:
         }
         key = load_private_key(folder / str(document["key"]))
         more = {"name": str(document["name"])} if "name" in document else {}
-        return cls(str(document["url"]), token, key, sources, **more)
+        return cls(str(document["url"]), token, key, sources, work=work, **more)
 
 
 @dataclass
@@ -167,7 +172,7 @@ def _sayable(error: AegisError) -> str:
 
     Most errors quote what they speak of; in full they stand in the agent's own output.
     """
-    if isinstance(error, _NoSourceError):
+    if isinstance(error, _NoSourceError | LimitError):
         return str(error)
     if isinstance(error, NoAdmissibleConfiguration):
         return "No configuration meets the rule, alone and with the earlier releases."
@@ -222,9 +227,30 @@ class Agent:
         job = self.client.work(self.settings.name)
         if job is None:
             return False
+        limits = self.settings.work
+        if limits is None:
+            self.do(job)
+            return True
+        try:
+            work_apart(self.settings, job, limits, self.say)
+        except LimitError as error:
+            self._give_up(job, error)
+        return True
+
+    def do(self, job: dict[str, Any], *, before: Callable[[], None] = lambda: None) -> None:
+        """Do a job in this process, and hand in what comes out, or say why nothing does.
+
+        Parameters
+        ----------
+        job
+            As the service gave it.
+        before
+            What is done first; what it raises is said like what the job raises.
+        """
         started = time.perf_counter()
         self.say(f"{job['kind']} for {job['data_set']} (attempt {job['attempt']})")
         try:
+            before()
             with Heartbeat(self.client, job["id"], job["attempt"]) as life:
                 self._tasks[job["kind"]](job, life)
             self.say(f"done in {time.perf_counter() - started:.1f} s")
@@ -233,9 +259,15 @@ class Agent:
         except EngineError:
             raise
         except AegisError as error:
-            self.say(f"failed: {error}")
+            self._give_up(job, error)
+
+    def _give_up(self, job: dict[str, Any], error: AegisError) -> None:
+        """Say that a job failed; one that was cancelled or given to another meanwhile is let go."""
+        self.say(f"failed: {error}")
+        try:
             self.client.failed(job["id"], job["attempt"], _sayable(error))
-        return True
+        except WrongState as late:
+            self.say(f"given up: {late.message}")
 
     def _summarize(self, job: dict[str, Any], life: Progress) -> None:
         from aegis.catalog.summaries import make

@@ -40,24 +40,19 @@ def embedded() -> Any:
     with suppress(duckdb.InvalidInputException):
         connection.raw_sql("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
     if addresses_limited():
-        _start_arrow_threads(connection.con)
+        if not addresses_left(_THREADS):
+            raise MemoryError("There are too few addresses for threads.")
+        start_arrow_threads(connection.con)
     _OPEN.add(connection.con)
     return connection
 
 
-def _start_arrow_threads(connection: Any) -> None:
+def start_arrow_threads(connection: Any) -> None:
     """Have Arrow's threads, one of each kind, started while there is room for them.
 
     The engine reads what is in memory by them. Arrow starts them when they are first needed, and
-    waits for ever for one that got no addresses for its stack.
-
-    Raises
-    ------
-    MemoryError
-        There is no room even now.
+    waits for ever for one that got no addresses, or no memory, for its stack.
     """
-    if not addresses_left(_THREADS):
-        raise MemoryError("There are too few addresses for threads.")
     import pyarrow as pa
 
     pa.set_cpu_count(1)
@@ -66,6 +61,15 @@ def _start_arrow_threads(connection: Any) -> None:
     connection.register(name, pa.table({"a": [1]}))
     connection.execute(f"SELECT sum(a) FROM {name}").fetchall()
     connection.unregister(name)
+
+
+def limit_embedded(memory: int) -> None:
+    """Have the embedded engine write to its folder beyond so many bytes; start Arrow's threads.
+
+    For processes whose memory is about to be limited.
+    """
+    start_arrow_threads(embedded().con)
+    embedded().raw_sql(f"SET memory_limit = '{max(memory >> 20, 1)}MiB'")
 
 
 def lock_embedded(folders: Sequence[Path]) -> None:

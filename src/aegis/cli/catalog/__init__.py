@@ -14,6 +14,7 @@ VERBS: Mapping[str, Verb] = {
     "list": Verb(data_sets.listed, ("aegis catalog list", "aegis catalog list census --format json")),
     "show": Verb(data_sets.show, ("aegis catalog show census-2026", "aegis catalog show census-2026 --url https://aegis.example.org")),
     "costs": Verb(data_sets.costs, ("aegis catalog costs census-2026", "aegis catalog costs census-2026 --format csv")),
+    "export": Verb(data_sets.export, ("aegis catalog export census-2026 -o croissant.json", "aegis catalog export 4f2c9a --release --as datapackage")),
     "register": Verb(data_sets.register, ("aegis catalog register census-2026 --source adult --key agent.pub.pem -p policy.yaml", "aegis catalog register census-2026 --source adult --key agent.pub.pem -p policy.yaml --approvals 2 --ceiling 4")),
     "publish": Verb(data_sets.publish, ("aegis catalog publish census-2026", "aegis catalog publish census-2026 --url https://aegis.example.org")),
     "grant": Verb(data_sets.grant, ("aegis catalog grant census-2026 otto operator", "aegis catalog grant census-2026 clara consumer")),

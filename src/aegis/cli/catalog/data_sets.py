@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from aegis.cli.catalog.options import DataSet, Token, Url, connected, show_rows
-from aegis.cli.options import Format, FormatOption
+from aegis.cli.options import Force, Format, FormatOption
 from aegis.cli.output import Output
+from aegis.files import check_output, write_text
 
 
 def listed(
@@ -137,6 +140,58 @@ def register(
         )
         client.ask_summary(data_set, text, protect=protect, epsilon=epsilon, delta=delta)
     Output().say(f"Registered {data_set}; its agent was asked for a summary")
+
+
+class ExportKind(StrEnum):
+    """Formats by which other catalogs take descriptions."""
+
+    CROISSANT = "croissant"
+    DCAT = "dcat"
+    DATAPACKAGE = "datapackage"
+
+
+def export(
+    subject: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="A data set, or with --release the number of a request."
+        ),
+    ],
+    kind: Annotated[
+        ExportKind, typer.Option("--as", help="Croissant 1.0, DCAT 3 or Data Package 2.0.")
+    ] = ExportKind.CROISSANT,
+    release: Annotated[
+        bool, typer.Option("--release", help="Describe what was released to a request.")
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="File to write; without it the description is printed.",
+            show_default=False,
+        ),
+    ] = None,
+    force: Force = False,
+    url: Url = "",
+    token: Token = "",
+) -> None:
+    """Describe a data set or a release for other catalogs.
+
+    In: a data set, or a request that was released. Out: its schema, terms and, of a
+    release, its file with digest, as JSON-LD or as a Data Package.
+    """
+    if output is not None:
+        check_output(output, force=force, formats=None)
+    with connected(url, token) as client:
+        wanted = client.export_release if release else client.export
+        told = wanted(subject, kind.value)
+    if output is None:
+        Output().json(told)
+        return
+    write_text(output, json.dumps(told, ensure_ascii=False, indent=2) + "\n")
+    Output().say(f"Wrote {output}")
 
 
 def publish(data_set: DataSet, url: Url = "", token: Token = "") -> None:

@@ -17,11 +17,18 @@ from aegis.catalog.errors import NotThere
 from aegis.catalog.flow import policy_of
 from aegis.catalog.records import DataSet, Version
 from aegis.catalog.summaries import as_declared, costs, costs_in, read, written
-from aegis.policy import Policy, dump_policy
-from aegis.protect import ProtectedAdvice, ProtectedSummary, narrowed, rank_protected
+from aegis.policy import Policy, Role, dump_policy
+from aegis.protect import (
+    ProtectedAdvice,
+    ProtectedSummary,
+    front_protected,
+    narrowed,
+    rank_protected,
+)
 from aegis.protect import search_protected as search
 from aegis.service.identity import CallerOf, CatalogOf, require_form_key
 from aegis.service.pages import controls
+from aegis.service.pages.charts import protected_front_chart
 from aegis.service.pages.local import FormOf
 from aegis.service.pages.people import Key
 from aegis.service.pages.render import fragment, page, see
@@ -198,6 +205,16 @@ def best(identifier: str, who: CallerOf, catalog: CatalogOf, form: FormOf) -> Re
     return _drawn(catalog, who, identifier, form, searched=True)
 
 
+@routes.post("/data-sets/{identifier}/workbench/front", Action.STUDY)
+def front(identifier: str, who: CallerOf, catalog: CatalogOf, form: FormOf) -> Response:
+    """Draw privacy against utility among the candidates as they stand."""
+    stood, policy = _taken(catalog, who, identifier, form)
+    known = narrowed(stood.summary, {a.name: a.masks for a in policy.attributes.values()})
+    quasi = [a.name for a in policy.attributes.values() if a.role is Role.QUASI_IDENTIFIER]
+    points = front_protected(known, quasi)
+    return fragment("protected_front.html", points=points, chart=protected_front_chart(points))
+
+
 @routes.post("/data-sets/{identifier}/workbench/policy", Action.STUDY)
 def take(
     identifier: str,
@@ -262,6 +279,14 @@ def _page(
 def _drawn(
     catalog: Catalog, who: CallerOf, identifier: str, form: FormData, *, searched: bool
 ) -> Response:
+    stood, policy = _taken(catalog, who, identifier, form)
+    view = view_of(stood.summary, stood.before, policy, searched=searched)
+    return fragment("protected_view.html", view=view, yaml=dump_policy(policy), swapped=True)
+
+
+def _taken(
+    catalog: Catalog, who: CallerOf, identifier: str, form: FormData
+) -> tuple[_Stood, Policy]:
     require_form_key(who, str(form.get("form_key", "")))
     stood = _stood(catalog, who, identifier)
     base = policy_of(str(form.get("base", "")) or stood.version.policy)
@@ -272,5 +297,4 @@ def _drawn(
         controls.more_of(form),
         controls.privacy_of(base, form),
     )
-    view = view_of(stood.summary, stood.before, policy, searched=searched)
-    return fragment("protected_view.html", view=view, yaml=dump_policy(policy), swapped=True)
+    return stood, policy

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 if TYPE_CHECKING:
     from aegis.advisor.figures import Front
+    from aegis.protect import ProtectedPoint
 
 _WIDTH, _HEIGHT = 460, 240
 _LEFT, _BOTTOM, _TOP, _RIGHT = 52, 40, 16, 16
@@ -20,10 +21,27 @@ def front_chart(front: Front) -> str:
     drawn = [(name, value) for name, value in points if value is not None]
     if not drawn:
         return str(Markup("<p>No strength of the rule has an admissible configuration.</p>"))
-    return str(_chart(drawn, front.parameter, [name for name, value in points if value is None]))
+    axis = f"{front.parameter}: stricter to the right"
+    without = [name for name, value in points if value is None]
+    return str(_chart(drawn, front.parameter, axis, without))
 
 
-def _chart(points: Sequence[tuple[str, float]], parameter: str, without: Sequence[str]) -> Markup:
+def protected_front_chart(points: Sequence[ProtectedPoint]) -> Markup:
+    """Return what configurations keep against how many rows look alike under each, as estimated."""
+    drawn = [
+        (f"{p.alike:,.0f}" if p.alike >= 10 else f"{p.alike:.1f}", min(p.utility_kept, 100.0))
+        for p in points
+        if p.utility_kept is not None
+    ]
+    if not drawn:
+        return Markup("<p>Nothing of the label shows in this summary.</p>")
+    axis = "rows that look alike, estimated: more private to the right"
+    return _chart(drawn, "rows alike", axis, ())
+
+
+def _chart(
+    points: Sequence[tuple[str, float]], parameter: str, axis: str, without: Sequence[str]
+) -> Markup:
     low = max(0.0, min(value for _, value in points) - 5)
     high = min(100.0, max(value for _, value in points) + 5)
     span = max(high - low, 1e-9)
@@ -67,7 +85,7 @@ def _chart(points: Sequence[tuple[str, float]], parameter: str, without: Sequenc
             '<svg class="chart" viewBox="0 0 {w} {h}" role="img" aria-label="{said}">'
             '<line class="axis" x1="{l}" y1="{b}" x2="{r}" y2="{b}"/>{ticks}'
             '<polyline class="line" points="{line}"/>{marks}'
-            '<text x="{mid}" y="{h2}" text-anchor="middle">{p}: stricter to the right</text></svg>'
+            '<text x="{mid}" y="{h2}" text-anchor="middle">{axis}</text></svg>'
         ).format(
             w=_WIDTH,
             h=_HEIGHT,
@@ -80,7 +98,7 @@ def _chart(points: Sequence[tuple[str, float]], parameter: str, without: Sequenc
             marks=marks,
             mid=_WIDTH / 2,
             h2=_HEIGHT - 4,
-            p=escape(parameter),
+            axis=axis,
         )
         + note
     )

@@ -1,0 +1,185 @@
+"""One job of an agent in a process of its own, under limits of time and memory.
+
+The process keeps the job's lease and hands in what comes out, as the agent itself would. It ends with
+the agent, and what it has written to temporary files goes with it.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from importlib import import_module
+from typing import IO, TYPE_CHECKING, Any
+
+from aegis.catalog.limited import (
+    ENVIRONMENT,
+    MIB,
+    NO_MEMORY,
+    LimitError,
+    WorkLimits,
+    limit_memory,
+)
+from aegis.errors import EngineError
+from aegis.temporary import temporary_folder
+
+if TYPE_CHECKING:
+    from aegis.service.agent import AgentSettings
+
+_PAUSE = 0.2
+_NO_SERVICE = 4
+"""Exit code of a process to which the service did not answer."""
+_NEEDED = (
+    "aegis.catalog.checking",
+    "aegis.catalog.summaries",
+    "aegis.release",
+    "scipy.optimize",
+    "scipy.linalg.lapack",
+)
+
+
+def work_apart(
+    settings: AgentSettings,
+    job: Mapping[str, Any],
+    limits: WorkLimits,
+    say: Callable[[str], None],
+) -> None:
+    """Do a job of an agent in a process of its own.
+
+    Parameters
+    ----------
+    settings
+        What the agent knows.
+    job
+        The job as the service gave it.
+    limits
+        What it may take.
+    say
+        Receives what the process says.
+
+    Raises
+    ------
+    LimitError
+        It took more than the limits, or ended without an answer.
+    EngineError
+        The service did not answer.
+    """
+    with temporary_folder("agent") as folder:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "aegis.service.apart"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, **ENVIRONMENT, "TMPDIR": str(folder)},
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        reader = threading.Thread(target=_read, args=(process.stdout, say), daemon=True)
+        reader.start()
+        try:
+            with suppress(BrokenPipeError):  # how it ended is told by its exit code
+                pickle.dump(_told(settings, job, limits), process.stdin)
+                process.stdin.flush()
+            code = _wait(process, limits)
+        finally:
+            process.kill()
+            process.wait()
+            reader.join()
+            with suppress(BrokenPipeError):
+                process.stdin.close()
+            process.stdout.close()
+    _judge(code, job["kind"], limits)
+
+
+def _told(settings: AgentSettings, job: Mapping[str, Any], limits: WorkLimits) -> dict[str, Any]:
+    return {
+        "url": settings.url,
+        "token": settings.token,
+        "key": settings.key.key.private_bytes_raw(),
+        "sources": dict(settings.sources),
+        "name": settings.name,
+        "job": dict(job),
+        "memory": limits.memory,
+    }
+
+
+def _read(lines: IO[bytes], say: Callable[[str], None]) -> None:
+    for line in lines:
+        say(line.decode("utf-8", "replace").rstrip())
+
+
+def _wait(process: subprocess.Popen[bytes], limits: WorkLimits) -> int:
+    end = time.monotonic() + limits.seconds
+    while time.monotonic() < end:
+        with suppress(subprocess.TimeoutExpired):
+            return process.wait(timeout=_PAUSE)
+    raise LimitError(
+        f"The work took more than {limits.seconds:g} seconds.",
+        hint="Use fewer candidate masks, or start the agent with a higher --job-seconds.",
+    )
+
+
+def _judge(code: int, kind: str, limits: WorkLimits) -> None:
+    if code == 0:
+        return
+    if code == _NO_SERVICE:
+        raise EngineError("The service does not answer.", hint="The job goes on when it does.")
+    if code == NO_MEMORY and limits.memory is not None:
+        said = f"The {kind} took more than the {limits.memory / MIB:.0f} MiB that a job may have."
+    else:
+        ended = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        said = f"The {kind} ended without an answer ({ended})."
+    raise LimitError(
+        said, hint="Use fewer candidate masks, or start the agent with a higher --job-memory."
+    )
+
+
+def _end_with_agent() -> None:
+    """End this process when the agent is gone: the pipe that it holds is closed then."""
+    sys.stdin.buffer.read()
+    os._exit(1)
+
+
+def _limit(memory: int) -> None:
+    from aegis.sources.embedded import limit_embedded
+
+    for name in _NEEDED:
+        import_module(name)
+    limit_embedded(memory // 2)
+    limit_memory(memory)
+
+
+def main() -> None:
+    """Do the job that stands on standard input."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    from aegis.service.agent import Agent, AgentSettings
+    from aegis.signing import PrivateKey
+
+    told = pickle.load(sys.stdin.buffer)
+    threading.Thread(target=_end_with_agent, daemon=True).start()
+    key = PrivateKey(Ed25519PrivateKey.from_private_bytes(told["key"]))
+    settings = AgentSettings(told["url"], told["token"], key, told["sources"], told["name"])
+
+    def say(line: str) -> None:
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+
+    agent = Agent(settings, say=say)
+    memory = told["memory"]
+    try:
+        agent.do(told["job"], before=lambda: None if memory is None else _limit(memory))
+    except EngineError:
+        os._exit(_NO_SERVICE)
+    except MemoryError:
+        os._exit(NO_MEMORY)  # to end in order takes memory, too
+    os._exit(0)  # without waiting for the thread that reads
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""The front of privacy against utility from a protected summary, held against all combinations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import product
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from protect_support import POLICY, make_table
+
+import aegis
+from aegis.errors import PolicyError
+from aegis.protect import ProtectedScorer, front_protected, protect, rows_alike
+
+QUASI = ("age", "city", "sex")
+
+
+@pytest.fixture(scope="module")
+def summaries():
+    policy = aegis.load_policy(yaml.safe_load(POLICY))
+    table = aegis.summarize(make_table(), policy)
+    counts = protect(table, policy, level="counts", key=b"k" * 32, threshold=5)
+    return counts, protect(table, policy, level="noise", epsilon=8.0, delta=1e-6)
+
+
+def _every(summary):
+    return product(*(range(len(a.candidates)) for a in summary.attributes.values()))
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_no_point_is_beaten_and_both_ends_are_there(summaries, place):
+    summary = summaries[place]
+    scorer = ProtectedScorer(summary)
+    points = front_protected(summary, QUASI, count=40)
+    chosen = [summary.choose(p.configuration) for p in points]
+    assert [p.score for p in points] == [scorer.score(c) for c in chosen]
+    assert [p.alike for p in points] == pytest.approx(
+        [rows_alike(summary, c, QUASI) for c in chosen]
+    )
+    assert [p.score for p in points] == sorted((p.score for p in points), reverse=True)
+    assert [p.alike for p in points] == sorted(p.alike for p in points)
+    assert len({p.alike for p in points}) == len(points)
+    assert points[-1].alike == pytest.approx(
+        max(rows_alike(summary, c, QUASI) for c in _every(summary))
+    )
+
+
+def test_where_strengths_add_up_the_front_is_that_of_all_combinations(summaries):
+    from dataclasses import replace
+
+    summary = replace(summaries[0], moments=None)
+    scorer = ProtectedScorer(summary)
+    every = [(rows_alike(summary, c, QUASI), scorer.score(c)) for c in _every(summary)]
+    unbeaten = {
+        (round(a, 6), round(s, 9))
+        for a, s in every
+        if not any((b >= a and t > s + 1e-12) or (b > a * (1 + 1e-9) and t >= s) for b, t in every)
+    }
+    points = front_protected(summary, QUASI, count=1000)
+    assert {(round(p.alike, 6), round(p.score, 9)) for p in points} == unbeaten
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(min_value=2, max_value=9))
+def test_no_more_points_than_were_asked_for(summaries, count):
+    points = front_protected(summaries[1], QUASI, count=count)
+    assert 1 <= len(points) <= count
+
+
+def test_rows_alike_are_those_of_the_table_where_one_attribute_tells_rows_apart(summaries):
+    """Held against the table itself: city alone, and noise that is small beside 600 rows."""
+    summary = summaries[1]
+    choice = summary.choose(
+        front_protected(summary, ("city",), count=2)[0].configuration
+    )  # the most useful one shows the city as it is, or its most frequent values
+    shown = list(summary.attributes)
+    groups = summary.attributes["city"].candidates[choice[shown.index("city")]]
+    cities = Counter(make_table()["city"].to_pylist())
+    if groups.size < 4:
+        most = dict(cities.most_common(2))
+        cities = Counter({**most, "other": 600 - sum(most.values())})
+    exact = sum(n * n for n in cities.values()) / 600
+    assert rows_alike(summary, choice, ("city",)) == pytest.approx(exact, rel=0.15)
+
+
+def test_a_front_of_one_point_is_refused(summaries):
+    with pytest.raises(PolicyError, match="front of 1 points"):
+        front_protected(summaries[0], QUASI, count=1)
