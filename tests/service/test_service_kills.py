@@ -14,7 +14,6 @@ from service_support import PASSWORD
 
 from aegis.errors import EngineError
 
-
 SCRIPT = Path(__file__).with_name("kills.py")
 
 
