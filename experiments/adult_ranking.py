@@ -113,7 +113,7 @@ def main() -> None:
             "policy": "experiments/policies/adult.yaml",
             "models": arguments.models.split(","),
             "splits": arguments.splits,
-            "unmasked_pillai": unmasked.value(unmasked.unmasked, MEASURES.get("pillai")),
+            "unmasked_pillai": unmasked.value(unmasked.unmasked, MEASURES.get("adjusted-pillai")),
             "means": means,
         },
     )

@@ -51,7 +51,7 @@ ARX = {
     "ARX classification": {0: "14110222", 2: "12112220", 5: "12112220"},
 }
 """Optimal levels that ARX 3.9.2 finds, by metric and suppression limit in percent."""
-OBJECTIVES = ("pillai", "class-entropy", "mi", "cmim")
+OBJECTIVES = ("adjusted-pillai", "class-entropy", "mi", "cmim")
 TEST_SHARE = 0.3
 OURS = "Aegis pillai"
 NAME = "arx_optima"

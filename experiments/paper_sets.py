@@ -25,8 +25,8 @@ ESTIMATORS = ("aegis+1d", "aegis-1d", "sampling")
 PUBLISHED_MEASURES = ("mi", "chi2", "g3")
 TITLES = {
     DEFAULT_MEASURE: "Aegis (two codings)",
-    "pillai-held-out": "held-out trace, values only",
-    "pillai": "Pillai's trace, adjusted",
+    "held-out-pillai-values": "held-out trace, values only",
+    "adjusted-pillai": "Pillai's trace, adjusted",
     "aegis+1d:mi": "published, histogram, MI",
     "aegis+1d:chi2": "published, histogram, chi-square",
     "aegis+1d:g3": "published, histogram, g3",

@@ -42,8 +42,8 @@ WITH_FOREST = (*WITHOUT_FOREST, "rf")
 FOREST = ("rf",)
 RANKS = ("rf-ranks",)
 SHOWN = (
-    *("pillai-codings", "pillai-held-out", "pillai", "cmim"),
-    *("mi-corrected", "aegis-1d:mi", "mascara"),
+    *("held-out-pillai", "held-out-pillai-values", "adjusted-pillai", "cmim"),
+    *("adjusted-mi", "aegis-1d:mi", "mascara"),
 )
 
 MODELS.register(

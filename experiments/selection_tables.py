@@ -21,13 +21,13 @@ MODELS = {
     "gbdt": "boosting",
 }
 MEASURES = {
-    "pillai-codings": "Pillai's trace, held out, two codings (default)",
-    "pillai-held-out": "Pillai's trace, held out, values only",
-    "pillai": "Pillai's trace, adjusted",
+    "held-out-pillai": "Pillai's trace, held out, two codings (default)",
+    "held-out-pillai-values": "Pillai's trace, held out, values only",
+    "adjusted-pillai": "Pillai's trace, adjusted",
     "cmim": "CMIM",
     "rfi": "reliable fraction of information, mean",
-    "mi-corrected": "mutual information, corrected, mean",
-    "g3-held-out": "g3 held out, mean",
+    "adjusted-mi": "mutual information, corrected, mean",
+    "held-out-g3": "g3 held out, mean",
     "mascara": "MASCARA's estimator",
     "sampling:mi": "sampling, MI",
     "aegis+1d:mi": "published procedure +1D, MI",
@@ -115,7 +115,7 @@ def _splits(count: str) -> str:
 
 
 def _means(rows: Rows) -> Iterable[str]:
-    for measure in ("pillai-codings", "pillai-held-out", "pillai", "cmim"):
+    for measure in ("held-out-pillai", "held-out-pillai-values", "adjusted-pillai", "cmim"):
         models = [model for model in _models(rows) if model != "rf-ranks"]
         of = [_mean(rows, "spearman", measure=measure, model=m) for m in models]
         lost = [_mean(rows, "points_lost", measure=measure, model=m) for m in models]
