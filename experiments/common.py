@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments" / "results"
 DATA = Path(os.environ.get("AEGIS_DATA", ROOT.parent / "shared" / "data"))
 ADULT = ROOT / "data" / "adult.parquet"
+Rows = list[dict[str, str]]
 
 
 def data(*parts: str) -> Path:
@@ -59,6 +60,22 @@ def write_csv(name: str, rows: Sequence[Mapping[str, Any]]) -> None:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
+
+
+def add_csv(name: str, rows: Sequence[Mapping[str, Any]], *, key: str = "data") -> Rows:
+    """Write rows as CSV in place of earlier ones with the same keys; return all, as text.
+
+    An experiment that goes through its data sets one by one keeps what it has, when it is stopped.
+    """
+    path = RESULTS / f"{name}.csv"
+    anew = {str(row[key]) for row in rows}
+    earlier: Rows = []
+    if path.exists():
+        with path.open(newline="") as file:
+            earlier = [row for row in csv.DictReader(file) if row[key] not in anew]
+    write_csv(name, [*earlier, *rows])
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def save_chart(name: str, chart: Any) -> None:

@@ -1,10 +1,12 @@
-"""Figure 5d-f: what the chosen configuration reaches, by model.
+"""Figures 5d-f and 8b-d: what the chosen configuration reaches, by model.
 
-AQ, IN and HCI, 50 configurations of the paper's generator for each seed. Every model is trained on
-every configuration (one split of 70/30 rows, stratified); for each score the figure is what the
-configuration that it likes best reaches, beside the best and the mean of the 50.
+AQ, IN and HCI (AQ and HCI also as the paper had them), 50 configurations of the paper's generator
+for each seed. Every model is trained on every configuration (one split of 70/30 rows, stratified);
+for each score the figure is what the configuration that it likes best reaches, beside the best and
+the mean of the 50.
 
     python experiments/figure_5_accuracy.py [--data AQ,IN,HCI] [--seeds 1,2,3] [--store FILE]
+    python experiments/figure_5_accuracy.py --data AQ-paper,HCI-paper --suffix _paper
 
 Random forests are trained on AQ only: on ten thousand indicator columns they take minutes each.
 """
@@ -31,7 +33,9 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=50, help="configurations of a set")
     parser.add_argument("--splits", type=int, default=1)
     parser.add_argument("--store", help="finished trainings; the run goes on where it was stopped")
+    parser.add_argument("--suffix", default="", help="appended to the names of what is written")
     given = parser.parse_args()
+    output = NAME + given.suffix
     rows: list[dict[str, Any]] = []
     for name in given.data.split(","):
         prepared = prepare(name)
@@ -49,9 +53,9 @@ def main() -> None:
             rows += outcomes(found, data=name, seed=seed)
             print(name, seed, found, found.timings, flush=True)
     means = averaged(rows, "data", "model", "score")
-    write_csv(NAME, rows)
-    write_json(NAME, {"count": given.count, "splits": given.splits, "means": means})
-    save_chart(NAME, reached_chart(means))
+    write_csv(output, rows)
+    write_json(output, {"count": given.count, "splits": given.splits, "means": means})
+    save_chart(output, reached_chart(means))
 
 
 if __name__ == "__main__":

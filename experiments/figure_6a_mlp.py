@@ -27,7 +27,9 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=50, help="configurations of a set")
     parser.add_argument("--seeds", default="1")
     parser.add_argument("--store", help="finished trainings; the run goes on where it was stopped")
+    parser.add_argument("--suffix", default="", help="appended to the names of what is written")
     given = parser.parse_args()
+    output = NAME + given.suffix
     rows: list[dict[str, Any]] = []
     seconds: dict[str, dict[str, float]] = {}
     for name in given.data.split(","):
@@ -51,9 +53,11 @@ def main() -> None:
             seconds[f"{name}, seed {seed}"] = {**spent, "scoring": found.timings["scoring"]}
             print(name, seed, found, found.unconverged, spent, flush=True)
     means = averaged(rows, "data", "model", "score")
-    write_csv(NAME, rows)
-    write_json(NAME, {"count": given.count, "rows": given.rows, "seconds": seconds, "means": means})
-    save_chart(NAME, reached_chart(means))
+    write_csv(output, rows)
+    write_json(
+        output, {"count": given.count, "rows": given.rows, "seconds": seconds, "means": means}
+    )
+    save_chart(output, reached_chart(means))
 
 
 if __name__ == "__main__":

@@ -97,6 +97,18 @@ def test_whatever_is_changed_in_the_certificate_is_named(
     assert any(one.startswith(what) for one in whats(file, changed)), whats(file, changed)
 
 
+def test_ranges_of_equal_width_are_held_against_their_edges(tmp_path: Path) -> None:
+    height = {"role": "feature", "masks": [{"equal_width": {"count": 3}}]}
+    policy = POLICY | {"attributes": POLICY["attributes"] | {"height": height}}
+    study = aegis.Study(TABLE, policy)
+    study.apply(study.advise(), tmp_path / "m.parquet", certificate=tmp_path / "c.json")
+    certificate = json.loads((tmp_path / "c.json").read_text())
+    check = check_certificate(tmp_path / "m.parquet", certificate)
+    assert (check.mismatches, check.unchecked) == ((), ())
+    certificate["configuration"]["masks"]["height"]["equal_width"]["edges"] = [1.6, 1.9]
+    assert "configuration.masks.height" in whats(tmp_path / "m.parquet", certificate)
+
+
 def test_a_rule_that_the_file_does_not_meet_is_named(
     released: tuple[Path, dict[str, Any]],
 ) -> None:

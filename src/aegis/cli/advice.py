@@ -351,8 +351,9 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
         ),
     )
     if advice.lost_alone:
+        against = "finest" if advice.against_finest else "unmasked"
         yield line(
-            "\nunmasked, masked, kept: what the attribute tells by itself. lost: what the whole table "
-            "would lose if only this attribute were masked.",
+            f"\n{against}, masked, kept: what the attribute tells by itself. lost: what the whole "
+            "table would lose if only this attribute were masked.",
             style="dim",
         )
