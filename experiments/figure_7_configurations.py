@@ -5,7 +5,8 @@ distributions), so three readings stand beside each other: the mean over the att
 over those that the configuration masks, and the largest. In the published setting the estimate is
 rounded at random, so it is taken after rounding. SAMPLING is read in two ways: values are drawn
 from those that occur (as everywhere here), or, where the attribute is a number, from the whole
-range of the masked value in steps of the file's precision, whether the values occur or not.
+range of the masked value in steps of the file's precision, whether the values occur or not. An
+estimate that knows nothing, all cells alike, says how far from the truth a distance can reasonably be.
 
     python experiments/figure_7_configurations.py [--data AQ,AQ-paper,IN,HCI]
 """
@@ -33,6 +34,8 @@ ESTIMATES = {
     "SAMPLING, values that occur": Reconstructed(histogram=False, drawn=True),
 }
 RANGES = "SAMPLING, whole range"
+UNIFORM = "all cells alike"
+"""Knows nothing, not even the label: the farthest that an estimate has a reason to be."""
 READINGS = ("mean", "mean of masked", "largest")
 
 
@@ -95,7 +98,9 @@ def distances(name: str) -> list[dict[str, Any]]:
     def distance(estimate: str, attribute: AttributeSummary, candidate: Candidate) -> float:
         key = (estimate, attribute.name, candidate)
         if key not in known:
-            if estimate == RANGES:
+            if estimate == UNIFORM:
+                known[key] = total_variation(np.ones(attribute.joint.shape), attribute.joint)
+            elif estimate == RANGES:
                 known[key] = distance_of_range_draw(attribute, candidate, len(known))
             else:
                 table = ESTIMATES[estimate].table(attribute, candidate, len(known))
@@ -105,7 +110,7 @@ def distances(name: str) -> list[dict[str, Any]]:
     rows = []
     for one in prepared.configurations(COUNT, seed=1):
         choice = scorer.choose(one)
-        for estimate in (*ESTIMATES, RANGES):
+        for estimate in (*ESTIMATES, RANGES, UNIFORM):
             values, masked = [], []
             for attribute in prepared.summary.attributes.values():
                 candidate = choice[attribute.name]

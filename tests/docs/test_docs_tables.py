@@ -20,6 +20,9 @@ TABLES = [
     ("selection_tables", "experiments", "mean_table", (), 8),
     ("selection_tables", "experiments", "penalty_table", (), 17),
     ("selection_tables", "experiments", "coding_table", (), 13),
+    ("paper_tables", "paper", "chosen_table", (), 16),
+    ("paper_tables", "paper", "forest_table", (), 2),
+    ("paper_tables", "paper", "histogram_table", (), 16),
     ("protected_tables", "experiments", "rank_table", (), 16),
     ("protected_tables", "experiments", "rule_table", (), 12),
 ]

@@ -1,0 +1,186 @@
+"""Print the tables of docs/paper.md from the result files.
+
+python experiments/paper_tables.py
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+MODELS = {
+    "lr": "logistic regression",
+    "svm": "linear SVM",
+    "sgd": "SGD",
+    "nb": "naive Bayes",
+    "gbdt": "boosting",
+    "rf": "random forest",
+}
+MEASURES = ("mi", "chi2", "g3")
+ESTIMATES = ("aegis+1d", "aegis-1d", "sampling")
+DEFAULT = "held-out-pillai"
+SETTINGS = ("AEGIS+1D", "AEGIS-1D", "SAMPLING")
+TITLES = {"mi": "MI", "chi2": "chi-square", "g3": "g3"}
+PARAMETERS = {
+    "attributes": "attributes, 25 to 100 %",
+    "configurations": "configurations, 20 to 50",
+    "rows": "rows, 25 to 100 %",
+}
+
+
+def _line(*cells: str) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _means(name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((RESULTS / f"{name}.json").read_text())["means"]
+    return found
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    with (RESULTS / f"{name}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f}"
+
+
+def _bold(values: Iterable[float]) -> list[str]:
+    """Return percents, the largest in bold."""
+    shown = [_percent(value) for value in values]
+    return [f"**{one}**" if one == max(shown, key=float) else one for one in shown]
+
+
+def chosen_table(suffix: str = "") -> list[str]:
+    """Return the rows of figures 5d-f by measure: what each favourite reaches."""
+    means = _means(f"figure_5_accuracy{suffix}")
+    scores = [f"{one}:{measure}" for one in ESTIMATES for measure in MEASURES]
+    lines = []
+    for data, model in dict.fromkeys((row["data"], row["model"]) for row in means):
+        own = {row["score"]: row for row in means if (row["data"], row["model"]) == (data, model)}
+        best = _percent(next(iter(own.values()))["best_of_all"])
+        reached = _bold(own[score]["reached"] for score in (*scores, "mascara", DEFAULT))
+        lines.append(_line(f"{data}, {MODELS[model]}", best, *reached))
+    return lines
+
+
+def forest_table() -> list[str]:
+    """Return the rows of figures 5e-f for the forest: one split on IN, two on HCI, three sets."""
+    lines = []
+    for data, metric in (("IN", "accuracy"), ("HCI", "roc_auc")):
+        trained = [
+            r for r in _rows(f"selection_quality_{data}_configurations") if r["model"] == "rf"
+        ]
+        sets = dict.fromkeys(row["seed"] for row in trained)
+        best = mean(max(float(r[metric]) for r in trained if r["seed"] == one) for one in sets)
+        judged = [row for row in _rows(f"selection_quality_{data}") if row["model"] == "rf"]
+        scores = [f"{one}:{measure}" for one in ESTIMATES for measure in MEASURES]
+        reached = _bold(
+            best - mean(float(r["points_lost"]) for r in judged if r["measure"] == score) / 100
+            for score in (*scores, "mascara", DEFAULT)
+        )
+        lines.append(_line(f"{data}, {MODELS['rf']}", _percent(best), *reached))
+    return lines
+
+
+def histogram_table(suffix: str = "") -> list[str]:
+    """Return the rows of figures 8b-d: points that the histogram gains, by model and measure."""
+    means = _means(f"figure_5_accuracy{suffix}")
+    reached = {(row["data"], row["model"], row["score"]): row["reached"] for row in means}
+    return [
+        _line(
+            f"{data}, {MODELS[model]}",
+            *(
+                f"{100 * (reached[data, model, f'aegis+1d:{m}'] - reached[data, model, f'aegis-1d:{m}']):+.1f}"
+                for m in MEASURES
+            ),
+        )
+        for data, model in dict.fromkeys((row["data"], row["model"]) for row in means)
+    ]
+
+
+def time_table() -> list[str]:
+    """Return the rows of figures 5a-c and 8a by measure: processor seconds."""
+    rows = _rows("figure_8a_time")
+    lines = []
+    for data in dict.fromkeys(row["data"] for row in rows):
+        own = {(row["setting"], row["measure"]): row for row in rows if row["data"] == data}
+        summary = f"{float(next(iter(own.values()))['summary_seconds']):.2f}"
+        cells = (
+            " / ".join(f"{float(own[setting, m]['estimate_seconds']):.2f}" for m in MEASURES)
+            for setting in SETTINGS
+        )
+        lines.append(_line(data, summary, *cells))
+    return lines
+
+
+def distance_table() -> list[str]:
+    """Return the rows of figure 7 by configuration: medians of the three readings."""
+    found = json.loads((RESULTS / "figure_7_configurations.json").read_text())["quartiles"]
+    return [
+        _line(
+            row["data"],
+            row["estimate"],
+            *(f"{row[reading][1]:.2f}" for reading in ("mean", "mean of masked", "largest")),
+        )
+        for row in found
+    ]
+
+
+def change_table() -> list[str]:
+    """Return the rows of figure 9 as designed: the largest change of each estimate."""
+    found = json.loads((RESULTS / "figure_9_as_designed.json").read_text())["largest"]
+    return [
+        _line(
+            row["data"],
+            PARAMETERS[row["parameter"]],
+            TITLES[row["measure"]],
+            *(f"{row[what]:.0e}" for what in ("before", "rounded", "true")),
+        )
+        for row in found
+    ]
+
+
+def anonymous_table() -> list[str]:
+    """Return the rows of figure 6b with the paper's two models and the unmasked table."""
+    means = _means("figure_6b_k_anonymous_forest")
+    scores = [f"{one}:{measure}" for one in ESTIMATES[:2] for measure in MEASURES]
+    lines = []
+    for data, model in dict.fromkeys((row["data"], row["model"]) for row in means):
+        own = {row["score"]: row for row in means if (row["data"], row["model"]) == (data, model)}
+        first = next(iter(own.values()))
+        reached = _bold(own[score]["reached"] for score in (*scores, "mascara", DEFAULT))
+        lines.append(
+            _line(
+                f"{data}, {MODELS[model]}",
+                *(_percent(first[what]) for what in ("unmasked", "best_of_all", "mean_of_all")),
+                *reached,
+            )
+        )
+    return lines
+
+
+def main() -> None:
+    """Print all tables."""
+    for table in (
+        chosen_table(),
+        forest_table(),
+        chosen_table("_paper"),
+        histogram_table(),
+        histogram_table("_paper"),
+        time_table(),
+        anonymous_table(),
+        distance_table(),
+        change_table(),
+    ):
+        print("\n".join(table), end="\n\n")
+
+
+if __name__ == "__main__":
+    main()
