@@ -57,6 +57,10 @@ class EngineError(AegisError):
     """The engine that holds the data failed or lacks something."""
 
 
+class ResourceError(EngineError):
+    """There is too little memory, or the disk is full: the data may be as good as any."""
+
+
 class NoAdmissibleConfiguration(AegisError):  # noqa: N818 - the field's term, and no mistake
     """No configuration meets the privacy rule; the message says which came closest."""
 
@@ -67,6 +71,26 @@ class InternalError(AegisError):
     """A bug in Aegis: an invariant does not hold."""
 
     exit_code = 70
+
+
+def is_of_memory(error: BaseException) -> bool:
+    """Return whether there was no memory: for data, for a thread, or for a library that is loaded."""
+    if isinstance(error, MemoryError):
+        return True
+    text = str(error).lower()
+    return isinstance(error, OSError | ImportError | RuntimeError) and any(
+        words in text for words in _NO_MEMORY
+    )
+
+
+_NO_MEMORY = (
+    "out of memory",
+    "cannot allocate memory",
+    "failed to map segment from shared object",
+    "can't start new thread",
+    "resource temporarily unavailable",
+)
+"""What the system, its loader of libraries and Python say where there is no memory."""
 
 
 def choices(given: str, allowed: Iterable[str], *, limit: int = 30) -> str:

@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.errors import DataError
+from aegis.errors import DataError, ResourceError
 from aegis.sources import Source, open_table
 
 ROWS = [
@@ -371,3 +371,25 @@ def test_of_many_files_the_unreadable_one_is_named(tmp_path: Path, extension: st
     given = tmp_path if extension == "parquet" else tmp_path / "*.arrow"
     with pytest.raises(DataError, match=rf"Cannot read \S*b\.{extension}: "):
         open_table(given)
+
+
+@pytest.mark.parametrize(
+    "why, error",
+    [
+        (duckdb.OutOfMemoryException("Failed to allocate block of 4096 bytes"), ResourceError),
+        (duckdb.IOException("No space left on device"), ResourceError),
+        (MemoryError("malloc of size 64 failed"), MemoryError),
+        (pa.ArrowMemoryError("malloc of size 64 failed"), ResourceError),
+        (duckdb.InvalidInputException("not CSV"), DataError),
+    ],
+)
+def test_a_file_is_not_blamed_where_the_machine_has_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: Exception, error: type[Exception]
+) -> None:
+    def fails(*_: Any) -> Any:
+        raise why
+
+    (tmp_path / "table.csv").write_bytes(as_csv())
+    monkeypatch.setattr("aegis.sources.open.read_delimited", fails)
+    with pytest.raises(error):
+        open_table(tmp_path / "table.csv")

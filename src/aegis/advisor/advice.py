@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from aegis.advisor.figures import Binding, Front, ProxyFigures, SearchFigures
 from aegis.advisor.scoring import AttributeScore, utility_kept
 from aegis.errors import NoAdmissibleConfiguration
-from aegis.measures import MEASURES
+from aegis.measures import MEASURES, Direction
 from aegis.policy import Configuration, OwnerRule, RuleOverride
 from aegis.privacy import PrivacyAccount, PrivacyReport
 
@@ -312,6 +312,16 @@ class Advice:
         """The best admissible configuration, or None where none meets the rule."""
         first = self.ranking[0] if self.ranking else None
         return first if first is not None and first.admissible else None
+
+    @property
+    def by_chance(self) -> bool:
+        """Whether the score of the best cannot be told from what a constant prediction reaches."""
+        best, measure = self.best, MEASURES.get(self.measure)
+        unbiased = measure.direction is Direction.HIGHER or measure.constant is not None
+        if best is None or best.stderr is None or not unbiased:
+            return False
+        gain = measure.direction.sign * (best.score - measure.worst(self.class_rows))
+        return gain < 2 * best.stderr
 
     @property
     def undecided(self) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from aegis.advisor.advice import Advice, Ranked
 from aegis.masks import Suppress
-from aegis.measures import MEASURES, Direction
+from aegis.measures import MEASURES
 
 WORTHLESS = 0.05
 """Percent of the unmasked utility below which a release keeps nothing to speak of."""
@@ -57,7 +57,7 @@ def _worthless(advice: Advice) -> tuple[str, ...]:
             f"left{use}. Allow more suppressed rows, a weaker rule, or masks between identity and "
             "suppress",
         )
-    if _by_chance(best, advice):
+    if advice.by_chance:
         return (
             f"the score of the recommended {best.name} is within two standard errors of none: what "
             f"the attributes tell of {subject} may be chance",
@@ -67,16 +67,6 @@ def _worthless(advice: Advice) -> tuple[str, ...]:
             f"the recommended {best.name} keeps nothing of what the attributes told of {subject}",
         )
     return ()
-
-
-def _by_chance(ranked: Ranked, advice: Advice) -> bool:
-    """Whether a score that has a standard error cannot be told from no association at all."""
-    measure = MEASURES.get(advice.measure)
-    expected = measure.constant is not None
-    if ranked.stderr is None or (measure.direction is not Direction.HIGHER and not expected):
-        return False
-    worst = measure.worst(advice.class_rows)
-    return measure.direction.sign * (ranked.score - worst) < 2 * ranked.stderr
 
 
 def with_doubts(advice: Advice, told: tuple[str, ...] = ()) -> Advice:

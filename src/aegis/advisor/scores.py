@@ -60,12 +60,13 @@ def utility_kept(
     measure: Measure,
     classes: Sequence[float] | None = None,
 ) -> float | None:
-    """Return the percent of the utility of a reference that is kept, at most 100.
+    """Return the percent of the utility of a reference that is kept, from 0 to 100.
 
     Utility is what a measure shows beyond what a constant prediction reaches (`Measure.worst`),
     which takes the rows of each class where it depends on them. What seems better than the
-    reference is so by chance and keeps all of it. None where there was nothing to keep.
+    reference is so by chance and keeps all of it; what seems worse than a constant prediction keeps
+    nothing. None where there was nothing to keep.
     """
     worst, sign = measure.worst(classes), measure.direction.sign
     whole = sign * (reference - worst)
-    return min(100.0 * sign * (score - worst) / whole, 100.0) if whole > 0 else None
+    return min(max(100.0 * sign * (score - worst) / whole, 0.0), 100.0) if whole > 0 else None

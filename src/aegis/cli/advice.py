@@ -322,6 +322,8 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     of_columns = advice.summary["label"] is None
     what = "association among the columns" if of_columns else "predictive value"
     part = "" if best.utility_kept is None else f" keeps {percent(best.utility_kept)} of the {what}"
+    if advice.by_chance:
+        part = f", in a table whose {what} may be chance"
     yield heading(f"Best: {best.name}{part}")
     yield line(
         f"{rows - best.suppressed_rows:,} of {rows:,} rows are released, each in a class of at "

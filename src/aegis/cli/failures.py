@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from aegis.cli.logs import LOG
 from aegis.cli.output import clean, print_error, print_note, write_json
 from aegis.cli.streams import write
-from aegis.errors import AegisError, InternalError
+from aegis.errors import AegisError, InternalError, is_of_memory
 
 INTERRUPTED = 130
 CLOSED_PIPE = 141
@@ -51,11 +51,7 @@ class Failure:
             return cls(_kind(error), error.message, hint, error.exit_code)
         if hasattr(error, "format_message"):  # an error of the command line's own parser
             return cls("usage", _sentence(error.format_message()), _usage_hint(error, arguments), 2)
-        if isinstance(error, OSError) and error.strerror:
-            where = f" {error.filename}" if error.filename else ""
-            message = f"Cannot use{where or ' a file'}: {error.strerror}."
-            return cls("file", message, "Check the path, permissions and space.", 2)
-        if _of_memory(error):
+        if is_of_memory(error):
             return cls(
                 "engine",
                 "There is too little memory for this.",
@@ -63,6 +59,10 @@ class Failure:
                 "--memory-limit.",
                 2,
             )
+        if isinstance(error, OSError) and error.strerror:
+            where = f" {error.filename}" if error.filename else ""
+            message = f"Cannot use{where or ' a file'}: {error.strerror}."
+            return cls("file", message, "Check the path, permissions and space.", 2)
         name = type(error).__name__
         return cls("internal", f"{name}: {error}".rstrip(": "), _REPORT, InternalError.exit_code)
 
@@ -75,24 +75,6 @@ class Failure:
         print_error(*(line for line in (self.message, self.hint) if line))
 
 
-def _of_memory(error: BaseException) -> bool:
-    """Return whether there was no memory: for data, for a thread, or for a library that is loaded."""
-    if isinstance(error, MemoryError):
-        return True
-    text = str(error).lower()
-    return isinstance(error, OSError | ImportError | RuntimeError) and any(
-        words in text for words in _NO_MEMORY
-    )
-
-
-_NO_MEMORY = (
-    "out of memory",
-    "cannot allocate memory",
-    "failed to map segment from shared object",
-    "can't start new thread",
-    "resource temporarily unavailable",
-)
-"""What the system, its loader of libraries and Python say where there is no memory."""
 _REPORT = (
     "This is a bug in Aegis, not your mistake: please report it with the command and the "
     "traceback that AEGIS_DEBUG=1 shows."

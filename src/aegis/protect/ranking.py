@@ -243,7 +243,7 @@ def _ranked(
         configuration=summary.configuration(name, choice),
         declared={a.name: str(a.candidates[place].declared) for a, place in pairs},
         score=score,
-        utility_kept=100 * score / unmasked if unmasked > 0 else None,
+        utility_kept=min(max(100 * score / unmasked, 0.0), 100.0) if unmasked > 0 else None,
         admissible=summary.verdict(choice),
         attributes=scorer.attributes(choice),
     )

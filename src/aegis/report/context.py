@@ -48,9 +48,6 @@ NAME_LIMIT = 120
 HEADLINE_LIMIT = 60
 """Characters of a name in the recommendation and the masthead."""
 
-ABOVE = 100.5
-"""Percent kept from which a reader is told what more than all means."""
-
 YAML_LIMIT = 60_000
 """Characters of YAML that are shown; inline hierarchies can be long."""
 
@@ -242,9 +239,7 @@ def _key_figures(
         else measured(subject.score)
     )
     unmasked = FINEST.lower() if finest else "before masking"
-    note = "of what the unmasked table says"
-    if subject.utility_kept is not None and subject.utility_kept > ABOVE:
-        note += " (more than 100\u00a0%: see “How to read this”)"
+    note = "may be chance" if advice.by_chance else "of what the unmasked table says"
     figures = [
         {"label": "Utility kept", "value": kept, "note": note},
         {

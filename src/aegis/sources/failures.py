@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 from ibis.common.exceptions import IbisError
 
-from aegis.errors import EngineError
+from aegis.errors import EngineError, ResourceError, is_of_memory
 from aegis.interrupts import check, is_interrupt
 from aegis.sources.embedded import limits, stop_queries
 from aegis.sources.memory import too_small
@@ -86,8 +86,13 @@ def translate(error: Exception, origin: str, files: Sequence[Path] = ()) -> Engi
         return _full(error, first, origin)
     if isinstance(error, duckdb.OutOfMemoryException):
         return too_small(origin, files, _used(first))
+    if is_of_memory(error):
+        return ResourceError(
+            f"There is too little memory for {origin}: {first}",
+            hint="Give the process more (ulimit -v, the container's limit).",
+        )
     if any(sign in text for sign in _MEMORY):
-        return EngineError(
+        return ResourceError(
             f"Spark has too little memory for {origin}: {first}",
             hint="Give more in Spark's configuration: spark.driver.memory (aggregates come to the "
             "driver), spark.executor.memory.",
@@ -100,10 +105,10 @@ def translate(error: Exception, origin: str, files: Sequence[Path] = ()) -> Engi
     return EngineError(f"The engine failed on {origin}: {first}")
 
 
-def _full(error: Exception, first: str, origin: str) -> EngineError:
+def _full(error: Exception, first: str, origin: str) -> ResourceError:
     """Return the error for a full disk: that of temporary files, or of the output."""
     if not isinstance(error, duckdb.Error):
-        return EngineError(
+        return ResourceError(
             f"The disk is full: {first}",
             hint="Free space where the output and temporary files go; nothing was left half-written.",
         )
@@ -111,13 +116,13 @@ def _full(error: Exception, first: str, origin: str) -> EngineError:
     written = Path(named[1]).parent if named else None
     spilled = limits().folder
     if written is None or written.name.startswith(spilled.name):
-        return EngineError(
+        return ResourceError(
             f"The disk is full: no space is left in {(written or spilled).parent} for the temporary "
             f"files of {origin}, which did not fit into memory{_used(first)}.",
             hint="Free space there, have them elsewhere (TMPDIR names the folder), or give more "
             "memory (--memory-limit); nothing was left half-written.",
         )
-    return EngineError(
+    return ResourceError(
         f"The disk is full: no space is left in {written}.",
         hint="Free space there, or write elsewhere; nothing was left half-written.",
     )

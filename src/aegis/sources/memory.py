@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pyarrow.parquet
 
-from aegis.errors import EngineError, PolicyError
+from aegis.errors import PolicyError, ResourceError
 from aegis.sources.embedded import embedded, limits
 from aegis.words import brief
 
@@ -110,7 +110,7 @@ def parse_size(given: str | int) -> int:
     return int(size)
 
 
-def too_small(origin: str, files: Sequence[Path], used: str) -> EngineError:
+def too_small(origin: str, files: Sequence[Path], used: str) -> ResourceError:
     """Return the error for a memory limit that did not do; it says how much is needed.
 
     Parameters
@@ -126,12 +126,12 @@ def too_small(origin: str, files: Sequence[Path], used: str) -> EngineError:
     message = f"The memory limit of {now.memory} is too small for {origin}{used}."
     needed = memory_needed(files)
     if needed <= parse_size(now.memory):
-        return EngineError(
+        return ResourceError(
             message,
             hint=f"Most tables like it do with {_shown(needed)}; give twice the limit with "
             "--memory-limit, or leave it out for 80 % of the machine's memory.",
         )
-    return EngineError(
+    return ResourceError(
         message,
         hint=f"About {_shown(needed)} are needed, by the engine's threads and the width of the "
         f"rows: give --memory-limit {_shown(needed).replace(' ', '')}, or leave it out for 80 % of "

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
 
-from aegis.errors import DataError, EngineError, PolicyError
+from aegis.errors import DataError, EngineError, PolicyError, ResourceError, is_of_memory
 from aegis.sources.csv_files import read_delimited
 from aegis.sources.database import SCHEMES, open_database
 from aegis.sources.dialect import Reading
@@ -191,6 +191,8 @@ def _open_path(given: str, reading: Reading) -> Source:
                 return Source(_materialise(embedded().read_json(names)), given, files)
             return _open_delimited(given, files, reading)
     except (EngineError, pa.ArrowException, OSError, EOFError, zlib.error) as error:
+        if isinstance(error, ResourceError) or is_of_memory(error):
+            raise  # which says nothing of the file
         cause = error.__cause__ if isinstance(error, EngineError) else error
         raise _unreadable(given, cause or error) from error
 
@@ -243,6 +245,8 @@ def _of_file(read: Callable[[Path], Any], file: Path) -> Any:
     try:
         return read(file)
     except (pa.ArrowException, OSError) as error:
+        if is_of_memory(error):
+            raise
         raise _unreadable(str(file), error) from error
 
 
