@@ -195,10 +195,10 @@ def test_the_table_under_the_finest_masks_is_not_called_unmasked() -> None:
     assert [figure["note"] for figure in plain["key_figures"]][-1] == "2 before masking"
 
 
-@pytest.mark.parametrize(("kept", "said"), [(90.0, False), (100.2, False), (115.2, True)])
-def test_more_than_everything_is_explained_beside_the_figure(kept: float, said: bool) -> None:
-    note = context(advice([ranked(utility_kept=kept)]))["key_figures"][0]["note"]
-    assert ("more than 100" in note) is said
+@pytest.mark.parametrize(("stderr", "said"), [(0.5, True), (0.001, False), (None, False)])
+def test_what_may_be_chance_is_said_beside_the_figure(stderr: float | None, said: bool) -> None:
+    note = context(advice([replace(ranked(), stderr=stderr)]))["key_figures"][0]["note"]
+    assert ("may be chance" in note) is said
 
 
 @given(st.sampled_from([0.05, 0.075, 0.1, 0.2, 0.33, 0.5, 1.0]))
