@@ -374,7 +374,7 @@ def test_of_many_files_the_unreadable_one_is_named(tmp_path: Path, extension: st
 
 
 @pytest.mark.parametrize(
-    "why, error",
+    ("why", "error"),
     [
         (duckdb.OutOfMemoryException("Failed to allocate block of 4096 bytes"), ResourceError),
         (duckdb.IOException("No space left on device"), ResourceError),
