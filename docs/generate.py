@@ -258,9 +258,7 @@ def _described(name: str, thing: Any, level: str) -> Iterator[str]:
     if inspect.isclass(thing):
         yield from (f"{level} `{name}`", "")
         yield from _docstring(thing)
-        for own, member in vars(thing).items():
-            if own.startswith("_"):
-                continue
+        for own, member in _members_of(thing):
             if inspect.isfunction(member):
                 yield from (f"{level}# `{name}.{_signature(own, member)}`", "")
                 yield from _docstring(member)
@@ -270,6 +268,13 @@ def _described(name: str, thing: Any, level: str) -> Iterator[str]:
         return
     yield from (f"{level} `{_signature(name, thing)}`", "")
     yield from _docstring(thing)
+
+
+def _members_of(thing: type) -> Iterator[tuple[str, Any]]:
+    """Yield the public members of a class, those of its bases in Aegis first."""
+    for base in reversed(inspect.getmro(thing)):
+        if base.__module__.startswith("aegis"):
+            yield from ((n, m) for n, m in vars(base).items() if not n.startswith("_"))
 
 
 def _signature(name: str, function: Any) -> str:

@@ -18,14 +18,10 @@ import numpy as np
 
 from aegis.advisor import Scorer
 from aegis.evaluation.agreement import spearman
-from aegis.evaluation.evaluate import run_task, tasks
-from aegis.evaluation.models import MODELS
-from aegis.evaluation.splits import make_splits
-from aegis.evaluation.store import Store
 from aegis.measures import MEASURES
 from common import write_csv
 from public_sets import CONFIRMATION
-from selection_public import RUNS, SEED, UNMASKED, prepared
+from selection_public import UNMASKED, metrics_of, prepared
 
 NAME = "merits"
 MERITS = {"auc": "roc_auc", "accuracy": "accuracy", "log-loss": "log_loss"}
@@ -36,20 +32,7 @@ BESIDE = ("held-out-pillai", "adjusted-pillai")
 def reached(name: str, path: Path) -> tuple[Any, Mapping[str, Any], dict[str, Any]]:
     """Return summary, choices and the metrics by model and configuration, one entry per split."""
     summary, rows, choices = prepared(name)
-    store = Store(path)
-    found: dict[str, dict[str, list[Any]]] = {}
-    for names, count in RUNS:
-        models = [MODELS.get(model) for model in names]
-        splits = make_splits(rows.label, count=count, test_share=0.3, seed=SEED)
-        for task in tasks(rows, choices, models, splits, SEED):
-            training = store.get(task)
-            if training is None:
-                key, training = run_task(task)
-                store.add(key, training)
-            own = found.setdefault(training.model, {}).setdefault(training.configuration, [])
-            own.append(training.metrics)
-    store.close()
-    return summary, choices, found
+    return summary, choices, metrics_of(rows, choices, path)
 
 
 def compared(name: str, path: Path) -> list[dict[str, Any]]:

@@ -25,7 +25,7 @@ from aegis.advisor import PrivacyPlan, Scorer, generate
 from aegis.measures import DEFAULT_MEASURE, SEARCHED_MEASURE, get
 from aegis.policy import Configuration, Policy
 from aegis.protect import Method, Noise, Perturbation, ProtectedScorer, ProtectedSummary
-from aegis.protect.counts import perturbed_counts
+from aegis.protect.counts import protect_counts
 from aegis.protect.derive import derivable_cells
 from aegis.protect.derive_pairs import audit_pairs
 from aegis.protect.noise import protect_with_noise
@@ -102,7 +102,8 @@ def protected_by(own: Prepared, protection: str, asked: str, draw: int) -> Prote
     level, detail = protection.split(" ", 1)
     if level == "counts":
         key = f"not secret, for experiments: {draw}".encode()
-        return perturbed_counts(own.summary, Perturbation(key, Method(detail)), source=own.source)
+        asked_counts = Perturbation(key, Method(detail))
+        return protect_counts(own.summary, asked_counts, source=own.source, check_pairs=False)
     most = {"rule": {}, "tables": {"most_error": 0.0}, "codes": {"most_error": math.inf}}[asked]
     noise = Noise(float(detail), DELTA, public=frozenset(own.summary.attributes), **most)
     return protect_with_noise(own.summary, noise, source=own.source)

@@ -79,8 +79,23 @@ def trained(
     rows: CodedTable, choices: Mapping[str, Choice], path: Path | None
 ) -> dict[str, dict[str, list[float]]]:
     """Return the AUC by model and configuration, one entry per split; train what is not stored."""
+    by_model: dict[str, dict[str, list[float]]] = {}
+    for model, metrics in metrics_of(rows, choices, path).items():
+        by_model[model] = {name: [_auc(m) for m in listed] for name, listed in metrics.items()}
+    return by_model
+
+
+def _auc(metrics: Mapping[str, Any]) -> float:
+    auc = metrics["roc_auc"]
+    return float("nan") if auc is None else float(auc)
+
+
+def metrics_of(
+    rows: CodedTable, choices: Mapping[str, Choice], path: Path | None
+) -> dict[str, dict[str, list[Any]]]:
+    """Return the metrics by model and configuration, one entry per split; train what is not stored."""
     store = Store(path)
-    found: dict[str, dict[str, list[float]]] = {}
+    by_model: dict[str, dict[str, list[Any]]] = {}
     for names, count in RUNS:
         models = [MODELS.get(name) for name in names]
         splits = make_splits(rows.label, count=count, test_share=0.3, seed=SEED)
@@ -89,11 +104,10 @@ def trained(
             if training is None:
                 key, training = run_task(task)
                 store.add(key, training)
-            auc = training.metrics["roc_auc"]
-            own = found.setdefault(training.model, {}).setdefault(training.configuration, [])
-            own.append(float("nan") if auc is None else float(auc))
+            own = by_model.setdefault(training.model, {}).setdefault(training.configuration, [])
+            own.append(training.metrics)
     store.close()
-    return found
+    return by_model
 
 
 def choosers(summary: Summary, rows: CodedTable, choices: Mapping[str, Choice]) -> dict[str, Any]:

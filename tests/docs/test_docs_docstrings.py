@@ -17,9 +17,15 @@ CLASSES = [name for name in aegis.__all__ if inspect.isclass(getattr(aegis, name
 
 def examples(name: str) -> list[doctest.DocTest]:
     thing = getattr(aegis, name)
-    module = inspect.getmodule(thing)
+    bases = inspect.getmro(thing) if inspect.isclass(thing) else (thing,)
     finder = doctest.DocTestFinder(exclude_empty=True)
-    return [test for test in finder.find(thing, name, module=module) if test.examples]
+    return [
+        test
+        for base in bases
+        if base.__module__.startswith("aegis")
+        for test in finder.find(base, name, module=inspect.getmodule(base))
+        if test.examples
+    ]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from protect_support import CANARY, POLICY, make_table
+from protect_support import CANARY, make_table
 
 import aegis
 from aegis.errors import DataError, PolicyError
-from aegis.policy import load_policy
 from aegis.protect import Level, dumps, loads, protect, rank_protected, search_protected
 from aegis.protect.cells import cells_of, without_small
 from aegis.protect.derive import Range, derivable_cells, ranges
@@ -26,13 +25,6 @@ from aegis.protect.mechanisms import (
 )
 
 KEY = b"0123456789abcdef-secret"
-
-
-@pytest.fixture(scope="module")
-def policy(tmp_path_factory):
-    page = tmp_path_factory.mktemp("policy") / "policy.yaml"
-    page.write_text(POLICY)
-    return load_policy(page)
 
 
 @given(st.integers(0, 60), st.integers(2, 12), st.floats(0, 1, exclude_max=True))

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from protect_support import POLICY, make_table
+from protect_support import make_table
 from scipy.optimize import minimize
 
 import aegis
 from aegis.errors import PolicyError
-from aegis.policy import load_policy
 from aegis.protect import (
     ProtectedScorer,
     audit_leak,
@@ -22,18 +21,6 @@ from aegis.protect import (
 )
 from aegis.protect.joint import nearest_with_sum
 from aegis.report.protected import render_protected
-
-
-@pytest.fixture(scope="module")
-def policy(tmp_path_factory):
-    page = tmp_path_factory.mktemp("policy") / "policy.yaml"
-    page.write_text(POLICY)
-    return load_policy(page)
-
-
-@pytest.fixture(scope="module")
-def protected(policy):
-    return protect(make_table(3000), policy, epsilon=4, delta=1e-6, public=["*"])
 
 
 @settings(max_examples=40, deadline=None)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from protect_support import CANARY, POLICY, make_table
+from protect_support import CANARY, make_table
 
 import aegis
 from aegis.errors import PolicyError
@@ -18,13 +18,6 @@ from aegis.protect.leak import withheld_cells
 from aegis.summary import Information, withhold
 
 KEY = b"0123456789abcdef-secret"
-
-
-@pytest.fixture(scope="module")
-def policy(tmp_path_factory):
-    page = tmp_path_factory.mktemp("policy") / "policy.yaml"
-    page.write_text(POLICY)
-    return load_policy(page)
 
 
 def test_small_cells_are_counted_in_every_part(policy):

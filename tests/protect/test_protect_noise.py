@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from protect_support import CANARY, POLICY, make_table
+from protect_support import CANARY, make_table
 
 import aegis
 from aegis.errors import DataError, PolicyError
-from aegis.policy import load_policy
 from aegis.privacy import PrivacyRule
 from aegis.protect import (
     ProtectedScorer,
@@ -34,18 +33,6 @@ from aegis.protect.moments import (
     sensitivity_of_blocks,
     sensitivity_of_rows,
 )
-
-
-@pytest.fixture(scope="module")
-def policy(tmp_path_factory):
-    page = tmp_path_factory.mktemp("policy") / "policy.yaml"
-    page.write_text(POLICY)
-    return load_policy(page)
-
-
-@pytest.fixture(scope="module")
-def protected(policy):
-    return protect(make_table(3000), policy, epsilon=4, delta=1e-6, public=["*"])
 
 
 @given(

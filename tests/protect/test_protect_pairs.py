@@ -7,23 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from protect_support import POLICY, make_table
+from protect_support import make_table
 from scipy.optimize import linprog
 
 import aegis
-from aegis.policy import load_policy
 from aegis.protect import Moments, audit_leak, protect
 from aegis.protect.derive_pairs import _bounds, _Program, audit_pairs
 from aegis.protect.model import GRID
 
 KEY = b"a secret of at least 16 bytes"
-
-
-@pytest.fixture(scope="module")
-def policy(tmp_path_factory):
-    page = tmp_path_factory.mktemp("policy") / "policy.yaml"
-    page.write_text(POLICY)
-    return load_policy(page)
 
 
 @pytest.fixture(scope="module")

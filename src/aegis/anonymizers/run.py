@@ -238,8 +238,7 @@ def check_release(anonymized: Anonymized, policy: Policy) -> tuple[Source, Sourc
         The release, the release without the classes that fail, and what the rule says of it,
         relative to the rows of the original.
     """
-    rule, own = policy.privacy, anonymized.rows - anonymized.data.num_rows
-    released = open_table(anonymized.judged)
+    rule, released = policy.privacy, open_table(anonymized.judged)
     if not anonymized.data.num_rows:
         allowed = rule.allowed_rows(anonymized.rows)
         return released, released, _nothing_left(anonymized.rows, allowed)
@@ -247,57 +246,43 @@ def check_release(anonymized: Anonymized, policy: Policy) -> tuple[Source, Sourc
     kept, verdict = suppress(
         released, released.table, quasi, rule.sensitive, rule, policy.protected_hierarchies
     )
-    if anonymized.persons is not None:
-        total = _of_persons(anonymized, rule, verdict)
-        return released, Source(kept, released.origin), total
-    allowed = rule.allowed_rows(anonymized.rows)
-    removed = own + verdict.suppressed_rows
-    bounded = removed <= allowed or not rule.criteria
+    total = _with_left_out(anonymized, rule, verdict)
+    return released, Source(kept, released.origin), total
+
+
+def _with_left_out(made: Anonymized, rule: PrivacyRule, verdict: Verdict) -> Verdict:
+    """Return what the rule says where what the method left out counts as suppressed, too.
+
+    Where persons are counted the limit is a share of them. A method leaves out all rows of a person
+    or none, and so do classes: none counts twice.
+    """
+    rows_left_out = made.rows - made.data.num_rows
+    if made.persons is None:
+        whole, left_out, failing, unit = made.rows, rows_left_out, verdict.suppressed_rows, "rows"
+    else:
+        whole = int(made.persons.max(initial=-1)) + 1
+        left_out = len(np.unique(made.persons[made.grouped.groups.of < 0]))
+        failing, unit = verdict.suppressed_persons or 0, "persons"
+    allowed = rule.allowed_rows(whole)
+    bounded = left_out + failing <= allowed or not rule.criteria
     admissible = verdict.smallest_class > 0 and bounded
     violations = () if admissible else verdict.violations
-    if own and not bounded:
+    if left_out and not bounded:
         sentence = (
-            f"suppression: the method leaves out {own:,} rows and {verdict.suppressed_rows:,} lie "
-            f"in classes that fail the rule; {allowed:,} may be left out"
+            f"suppression: the method leaves out {left_out:,} {unit} and {failing:,} lie in "
+            f"classes that fail the rule; {allowed:,} may be left out"
         )
         violations = (*violations, sentence)
     total = replace(
         verdict,
         admissible=admissible,
-        suppressed_rows=removed,
-        allowed_rows=allowed,
+        suppressed_rows=rows_left_out + verdict.suppressed_rows,
         violations=violations,
     )
-    return released, Source(kept, released.origin), total
-
-
-def _of_persons(made: Anonymized, rule: PrivacyRule, verdict: Verdict) -> Verdict:
-    """Return what the rule says of a release whose limit is a share of persons.
-
-    A method leaves out all rows of a person or none, and so do classes: none counts twice.
-    """
-    assert made.persons is not None
-    persons = int(made.persons.max(initial=-1)) + 1
-    left_out = len(np.unique(made.persons[made.grouped.groups.of < 0]))
-    lost = left_out + (verdict.suppressed_persons or 0)
-    allowed = rule.allowed_rows(persons)
-    bounded = lost <= allowed or not rule.criteria
-    admissible = verdict.smallest_class > 0 and bounded
-    said = () if admissible else verdict.violations
-    if left_out and not bounded:
-        sentence = (
-            f"suppression: the method leaves out {left_out:,} persons and {lost - left_out:,} lie in "
-            f"classes that fail the rule; {allowed:,} may be left out"
-        )
-        said = (*said, sentence)
+    if made.persons is None:
+        return replace(total, allowed_rows=allowed)
     return replace(
-        verdict,
-        admissible=admissible,
-        suppressed_rows=made.rows - made.data.num_rows + verdict.suppressed_rows,
-        violations=said,
-        persons=persons,
-        suppressed_persons=lost,
-        allowed_persons=allowed,
+        total, persons=whole, suppressed_persons=left_out + failing, allowed_persons=allowed
     )
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,17 +23,14 @@ from aegis.cli.options import (
 )
 from aegis.cli.output import Output, console
 from aegis.cli.progress import reporting
-from aegis.errors import PolicyError
-from aegis.progress import Progress
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from aegis.advisor.estimate import AttributeEstimate
+    from aegis.advisor.joints import JointEstimate
     from aegis.cli.heat_map import HeatMap
-    from aegis.reconstruction import Reconstruction
     from aegis.sources import Source
-    from aegis.summary import AttributeSummary, Summary
+    from aegis.summary import Summary
 
 SCHEMA = 1
 """Version of the JSON form; it changes when a field changes its meaning."""
@@ -130,24 +126,15 @@ def command(
     was made without raw joints has no true rows to show. Of a protected summary:
     the rows by cell and class that its label table leaves, each with its error.
     """
-    from aegis.advisor import Scorer
-    from aegis.advisor.estimate import (
-        information,
-        known_of,
-        reconstruct_attribute,
-        unmasked_measure,
-    )
+    from aegis.advisor.estimate import information
+    from aegis.advisor.joints import measure_of_attributes
     from aegis.files import write_text
-    from aegis.measures import MEASURES, Scope
-    from aegis.summary import Information
+    from aegis.study import Study
 
     check_outputs([(plot, (*HTML, ".svg"))], force=force, inputs=(table, policy))
-    given, chosen = None if know is None else information(know), MEASURES.get(measure)
-    if chosen.scope is not Scope.ATTRIBUTE:
-        raise PolicyError(
-            f"Measure {measure!r} is one of whole configurations.",
-            hint="For example: mi, chi2, g3.",
-        )
+    if know is not None:
+        information(know)
+    measure_of_attributes(measure)
     if is_protected(table):
         from aegis.cli.protected import reconstruct_from_protected
 
@@ -161,200 +148,118 @@ def command(
         }
         reconstruct_from_protected(table, attribute, refused, Output(format, quiet))
         return
+    subject = opening.subject(table, quiet=quiet, verify_key=verify_key)
     with reporting(quiet=quiet) as progress:
-        subject = opening.subject(table, quiet=quiet, verify_key=verify_key)
-        summary = _summary(subject, policy, seed, progress)
-        kept = summary.attributes.get(attribute)
-        fallback = Information.HISTOGRAM if kept is None else known_of(kept)
-        setting = given or fallback
-        found = reconstruct_attribute(
-            *(summary, attribute),
-            know=setting,
-            method=method,
-            masks=mask,
-            seed=seed,
-            progress=progress,
+        study = Study(subject, _policy(subject, policy), seed=seed, progress=progress)
+        estimate = study.reconstruct(
+            attribute, know=know, method=method, masks=mask, measure=measure
         )
-        scorer = Scorer(summary)
-        own = summary.attributes[attribute]
-        bounds = unmasked_measure(
-            *(scorer, attribute, chosen), know=setting, method=method, masks=mask, found=found
-        )
-        true = None if own.domain else scorer.attribute(own, own.unmasked, chosen)
     page = Output(format, quiet)
     if plot is not None:
-        picture = _picture(summary, own, found)
+        picture = _picture(estimate)
         write_text(plot, picture.svg() if plot.suffix.lower() == ".svg" else picture.html())
-    _print(page, summary, own, found, str(setting), _Compared(measure, bounds, true), plot)
+    _print(page, estimate, plot)
 
 
-def _summary(
-    subject: str | Source | Summary, policy: Path | None, seed: int, progress: Progress
-) -> Summary:
-    from aegis.policy import load_policy
-    from aegis.summary import Summary, summarize
+def _policy(subject: Source | Summary, given: Path | None) -> Path | None:
+    """Return the policy of a table; a summary holds its masks itself."""
+    from aegis.summary import Summary
 
-    if isinstance(subject, Summary):
-        if not subject.label.there:
-            raise PolicyError(
-                "A reconstruction is of the joint with the label, and the summary has none.",
-                hint="Summarise the table under a policy with `label: COLUMN`.",
-            )
-        return subject
-    if policy is None:
-        raise PolicyError(
-            "A table needs a policy, which names its masks.",
-            hint="Add --policy FILE, or give the table's summary (.aegis).",
-        )
-    declared = load_policy(policy)
-    declared.require_label("A reconstruction")
-    return summarize(subject, declared, seed=seed, progress=progress)
+    return None if isinstance(subject, Summary) else given
 
 
-def _picture(summary: Summary, attribute: AttributeSummary, found: Reconstruction) -> HeatMap:
+def _picture(estimate: JointEstimate) -> HeatMap:
     from aegis.cli.heat_map import HeatMap
 
+    attribute = estimate.attribute
     return HeatMap(
-        title=f"Rows by {attribute.name} and {summary.label.column}",
+        title=f"Rows by {attribute.name} and {estimate.label}",
         across=attribute.name,
-        values=_labels(attribute),
-        classes=summary.label.classes,
-        estimate=found.table,
+        values=estimate.values,
+        classes=estimate.classes,
+        estimate=estimate.reconstruction.table,
         truth=None if attribute.domain else attribute.joint.astype(float),
     )
 
 
-def _labels(attribute: AttributeSummary) -> tuple[str, ...]:
-    from aegis.masks.mapping import text_of
-
-    if attribute.domain is None:
-        return attribute.unmasked.labels
-    shown = attribute.domain.values.to_pylist()
-    return tuple("null" if value is None else str(text_of(value)) for value in shown)
-
-
-@dataclass(frozen=True)
-class _Compared:
-    """A measure of the attribute as it is: estimated, bounded and true."""
-
-    measure: str
-    bounds: AttributeEstimate
-    true: float | None
-    """None where the summary does not carry the raw joint."""
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "name": self.measure,
-            "estimate": self.bounds.estimate,
-            "lower": self.bounds.lower,
-            "upper": self.bounds.upper,
-            "finest_mask": self.bounds.masked,
-            "true": self.true,
-        }
-
-
-def _print(
-    page: Output,
-    summary: Summary,
-    attribute: AttributeSummary,
-    found: Reconstruction,
-    know: str,
-    compared: _Compared,
-    plot: Path | None,
-) -> None:
-    labels, classes = _labels(attribute), summary.label.classes
-    truth = None if attribute.domain else attribute.joint.tolist()
+def _print(page: Output, estimate: JointEstimate, plot: Path | None) -> None:
+    values, classes, truth = estimate.values, estimate.classes, estimate.truth
     if page.format is Format.JSON:
-        page.json(
-            {"schema": SCHEMA, "attribute": attribute.name, "label": summary.label.column}
-            | {"know": know, "values": list(labels), "classes": list(classes)}
-            | found.to_dict()
-            | {"truth": truth, "measure": compared.to_dict()}
-            | {"files": written_dict([plot])}
-        )
+        page.json({"schema": SCHEMA} | estimate.to_dict() | {"files": written_dict([plot])})
         return
     if page.format is Format.CSV:
         header = ("value", *(f"{k}:{c}" for c in classes for k in ("estimate", "truth")))
-        unknown = [[None] * len(classes)] * len(labels)
-        both = zip(labels, found.table.tolist(), truth or unknown, strict=True)
+        unknown = [[None] * len(classes)] * len(values)
+        rows = zip(values, estimate.reconstruction.table.tolist(), truth or unknown, strict=True)
         page.csv(
             header,
             (
-                [value, *(cell for pair in zip(estimate, true, strict=True) for cell in pair)]
-                for value, estimate, true in both
+                [value, *(cell for pair in zip(estimated, true, strict=True) for cell in pair)]
+                for value, estimated, true in rows
             ),
         )
         page.say(*written([plot]))
         return
     from aegis.cli.tables import heading, line, pairs
 
-    page.warn(found.notes)
-    page.show(pairs(_overview(attribute, found, know, compared)))
+    page.warn(estimate.reconstruction.notes)
+    page.show(pairs(_overview(estimate)))
     title = "Estimate, rows" if truth is None else "Estimate and truth, rows"
     width = console(sys.stdout).width
-    blocks = list(_values(labels, classes, found, attribute, width))
+    blocks = list(_values(estimate, width))
     page.show(heading(title), blocks[0])
     for block in blocks[1:]:
         page.show(line(""), block)
-    if len(labels) > SHOWN:
+    if len(values) > SHOWN:
         page.show(
             line(
-                f"{SHOWN} of {len(labels):,} values, the most frequent; --format csv gives all.",
+                f"{SHOWN} of {len(values):,} values, the most frequent; --format csv gives all.",
                 style="dim",
             )
         )
-    picture = _picture(summary, attribute, found)
-    shown = line(picture.text(width))
+    shown = line(_picture(estimate).text(width))
     page.show(heading("Heat map, darker where a class has more rows"), shown)
     page.say(*written([plot]))
 
 
-def _overview(
-    attribute: AttributeSummary, found: Reconstruction, know: str, compared: _Compared
-) -> Iterator[tuple[str, str]]:
+def _overview(estimate: JointEstimate) -> Iterator[tuple[str, str]]:
     from aegis.cli.tables import fixed
 
-    ended = "converged" if found.converged else "did not converge"
-    yield "Attribute", f"{attribute.name}: {len(attribute.all_values):,} values"
-    yield "Known", {"raw": "the raw joint", "histogram": "masks and histogram"}.get(know, "masks")
-    yield "Method", f"{found.method}, {ended} after {found.iterations:,} iterations"
+    own, joint, figures = estimate.attribute, estimate.reconstruction, estimate.figures
+    known = {"raw": "the raw joint", "histogram": "masks and histogram"}
+    ended = "converged" if joint.converged else "did not converge"
+    yield "Attribute", f"{own.name}: {len(own.all_values):,} values"
+    yield "Known", known.get(str(estimate.know), "masks")
+    yield "Method", f"{joint.method}, {ended} after {joint.iterations:,} iterations"
     true = "the summary carries no truth"
-    if found.total_variation is not None:
-        yield "Total variation distance", fixed(found.total_variation)
-        true = f"{fixed(compared.true)} true"
-    yield (
-        f"{compared.measure} of the attribute",
-        f"{fixed(compared.bounds.estimate)} estimated, {true}",
-    )
-    if compared.bounds.lower is not None:
+    if joint.total_variation is not None:
+        yield "Total variation distance", fixed(joint.total_variation)
+        true = f"{fixed(estimate.true)} true"
+    yield f"{estimate.measure} of the attribute", f"{fixed(figures.estimate)} estimated, {true}"
+    if figures.lower is not None:
         yield (
             "Bounds whatever the truth",
-            f"{fixed(compared.bounds.lower)} to {fixed(compared.bounds.upper)}; "
-            f"the finest mask has {fixed(compared.bounds.masked)}",
+            f"{fixed(figures.lower)} to {fixed(figures.upper)}; "
+            f"the finest mask has {fixed(figures.masked)}",
         )
 
 
-def _values(
-    labels: Sequence[str],
-    classes: Sequence[str],
-    found: Reconstruction,
-    own: AttributeSummary,
-    width: int,
-) -> Iterator[Table]:
+def _values(estimate: JointEstimate, width: int) -> Iterator[Table]:
     from aegis.cli.estimates import estimate_tables
     from aegis.cli.tables import fixed
 
+    own, table, values = estimate.attribute, estimate.reconstruction.table, estimate.values
     known = own.domain is None
-    rows_of = own.counts.tolist() if known else found.table.sum(axis=1).tolist()
-    chosen = sorted(sorted(range(len(labels)), key=lambda i: -rows_of[i])[:SHOWN])
+    rows_of = own.counts.tolist() if known else table.sum(axis=1).tolist()
+    chosen = sorted(sorted(range(len(values)), key=lambda i: -rows_of[i])[:SHOWN])
     cells = []
     for i in chosen:
-        figures = [[fixed(float(estimate), 1)] for estimate in found.table[i]]
+        figures = [[fixed(float(estimated), 1)] for estimated in table[i]]
         for cell, count in zip(figures, own.joint[i].tolist() if known else (), strict=known):
             cell.append(f"{count:,}")
         cells.append(figures)
     return estimate_tables(
-        *(own.name, [labels[i] for i in chosen], classes, cells),
+        *(own.name, [values[i] for i in chosen], estimate.classes, cells),
         titles=("estimate", "truth")[: 1 + known],
         width=width,
     )

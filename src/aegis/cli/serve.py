@@ -10,6 +10,16 @@ import typer
 
 from aegis.cli.options import Quiet
 from aegis.cli.output import Output
+from aegis.cli.service_options import (
+    CATALOG,
+    JOB_MEMORY,
+    JOB_SECONDS,
+    Database,
+    JobMemory,
+    JobSeconds,
+    Objects,
+    work_limits,
+)
 from aegis.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -33,21 +43,8 @@ def command(
             show_default=False,
         ),
     ] = None,
-    database: Annotated[
-        str,
-        typer.Option(
-            "--database", metavar="FILE", help="SQLite file of the catalog, or postgresql://... ."
-        ),
-    ] = "aegis-catalog.db",
-    objects: Annotated[
-        str | None,
-        typer.Option(
-            "--objects",
-            metavar="FOLDER",
-            help="Folder or URL (s3://...) of files; by default beside the SQLite file.",
-            show_default=False,
-        ),
-    ] = None,
+    database: Database = CATALOG,
+    objects: Objects = None,
     host: Annotated[
         str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")
     ] = "127.0.0.1",
@@ -85,16 +82,8 @@ def command(
         bool,
         typer.Option("--worker/--no-worker", help="Work on background jobs in this process, too."),
     ] = True,
-    job_seconds: Annotated[
-        float,
-        typer.Option("--job-seconds", metavar="SECONDS", min=1, help="Most seconds of one job."),
-    ] = 900.0,
-    job_memory: Annotated[
-        float,
-        typer.Option(
-            "--job-memory", metavar="GIB", min=0.5, help="Most memory of one job, in GiB (Linux)."
-        ),
-    ] = 4.0,
+    job_seconds: JobSeconds = JOB_SECONDS,
+    job_memory: JobMemory = JOB_MEMORY,
     quiet: Quiet = False,
 ) -> None:
     """Serve the catalog between providers, operators and consumers, or a workbench.
@@ -104,7 +93,6 @@ def command(
     row that was not masked and released: agents mask beside the data. Ends with
     Ctrl-C.
     """
-    from aegis.catalog.limited import WorkLimits
     from aegis.service.run import serve
     from aegis.service.settings import Settings
 
@@ -124,7 +112,7 @@ def command(
         origin=origin or f"http://{shown}:{port}",
         worker=worker,
         provider=_provider(issuer, client),
-        work=WorkLimits(job_seconds, int(job_memory * (1 << 30))),
+        work=work_limits(job_seconds, job_memory),
     )
     Output(quiet=quiet).say(f"Serving on {settings.origin} (Ctrl-C ends it)")
     serve(settings, host, port)

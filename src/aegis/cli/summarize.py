@@ -14,6 +14,7 @@ from aegis.cli.files import (
     JSON,
     PROTECTED,
     check_outputs,
+    is_bundle,
     next_step,
     read_summary,
     unused,
@@ -162,7 +163,8 @@ def command(
     from aegis.policy import load_policy
     from aegis.published import histograms_of
     from aegis.signing import load_private_key
-    from aegis.summary import Information, lock, save_bundle, summarize, withhold
+    from aegis.study import Study
+    from aegis.summary import Information
 
     if masked or contingency:
         summarize_masked(
@@ -217,12 +219,12 @@ def command(
         )
     model = None if like is None else read_summary(like, verify_key)
     key = None if sign is None else load_private_key(sign)
+    if is_bundle(table):
+        raise PolicyError(f"{table} is a summary already.", hint="Give the table that it is of.")
     subject = opening.subject(table, policy, quiet=quiet)
     with reporting(quiet=quiet) as progress:
-        summary = summarize(subject, policy, exact=exact, seed=seed, like=model, progress=progress)
-    summary = withhold(summary, Information(carried))
-    summary = lock(summary) if locked else summary
-    save_bundle(summary, output, force=force, key=key)
+        study = Study(subject, policy, exact=exact, seed=seed, like=model, progress=progress)
+        summary = study.save(output, information=carried, locked=locked, key=key, force=force)
     if write_histograms is not None:
         write_text(write_histograms, json.dumps(histograms_of(summary), indent=1) + "\n")
     _print(summary, output, policy_file, Output(format, quiet))

@@ -9,6 +9,16 @@ import typer
 
 from aegis.cli.options import Quiet
 from aegis.cli.output import Output
+from aegis.cli.service_options import (
+    CATALOG,
+    JOB_MEMORY,
+    JOB_SECONDS,
+    Database,
+    JobMemory,
+    JobSeconds,
+    Objects,
+    work_limits,
+)
 
 EXAMPLES = (
     "aegis worker --database catalog.db",
@@ -17,32 +27,11 @@ EXAMPLES = (
 
 
 def command(
-    database: Annotated[
-        str,
-        typer.Option(
-            "--database", metavar="FILE", help="SQLite file of the catalog, or postgresql://... ."
-        ),
-    ] = "aegis-catalog.db",
-    objects: Annotated[
-        str | None,
-        typer.Option(
-            "--objects",
-            metavar="FOLDER",
-            help="Folder or URL (s3://...) of files; by default beside the SQLite file.",
-            show_default=False,
-        ),
-    ] = None,
+    database: Database = CATALOG,
+    objects: Objects = None,
     once: Annotated[bool, typer.Option("--once", help="Stop when no job is waiting.")] = False,
-    job_seconds: Annotated[
-        float,
-        typer.Option("--job-seconds", metavar="SECONDS", min=1, help="Most seconds of one job."),
-    ] = 900.0,
-    job_memory: Annotated[
-        float,
-        typer.Option(
-            "--job-memory", metavar="GIB", min=0.5, help="Most memory of one job, in GiB (Linux)."
-        ),
-    ] = 4.0,
+    job_seconds: JobSeconds = JOB_SECONDS,
+    job_memory: JobMemory = JOB_MEMORY,
     quiet: Quiet = False,
 ) -> None:
     """Search and audit the protected summaries of a catalog.
@@ -53,11 +42,10 @@ def command(
     them share the jobs. Ends with Ctrl-C.
     """
     from aegis.catalog import Catalog, Limits
-    from aegis.catalog.limited import WorkLimits
     from aegis.service.worker import Worker
 
     shell = Output(quiet=quiet)
-    limits = Limits(work=WorkLimits(job_seconds, int(job_memory * (1 << 30))))
+    limits = Limits(work=work_limits(job_seconds, job_memory))
     own = Worker(Catalog.open(database, objects, limits=limits))
     shell.say(f"Working as {own.name} (Ctrl-C ends it)")
     pause = threading.Event()

@@ -232,6 +232,14 @@ class ClassTable:
         """Rows of each class, shape (n_classes,), also where sizes count persons."""
         return self.sizes if self.persons is None else self.persons.rows
 
+    @property
+    def crowds(self) -> IntArray:
+        """How many people an adversary cannot tell apart in each class, shape (n_classes,).
+
+        The class's size in the population where it is known, else its size in the table.
+        """
+        return self.sizes if self.population is None else self.population
+
     @cached_property
     def rows(self) -> int:
         """Rows of the table."""

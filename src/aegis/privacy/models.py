@@ -12,10 +12,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import numpy as np
-
 from aegis.errors import InternalError
-from aegis.privacy.classes import BoolArray, ClassTable, FloatArray, IntArray
+from aegis.privacy.classes import BoolArray, ClassTable, FloatArray
 from aegis.privacy.closeness import (
     TOLERANCE,
     enhanced_gain,
@@ -43,7 +41,7 @@ from aegis.privacy.model import (
     Window,
 )
 
-__all__ = ["MODELS", "crowd"]
+__all__ = ["MIXTURE", "MODELS", "UNION"]
 
 _K = ModelParameter("k", "rows that a class has at least", low=1, whole=True)
 _L = ModelParameter(
@@ -56,14 +54,6 @@ _L = ModelParameter(
 _T = ModelParameter("t", "largest distance to the table's distribution", high=1)
 _BETA = ModelParameter("beta", "largest relative gain of belief in a value")
 _DELTA = ModelParameter("delta", "bound on |ln(q/p)|, itself excluded")
-_RISK = ModelParameter(
-    "threshold",
-    "largest risk of re-identification",
-    high=1,
-    above=True,
-    larger_is_stronger=False,
-)
-
 # Entropy is at most the logarithm of the number of values, and the tail from rank l on is empty
 # below l of them: each kind of l-diversity asks for l.
 _L_VALUES = ValueDemand(
@@ -76,12 +66,12 @@ _ALPHA_VALUES = ValueDemand(
     lambda held: f"an alpha of at least {math.ceil(1000 / held) / 1000:g}",
 )
 
-_UNION = "A merged class is the union of its parts and fails only when all do: no more rows fail."
-_MIXTURE = (
+UNION = "A merged class is the union of its parts and fails only when all do: no more rows fail."
+MIXTURE = (
     "The demand holds on a convex set of distributions, so a merger of safe classes is safe. "
     "Merging a safe class with a large failing one can make the safe rows fail."
 )
-_MOVING = f"{_MIXTURE} Moreover the distribution of the kept rows changes with what is removed."
+_MOVING = f"{MIXTURE} Moreover the distribution of the kept rows changes with what is removed."
 _OTHER_DISTANCES = ("t_closeness.ordered", "t_closeness.hierarchical")
 _SENSITIVE = frozenset({Need.SENSITIVE})
 _COMPARED = frozenset({Need.SENSITIVE, Need.REFERENCE})
@@ -89,39 +79,6 @@ _LI = "Li, Li, Venkatasubramanian: t-Closeness (ICDE 2007), section 5"
 _MACHANAVAJJHALA = "Machanavajjhala et al.: l-Diversity (ACM TKDD 1, 2007)"
 _CAO = "Cao, Karras: Publishing Microdata with a Robust Privacy Guarantee (PVLDB 5, 2012)"
 _BRICKELL = "Brickell, Shmatikov: The Cost of Privacy (KDD 2008)"
-_RISKS = "El Emam: Guide to the De-Identification of Personal Health Information (2013)"
-_NERGIZ = "Nergiz, Atzori, Clifton: Hiding the Presence of Individuals from Shared Databases (SIGMOD 2007)"
-
-
-def crowd(table: ClassTable) -> IntArray:
-    """Return per class how many people an adversary cannot tell apart, shape (n_classes,).
-
-    The class's size in the population where it is known, else its size in the table.
-    """
-    return table.sizes if table.population is None else table.population
-
-
-def _too_lonely(table: ClassTable, criterion: Criterion) -> BoolArray:
-    """Return the classes to remove so that the mean risk of the kept rows meets the threshold.
-
-    The fewest crowds go: all classes in crowds below m, for the smallest m that suffices.
-    """
-    people = crowd(table)
-    order = np.argsort(-people, kind="stable")
-    ordered = people[order]
-    mean = np.cumsum(table.sizes[order] / ordered) / np.cumsum(table.sizes[order])
-    last_of_size = np.append(ordered[1:] != ordered[:-1], True)[: len(ordered)]
-    enough = np.flatnonzero(last_of_size & (mean <= criterion["threshold"] + TOLERANCE))
-    smallest = ordered[enough[-1]] if len(enough) else math.inf
-    return np.asarray(people < smallest)
-
-
-def _presence_outside(table: ClassTable, criterion: Criterion) -> BoolArray:
-    share = table.sizes / crowd(table)
-    fails = (share > criterion["maximum"] + TOLERANCE) | (share < criterion["minimum"] - TOLERANCE)
-    if criterion["minimum"] > 0 and table.absent:
-        fails = np.ones_like(fails)
-    return np.asarray(fails)
 
 
 def _alpha_k_fails(table: ClassTable, criterion: Criterion) -> BoolArray:
@@ -149,7 +106,7 @@ MODELS.register(
         monotone=True,
         monotone_with_suppression=True,
         monotone_by_person=True,
-        argument=_UNION,
+        argument=UNION,
         figures=lambda table, _: table.sizes,
         least_size=lambda criterion: int(criterion["k"]),
         weakening=Weakening("k", -1, least=2),
@@ -171,8 +128,8 @@ MODELS.register(
         parameters=(_K,),
         monotone=True,
         monotone_with_suppression=True,
-        argument=_UNION,
-        figures=lambda table, _: crowd(table),
+        argument=UNION,
+        figures=lambda table, _: table.crowds,
         shortfall="that match fewer than {k} people of the population",
         needs=frozenset({Need.POPULATION}),
     )
@@ -198,7 +155,7 @@ MODELS.register(
         ),
         monotone=True,
         monotone_with_suppression=False,
-        argument=_MIXTURE,
+        argument=MIXTURE,
         figures=lambda table, criterion: largest_share(criterion.counts(table)),
         fails=_alpha_k_fails,
         values=_ALPHA_VALUES,
@@ -220,7 +177,7 @@ MODELS.register(
         monotone=True,
         monotone_with_suppression=True,
         monotone_by_person=True,
-        argument=_UNION,
+        argument=UNION,
         figures=lambda table, criterion: distinct_values(criterion.counts(table)),
         values=replace(_L_VALUES, sufficient=True),
         shortfall="with fewer than {l} distinct values",
@@ -241,7 +198,7 @@ MODELS.register(
         parameters=(ModelParameter("l", "values, equally likely, that a class is worth", low=1),),
         monotone=True,
         monotone_with_suppression=False,
-        argument=f"Entropy is concave. {_MIXTURE}",
+        argument=f"Entropy is concave. {MIXTURE}",
         figures=lambda table, criterion: effective_values(criterion.counts(table)),
         values=_L_VALUES,
         shortfall="with an entropy below ln {l}",
@@ -388,113 +345,5 @@ MODELS.register(
         shortfall="where |ln(q/p)| of a present value is not below {delta}",
         needs=_COMPARED,
         variant=("values", "present"),
-    )
-)
-MODELS.register(
-    PrivacyModel(
-        name="delta_presence",
-        title="delta-presence",
-        description=(
-            "Nobody can tell whether a person of the population is in the release with a "
-            "probability outside the interval. A person in a class without released rows is "
-            "known to be absent, so a minimum above 0 admits no such class: with reference: input, "
-            "none but those that lack rows before suppression."
-        ),
-        formula="minimum <= |E| / population of E <= maximum",
-        reference=_NERGIZ,
-        direction=Comparison.AT_MOST,
-        limit="maximum",
-        parameters=(
-            ModelParameter(
-                "maximum",
-                "largest probability of presence",
-                high=1,
-                above=True,
-                larger_is_stronger=False,
-            ),
-            ModelParameter(
-                "minimum",
-                "smallest probability of presence",
-                high=1,
-                default=0,
-                larger_is_stronger=True,
-            ),
-        ),
-        monotone=True,
-        monotone_with_suppression=False,
-        argument="The share of a merger lies between the shares of its parts. " + _MIXTURE,
-        figures=lambda table, _: table.sizes / crowd(table),
-        fails=_presence_outside,
-        shortfall="whose share of the population lies outside {minimum}..{maximum}",
-        needs=frozenset({Need.POPULATION, Need.REFERENCE}),
-    )
-)
-MODELS.register(
-    PrivacyModel(
-        name="max_risk.prosecutor",
-        title="prosecutor risk",
-        description="Chance to find a person who is known to be in the table, at worst.",
-        formula="1 / |E| <= threshold",
-        reference=_RISKS,
-        direction=Comparison.AT_MOST,
-        limit="threshold",
-        parameters=(_RISK,),
-        monotone=True,
-        monotone_with_suppression=True,
-        monotone_by_person=True,
-        argument=_UNION,
-        figures=lambda table, _: 1.0 / table.sizes,
-        least_size=lambda criterion: math.ceil(1 / (criterion["threshold"] + 1e-9)),
-        shortfall="with a risk above {threshold}",
-        variant=("kind", "prosecutor"),
-        implies=("max_risk.journalist",),
-        window=Window.ROWS,
-    )
-)
-MODELS.register(
-    PrivacyModel(
-        name="max_risk.journalist",
-        title="journalist risk",
-        description="Chance to find any one person of the population, at worst.",
-        formula="1 / population of E <= threshold",
-        reference=_RISKS,
-        direction=Comparison.AT_MOST,
-        limit="threshold",
-        parameters=(_RISK,),
-        monotone=True,
-        monotone_with_suppression=True,
-        argument=_UNION,
-        figures=lambda table, _: 1.0 / crowd(table),
-        shortfall="with a risk above {threshold}",
-        needs=frozenset({Need.POPULATION}),
-        variant=("kind", "journalist"),
-        implies=("max_risk.marketer",),
-    )
-)
-MODELS.register(
-    PrivacyModel(
-        name="max_risk.marketer",
-        title="marketer risk",
-        description=(
-            "Expected share of rows that a match of the whole release with a register gets right; "
-            "the table stands for the population where that is unknown. The classes in the "
-            "smallest crowds are removed until the mean meets the threshold."
-        ),
-        formula="sum_E |E| / population of E <= threshold * rows",
-        reference=_RISKS,
-        direction=Comparison.AT_MOST,
-        limit="threshold",
-        parameters=(_RISK,),
-        monotone=True,
-        monotone_with_suppression=False,
-        argument=(
-            "Merging never raises the mean: (a + b) / (A + B) <= a/A + b/B. But the rows to remove "
-            "can grow: many classes of one row, merged in pairs, tie with a kept class of two."
-        ),
-        figures=lambda table, _: 1.0 / crowd(table),
-        fails=_too_lonely,
-        shortfall="in the smallest crowds that have to go for a mean risk of {threshold}",
-        needs=frozenset({Need.REFERENCE, Need.CROWD}),
-        variant=("kind", "marketer"),
     )
 )

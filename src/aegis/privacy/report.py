@@ -32,7 +32,6 @@ from aegis.privacy.diversity import (
     largest_share,
     recursive_ratio,
 )
-from aegis.privacy.models import crowd
 
 AT_RISK = (0.05, 0.075, 0.1, 0.2)
 """Thresholds tau of the records at risk."""
@@ -296,7 +295,7 @@ def report(
     sizes, rows = table.sizes, table.rows
     # A person in several classes is found in any of them: each counts.
     members = int(sizes.sum())
-    risks = 1.0 / crowd(table)
+    risks = 1.0 / table.crowds
     mean = float((sizes * risks).sum()) / members if rows else None
     constant = [homogeneous(counts) for counts in table.sensitive.values()]
     return PrivacyReport(

@@ -10,7 +10,7 @@ import numpy as np
 from aegis.privacy.classes import ClassTable, FloatArray
 from aegis.privacy.diversity import corrected_values
 from aegis.privacy.model import Comparison, Criterion, ModelParameter, Need, PrivacyModel
-from aegis.privacy.models import MODELS
+from aegis.privacy.risk_models import MODELS
 from aegis.privacy.uniqueness import ESTIMATORS, population_uniqueness
 
 __all__ = ["MODELS"]

@@ -133,6 +133,7 @@ def protect_counts(
     verdicts: Sequence[StatedVerdict] = (),
     rule_as_written: Any = None,
     source: Source | None = None,
+    check_pairs: bool = True,
     progress: Progress = SILENT,
 ) -> ProtectedSummary:
     """Return the summary with perturbed label tables and moments that pin no small cell down.
@@ -147,6 +148,9 @@ def protect_counts(
         What the rule says of configurations, and the rule.
     source
         The table, where it is at hand; else the moments come from the summary.
+    check_pairs
+        Whether moments are audited together with label tables and made coarser until no small
+        combination of cells follows. Without it, for experiments alone, they are only rounded.
 
     Raises
     ------
@@ -154,28 +158,6 @@ def protect_counts(
         The threshold is above the number of rows, or linear programming finds that what would be
         published pins a small cell down.
     """
-    made = perturbed_counts(
-        summary,
-        asked,
-        verdicts=verdicts,
-        rule_as_written=rule_as_written,
-        source=source,
-        progress=progress,
-    )
-    with progress.step("Auditing what moments say of pairs"):
-        return _without_pairs(made)
-
-
-def perturbed_counts(
-    summary: Summary,
-    asked: Perturbation,
-    *,
-    verdicts: Sequence[StatedVerdict] = (),
-    rule_as_written: Any = None,
-    source: Source | None = None,
-    progress: Progress = SILENT,
-) -> ProtectedSummary:
-    """Return the same before pairs are audited: label tables are, moments are only rounded."""
     if asked.threshold > summary.rows:
         raise PolicyError(
             f"The threshold is {asked.threshold}, and the table has {summary.rows:,} rows.",
@@ -196,7 +178,7 @@ def perturbed_counts(
         )
         for a in bare.attributes.values()
     ]
-    return replace(
+    made = replace(
         bare,
         attributes={
             a.name: replace(a, codes=codes[i]) for i, a in enumerate(bare.attributes.values())
@@ -205,6 +187,10 @@ def perturbed_counts(
         verdicts=tuple(verdicts),
         rule=rule_as_written if verdicts else None,
     )
+    if not check_pairs:
+        return made
+    with progress.step("Auditing what moments say of pairs"):
+        return _without_pairs(made)
 
 
 def _audited(

@@ -1,6 +1,7 @@
 """The public door: a table and a policy, summarised once, and every question to them."""
 
+from aegis.study.advising import SEARCH_SECONDS
 from aegis.study.shortcuts import advise, evaluate, search
-from aegis.study.study import SEARCH_SECONDS, Study
+from aegis.study.study import Study
 
 __all__ = ["SEARCH_SECONDS", "Study", "advise", "evaluate", "search"]

@@ -10,17 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aegis.advisor import Advice, PrivacyPlan, Ranked, rank_configurations
-from aegis.errors import DataError
+from aegis.advisor import Advice, Ranked
 from aegis.policy import Configuration, Policy, as_policy
 from aegis.progress import SILENT, Progress
-from aegis.sources import Source
+from aegis.study.advising import Advising
 from aegis.study.answers import (
     Configurations,
-    check_estimate,
-    check_methods,
     check_report,
-    complete_advice,
     draw_report,
     release_table,
     train_models,
@@ -28,24 +24,17 @@ from aegis.study.answers import (
 )
 from aegis.study.shown import describe_subject, subject_html
 from aegis.study.subject import Subject
-from aegis.summary import Summary, lock, save_bundle
+from aegis.summary import Information, Summary, lock, save_bundle, withhold
 
 if TYPE_CHECKING:
-    from aegis.advisor.costs import MaskCost
-    from aegis.advisor.estimate import Estimate
-    from aegis.advisor.figures import Front
-    from aegis.advisor.search import FrontRange
     from aegis.anonymizers import Recipe
     from aegis.evaluation import Evaluation
     from aegis.protect import ProtectedSummary
     from aegis.release import AnonymizedRelease, Audit, Release
-    from aegis.summary import Information
-
-SEARCH_SECONDS = 30.0
-"""How long a search takes at most where nobody says."""
+    from aegis.signing import PrivateKey
 
 
-class Study:
+class Study(Advising):
     """A table, or its summary, under one policy: summarised once, for every question.
 
     Parameters
@@ -55,7 +44,8 @@ class Study:
         DuckDB, Ibis. Or a summary, or the path of one (`.aegis`), which answers all but what takes
         rows: `apply`, `anonymize`, `audit`, `evaluate`.
     policy
-        Roles, candidate masks, the privacy rule: a `Policy`, or the path of its YAML.
+        Roles, candidate masks, the privacy rule: a `Policy`, or the path of its YAML. A summary
+        knows its own, so that none need be given with it.
     exact
         Count co-occurrences on all rows, not on a sample of a large table.
     seed
@@ -65,6 +55,9 @@ class Study:
     rule_override
         Whether another rule than the one that a summary was made under is meant. What is weaker
         than a locked one is refused all the same.
+    like
+        The summary of another part of the same data: masks that it has fitted and groups that it
+        pools are taken from it, so that `aegis.merge` can add both up.
 
     Raises
     ------
@@ -85,79 +78,23 @@ class Study:
     def __init__(
         self,
         table: Any,
-        policy: Policy | str | Path,
+        policy: Policy | str | Path | None = None,
         *,
         exact: bool = False,
         seed: int = 0,
         progress: Progress = SILENT,
         rule_override: bool = False,
+        like: Summary | None = None,
     ) -> None:
         self._subject = Subject.of(
             table,
-            as_policy(policy),
+            None if policy is None else as_policy(policy),
             exact=exact,
             seed=seed,
             progress=progress,
             rule_override=rule_override,
+            like=like,
         )
-
-    @property
-    def policy(self) -> Policy:
-        """Roles, candidate masks, the privacy rule."""
-        return self._subject.policy
-
-    @property
-    def seed(self) -> int:
-        """Seed of whatever is random."""
-        return self._subject.seed
-
-    @property
-    def source(self) -> Source | None:
-        """The table; None where the study is of a summary."""
-        return self._subject.source
-
-    @property
-    def summary(self) -> Summary:
-        """The aggregates of the table, made at the first call."""
-        return self._subject.summary
-
-    @property
-    def plan(self) -> PrivacyPlan:
-        """What holds configurations against the rule."""
-        return self._subject.plan
-
-    def advise(
-        self,
-        configurations: Configurations | None = None,
-        *,
-        generate_count: int | None = None,
-        measure: str | None = None,
-        top: int = 10,
-        time_limit: float | None = SEARCH_SECONDS,
-        methods: Sequence[str | Recipe] | None = None,
-    ) -> Advice:
-        """Return the best release and its runners-up: a search, unless configurations are named.
-
-        Parameters
-        ----------
-        configurations, generate_count, measure, methods
-            As in `rank`. Configurations that the policy lists are ranked without being given.
-        top, time_limit
-            As in `search`; a search that is stopped says how far from the best it may be.
-
-        Examples
-        --------
-        >>> import aegis
-        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
-        >>> study.advise(generate_count=5).best.admissible
-        True
-        """
-        listed = configurations is not None or generate_count is not None
-        if listed or self.policy.configurations:
-            return self.rank(
-                configurations, generate_count=generate_count, measure=measure, methods=methods
-            )
-        return self.search(measure=measure, top=top, time_limit=time_limit, methods=methods)
 
     def under(self, policy: Policy | str | Path, *, rule_override: bool = False) -> Study:
         """Return a study of the same table under another policy.
@@ -179,203 +116,6 @@ class Study:
         """
         subject = self._subject.under(as_policy(policy), rule_override=rule_override)
         return Study(subject, subject.policy)
-
-    def costs(self, measure: str | None = None) -> tuple[MaskCost, ...]:
-        """Return what each candidate mask costs by itself, every other attribute unmasked.
-
-        Examples
-        --------
-        >>> import aegis
-        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
-        >>> costs = study.costs()
-        >>> costs[0].attribute, costs[0].mask
-        ('age', 'bucketize(width=5)')
-        >>> costs[0].lost < 1
-        True
-        """
-        from aegis.advisor.costs import mask_costs
-
-        return mask_costs(self.summary, measure or self.policy.measure)
-
-    def rank(
-        self,
-        configurations: Configurations | None = None,
-        *,
-        generate_count: int | None = None,
-        measure: str | None = None,
-        estimate: str | None = None,
-        methods: Sequence[str | Recipe] | None = None,
-        seed: int | None = None,
-    ) -> Advice:
-        """Rank masking configurations, admissible ones first and the best first among them.
-
-        Parameters
-        ----------
-        configurations
-            What to rank; by default the policy's own, else 50 random ones.
-        generate_count
-            Rank this many random combinations of the candidate masks instead.
-        measure
-            Name of a measure; by default the policy's, else the default of rankings.
-        estimate
-            Rank by the estimated deviation from the raw table instead, the smallest first, as
-            Algorithm 1 of the AEGIS paper does: `aegis+1d`, `aegis-1d`, `sampling`,
-            `all-evidence`, or `raw` for the deviation itself. It is of the measure where that is
-            one of single attributes, else of mutual information; no methods are ranked beside.
-        methods
-            Record-level methods whose releases are ranked beside the configurations: names or
-            recipes; by default those of the policy.
-        seed
-            Seed of the random configurations and methods, where it is not the study's.
-
-        Raises
-        ------
-        PolicyError
-            A measure, a mask or a method is unknown, or the rule does not fit the table.
-        """
-        own = self.seed if seed is None else seed
-        if estimate is not None and methods is None:
-            methods = ()
-        check_estimate(estimate, methods)
-        check_methods(self.policy, methods, own)
-        advice = rank_configurations(
-            self.summary,
-            self.plan,
-            self.policy,
-            configurations=configurations,
-            generate_count=generate_count,
-            measure=measure,
-            estimate=estimate,
-            seed=own,
-            progress=self._subject.progress,
-        )
-        return complete_advice(self._subject, advice, methods, own)
-
-    def search(
-        self,
-        *,
-        objective: str | None = None,
-        measure: str | None = None,
-        top: int = 5,
-        time_limit: float | None = None,
-        front: FrontRange | str | None = None,
-        methods: Sequence[str | Recipe] | None = None,
-        explain_best: bool = True,
-        prefer: str = "least-masking",
-    ) -> Advice:
-        """Return the best of all combinations of candidate masks, with proof.
-
-        Parameters
-        ----------
-        objective
-            What is maximised: a measure, or an information loss to minimise; by default the
-            measure.
-        measure
-            Scores what the search returns.
-        top
-            How many of the best to return, at least 1.
-        time_limit
-            Seconds for the search; then the best so far is returned with its gap, as after Ctrl-C.
-            Summarising comes before.
-        front
-            Also the best for each of several rules, such as "k=2..50".
-        methods
-            Record-level methods whose releases are ranked beside, as in `rank`.
-        explain_best
-            Whether to find out what keeps the best from being finer.
-        prefer
-            Which comes first of configurations that their scores cannot tell apart:
-            `least-masking`, `most-private`, or `score`, the highest score.
-
-        Raises
-        ------
-        PolicyError
-            The objective is unknown, `top` is below 1 or the time limit is negative.
-        DataError
-            The table cannot be summarised.
-        """
-        from aegis.advisor.search import check_request, rules_of, search_combinations
-
-        check_request(self.policy, objective, measure, top, time_limit, front, prefer)
-        check_methods(self.policy, methods, self.seed)
-        if front is not None:
-            self._subject.check_rules(rules_of(front, self.policy.privacy))
-        advice = search_combinations(
-            self.summary,
-            self.plan,
-            self.policy,
-            source=self.source,
-            objective=objective,
-            measure=measure,
-            top=top,
-            time_limit=time_limit,
-            front=front,
-            explain_best=explain_best,
-            prefer=prefer,
-            progress=self._subject.progress,
-        )
-        return complete_advice(self._subject, advice, methods, self.seed)
-
-    def front(
-        self,
-        span: FrontRange | str,
-        *,
-        objective: str | None = None,
-        measure: str | None = None,
-        time_limit: float | None = None,
-    ) -> Front:
-        """Return the best configuration for each of several strengths of the rule.
-
-        Parameters
-        ----------
-        span
-            What varies and over which values: "k=2..50", "k=2,5,10", "risk=0.05..0.5",
-            "suppression=0..0.1".
-        objective, measure, time_limit
-            As in `search`.
-        """
-        advice = self.search(
-            objective=objective,
-            measure=measure,
-            top=1,
-            time_limit=time_limit,
-            front=span,
-            methods=(),
-            explain_best=False,
-        )
-        if advice.front is None:
-            raise DataError("The search was stopped before it came to the front.")
-        return advice.front
-
-    def estimate(
-        self,
-        configurations: Configuration | Sequence[Configuration],
-        *,
-        measure: str = "mi",
-        know: Information | str | None = None,
-        method: str | None = None,
-    ) -> tuple[Estimate, ...]:
-        """Estimate what configurations take from each attribute, without its raw joint.
-
-        Parameters
-        ----------
-        configurations
-            One or more configurations of candidate masks.
-        measure
-            A measure of single attributes.
-        know
-            What is known beside what masks show: `raw`, `histogram` or `nothing`; by default what
-            the summary carries.
-        method
-            A method of reconstruction; by default all evidence.
-        """
-        from aegis.advisor.estimate import DEFAULT_METHOD, estimate_pud
-
-        listed = [configurations] if isinstance(configurations, Configuration) else configurations
-        how, progress = method or DEFAULT_METHOD, self._subject.progress
-        return estimate_pud(
-            self.summary, listed, measure=measure, know=know, method=how, progress=progress
-        )
 
     def evaluate(self, configurations: Configurations | None = None, **options: Any) -> Evaluation:
         """Train models on every masked table and compare them with the advice.
@@ -484,14 +224,37 @@ class Study:
         subject = self.summary if self.source is None else self.source
         return protect(subject, self.policy, progress=self._subject.progress, **options)
 
-    def save(self, path: str | Path, *, locked: bool = False, force: bool = False) -> None:
-        """Write the summary (.aegis); `Study(path, policy)` goes on from it without the table.
+    def save(
+        self,
+        path: str | Path,
+        *,
+        information: Information | str = Information.RAW,
+        locked: bool = False,
+        key: PrivateKey | None = None,
+        force: bool = False,
+    ) -> Summary:
+        """Write the summary, and return what was written: `Study(path)` goes on from it.
 
-        Where it is `locked`, no rule weaker than the policy's is accepted with it.
-
-        An existing file is overwritten only with `force`.
+        Parameters
+        ----------
+        path
+            The file, with the extension `.aegis`.
+        information
+            What is written of each attribute beside what its masks show: `raw`, the joint with
+            the label; `histogram`; or `nothing`.
+        locked
+            Whether no rule weaker than the policy's is accepted with it.
+        key
+            Sign it with this private key, as `aegis.signing.load_private_key` reads it.
+        force
+            Overwrite an existing file.
         """
-        save_bundle(lock(self.summary) if locked else self.summary, path, force=force)
+        from aegis.advisor.estimate import information as setting_of
+
+        summary = withhold(self.summary, setting_of(information))
+        summary = lock(summary) if locked else summary
+        save_bundle(summary, path, force=force, key=key)
+        return summary
 
     def __repr__(self) -> str:
         return describe_subject(self._subject)

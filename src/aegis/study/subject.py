@@ -16,7 +16,7 @@ from aegis.policy import Policy, RuleOverride
 from aegis.privacy import PrivacyRule
 from aegis.progress import Progress
 from aegis.sources import Source, open_table
-from aegis.summary import Summary, load_bundle, summarize
+from aegis.summary import Summary, declared_policy, load_bundle, says_rule, summarize
 from aegis.summary.narrow import narrow
 
 BUNDLE = ".aegis"
@@ -45,6 +45,8 @@ class Subject:
         Whether another rule than that of a summary's owner is meant.
     overridden
         How the policy's rule differs from the owner's; None where it does not.
+    like
+        The summary of another part of the same data, whose groups of values are taken.
     """
 
     policy: Policy
@@ -54,6 +56,7 @@ class Subject:
     progress: Progress
     rule_override: bool = False
     overridden: RuleOverride | None = None
+    like: Summary | None = None
     _summary: Summary | None = None
     _plan: PrivacyPlan | None = None
     _lock: RLock = field(default_factory=RLock)
@@ -62,12 +65,13 @@ class Subject:
     def of(
         cls,
         table: Any,
-        policy: Policy,
+        policy: Policy | None,
         *,
         exact: bool,
         seed: int,
         progress: Progress,
         rule_override: bool = False,
+        like: Summary | None = None,
     ) -> Subject:
         """Return the subject that a table, a summary, the path of either, or a subject is.
 
@@ -75,7 +79,7 @@ class Subject:
         ------
         PolicyError
             The summary is a protected one, was made for another policy, or under another rule
-            that `rule_override` does not allow.
+            that `rule_override` does not allow; or a table has no policy.
         DataError
             The table cannot be opened.
         """
@@ -90,12 +94,19 @@ class Subject:
         if isinstance(table, str | Path) and str(table).lower().endswith(BUNDLE):
             table = load_bundle(table)
         if isinstance(table, Summary):
+            policy = declared_policy(table) if policy is None else policy
             require_same(table, policy)
             override = check_owner_rule(table, policy.privacy, override=rule_override)
             return cls(
                 *(policy, None, exact, seed, progress, rule_override, override), _summary=table
             )
-        return cls(policy, open_table(table, reading=policy.reading), exact, seed, progress)
+        if policy is None:
+            raise PolicyError(
+                "A table needs a policy, which names its masks.",
+                hint="Give the policy, or the table's summary (.aegis).",
+            )
+        source = open_table(table, reading=policy.reading)
+        return cls(policy, source, exact, seed, progress, like=like)
 
     @property
     def summarised(self) -> Summary | None:
@@ -112,6 +123,7 @@ class Subject:
                     self.policy,
                     exact=self.exact,
                     seed=self.seed,
+                    like=self.like,
                     progress=self.progress,
                 )
             return self._summary
@@ -121,8 +133,16 @@ class Subject:
         """What holds configurations against the rule."""
         with self._lock:
             if self._plan is None:
+                self._require_rule()
                 self._plan = plan_of(self.summary, self.policy, self.source)
             return self._plan
+
+    def _require_rule(self) -> None:
+        if self.source is None and not self.policy.privacy.criteria and not says_rule(self.summary):
+            raise PolicyError(
+                "The summary does not say which rule it was made under, and no policy is given.",
+                hint="Give the policy.",
+            )
 
     def check_rules(self, rules: Iterable[PrivacyRule]) -> None:
         """Raise where there is only a summary, and a rule is weaker than its owner allows."""
@@ -147,6 +167,7 @@ class Subject:
             override = check_owner_rule(self.summary, policy.privacy, override=meant)
         return Subject(
             *(policy, self.source, self.exact, self.seed, self.progress, meant, override),
+            like=self.like,
             _summary=narrowed,
         )
 

@@ -6,6 +6,7 @@ from aegis.summary.bundle import load_bundle, save_bundle
 from aegis.summary.classes import PERSON, CountedClasses, count_classes
 from aegis.summary.cooccurrence import Chunk, Matrix, PairCounts, count_pairs
 from aegis.summary.count_cells import count_in_engine
+from aegis.summary.declared import declared_policy, says_rule
 from aegis.summary.frequency import FrequencyTable, combine
 from aegis.summary.locking import lock
 from aegis.summary.merge import merge
@@ -40,6 +41,7 @@ __all__ = [
     "count_classes",
     "count_in_engine",
     "count_pairs",
+    "declared_policy",
     "expected_reports",
     "level_channel",
     "load_bundle",
@@ -47,6 +49,7 @@ __all__ = [
     "merge",
     "pooled_groups",
     "save_bundle",
+    "says_rule",
     "summarize",
     "withhold",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +12,6 @@ from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.classes import ClassLoss
 from aegis.advisor.search.problem import Box, Problem, Variable
 from aegis.advisor.search.widths import domain, leaf_counts
-from aegis.errors import PolicyError
-from aegis.summary import FrequencyTable
 
 Floats = npt.NDArray[np.float64]
 
@@ -30,13 +29,7 @@ class AreaLoss(ClassLoss):
 
     def __init__(self, problem: Problem, plan: PrivacyPlan) -> None:
         super().__init__(problem, plan)
-        frequency = problem.summary.frequency
-        if frequency is None:
-            raise PolicyError(
-                f"Objective {self.name!r} needs the frequency table, which is too large to keep.",
-                hint="Search by a measure, or give fewer or coarser candidates.",
-            )
-        self._frequency: FrequencyTable = frequency
+        self._frequency = self._require_frequency()
         self._variables = [v for v in problem.variables if v.quasi]
         self._whole = math.fsum(math.log2(max(domain(v.attribute), 1)) for v in self._variables)
 
@@ -73,11 +66,11 @@ class AreaLoss(ClassLoss):
         groups = variable.join(chosen)
         return np.log2(np.bincount(groups)[groups].astype(np.float64))
 
+    @abstractmethod
     def _loss(
         self, ids: npt.NDArray[np.int64], areas: Floats, kept: npt.NDArray[np.bool_]
     ) -> float:
         """Return the loss of cells with these classes, areas in log2, and verdicts, (cells,) each."""
-        raise NotImplementedError
 
 
 class Ambiguity(AreaLoss):

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from aegis.advisor.search.climb import Climb
 from aegis.advisor.search.clock import Clock, OutOfTimeError
 from aegis.advisor.search.feasibility import Feasibility
-from aegis.advisor.search.objectives import Objective
+from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.problem import Box, Division, Problem, is_leaf, members
 from aegis.errors import InternalError
 from aegis.interrupts import acknowledge, check

@@ -7,7 +7,7 @@ least as much as it does in any class.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.loss_options import LossOptions
+from aegis.advisor.search.objective import Priced
 from aegis.advisor.search.problem import Box, Ints, Problem, is_leaf
 from aegis.errors import PolicyError
 from aegis.summary import FrequencyTable
@@ -22,7 +23,7 @@ from aegis.summary import FrequencyTable
 Floats = npt.NDArray[np.float64]
 
 
-class ClassLoss(ABC):
+class ClassLoss(Priced):
     """A loss over classes; the larger the class, or the more mixed its labels, the worse."""
 
     name: str
@@ -45,14 +46,6 @@ class ClassLoss(ABC):
             self._values[box] = -(self._exact(box) if is_leaf(box) else self._least(box))
         return self._values[box]
 
-    def upper(self, box: Box) -> float:
-        """Return `bound`: nothing is cheaper."""
-        return self.bound(box)
-
-    def effort(self, box: Box) -> float:  # noqa: ARG002 - the protocol's signature
-        """Return 0: a class count takes little time."""
-        return 0.0
-
     @abstractmethod
     def _exact(self, box: Box) -> float:
         """Return the loss of a single configuration, suppressed rows included."""
@@ -60,6 +53,16 @@ class ClassLoss(ABC):
     @abstractmethod
     def _least(self, box: Box) -> float:
         """Return the loss at the finest grouping of a box, nothing suppressed."""
+
+    def _require_frequency(self) -> FrequencyTable:
+        """Return the frequency table of the summary; PolicyError where it was too large to keep."""
+        frequency = self._problem.summary.frequency
+        if frequency is None:
+            raise PolicyError(
+                f"Objective {self.name!r} needs the frequency table, which is too large to keep.",
+                hint="Search by a measure, or give fewer or coarser candidates.",
+            )
+        return frequency
 
     def _joined(self, box: Box) -> dict[str, Ints]:
         """Return the finest grouping of each quasi-identifier."""
@@ -148,13 +151,7 @@ class LabelLoss(ClassLoss):
 
     def __init__(self, problem: Problem, plan: PrivacyPlan) -> None:
         super().__init__(problem, plan)
-        frequency = problem.summary.frequency
-        if frequency is None:
-            raise PolicyError(
-                f"Objective {self.name!r} needs the frequency table, which is too large to keep.",
-                hint="Search by a measure, or give fewer or coarser candidates.",
-            )
-        self._frequency: FrequencyTable = frequency
+        frequency = self._frequency = self._require_frequency()
         codes = frequency.representatives[frequency.label][frequency.codes[frequency.label]]
         self._classes = len(problem.summary.label.classes)
         labelled = codes < self._classes

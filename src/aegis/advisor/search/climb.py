@@ -13,7 +13,7 @@ import heapq
 from collections.abc import Callable, Iterator
 
 from aegis.advisor.search.clock import Clock
-from aegis.advisor.search.objectives import Objective
+from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.problem import Box, Problem, members
 
 NEXT = 8

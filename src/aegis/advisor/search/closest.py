@@ -9,11 +9,12 @@ import numpy as np
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.branch import BranchAndBound
 from aegis.advisor.search.clock import Clock
+from aegis.advisor.search.objective import Priced
 from aegis.advisor.search.problem import Box, Problem, is_leaf
 from aegis.progress import SILENT
 
 
-class RowsRemoved:
+class RowsRemoved(Priced):
     """Rows that have to be removed so that the rest meets the rule, as an objective.
 
     Criteria that keep their order under suppression remove no more rows when classes merge, and
@@ -32,14 +33,6 @@ class RowsRemoved:
         criteria = tuple(c for c in plan.rule.criteria if c.model.monotone_with_suppression)
         self._part = replace(plan.rule, criteria=criteria)
         self._values: dict[Box, float] = {}
-
-    def upper(self, box: Box) -> float:
-        """Return `bound`: nothing is cheaper."""
-        return self.bound(box)
-
-    def effort(self, box: Box) -> float:  # noqa: ARG002 - the protocol's signature
-        """Return 0: a class count takes little time."""
-        return 0.0
 
     def bound(self, box: Box) -> float:
         """Return minus the rows that a configuration removes, or a bound for a box."""

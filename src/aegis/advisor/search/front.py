@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from aegis.advisor.figures import Front, FrontPoint
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.closest import find_closest
-from aegis.advisor.search.objectives import Objective
+from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.problem import Box
 from aegis.errors import PolicyError
 from aegis.privacy import PrivacyRule

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Scorer
@@ -24,6 +23,7 @@ from aegis.advisor.search.classes import (
     Discernibility,
 )
 from aegis.advisor.search.loss_options import LossOptions
+from aegis.advisor.search.objective import Objective, OfMeasure, Priced
 from aegis.advisor.search.pairwise import Pairwise
 from aegis.advisor.search.problem import Box, Problem, is_leaf, members
 from aegis.advisor.search.trace import Pillai, seconds_of
@@ -31,27 +31,6 @@ from aegis.advisor.search.widths import height
 from aegis.errors import PolicyError
 from aegis.measures import MEASURES, Measure, Scope, Trace
 from aegis.summary import AttributeSummary, Candidate, Information
-
-
-class Objective(Protocol):
-    """A function of boxes that bounds the configurations in them."""
-
-    name: str
-    sign: int
-    """1 where the figure itself is maximised, -1 where it is minimised."""
-    bounded: bool
-    """Whether `bound` says anything about boxes; else every admissible leaf must be visited."""
-    divides: bool
-    """Whether many masks that do not compare are bounded far better one by one than together."""
-
-    def bound(self, box: Box) -> float:
-        """Return an upper bound of `sign * figure` over a box; exact for a single configuration."""
-
-    def upper(self, box: Box) -> float:
-        """Return an upper bound that is cheap of single configurations, too; at least `bound`."""
-
-    def effort(self, box: Box) -> float:
-        """Return about how many seconds `bound` takes; 0 where that is not worth a thought."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +53,7 @@ class LossObjective:
     per_attribute: Callable[[AttributeSummary, Candidate], float] | None
 
 
-class Additive:
+class Additive(Priced):
     """A figure that adds up over attributes: the best candidate of each domain bounds a box.
 
     No monotonicity is needed, so corrected measures are searched exactly as well. Where the
@@ -100,14 +79,6 @@ class Additive:
             for label in labels
         )
 
-    def upper(self, box: Box) -> float:
-        """Return `bound`: nothing is cheaper."""
-        return self.bound(box)
-
-    def effort(self, box: Box) -> float:  # noqa: ARG002 - the protocol's signature
-        """Return 0: a sum takes no time."""
-        return 0.0
-
     def _over(self, label: int, variable: int, domain: int) -> float:
         key = (label, variable, domain)
         if key not in self._best:
@@ -116,18 +87,11 @@ class Additive:
         return self._best[key]
 
 
-class Unbounded:
+class Unbounded(OfMeasure):
     """A measure without a bound: the search then visits every admissible configuration."""
 
     bounded = False
     divides = False
-
-    def __init__(self, problem: Problem, scorer: Scorer, measure: Measure) -> None:
-        self.name = measure.name
-        self.sign = measure.direction.sign
-        self._problem = problem
-        self._scorer = scorer
-        self._measure = measure
 
     def bound(self, box: Box) -> float:
         """Return the value of a single configuration, and infinity for any larger box."""
@@ -135,16 +99,12 @@ class Unbounded:
             return math.inf
         return self.sign * self._scorer.value(self._problem.choice(box), self._measure)
 
-    def upper(self, box: Box) -> float:
-        """Return `bound`: nothing is cheaper."""
-        return self.bound(box)
-
     def effort(self, box: Box) -> float:
         """Return the time for what the measures of a whole configuration factorise."""
         return seconds_of(self._problem, box)
 
 
-class BelowTrace:
+class BelowTrace(OfMeasure):
     """A measure that never exceeds the plug-in trace, which bounds it.
 
     Of the held-out trace: a penalty and held-out rows only take away, and the trace cannot grow when
@@ -152,15 +112,11 @@ class BelowTrace:
     need many more boxes than one for `adjusted-pillai`.
     """
 
-    sign = 1
     bounded = True
     divides = True
 
     def __init__(self, problem: Problem, scorer: Scorer, measure: Measure) -> None:
-        self.name = measure.name
-        self._problem = problem
-        self._scorer = scorer
-        self._measure = measure
+        super().__init__(problem, scorer, measure)
         self._plain = Pillai(problem, "the plug-in trace", adjusted=False)
 
     def bound(self, box: Box) -> float:
@@ -168,10 +124,6 @@ class BelowTrace:
         if is_leaf(box):
             return self._scorer.value(self._problem.choice(box), self._measure)
         return self._plain.bound(box)
-
-    def upper(self, box: Box) -> float:
-        """Return `bound`: nothing is cheaper."""
-        return self.bound(box)
 
     def effort(self, box: Box) -> float:
         """Return the time of the fits."""

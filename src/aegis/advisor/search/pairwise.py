@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.scoring import Scorer
+from aegis.advisor.search.objective import OfMeasure
 from aegis.advisor.search.problem import Box, Problem, is_leaf, members
 from aegis.measures import Measure
 
@@ -16,7 +17,7 @@ _SECONDS_PER_CELL = 2e-8
 """Time to read one cell of a pair of attributes, about."""
 
 
-class Pairwise:
+class Pairwise(OfMeasure):
     """The mean over pairs of attributes of w_ij(a, b), for candidates a of i and b of j.
 
     Half of each pair is counted with either attribute: 1/2 sum_j w_ij(a, b_j) is at most
@@ -29,11 +30,7 @@ class Pairwise:
     divides = False
 
     def __init__(self, problem: Problem, scorer: Scorer, measure: Measure) -> None:
-        self.name = measure.name
-        self.sign = measure.direction.sign
-        self._problem = problem
-        self._scorer = scorer
-        self._measure = measure
+        super().__init__(problem, scorer, measure)
         self._variables = problem.variables[: len(problem.summary.attributes)]
         sizes = [len(v.candidates) for v in self._variables]
         self._starts = np.cumsum([0, *sizes])[:-1]
@@ -66,10 +63,6 @@ class Pairwise:
         own = self._owner[left]
         best[np.arange(len(own)), own] = 0.0
         return float(np.maximum.reduceat(best.sum(axis=1), _changes(own)).sum())
-
-    def upper(self, box: Box) -> float:
-        """Return `bound`: nothing is cheaper."""
-        return self.bound(box)
 
     def effort(self, box: Box) -> float:  # noqa: ARG002 - the protocol's signature
         """Return the time to read the cells of all pairs, which the first configuration takes."""

@@ -23,7 +23,8 @@ from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.closest import find_closest
 from aegis.advisor.search.feasibility import Feasibility, InEngine, InMemory
 from aegis.advisor.search.front import FrontRange, check_span, trace_front
-from aegis.advisor.search.objectives import LOSSES, Objective, loss_of, make_objective
+from aegis.advisor.search.objective import Objective
+from aegis.advisor.search.objectives import LOSSES, loss_of, make_objective
 from aegis.advisor.search.problem import Box, Problem, make_problem
 from aegis.advisor.search.reach import Reach, state_gap
 from aegis.advisor.search.ties import Prefer, settle_ties, tells_nothing

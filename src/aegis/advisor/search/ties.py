@@ -22,7 +22,8 @@ from aegis.advisor.confidence import COMPARED, with_confidence
 from aegis.advisor.search.branch import BranchAndBound, Found
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.feasibility import Feasibility
-from aegis.advisor.search.objectives import Additive, Objective
+from aegis.advisor.search.objective import Objective
+from aegis.advisor.search.objectives import Additive
 from aegis.advisor.search.problem import Box, Problem, Variable
 from aegis.errors import PolicyError
 

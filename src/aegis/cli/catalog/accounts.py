@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from aegis.cli.catalog.options import Database
 from aegis.cli.output import Output
+from aegis.cli.service_options import CATALOG, Database
 
 
 def account(
@@ -33,7 +33,7 @@ def account(
             show_default=False,
         ),
     ],
-    database: Database = "aegis-catalog.db",
+    database: Database = CATALOG,
 ) -> None:
     """Make an account, on the machine of the service.
 
@@ -58,7 +58,7 @@ def token(
         ),
     ] = "",
     days: Annotated[int, typer.Option("--days", min=1, max=365, help="How long it lasts.")] = 90,
-    database: Database = "aegis-catalog.db",
+    database: Database = CATALOG,
 ) -> None:
     """Make a token for an account, on the machine of the service.
 

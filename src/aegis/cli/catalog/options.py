@@ -36,12 +36,6 @@ RequestId = Annotated[str, typer.Argument(metavar="REQUEST", help="Number of the
 Message = Annotated[
     str, typer.Option("--message", "-m", metavar="TEXT", help="Why.", show_default=False)
 ]
-Database = Annotated[
-    str,
-    typer.Option(
-        "--database", metavar="FILE", help="SQLite file of the catalog, or postgresql://... ."
-    ),
-]
 
 
 def connected(url: str, token: str) -> Client:

@@ -1,0 +1,160 @@
+"""Privacy models of presence and of re-identification: what a class is in its population.
+
+They stand in the registry beside those of `aegis.privacy.models`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from aegis.privacy.classes import BoolArray, ClassTable
+from aegis.privacy.closeness import TOLERANCE
+from aegis.privacy.model import Comparison, Criterion, ModelParameter, Need, PrivacyModel, Window
+from aegis.privacy.models import MIXTURE, MODELS, UNION
+
+__all__ = ["MODELS"]
+
+_RISK = ModelParameter(
+    "threshold",
+    "largest risk of re-identification",
+    high=1,
+    above=True,
+    larger_is_stronger=False,
+)
+_RISKS = "El Emam: Guide to the De-Identification of Personal Health Information (2013)"
+_NERGIZ = "Nergiz, Atzori, Clifton: Hiding the Presence of Individuals from Shared Databases (SIGMOD 2007)"
+
+
+def _too_lonely(table: ClassTable, criterion: Criterion) -> BoolArray:
+    """Return the classes to remove so that the mean risk of the kept rows meets the threshold.
+
+    The fewest crowds go: all classes in crowds below m, for the smallest m that suffices.
+    """
+    people = table.crowds
+    order = np.argsort(-people, kind="stable")
+    ordered = people[order]
+    mean = np.cumsum(table.sizes[order] / ordered) / np.cumsum(table.sizes[order])
+    last_of_size = np.append(ordered[1:] != ordered[:-1], True)[: len(ordered)]
+    enough = np.flatnonzero(last_of_size & (mean <= criterion["threshold"] + TOLERANCE))
+    smallest = ordered[enough[-1]] if len(enough) else math.inf
+    return np.asarray(people < smallest)
+
+
+def _presence_outside(table: ClassTable, criterion: Criterion) -> BoolArray:
+    share = table.sizes / table.crowds
+    fails = (share > criterion["maximum"] + TOLERANCE) | (share < criterion["minimum"] - TOLERANCE)
+    if criterion["minimum"] > 0 and table.absent:
+        fails = np.ones_like(fails)
+    return np.asarray(fails)
+
+
+MODELS.register(
+    PrivacyModel(
+        name="delta_presence",
+        title="delta-presence",
+        description=(
+            "Nobody can tell whether a person of the population is in the release with a "
+            "probability outside the interval. A person in a class without released rows is "
+            "known to be absent, so a minimum above 0 admits no such class: with reference: input, "
+            "none but those that lack rows before suppression."
+        ),
+        formula="minimum <= |E| / population of E <= maximum",
+        reference=_NERGIZ,
+        direction=Comparison.AT_MOST,
+        limit="maximum",
+        parameters=(
+            ModelParameter(
+                "maximum",
+                "largest probability of presence",
+                high=1,
+                above=True,
+                larger_is_stronger=False,
+            ),
+            ModelParameter(
+                "minimum",
+                "smallest probability of presence",
+                high=1,
+                default=0,
+                larger_is_stronger=True,
+            ),
+        ),
+        monotone=True,
+        monotone_with_suppression=False,
+        argument="The share of a merger lies between the shares of its parts. " + MIXTURE,
+        figures=lambda table, _: table.sizes / table.crowds,
+        fails=_presence_outside,
+        shortfall="whose share of the population lies outside {minimum}..{maximum}",
+        needs=frozenset({Need.POPULATION, Need.REFERENCE}),
+    )
+)
+MODELS.register(
+    PrivacyModel(
+        name="max_risk.prosecutor",
+        title="prosecutor risk",
+        description="Chance to find a person who is known to be in the table, at worst.",
+        formula="1 / |E| <= threshold",
+        reference=_RISKS,
+        direction=Comparison.AT_MOST,
+        limit="threshold",
+        parameters=(_RISK,),
+        monotone=True,
+        monotone_with_suppression=True,
+        monotone_by_person=True,
+        argument=UNION,
+        figures=lambda table, _: 1.0 / table.sizes,
+        least_size=lambda criterion: math.ceil(1 / (criterion["threshold"] + 1e-9)),
+        shortfall="with a risk above {threshold}",
+        variant=("kind", "prosecutor"),
+        implies=("max_risk.journalist",),
+        window=Window.ROWS,
+    )
+)
+MODELS.register(
+    PrivacyModel(
+        name="max_risk.journalist",
+        title="journalist risk",
+        description="Chance to find any one person of the population, at worst.",
+        formula="1 / population of E <= threshold",
+        reference=_RISKS,
+        direction=Comparison.AT_MOST,
+        limit="threshold",
+        parameters=(_RISK,),
+        monotone=True,
+        monotone_with_suppression=True,
+        argument=UNION,
+        figures=lambda table, _: 1.0 / table.crowds,
+        shortfall="with a risk above {threshold}",
+        needs=frozenset({Need.POPULATION}),
+        variant=("kind", "journalist"),
+        implies=("max_risk.marketer",),
+    )
+)
+MODELS.register(
+    PrivacyModel(
+        name="max_risk.marketer",
+        title="marketer risk",
+        description=(
+            "Expected share of rows that a match of the whole release with a register gets right; "
+            "the table stands for the population where that is unknown. The classes in the "
+            "smallest crowds are removed until the mean meets the threshold."
+        ),
+        formula="sum_E |E| / population of E <= threshold * rows",
+        reference=_RISKS,
+        direction=Comparison.AT_MOST,
+        limit="threshold",
+        parameters=(_RISK,),
+        monotone=True,
+        monotone_with_suppression=False,
+        argument=(
+            "Merging never raises the mean: (a + b) / (A + B) <= a/A + b/B. But the rows to remove "
+            "can grow: many classes of one row, merged in pairs, tie with a kept class of two."
+        ),
+        figures=lambda table, _: 1.0 / table.crowds,
+        fails=_too_lonely,
+        shortfall="in the smallest crowds that have to go for a mean risk of {threshold}",
+        needs=frozenset({Need.REFERENCE, Need.CROWD}),
+        variant=("kind", "marketer"),
+    )
+)

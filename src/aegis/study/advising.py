@@ -1,0 +1,336 @@
+"""What a study answers from the summary alone: advice, proofs, fronts, costs and estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from aegis.advisor import Advice, PrivacyPlan, rank_configurations
+from aegis.errors import DataError
+from aegis.policy import Configuration, Policy
+from aegis.sources import Source
+from aegis.study.answers import Configurations, check_estimate, check_methods, complete_advice
+from aegis.study.subject import Subject
+from aegis.summary import Summary
+
+if TYPE_CHECKING:
+    from aegis.advisor.costs import MaskCost
+    from aegis.advisor.estimate import Estimate
+    from aegis.advisor.figures import Front
+    from aegis.advisor.joints import JointEstimate
+    from aegis.advisor.search import FrontRange
+    from aegis.anonymizers import Recipe
+    from aegis.summary import Information
+
+SEARCH_SECONDS = 30.0
+"""How long a search takes at most where nobody says."""
+
+
+class Advising:
+    """One table under one policy, and the questions to which its aggregates are the answer."""
+
+    _subject: Subject
+
+    @property
+    def policy(self) -> Policy:
+        """Roles, candidate masks, the privacy rule."""
+        return self._subject.policy
+
+    @property
+    def seed(self) -> int:
+        """Seed of whatever is random."""
+        return self._subject.seed
+
+    @property
+    def source(self) -> Source | None:
+        """The table; None where the study is of a summary."""
+        return self._subject.source
+
+    @property
+    def summary(self) -> Summary:
+        """The aggregates of the table, made at the first call."""
+        return self._subject.summary
+
+    @property
+    def plan(self) -> PrivacyPlan:
+        """What holds configurations against the rule."""
+        return self._subject.plan
+
+    def advise(
+        self,
+        configurations: Configurations | None = None,
+        *,
+        generate_count: int | None = None,
+        measure: str | None = None,
+        top: int = 10,
+        time_limit: float | None = SEARCH_SECONDS,
+        methods: Sequence[str | Recipe] | None = None,
+    ) -> Advice:
+        """Return the best release and its runners-up: a search, unless configurations are named.
+
+        Parameters
+        ----------
+        configurations, generate_count, measure, methods
+            As in `rank`. Configurations that the policy lists are ranked without being given.
+        top, time_limit
+            As in `search`; a search that is stopped says how far from the best it may be.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> study.advise(generate_count=5).best.admissible
+        True
+        """
+        listed = configurations is not None or generate_count is not None
+        if listed or self.policy.configurations:
+            return self.rank(
+                configurations, generate_count=generate_count, measure=measure, methods=methods
+            )
+        return self.search(measure=measure, top=top, time_limit=time_limit, methods=methods)
+
+    def costs(self, measure: str | None = None) -> tuple[MaskCost, ...]:
+        """Return what each candidate mask costs by itself, every other attribute unmasked.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> costs = study.costs()
+        >>> costs[0].attribute, costs[0].mask
+        ('age', 'bucketize(width=5)')
+        >>> costs[0].lost < 1
+        True
+        """
+        from aegis.advisor.costs import mask_costs
+
+        return mask_costs(self.summary, measure or self.policy.measure)
+
+    def rank(
+        self,
+        configurations: Configurations | None = None,
+        *,
+        generate_count: int | None = None,
+        measure: str | None = None,
+        estimate: str | None = None,
+        methods: Sequence[str | Recipe] | None = None,
+        seed: int | None = None,
+    ) -> Advice:
+        """Rank masking configurations, admissible ones first and the best first among them.
+
+        Parameters
+        ----------
+        configurations
+            What to rank; by default the policy's own, else 50 random ones.
+        generate_count
+            Rank this many random combinations of the candidate masks instead.
+        measure
+            Name of a measure; by default the policy's, else the default of rankings.
+        estimate
+            Rank by the estimated deviation from the raw table instead, the smallest first, as
+            Algorithm 1 of the AEGIS paper does: `aegis+1d`, `aegis-1d`, `sampling`,
+            `all-evidence`, or `raw` for the deviation itself. It is of the measure where that is
+            one of single attributes, else of mutual information; no methods are ranked beside.
+        methods
+            Record-level methods whose releases are ranked beside the configurations: names or
+            recipes; by default those of the policy.
+        seed
+            Seed of the random configurations and methods, where it is not the study's.
+
+        Raises
+        ------
+        PolicyError
+            A measure, a mask or a method is unknown, or the rule does not fit the table.
+        """
+        own = self.seed if seed is None else seed
+        if estimate is not None and methods is None:
+            methods = ()
+        check_estimate(estimate, methods)
+        check_methods(self.policy, methods, own)
+        advice = rank_configurations(
+            self.summary,
+            self.plan,
+            self.policy,
+            configurations=configurations,
+            generate_count=generate_count,
+            measure=measure,
+            estimate=estimate,
+            seed=own,
+            progress=self._subject.progress,
+        )
+        return complete_advice(self._subject, advice, methods, own)
+
+    def search(
+        self,
+        *,
+        objective: str | None = None,
+        measure: str | None = None,
+        top: int = 5,
+        time_limit: float | None = None,
+        front: FrontRange | str | None = None,
+        methods: Sequence[str | Recipe] | None = None,
+        explain_best: bool = True,
+        prefer: str = "least-masking",
+    ) -> Advice:
+        """Return the best of all combinations of candidate masks, with proof.
+
+        Parameters
+        ----------
+        objective
+            What is maximised: a measure, or an information loss to minimise; by default the
+            measure.
+        measure
+            Scores what the search returns.
+        top
+            How many of the best to return, at least 1.
+        time_limit
+            Seconds for the search; then the best so far is returned with its gap, as after Ctrl-C.
+            Summarising comes before.
+        front
+            Also the best for each of several rules, such as "k=2..50".
+        methods
+            Record-level methods whose releases are ranked beside, as in `rank`.
+        explain_best
+            Whether to find out what keeps the best from being finer.
+        prefer
+            Which comes first of configurations that their scores cannot tell apart:
+            `least-masking`, `most-private`, or `score`, the highest score.
+
+        Raises
+        ------
+        PolicyError
+            The objective is unknown, `top` is below 1 or the time limit is negative.
+        DataError
+            The table cannot be summarised.
+        """
+        from aegis.advisor.search import check_request, rules_of, search_combinations
+
+        check_request(self.policy, objective, measure, top, time_limit, front, prefer)
+        check_methods(self.policy, methods, self.seed)
+        if front is not None:
+            self._subject.check_rules(rules_of(front, self.policy.privacy))
+        advice = search_combinations(
+            self.summary,
+            self.plan,
+            self.policy,
+            source=self.source,
+            objective=objective,
+            measure=measure,
+            top=top,
+            time_limit=time_limit,
+            front=front,
+            explain_best=explain_best,
+            prefer=prefer,
+            progress=self._subject.progress,
+        )
+        return complete_advice(self._subject, advice, methods, self.seed)
+
+    def front(
+        self,
+        span: FrontRange | str,
+        *,
+        objective: str | None = None,
+        measure: str | None = None,
+        time_limit: float | None = None,
+    ) -> Front:
+        """Return the best configuration for each of several strengths of the rule.
+
+        Parameters
+        ----------
+        span
+            What varies and over which values: "k=2..50", "k=2,5,10", "risk=0.05..0.5",
+            "suppression=0..0.1".
+        objective, measure, time_limit
+            As in `search`.
+        """
+        advice = self.search(
+            objective=objective,
+            measure=measure,
+            top=1,
+            time_limit=time_limit,
+            front=span,
+            methods=(),
+            explain_best=False,
+        )
+        if advice.front is None:
+            raise DataError("The search was stopped before it came to the front.")
+        return advice.front
+
+    def estimate(
+        self,
+        configurations: Configuration | Sequence[Configuration],
+        *,
+        measure: str = "mi",
+        know: Information | str | None = None,
+        method: str | None = None,
+    ) -> tuple[Estimate, ...]:
+        """Estimate what configurations take from each attribute, without its raw joint.
+
+        Parameters
+        ----------
+        configurations
+            One or more configurations of candidate masks.
+        measure
+            A measure of single attributes.
+        know
+            What is known beside what masks show: `raw`, `histogram` or `nothing`; by default what
+            the summary carries.
+        method
+            A method of reconstruction; by default all evidence.
+        """
+        from aegis.advisor.estimate import DEFAULT_METHOD, estimate_pud
+
+        listed = [configurations] if isinstance(configurations, Configuration) else configurations
+        how, progress = method or DEFAULT_METHOD, self._subject.progress
+        return estimate_pud(
+            self.summary, listed, measure=measure, know=know, method=how, progress=progress
+        )
+
+    def reconstruct(
+        self,
+        attribute: str,
+        *,
+        know: Information | str | None = None,
+        method: str | None = None,
+        masks: Sequence[str] | None = None,
+        measure: str = "mi",
+    ) -> JointEstimate:
+        """Estimate the joint of an attribute and the label from what its masks show.
+
+        Parameters
+        ----------
+        attribute
+            Its name.
+        know
+            What is known beside what the masks show: `raw`, `histogram` or `nothing`; by default
+            the histogram, where the summary carries it.
+        method
+            A method of reconstruction; by default all evidence.
+        masks
+            The candidates that were seen, such as `quantiles`; by default all.
+        measure
+            A measure of single attributes, to be estimated and bounded.
+
+        Raises
+        ------
+        PolicyError
+            There is no label, or attribute, method, mask or measure is unknown or does not fit.
+        """
+        from aegis.advisor.estimate import DEFAULT_METHOD, information
+        from aegis.advisor.joints import estimate_joint, measure_of_attributes
+
+        measure_of_attributes(measure)
+        if know is not None:
+            information(know)
+        if self.source is not None:
+            self.policy.require_label("A reconstruction")
+        return estimate_joint(
+            self.summary,
+            attribute,
+            know=know,
+            method=method or DEFAULT_METHOD,
+            masks=masks,
+            measure=measure,
+            seed=self.seed,
+            progress=self._subject.progress,
+        )

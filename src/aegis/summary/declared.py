@@ -1,0 +1,40 @@
+"""The policy that a summary carries itself: roles, candidate masks, label and rule."""
+
+from __future__ import annotations
+
+from aegis.masks import Level
+from aegis.policy import NO_LABEL, Attribute, Label, Policy
+from aegis.privacy import PrivacyRule
+from aegis.summary.model import AttributeSummary, Summary
+
+
+def declared_policy(summary: Summary) -> Policy:
+    """Return what the summary knows of the policy that it was made under.
+
+    Of a summary of an earlier version, which does not say its rule, the rule asks for nothing:
+    see `says_rule`.
+    """
+    terms, label = summary.terms, summary.label
+    return Policy(
+        label=Label(label.column) if label.there else NO_LABEL,
+        attributes={a.name: _declared(a) for a in summary.all_attributes},
+        privacy=PrivacyRule() if terms is None else terms.owner.rule,
+        measure=None if terms is None else terms.declared.get("measure"),
+    )
+
+
+def says_rule(summary: Summary) -> bool:
+    """Return whether the summary says which rule it was made under."""
+    return summary.terms is not None
+
+
+def _declared(attribute: AttributeSummary) -> Attribute:
+    masks = tuple(candidate.declared for candidate in attribute.candidates)
+    levels = [mask.hierarchy for mask in masks if isinstance(mask, Level)]
+    return Attribute(
+        attribute.name,
+        attribute.role,
+        masks,
+        hierarchy=levels[0] if levels else None,
+        weight=attribute.weight,
+    )
