@@ -13,12 +13,6 @@ from aegis.advisor.generate import combinations, generate
 from aegis.advisor.merits import disagreement
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.rank import against, rank_choice
-from aegis.advisor.ranked_estimate import (
-    ONE_MASK,
-    case_of,
-    estimate_choices,
-    estimated_measure,
-)
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
@@ -80,9 +74,12 @@ def rank_configurations(
         A measure or a mask is unknown, or no configuration is given.
     """
     started = time.perf_counter()
+    notes: tuple[str, ...] = ()
     if estimate is not None:
+        from aegis.advisor.ranked_estimate import ONE_MASK, case_of
+
         policy.require_label("An estimate")
-        case_of(estimate)
+        notes = (ONE_MASK,) if case_of(estimate).own_mask else ()
     chosen = policy.measure_by(measure)
     listed = _listed(summary, policy, configurations, generate_count, seed)
     scorer = Scorer(summary)
@@ -115,7 +112,7 @@ def rank_configurations(
             summary=summary.to_dict(),
             policy=policy_mapping(policy),
             warnings=(
-                *((ONE_MASK,) if estimate is not None and case_of(estimate).own_mask else ()),
+                *notes,
                 *warnings_of(summary, plan),
                 *(disagreement(ranking, scorer, chosen) if estimate is None else ()),
             ),
@@ -137,6 +134,8 @@ def _by_estimate(
     progress: Progress,
 ) -> list[tuple[Ranked, Choice]]:
     """Return configurations with their estimates, the smallest deviation first."""
+    from aegis.advisor.ranked_estimate import estimate_choices, estimated_measure
+
     choices = {ranked.name: choice for ranked, choice in scored}
     found = estimate_choices(
         summary, choices, case, measure=estimated_measure(measure), progress=progress

@@ -9,14 +9,18 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from importlib.abc import MetaPathFinder
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
 from importlib.metadata import entry_points
 from importlib.util import LazyLoader, find_spec, module_from_spec
+from types import ModuleType
+from typing import Any
 
 _OBJECTS = 100_000
 """New objects between two searches for cycles of garbage: loading modules makes many that stay."""
 _GROUPS = ("masks", "measures", "privacy_models", "anonymizers")
 """Entry points by which packages of others add to Aegis."""
+_COMPILERS = "ibis.backends.sql.compilers"
 
 _own_process = False
 
@@ -39,6 +43,7 @@ def before_tables() -> None:
     if not _own_process or "pyarrow" in sys.modules or "numpy" in sys.modules:
         return
     _load_when_used("numpy.f2py")
+    _compile_for_one_engine()
     if "pandas" not in sys.modules and not _added_to():
         import pyarrow as pa
 
@@ -74,3 +79,40 @@ def _load_when_used(name: str) -> None:
     sys.modules[name] = module
     setattr(sys.modules[package], last, module)
     spec.loader.exec_module(module)
+
+
+def _compile_for_one_engine() -> None:
+    """Let Ibis load the compiler of the engine that is used, in place of those of twenty engines.
+
+    Its package of compilers imports all of them, and with each the tokens of a dialect of SQL. Here
+    a compiler is imported when it is first asked for.
+    """
+    import ibis.backends.sql
+
+    if _COMPILERS in sys.modules:
+        return
+    spec = find_spec(_COMPILERS)
+    if spec is None:
+        return
+    spec.loader = _OnDemand()
+    package = module_from_spec(spec)
+    sys.modules[_COMPILERS] = package
+    spec.loader.exec_module(package)
+    ibis.backends.sql.compilers = package
+
+
+class _OnDemand(Loader):
+    """Makes a package that imports a module in it, or a compiler of one, when it is asked for."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Give the package its names."""
+
+        def of_engine(name: str) -> Any:
+            own = name.removesuffix("Compiler")
+            try:
+                found = import_module(f"{module.__name__}.{own.lower()}")
+            except ModuleNotFoundError as error:
+                raise AttributeError(name) from error
+            return found if own == name else getattr(found, name)
+
+        module.__getattr__ = of_engine  # type: ignore[method-assign]

@@ -24,7 +24,7 @@ from aegis.study.answers import (
 )
 from aegis.study.shown import describe_subject, subject_html
 from aegis.study.subject import Subject
-from aegis.summary import Information, Summary, lock, save_bundle, withhold
+from aegis.summary import Information, Summary, lock, withhold
 
 if TYPE_CHECKING:
     from aegis.anonymizers import Recipe
@@ -250,6 +250,7 @@ class Study(Advising):
             Overwrite an existing file.
         """
         from aegis.advisor.estimate import information as setting_of
+        from aegis.summary import save_bundle
 
         summary = withhold(self.summary, setting_of(information))
         summary = lock(summary) if locked else summary

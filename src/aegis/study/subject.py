@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ from aegis.policy import Policy, RuleOverride
 from aegis.privacy import PrivacyRule
 from aegis.progress import Progress
 from aegis.sources import Source, open_table
-from aegis.summary import Summary, declared_policy, load_bundle, says_rule, summarize
+from aegis.summary import Summary, declared_policy, says_rule, summarize
 from aegis.summary.narrow import narrow
 
 BUNDLE = ".aegis"
@@ -92,6 +93,8 @@ class Subject:
                 "aegis.protect.rank_protected.",
             )
         if isinstance(table, str | Path) and str(table).lower().endswith(BUNDLE):
+            from aegis.summary import load_bundle
+
             table = load_bundle(table)
         if isinstance(table, Summary):
             policy = declared_policy(table) if policy is None else policy
@@ -181,6 +184,6 @@ class Subject:
 def _is_protected(table: Any) -> bool:
     if isinstance(table, str | Path):
         return str(table).lower().endswith(PROTECTED)
-    from aegis.protect.model import ProtectedSummary
-
-    return isinstance(table, ProtectedSummary)
+    # Loaded by whoever has made one: most studies are of tables, and need not load it.
+    protected = sys.modules.get("aegis.protect.model")
+    return protected is not None and isinstance(table, protected.ProtectedSummary)

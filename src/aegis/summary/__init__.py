@@ -1,8 +1,10 @@
 """Aggregation near the data: the sufficient statistic, and the bundle that holds it on disk."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from aegis.summary.attributes import pooled_groups
 from aegis.summary.build import summarize
-from aegis.summary.bundle import load_bundle, save_bundle
 from aegis.summary.classes import PERSON, CountedClasses, count_classes
 from aegis.summary.cooccurrence import Chunk, Matrix, PairCounts, count_pairs
 from aegis.summary.count_cells import count_in_engine
@@ -53,3 +55,13 @@ __all__ = [
     "summarize",
     "withhold",
 ]
+
+if TYPE_CHECKING:
+    from aegis.summary.bundle import load_bundle, save_bundle
+
+
+def __getattr__(name: str) -> Any:
+    """Load what reads and writes bundles when it is asked for: most commands have the table."""
+    if name in ("load_bundle", "save_bundle"):
+        return getattr(import_module("aegis.summary.bundle"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
