@@ -219,8 +219,7 @@ def command(
         )
     model = None if like is None else read_summary(like, verify_key)
     key = None if sign is None else load_private_key(sign)
-    if is_bundle(table):
-        raise PolicyError(f"{table} is a summary already.", hint="Give the table that it is of.")
+    _refuse_bundle(table)
     subject = opening.subject(table, policy, quiet=quiet)
     with reporting(quiet=quiet) as progress:
         study = Study(subject, policy, exact=exact, seed=seed, like=model, progress=progress)
@@ -228,6 +227,11 @@ def command(
     if write_histograms is not None:
         write_text(write_histograms, json.dumps(histograms_of(summary), indent=1) + "\n")
     _print(summary, output, policy_file, Output(format, quiet))
+
+
+def _refuse_bundle(table: str) -> None:
+    if is_bundle(table):
+        raise PolicyError(f"{table} is a summary already.", hint="Give the table that it is of.")
 
 
 def _protect(
