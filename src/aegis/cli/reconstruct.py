@@ -250,13 +250,14 @@ def _values(estimate: JointEstimate, width: int) -> Iterator[Table]:
 
     own, table, values = estimate.attribute, estimate.reconstruction.table, estimate.values
     known = own.domain is None
-    rows_of = own.counts.tolist() if known else table.sum(axis=1).tolist()
+    rows_of: list[float] = own.counts.tolist() if known else table.sum(axis=1).tolist()
     chosen = sorted(sorted(range(len(values)), key=lambda i: -rows_of[i])[:SHOWN])
     cells = []
     for i in chosen:
         figures = [[fixed(float(estimated), 1)] for estimated in table[i]]
-        for cell, count in zip(figures, own.joint[i].tolist() if known else (), strict=known):
-            cell.append(f"{count:,}")
+        if known:
+            for cell, count in zip(figures, own.joint[i].tolist(), strict=True):
+                cell.append(f"{count:,}")
         cells.append(figures)
     return estimate_tables(
         *(own.name, [values[i] for i in chosen], estimate.classes, cells),
