@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -189,8 +189,8 @@ def _print(page: Output, estimate: JointEstimate, plot: Path | None) -> None:
         return
     if page.format is Format.CSV:
         header = ("value", *(f"{k}:{c}" for c in classes for k in ("estimate", "truth")))
-        unknown = [[None] * len(classes)] * len(values)
-        rows = zip(values, estimate.reconstruction.table.tolist(), truth or unknown, strict=True)
+        known: Sequence[Sequence[int | None]] = truth or [[None] * len(classes)] * len(values)
+        rows = zip(values, estimate.reconstruction.table.tolist(), known, strict=True)
         page.csv(
             header,
             (
