@@ -150,7 +150,7 @@ def test_k_and_l_come_from_the_rule():
     assert (chosen.k, chosen.l) == (6, 2)
 
 
-@pytest.mark.parametrize("method", ANONYMIZERS.names())
+@pytest.mark.parametrize("method", [one.name for one in ANONYMIZERS if not one.by_cell])
 def test_an_order_in_the_policy_is_that_of_the_call(method):
     """Every method goes by it: the release is the one that the argument gives, and no other."""
     declared = policy_of({"k": 3}, grade={"role": "quasi-identifier", "order": list(GRADES)})

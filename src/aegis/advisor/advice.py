@@ -114,8 +114,10 @@ class Ranked:
         A record-level release shows its method for every quasi-identifier.
         """
         if self.method is not None:
-            carried, own = self.method.carried, self.method.shown
-            return {name: carried.get(name, own) for name in self.attributes}
+            own = self.method.shown
+            told = {n: f"{mask}, then {own}" for n, mask in self.method.before.items()}
+            told |= self.method.carried
+            return {name: told.get(name, own) for name in self.attributes}
         if not self.configuration.masks:  # a masked table, of which only its name is known
             return dict(self.declared)
         return {n: self.declared.get(n, str(m)) for n, m in self.configuration.masks.items()}

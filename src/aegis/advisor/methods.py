@@ -57,6 +57,8 @@ class RecordLevel:
         Privacy of the released rows; None where nothing is released.
     carried
         Mask of each column that is no quasi-identifier, as text.
+    before
+        Mask of each quasi-identifier that a mask shows before the method works on it, as text.
     held_out
         `held-out-pillai-values` of the release, where it was ranked by `adjusted-pillai`; else None.
     """
@@ -70,6 +72,7 @@ class RecordLevel:
     notes: tuple[str, ...] = ()
     report: PrivacyReport | None = None
     carried: Mapping[str, str] = field(default_factory=dict)
+    before: Mapping[str, str] = field(default_factory=dict)
     held_out: float | None = None
 
     @property
@@ -127,7 +130,8 @@ def with_methods(
     A release is scored like a configuration: the measure of the table as the method makes it,
     before classes that fail the rule are suppressed, against the unmasked score of the original;
     the measure of the rows that are left stands beside it. Rows that the method leaves out count
-    as suppressed.
+    as suppressed. A method that suppresses cells and is given no masks is ranked on the masks of the
+    leading configuration, too, where that one leaves out rows.
 
     Raises
     ------
@@ -153,10 +157,32 @@ def with_methods(
             hint="Leave out --objective, or the record-level methods.",
         )
     ranker = RecordRanker(summary, source, policy, MEASURES.get(advice.measure), seed, progress)
+    recipes = beside_rows(recipes, advice, policy)
     found = [ranker.rank(ranker.make(recipe)) for recipe in apart(recipes, advice)]
     ranked = insert_methods(advice, found, ranker.read.notes)
     doubt = _doubt(ranked, summary)
     return replace(ranked, warnings=(*ranked.warnings, doubt)) if doubt else ranked
+
+
+def beside_rows(recipes: Sequence[Recipe], advice: Advice, policy: Policy) -> tuple[Recipe, ...]:
+    """Return the recipes, and those of cells again on the masks that lead by leaving out rows.
+
+    So the same masks are ranked twice: with the rows left out that break the rule, and with their
+    cells suppressed.
+    """
+    first = advice.ranking[0] if advice.ranking else None
+    if first is None or first.method is not None or not first.suppressed_rows:
+        return tuple(recipes)
+    masks = {a.name: first.configuration.masks.get(a.name) for a in policy.quasi_identifiers}
+    if not all(mask is None or mask.deterministic for mask in masks.values()):
+        return tuple(recipes)
+    chosen = {name: "identity" if mask is None else mask.spec() for name, mask in masks.items()}
+    again = [
+        replace(one, options={**one.options, "masks": chosen}, name=f"{one.name} on {first.name}")
+        for one in recipes
+        if one.anonymizer.by_cell and not one.options.get("masks")
+    ]
+    return (*recipes, *again)
 
 
 def _doubt(advice: Advice, summary: Summary) -> str | None:
@@ -341,4 +367,5 @@ class RecordRanker:
             notes=grouped.notes,
             report=report,
             carried=self.read.carried,
+            before=made.shown,
         )

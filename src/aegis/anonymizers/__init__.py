@@ -4,6 +4,7 @@ from aegis.anonymizers.base import ANONYMIZERS, Anonymizer, Grouped, Options, St
 from aegis.anonymizers.encode import encode, encode_for
 from aegis.anonymizers.groups import RecordGroups
 from aegis.anonymizers.hybrid import HybridOptions
+from aegis.anonymizers.local_suppression import SuppressionOptions
 from aegis.anonymizers.losses import InformationLoss, information_loss
 from aegis.anonymizers.members import DiverseOptions
 from aegis.anonymizers.microaggregation import VariableOptions
@@ -48,6 +49,7 @@ __all__ = [
     "Records",
     "SensitiveAttribute",
     "Style",
+    "SuppressionOptions",
     "ValueTree",
     "VariableOptions",
     "anonymize_records",

@@ -12,7 +12,15 @@ import numpy as np
 
 from aegis.anonymizers.groups import RecordGroups
 from aegis.anonymizers.losses import InformationLoss, information_loss
-from aegis.anonymizers.method import MINIMUM_K, Method, Options, Outcome, at_least, within
+from aegis.anonymizers.method import (
+    MINIMUM_K,
+    Method,
+    Options,
+    Outcome,
+    at_least,
+    fitting_groups,
+    within,
+)
 from aegis.anonymizers.options import typed
 from aegis.anonymizers.partition import by_cells
 from aegis.anonymizers.records import Records
@@ -119,6 +127,9 @@ class Anonymizer:
         Whether it can ask for l distinct sensitive values in each group.
     method
         The method itself: records, options, random numbers and progress in, outcome out.
+    by_cell
+        Whether it shows values record by record and works on them as masks show them; it counts
+        persons itself where the policy does.
     quadratic
         Whether tables above `Options.partition_above` are cut into Mondrian cells first.
     """
@@ -132,6 +143,7 @@ class Anonymizer:
     diverse: bool
     method: Method
     quadratic: bool = False
+    by_cell: bool = False
 
     def configure(self, **given: Any) -> Options:
         """Return the method's options.
@@ -208,15 +220,14 @@ class Anonymizer:
 
 
 def _verify(records: Records, groups: RecordGroups, options: Options) -> None:
-    if len(groups) and groups.sizes.min() < options.k:
-        raise InternalError(f"A group of {groups.sizes.min()} records for k = {options.k}.")
-    for attribute in records.sensitive if options.l > 1 else ():
-        pairs = np.unique(groups.of[groups.order] * attribute.size + attribute.codes[groups.order])
-        held = np.bincount(pairs // attribute.size, minlength=len(groups))
-        if len(held) and held.min() < options.l:
-            raise InternalError(
-                f"A group with {held.min()} values of {attribute.name!r} for l = {options.l}."
-            )
+    if not len(groups):
+        return
+    fitting = fitting_groups(records.take(groups.order), groups.of[groups.order], options)
+    if not fitting.all():
+        group = int(np.argmin(fitting))
+        raise InternalError(
+            f"A group of {groups.sizes[group]} records lacks k = {options.k} or l = {options.l}."
+        )
 
 
 ANONYMIZERS: Registry[Anonymizer] = Registry("anonymizer")

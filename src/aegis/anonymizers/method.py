@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from aegis.anonymizers.losses import InformationLoss
 from aegis.anonymizers.records import Integers, Records
@@ -64,10 +65,11 @@ class Options:
         DataError
             A sensitive attribute with fewer than l values.
         """
-        if self.k > len(records):
+        if self.k > records.subjects:
+            unit = "records" if records.persons is None else "persons"
             raise PolicyError(
-                f"k = {self.k} is above the number of records, {len(records)}.",
-                hint=f"Give a k of {MINIMUM_K} to {len(records)}, or more records.",
+                f"k = {self.k} is above the number of {unit}, {records.subjects}.",
+                hint=f"Give a k of {MINIMUM_K} to {records.subjects}, or more {unit}.",
             )
         if self.l > 1 and not records.sensitive:
             raise PolicyError(
@@ -82,6 +84,35 @@ class Options:
                     f"group, but the table holds {held}.",
                     hint=f"The most that is possible is l = {held}.",
                 )
+
+
+def fitting_groups(records: Records, of: Integers, options: Options) -> npt.NDArray[np.bool_]:
+    """Return whether each group has k records (persons, where known) and l sensitive values.
+
+    Parameters
+    ----------
+    of
+        The group 0..G-1 of each record, shape (N,).
+    options
+        k and l.
+    """
+    groups = int(of.max(initial=-1)) + 1
+    if records.persons is None:
+        subjects = np.bincount(of, minlength=groups)
+    else:
+        subjects = _distinct_in(of, records.persons, groups)
+    fitting: npt.NDArray[np.bool_] = subjects >= options.k
+    for attribute in records.sensitive if options.l > 1 else ():
+        fitting &= _distinct_in(of, attribute.codes, groups) >= options.l
+    return fitting
+
+
+def _distinct_in(of: Integers, values: npt.NDArray[Any], groups: int) -> Integers:
+    """Return how many distinct values each group holds, shape (G,)."""
+    span = int(values.max(initial=0)) + 1
+    pairs = np.unique(of * span + values)
+    held: Integers = np.bincount(pairs // span, minlength=groups)
+    return held
 
 
 def at_least(name: str, given: float, least: float, *, strictly: bool = False) -> None:

@@ -18,6 +18,7 @@ _WORDS: Mapping[type, str] = {
     float: "a number",
     bool: "true or false",
     str: "a text",
+    dict: "a mapping",
 }
 LARGEST = 2**53
 """Largest number of an option."""
@@ -102,6 +103,8 @@ def _convert(value: Any, hint: Any) -> tuple[bool, Any]:
         return next((one for one in tried if one[0]), (False, None))
     if get_origin(hint) is tuple:
         return _convert_tuple(value, get_args(hint))
+    if get_origin(hint) is dict:
+        return isinstance(value, Mapping), value
     if hint is type(None):
         return value is None, None
     if hint is not bool and isinstance(value, bool):
@@ -137,4 +140,4 @@ def _words(hint: Any) -> str:
         if kinds[-1] is ...:
             return f"a list, each entry {_words(kinds[0])}"
         return f"a list of {len(kinds)}: {', '.join(map(_words, kinds))}"
-    return "null" if hint is type(None) else _WORDS[hint]
+    return "null" if hint is type(None) else _WORDS[get_origin(hint) or hint]

@@ -69,7 +69,7 @@ class Recipe:
             does not take what the rule and the recipe ask for together.
         """
         held = {one.name: len(np.unique(one.codes)) for one in records.sensitive}
-        lacks = policy.privacy.shortage(len(records), held)
+        lacks = policy.privacy.shortage(records.subjects, held)
         if lacks is not None:
             # A sensitive attribute is released under its first mask.
             shown = "" if "k" in lacks.parameters else " as it is released"

@@ -221,6 +221,9 @@ class Records:
         The sensitive attributes, possibly none.
     left_out
         Columns that no release may hold: identifiers, and what is to be ignored.
+    persons
+        Whose record each one is, shape (N,), numbered from 0, for methods that work on records and
+        count persons; None where records are counted.
 
     Raises
     ------
@@ -231,6 +234,7 @@ class Records:
     attributes: tuple[RecordAttribute, ...]
     sensitive: tuple[SensitiveAttribute, ...] = ()
     left_out: tuple[str, ...] = ()
+    persons: Integers | None = None
 
     def __post_init__(self) -> None:
         if not self.attributes:
@@ -254,7 +258,13 @@ class Records:
             tuple(a.take(rows) for a in self.attributes),
             tuple(a.take(rows) for a in self.sensitive),
             self.left_out,
+            None if self.persons is None else self.persons[rows],
         )
+
+    @cached_property
+    def subjects(self) -> int:
+        """What classes count: records, or distinct persons where they are known."""
+        return len(self) if self.persons is None else len(np.unique(self.persons))
 
     @cached_property
     def combinations(self) -> tuple[Integers, Integers]:

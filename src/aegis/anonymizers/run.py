@@ -16,10 +16,11 @@ from aegis.anonymizers.persons import middle_of_each, rows_of_persons
 from aegis.anonymizers.recipe import Recipe, options_dict
 from aegis.anonymizers.records import Integers, Records
 from aegis.anonymizers.release import build_release
-from aegis.errors import DataError, PolicyError
+from aegis.anonymizers.shown import least_mask, shown_by_masks
+from aegis.errors import DataError
 from aegis.masking import count_unseen, fit_masks, masked_table, refuse_unseen, suppress
-from aegis.masks import Identity, Mask
-from aegis.policy import Attribute, Policy, Role, Unseen
+from aegis.masks import Mask
+from aegis.policy import Policy, Role, Unseen
 from aegis.privacy import PrivacyRule, Verdict
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source, open_table
@@ -47,6 +48,8 @@ class RecordTable:
         Mask of each such column, as text; `identity` where it stays as it is.
     persons
         Whose row each one is, shape (N,), numbered from 0, where the policy counts persons; else None.
+    shown
+        Mask of each quasi-identifier that is not shown as it is, as text.
     """
 
     policy: Policy
@@ -56,6 +59,7 @@ class RecordTable:
     notes: tuple[str, ...] = ()
     carried: Mapping[str, str] = field(default_factory=dict)
     persons: Integers | None = None
+    shown: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def quasi(self) -> tuple[str, ...]:
@@ -79,6 +83,8 @@ class Anonymized:
         Rows of the original.
     persons
         Whose row each row of the original is, as in `RecordTable`; None where rows are counted.
+    shown
+        Mask of each quasi-identifier before the method, as in `RecordTable`.
     """
 
     recipe: Recipe
@@ -86,6 +92,7 @@ class Anonymized:
     data: pa.Table
     rows: int
     persons: Integers | None = None
+    shown: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def judged(self) -> pa.Table:
@@ -111,23 +118,9 @@ def carried_masks(policy: Policy) -> dict[str, Mask | None]:
     """
     found: dict[str, Mask | None] = {}
     for attribute in policy.released():
-        as_it_is = attribute.role is Role.QUASI_IDENTIFIER or not attribute.masks
-        if as_it_is or Identity() in attribute.masks:
-            found[attribute.name] = None
-        else:
-            found[attribute.name] = _first_deterministic(attribute)
+        quasi = attribute.role is Role.QUASI_IDENTIFIER
+        found[attribute.name] = None if quasi else least_mask(attribute)
     return policy.with_label(found)
-
-
-def _first_deterministic(attribute: Attribute) -> Mask:
-    for mask in attribute.masks:
-        if mask.deterministic:
-            return mask
-    raise PolicyError(
-        f"All candidate masks of {attribute.name!r} draw noise, which record-level releases "
-        "do not add to columns that are no quasi-identifier.",
-        hint="Give it one that draws nothing, or leave the record-level methods out.",
-    )
 
 
 def read_records(
@@ -201,22 +194,28 @@ def anonymize_records(
     """Group the records of a table as `recipe` says, and show the groups.
 
     Where persons are counted, persons are grouped, each by the middle of its rows, and their rows
-    follow: all rows of a person are in one group, which has at least k persons.
+    follow: all rows of a person are in one group, which has at least k persons. Where single cells
+    are suppressed, rows stand for themselves, in classes of at least k persons each.
 
     Raises
     ------
     PolicyError, DataError
         Options that the method does not take or that no release of these records can meet.
     """
-    records = read.records if read.persons is None else middle_of_each(read.records, read.persons)
+    by_cell, records = recipe.anonymizer.by_cell, read.records
+    if by_cell:
+        read = shown_by_masks(read, recipe.options.get("masks"))
+        records = read.records
+    elif read.persons is not None:
+        records = middle_of_each(records, read.persons)
     options = recipe.resolve(read.policy, records)
     grouped = recipe.anonymizer.group(records, options, seed=recipe.seed, progress=progress)
-    if read.persons is not None:
+    if read.persons is not None and not by_cell:
         grouped = rows_of_persons(grouped, read.records, read.persons)
     style = None if recipe.style is None else Style(recipe.style)
     data = _without_null_types(build_release(read.table, read.records, grouped, style=style))
     full = replace(recipe, options=options_dict(options))
-    return Anonymized(full, grouped, data, read.table.num_rows, read.persons)
+    return Anonymized(full, grouped, data, read.table.num_rows, read.persons, read.shown)
 
 
 def _without_null_types(table: pa.Table) -> pa.Table:

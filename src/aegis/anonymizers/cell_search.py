@@ -1,0 +1,221 @@
+"""Which cells to suppress so that every class is large enough: greedy, one pattern at a time.
+
+A *pattern* is a set of attributes whose cells a record loses. Records that are alike in all other
+attributes are then one class. Few cells come first: the records that are safe as they are stay so;
+of the patterns of one cell the one that rescues most records is taken, and so on until it rescues
+none; then the patterns of two cells, and so on. What is left in the end joins the class that it
+costs the fewest cells to join: some records of a large class, or all of a small one, lose the cells
+in which they differ from it.
+
+A suppressed cell is a value of its own: it is like other suppressed cells, and like nothing else. To
+find the fewest cells is NP-hard (Meyerson and Williams 2004); the tests hold the greedy answer
+against all answers on small tables.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations, groupby
+from math import comb
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.anonymizers.records import Codes, Floats, Integers, distinct_rows
+from aegis.progress import Step
+
+Flags = npt.NDArray[np.bool_]
+Pattern = tuple[int, ...]
+Fits = Callable[[Integers, Integers], Flags]
+"""Rows, and the group 0..G-1 of each, in; whether each group may be a class, shape (G,), out."""
+
+FEW_ATTRIBUTES = 10
+"""Up to so many attributes all patterns are tried, by what their cells count."""
+ALL_PATTERNS = 400
+"""Patterns of so many cells are all tried where they are at most this many; else the best are."""
+WIDTH = 12
+"""Patterns that are grown by one more attribute where not all are tried."""
+
+
+class CellSearch:
+    """Suppresses cells of N records until every class fits.
+
+    Parameters
+    ----------
+    columns
+        Codes of each of the A attributes, each of shape (N,).
+    sizes
+        Number of values of each.
+    costs
+        What a cell of each attribute counts, shape (A,), above 0.
+    fits
+        Whether groups may be classes. What holds a group that fits must fit, and so must all
+        records together.
+    spare
+        How many records of a class of that size make a class with one more, and leave one behind,
+        per size; 0 where a class can only be joined as a whole.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[Codes],
+        sizes: Sequence[int],
+        costs: Floats,
+        fits: Fits,
+        spare: Callable[[Integers], Integers],
+    ) -> None:
+        self.columns = list(columns)
+        self.sizes = list(sizes)
+        self.costs = costs
+        self.fits = fits
+        self.spare = spare
+        self.rows = len(columns[0])
+        self.starred: Flags = np.zeros((self.rows, len(columns)), dtype=np.bool_)
+        self.pending: Integers = np.arange(self.rows, dtype=np.int64)
+
+    def run(self, step: Step | None = None) -> Flags:
+        """Return the cells to suppress, shape (N, A)."""
+        run = self._by_cost if len(self.columns) <= FEW_ATTRIBUTES else self._by_number
+        run(step)
+        if not len(self.pending):
+            return self.starred
+        left = len(self.pending)
+        _Leftovers(self).join()
+        if step is not None:
+            step.advance(left)
+        return self.starred
+
+    def _by_cost(self, step: Step | None) -> None:
+        """Try all patterns, the cheapest first."""
+        attributes = range(len(self.columns))
+        every = [
+            pattern
+            for cells in range(len(self.columns) + 1)
+            for pattern in combinations(attributes, cells)
+        ]
+        for _, patterns in groupby(sorted(every, key=self._cost), key=self._cost):
+            if not self._advance(list(patterns), step):
+                return
+
+    def _by_number(self, step: Step | None) -> None:
+        """Try patterns of one cell, of two, and so on; not all where they are many."""
+        grown: list[Pattern] = [()]
+        for cells in range(len(self.columns) + 1):
+            grown = self._advance(self._patterns(cells, grown), step)
+            if not grown:
+                return
+
+    def _advance(self, patterns: Sequence[Pattern], step: Step | None) -> list[Pattern]:
+        """Take patterns; return those worth growing, none where no record is left."""
+        before = len(self.pending)
+        grown = self._level(patterns)
+        if step is not None:
+            step.advance(before - len(self.pending))
+        return grown if len(self.pending) else []
+
+    def _cost(self, pattern: Pattern) -> float:
+        return float(self.costs[list(pattern)].sum()) if pattern else 0.0
+
+    def _patterns(self, cells: int, grown: Sequence[Pattern]) -> list[Pattern]:
+        attributes = len(self.columns)
+        if comb(attributes, cells) <= ALL_PATTERNS:
+            return list(combinations(range(attributes), cells))
+        wider = {
+            tuple(sorted((*pattern, more)))
+            for pattern in grown
+            for more in range(attributes)
+            if more not in pattern
+        }
+        return sorted(wider)
+
+    def _level(self, patterns: Sequence[Pattern]) -> list[Pattern]:
+        """Take patterns while one rescues a record; return those worth growing, the best first.
+
+        What a pattern rescues can only fall as records are rescued by others, so a count that is
+        still the largest when it is taken anew is the largest of all.
+        """
+        waiting: list[tuple[float, int]] = []
+        ranked: list[tuple[float, int]] = []
+        for place, pattern in enumerate(patterns):
+            classes, rescued = self._tried(pattern)
+            ranked.append((classes + self._cost(pattern) / 1e6, place))
+            if len(rescued):
+                waiting.append((-len(rescued) / max(self._cost(pattern), 1e-9), place))
+        heapq.heapify(waiting)
+        while waiting and len(self.pending):
+            _, place = heapq.heappop(waiting)
+            pattern = patterns[place]
+            _, rescued = self._tried(pattern)
+            if not len(rescued):
+                continue
+            merit = (-len(rescued) / max(self._cost(pattern), 1e-9), place)
+            if waiting and merit > waiting[0]:
+                heapq.heappush(waiting, merit)
+                continue
+            self.starred[np.ix_(rescued, np.array(pattern, dtype=np.int64))] = True
+            self.pending = np.setdiff1d(self.pending, rescued, assume_unique=True)
+        return [patterns[place] for _, place in sorted(ranked)[:WIDTH]]
+
+    def _tried(self, pattern: Pattern) -> tuple[int, Integers]:
+        """Return how many classes the pending records form under a pattern, and who is rescued."""
+        of = self.grouped(self.pending, pattern)
+        fitting = self.fits(self.pending, of)
+        return len(fitting), self.pending[fitting[of]]
+
+    def grouped(self, rows: Integers, pattern: Pattern) -> Integers:
+        """Return the group of each of `rows` by the attributes that are not in `pattern`."""
+        shown = [i for i in range(len(self.columns)) if i not in pattern]
+        if not shown:
+            return np.zeros(len(rows), dtype=np.int64)
+        columns = [self.columns[i][rows] for i in shown]
+        return distinct_rows(columns, [self.sizes[i] for i in shown])[1]
+
+
+class _Leftovers:
+    """Joins what no pattern rescued to the classes that were made."""
+
+    def __init__(self, search: CellSearch) -> None:
+        self.search = search
+        self.codes: Integers = np.column_stack(search.columns).astype(np.int64)
+
+    def join(self) -> None:
+        """Join each pending record to the class where that costs the fewest cells."""
+        search = self.search
+        while len(search.pending):
+            shown = np.where(search.starred, -1, self.codes)
+            placed = np.setdiff1d(np.arange(search.rows), search.pending, assume_unique=True)
+            if not len(placed):  # nothing fits but everything
+                search.starred[:] = True
+                search.pending = search.pending[:0]
+                return
+            _, first, of = np.unique(shown[placed], axis=0, return_index=True, return_inverse=True)
+            self._place(int(search.pending[0]), placed, placed[first], of.reshape(-1))
+
+    def _place(self, row: int, placed: Integers, heads: Integers, of: Integers) -> None:
+        search = self.search
+        counts = np.bincount(of)
+        losing = search.starred[heads] | (self.codes[heads] != self.codes[row])
+        more = losing & ~search.starred[heads]
+        wanted = search.spare(counts)
+        moved = np.where(wanted > 0, wanted, counts)
+        moved[~more.any(axis=1)] = 0
+        cost = more @ search.costs * moved + losing @ search.costs
+        best = int(np.argmin(cost))
+        members = placed[of == best][: moved[best]]
+        pattern = np.flatnonzero(losing[best])
+        search.starred[np.ix_(members, pattern)] = True
+        others = [i for i in range(self.codes.shape[1]) if not losing[best, i]]
+        alike = np.all(
+            self.codes[np.ix_(search.pending, others)] == self.codes[row, others], axis=1
+        )
+        joined = search.pending[alike]
+        search.starred[np.ix_(joined, pattern)] = True
+        search.pending = search.pending[~alike]
+
+
+def patterns_of(starred: Flags) -> Iterator[tuple[Pattern, int]]:
+    """Yield each pattern of suppressed cells with its number of records."""
+    held, counts = np.unique(starred, axis=0, return_counts=True)
+    for cells, count in zip(held, counts.tolist(), strict=True):
+        yield tuple(np.flatnonzero(cells).tolist()), count

@@ -1,0 +1,203 @@
+"""Local suppression: only the cells that keep a record out of a class are left out.
+
+The cells are those of the quasi-identifiers as masks show them. Whether a class is large enough is
+counted with a suppressed cell as a value of its own, as every audit of the release counts it. Others
+(sdcMicro) let a suppressed cell match any value, and so suppress fewer; but a record that is the only
+one to match a combination of known values is then told by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from aegis.anonymizers.base import ANONYMIZERS, Anonymizer, Options, Outcome, Style
+from aegis.anonymizers.cell_search import CellSearch, Flags
+from aegis.anonymizers.groups import RecordGroups, centroid, squared_distances, total_groups
+from aegis.anonymizers.losses import InformationLoss
+from aegis.anonymizers.method import fitting_groups
+from aegis.anonymizers.records import Floats, Integers, RecordAttribute, Records, distinct_rows
+from aegis.anonymizers.release import SUPPRESSED_VALUE
+from aegis.policy import AttributeKind
+from aegis.progress import Progress
+
+
+@dataclass(frozen=True)
+class SuppressionOptions(Options):
+    """Options of local suppression.
+
+    Attributes
+    ----------
+    masks
+        Masks that show the quasi-identifiers before cells are suppressed, by name, as a policy
+        writes them: `{age: {bucketize: {width: 5}}}`. One that is not named stays as it is where the
+        policy has `identity` among its candidates, or names none; else it is shown under its first
+        candidate.
+    importance
+        Quasi-identifiers whose cells are worth more than others', the most important first: with two
+        names, a cell of the first counts three, one of the second two, and any other one.
+    empty
+        Leave suppressed cells empty, so that numbers stay numbers; else they show `*`, and a column
+        with such a cell holds text. Empty cells are counted as one value, with those that were
+        empty before.
+    """
+
+    masks: dict[str, Any] | None = None
+    importance: tuple[str, ...] = ()
+    empty: bool = False
+
+    def check(self, records: Records) -> None:
+        """Raise as `Options.check`, and where `importance` names no quasi-identifier."""
+        super().check(records)
+        for name in self.importance:
+            records.attribute(name)
+
+
+def _run(
+    records: Records,
+    options: SuppressionOptions,
+    random: np.random.Generator,  # noqa: ARG001 - the same interface for all methods
+    progress: Progress,
+) -> Outcome:
+    def fits(rows: Integers, of: Integers) -> Flags:
+        return fitting_groups(records.take(rows), of, options)
+
+    def spare(sizes: Integers) -> Integers:
+        if options.l > 1 or records.persons is not None:
+            return np.zeros_like(sizes)
+        return np.where(sizes >= 2 * options.k - 1, options.k - 1, 0)
+
+    search = CellSearch(
+        [a.codes for a in records.attributes],
+        [a.size for a in records.attributes],
+        _costs(records, options.importance),
+        fits,
+        spare,
+    )
+    with progress.step("Suppressing cells", len(records)) as step:
+        starred = search.run(step)
+    released = [
+        _released_codes(a, starred[:, i], empty=options.empty)
+        for i, a in enumerate(records.attributes)
+    ]
+    _, labels = distinct_rows(released, [a.size + 1 for a in records.attributes])
+    columns = {
+        a.name: tuple(_shown(a, starred[:, i], empty=options.empty))
+        for i, a in enumerate(records.attributes)
+    }
+    return Outcome(
+        labels,
+        _notes(records, starred, empty=options.empty),
+        _details(records, starred),
+        columns,
+        loss=_loss(records, starred, labels, options.k),
+    )
+
+
+def _costs(records: Records, importance: Sequence[str]) -> Floats:
+    """Return what a cell of each attribute counts, shape (A,)."""
+    worth = {name: len(importance) + 1 - place for place, name in enumerate(importance)}
+    return np.array([float(worth.get(a.name, 1)) for a in records.attributes])
+
+
+def _star(attribute: RecordAttribute, *, empty: bool) -> int:
+    """Return the code of a suppressed cell: that of the value it is shown as, else a new one."""
+    shown = None if empty else SUPPRESSED_VALUE
+    domain = attribute.domain
+    return domain.index(shown) if shown in domain else attribute.size
+
+
+def _released_codes(attribute: RecordAttribute, starred: Flags, *, empty: bool) -> Integers:
+    codes: Integers = np.where(starred, _star(attribute, empty=empty), attribute.codes)
+    return codes
+
+
+def _shown(attribute: RecordAttribute, starred: Flags, *, empty: bool) -> list[Any]:
+    """Return the released values: text where a star stands among them, else the values' own type."""
+    mark = None if empty else SUPPRESSED_VALUE
+    as_text = bool(starred.any()) and not empty
+    values = [str(value) if as_text and value is not None else value for value in attribute.domain]
+    return [
+        mark if star else values[code]
+        for code, star in zip(attribute.codes.tolist(), starred.tolist(), strict=True)
+    ]
+
+
+def _details(records: Records, starred: Flags) -> dict[str, Any]:
+    return {
+        "cells": int(starred.size),
+        "suppressed_cells": int(starred.sum()),
+        "suppressed_cells_of": {
+            a.name: int(starred[:, i].sum()) for i, a in enumerate(records.attributes)
+        },
+        "rows_with_suppressed_cells": int(starred.any(axis=1).sum()),
+    }
+
+
+def _notes(records: Records, starred: Flags, *, empty: bool) -> tuple[str, ...]:
+    cells = int(starred.sum())
+    if not cells:
+        return ("no cell had to be suppressed",)
+    per = sorted(
+        ((int(starred[:, i].sum()), a.name) for i, a in enumerate(records.attributes)),
+        key=lambda one: (-one[0], one[1]),
+    )
+    listed = ", ".join(f"{name} {count:,}" for count, name in per if count)
+    rows = int(starred.any(axis=1).sum())
+    shown = "left empty" if empty else f"shown as {SUPPRESSED_VALUE}"
+    return (
+        f"{cells:,} of {starred.size:,} cells of quasi-identifiers ({100 * cells / starred.size:.2g} "
+        f"%) in {rows:,} of {len(records):,} rows are suppressed and {shown}: {listed}",
+        "a suppressed cell counts as a value of its own, which matches no other: classes are as large "
+        "as an audit of the released rows finds them",
+    )
+
+
+def _loss(records: Records, starred: Flags, labels: Integers, k: int) -> InformationLoss:
+    """Return the loss of suppressed cells: each counts like one that shows the overall centroid."""
+    groups = RecordGroups.number(labels)
+    average = len(records) / len(groups)
+    return InformationLoss(
+        scaled=_deviation(records, starred, scaled=True),
+        unscaled=_deviation(records, starred, scaled=False),
+        penalty=float(starred.mean()),
+        discernibility=int(np.sum(groups.sizes**2)),
+        average_class_size=average,
+        normalised_class_size=average / k,
+    )
+
+
+def _deviation(records: Records, starred: Flags, *, scaled: bool) -> float:
+    whole = total_groups(records)
+    lost = total = 0.0
+    for place, attribute in enumerate(records.attributes):
+        middle = centroid(attribute, whole)
+        numeric = attribute.kind is AttributeKind.NUMERIC
+        distances = squared_distances(
+            attribute,
+            attribute.codes,
+            middle.numbers[whole.of] if numeric else middle.numbers,
+            middle.codes if numeric else middle.codes[whole.of],
+            scaled=scaled,
+        )
+        lost += float(distances[starred[:, place]].sum())
+        total += float(distances.sum())
+    return lost / total if total > 0 else 0.0
+
+
+LOCAL_SUPPRESSION = ANONYMIZERS.register(
+    Anonymizer(
+        "local-suppression",
+        "Values stay, but for the cells that keep a record out of a class.",
+        "Cell suppression of Sweeney 2002 and Meyerson and Williams 2004; greedy by patterns",
+        SuppressionOptions,
+        Style.GENERALISED,
+        "N log N per pattern of suppressed attributes",
+        True,
+        _run,
+        by_cell=True,
+    )
+)

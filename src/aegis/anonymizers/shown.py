@@ -1,0 +1,119 @@
+"""Quasi-identifiers as masks show them, for methods that suppress single cells of what is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from aegis.anonymizers.encode import encode
+from aegis.errors import PolicyError
+from aegis.masking import count_unseen, fit_masks, masked_table, refuse_unseen
+from aegis.masks import Identity, Mask, parse_mask
+from aegis.policy import Attribute, Policy, Role, Unseen
+from aegis.sources import open_table
+
+if TYPE_CHECKING:
+    from aegis.anonymizers.run import RecordTable
+
+ROW = "__aegis_row__"
+"""Column that brings masked rows back into their order."""
+
+
+def shown_by_masks(read: RecordTable, given: Mapping[str, Any] | None) -> RecordTable:
+    """Return the table with its quasi-identifiers masked, and encoded as they are shown.
+
+    Parameters
+    ----------
+    read
+        The table with its quasi-identifiers as they are.
+    given
+        Masks by quasi-identifier, as a policy writes them; any other stays as it is where the policy
+        has `identity` among its candidates or names none, and is shown under its first candidate that
+        draws nothing at random otherwise.
+
+    Raises
+    ------
+    PolicyError
+        A name is no quasi-identifier, a mask is unknown or does not fit its column, or draws at
+        random.
+    DataError
+        A mask does not know a value, and the policy says `unseen: error`.
+    """
+    masks = _masks(read.policy, given or {})
+    shown = {name: mask for name, mask in masks.items() if mask is not None}
+    table = _masked(read, shown)
+    records = encode(table, _roles(read, table), degenerate=True)
+    return replace(
+        read,
+        table=table,
+        records=replace(records, left_out=read.records.left_out, persons=read.persons),
+        shown={name: str(mask) for name, mask in shown.items()},
+    )
+
+
+def _masked(read: RecordTable, shown: Mapping[str, Mask]) -> pa.Table:
+    """Return the table with these columns masked, its rows in their order."""
+    if not shown:
+        return read.table
+    rows = pa.array(np.arange(read.table.num_rows))
+    source = open_table(read.table.append_column(ROW, rows))
+    every: dict[str, Mask | None] = {name: shown.get(name) for name in read.table.column_names}
+    fitted = fit_masks(source, every, read.policy.shared_rows)
+    if read.policy.unseen is Unseen.ERROR:
+        refuse_unseen(count_unseen(source, fitted))
+    table = source.collect(masked_table(source, fitted | {ROW: None}))
+    return table.sort_by(ROW).drop_columns([ROW])
+
+
+def _masks(policy: Policy, given: Mapping[str, Any]) -> dict[str, Mask | None]:
+    quasi = {attribute.name: attribute for attribute in policy.quasi_identifiers}
+    for name in given:
+        if name not in quasi:
+            raise PolicyError.unknown("quasi-identifier in `masks`:", name, list(quasi))
+    return {
+        name: _given(attribute, given[name]) if name in given else least_mask(attribute)
+        for name, attribute in quasi.items()
+    }
+
+
+def _given(attribute: Attribute, spec: Any) -> Mask | None:
+    where = f"mask of {attribute.name!r}"
+    mask = parse_mask(spec, hierarchy=attribute.hierarchy, where=where)
+    if not mask.deterministic:
+        raise PolicyError(
+            f"{where}: {mask} draws at random, and cells are suppressed of what is shown for sure.",
+            hint="Name a mask that draws nothing.",
+        )
+    return None if mask == Identity() else mask
+
+
+def least_mask(attribute: Attribute) -> Mask | None:
+    """Return the mask of a column where none is chosen; None where it may be shown as it is.
+
+    Raises
+    ------
+    PolicyError
+        All its candidates are noise.
+    """
+    if not attribute.masks or Identity() in attribute.masks:
+        return None
+    for mask in attribute.masks:
+        if mask.deterministic:
+            return mask
+    raise PolicyError(
+        f"All candidate masks of {attribute.name!r} draw noise, which record-level releases "
+        "do not add.",
+        hint="Give it one that draws nothing, or leave the record-level methods out.",
+    )
+
+
+def _roles(read: RecordTable, table: pa.Table) -> dict[str, str]:
+    quasi = set(read.quasi)
+    sensitive = {attribute.name for attribute in read.records.sensitive}
+    roles: dict[str, str] = dict.fromkeys(table.column_names, Role.FEATURE)
+    roles |= dict.fromkeys(sensitive, Role.SENSITIVE)
+    return roles | dict.fromkeys(quasi, Role.QUASI_IDENTIFIER)
