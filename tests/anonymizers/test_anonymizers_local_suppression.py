@@ -228,7 +228,10 @@ def test_important_cells_are_spared() -> None:
     [
         ({"masks": {"agee": "suppress"}}, "Did you mean 'age'"),
         ({"masks": {"age": "supress"}}, "Did you mean 'suppress'"),
-        ({"masks": {"age": {"laplace": {"epsilon": 1, "lower": 0, "upper": 99}}}}, "draws at random"),
+        (
+            {"masks": {"age": {"laplace": {"epsilon": 1, "lower": 0, "upper": 99}}}},
+            "draws at random",
+        ),
         ({"masks": 3}, "a mapping or null"),
         ({"importance": ["agee"]}, "agee"),
         ({"k": 301}, "above the number of records, 300"),
