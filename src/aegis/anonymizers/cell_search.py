@@ -205,7 +205,7 @@ class _Leftovers:
         members = placed[of == best][: moved[best]]
         pattern = np.flatnonzero(losing[best])
         search.starred[np.ix_(members, pattern)] = True
-        others = [i for i in range(self.codes.shape[1]) if not losing[best, i]]
+        others = np.flatnonzero(~losing[best])
         alike = np.all(
             self.codes[np.ix_(search.pending, others)] == self.codes[row, others], axis=1
         )

@@ -19,7 +19,7 @@ from aegis.anonymizers.cell_search import CellSearch, Flags
 from aegis.anonymizers.groups import RecordGroups, centroid, squared_distances, total_groups
 from aegis.anonymizers.losses import InformationLoss
 from aegis.anonymizers.method import fitting_groups
-from aegis.anonymizers.records import Floats, Integers, RecordAttribute, Records, distinct_rows
+from aegis.anonymizers.records import Codes, Floats, Integers, RecordAttribute, Records, distinct_rows
 from aegis.anonymizers.release import SUPPRESSED_VALUE
 from aegis.policy import AttributeKind
 from aegis.progress import Progress
@@ -110,8 +110,9 @@ def _star(attribute: RecordAttribute, *, empty: bool) -> int:
     return domain.index(shown) if shown in domain else attribute.size
 
 
-def _released_codes(attribute: RecordAttribute, starred: Flags, *, empty: bool) -> Integers:
-    codes: Integers = np.where(starred, _star(attribute, empty=empty), attribute.codes)
+def _released_codes(attribute: RecordAttribute, starred: Flags, *, empty: bool) -> Codes:
+    star = np.int32(_star(attribute, empty=empty))
+    codes: Codes = np.where(starred, star, attribute.codes)
     return codes
 
 
