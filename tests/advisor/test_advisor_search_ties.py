@@ -13,9 +13,10 @@ from advisor_support import RULES, all_choices, policy_of
 from search_support import prepared
 
 from aegis import Study, load_policy
-from aegis.advisor import PrivacyPlan
+from aegis.advisor import PrivacyPlan, Scorer
+from aegis.advisor.preference import Prefer
 from aegis.advisor.search.problem import make_problem
-from aegis.advisor.search.ties import Prefer, masking
+from aegis.advisor.search.ties import masking
 from aegis.errors import PolicyError
 from aegis.summary import summarize
 
@@ -126,3 +127,40 @@ def test_a_loss_has_no_ties() -> None:
 def test_an_unknown_preference() -> None:
     with pytest.raises(PolicyError, match="least-masking"):
         Study(prepared("plain")[0], policy_of({"k": 3})).search(prefer="least")
+
+
+@pytest.mark.parametrize("prefer", list(Prefer))
+def test_a_ranking_puts_the_preferred_one_of_the_ties_first(prefer: Prefer) -> None:
+    study = Study(prepared("plain")[0], policy_of({"k": 3, "suppression": 0.05}))
+    plain = study.rank(generate_count=30)
+    advice = study.rank(generate_count=30, prefer=prefer)
+    tied = [r for i, r in enumerate(advice.ranking) if i == 0 or r.tied_with_best]
+    assert len(tied) > 1
+    rest = [r.name for r in plain.ranking if r.name != advice.ranking[0].name]
+    assert [r.name for r in advice.ranking[1:]] == rest
+    if prefer is Prefer.SCORE:
+        assert advice.ranking[0].name == plain.ranking[0].name
+        assert all(r.masking is None for r in tied)
+        return
+    masked = [r.masking for r in tied]
+    assert masked[0] == (min if prefer is Prefer.LEAST_MASKING else max)(masked)
+    moved = advice.ranking[0].name != plain.ranking[0].name
+    assert any("from which its score cannot be told" in w for w in advice.warnings) == moved
+
+
+def test_a_ranking_masks_as_much_as_its_rows_say() -> None:
+    table, _ = prepared("plain")
+    advice = Study(table, policy_of({"k": 3, "suppression": 0.05})).rank(
+        generate_count=30, prefer="least-masking"
+    )
+    told = [r for r in advice.ranking if r.masking is not None]
+    summary = summarize(table, policy_of({"k": 3, "suppression": 0.05}))
+    scorer = Scorer(summary)
+    for ranked in told:
+        shares = []
+        for name, candidate in scorer.choose(ranked.configuration).items():
+            attribute = next(a for a in summary.all_attributes if a.name == name)
+            values = table[name].to_pylist()
+            place = {v: i for i, v in enumerate(attribute.values.to_pylist())}
+            shares.append(brute_masking(values, [int(candidate.groups[place[v]]) for v in values]))
+        assert ranked.masking == pytest.approx(sum(shares) / len(shares))

@@ -12,6 +12,7 @@ from aegis.advisor.doubts import with_doubts
 from aegis.advisor.generate import combinations, generate
 from aegis.advisor.merits import disagreement
 from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.preference import Prefer, preferred_first
 from aegis.advisor.rank import against, rank_choice
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.blas import one_blas_thread
@@ -36,6 +37,7 @@ def rank_configurations(
     generate_count: int | None = None,
     measure: str | None = None,
     estimate: str | None = None,
+    prefer: str | None = None,
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> Advice:
@@ -58,6 +60,9 @@ def rank_configurations(
     estimate
         Rank by the estimated deviation from the raw table instead, the smallest first: Algorithm 1
         of the AEGIS paper. A name in `aegis.advisor.ranked_estimate.CASES`.
+    prefer
+        Which comes first of configurations that their scores cannot tell apart: `least-masking`,
+        `most-private`, or `score`, the default.
     seed
         Seed of the generator.
     progress
@@ -66,7 +71,8 @@ def rank_configurations(
     Returns
     -------
     Advice
-        Ordered by admissibility, then by the measure in its direction, then by name.
+        Ordered by admissibility, then by the measure in its direction, then by name; the preferred
+        one of the ties before all others.
 
     Raises
     ------
@@ -81,6 +87,7 @@ def rank_configurations(
         policy.require_label("An estimate")
         notes = (ONE_MASK,) if case_of(estimate).own_mask else ()
     chosen = policy.measure_by(measure)
+    preference = Prefer.SCORE if prefer is None else Prefer.of(prefer)
     listed = _listed(summary, policy, configurations, generate_count, seed)
     scorer = Scorer(summary)
     scored = []
@@ -94,10 +101,11 @@ def rank_configurations(
     if estimate is not None:
         scored = _by_estimate(scored, summary, estimate, measure or policy.measure, progress)
     scoring = time.perf_counter()
-    ranking = [ranked for ranked, _ in scored]
+    ranking, why = [ranked for ranked, _ in scored], None
     if estimate is None:  # of an order by estimates, errors of the measure say nothing
         choices = [choice for _, choice in scored]
         ranking = list(with_confidence(ranking, choices, scorer, chosen, progress))
+        ranking, why = preferred_first(ranking, choices, scorer, preference)
     possible = combinations(summary)
     now = time.perf_counter()
     return with_doubts(
@@ -113,6 +121,7 @@ def rank_configurations(
             policy=policy_mapping(policy),
             warnings=(
                 *notes,
+                *(() if why is None else (why,)),
                 *warnings_of(summary, plan),
                 *(disagreement(ranking, scorer, chosen) if estimate is None else ()),
             ),

@@ -9,6 +9,9 @@ from typing import Any
 
 from aegis.policy import Configuration
 
+NOTHING = 5e-5
+"""A gain below it is told as none."""
+
 
 @dataclass(frozen=True)
 class SearchFigures:
@@ -131,6 +134,11 @@ class Relaxation:
     utility_kept: float | None
     proven: bool
     masks: Mapping[str, str]
+
+    @property
+    def shows(self) -> bool:
+        """Whether the gain is more than what is lost in rounding to four decimals."""
+        return abs(self.gain) >= NOTHING * max(1.0, abs(self.score))
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ class Uncovered:
         ]
         for name, share in self.leaks.items():
             said.append(
-                f"{name} alone explains {100 * share:.0f} % of {self.label}: it may hold the label in "
+                f"the column {name} alone explains {100 * share:.0f} % of {self.label}: it may hold the label in "
                 "other words, and not be known where a model is used. Then leave it out (--leave-out)"
             )
         return tuple(said)

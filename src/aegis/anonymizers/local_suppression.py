@@ -19,7 +19,14 @@ from aegis.anonymizers.cell_search import CellSearch, Flags
 from aegis.anonymizers.groups import RecordGroups, centroid, squared_distances, total_groups
 from aegis.anonymizers.losses import InformationLoss
 from aegis.anonymizers.method import fitting_groups
-from aegis.anonymizers.records import Codes, Floats, Integers, RecordAttribute, Records, distinct_rows
+from aegis.anonymizers.records import (
+    Codes,
+    Floats,
+    Integers,
+    RecordAttribute,
+    Records,
+    distinct_rows,
+)
 from aegis.anonymizers.release import SUPPRESSED_VALUE
 from aegis.policy import AttributeKind
 from aegis.progress import Progress

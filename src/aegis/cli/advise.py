@@ -131,7 +131,7 @@ def command(
             "--prefer",
             metavar="NAME",
             help="Which comes first of those whose scores cannot be told apart: least-masking "
-            "(the default), most-private, or score, the highest score.",
+            "(the default of a search), most-private, or score, the highest score (of a ranking).",
             show_default=False,
         ),
     ] = None,
@@ -216,9 +216,8 @@ def command(
         "--objective": objective,
         "--time-limit": time_limit,
         "--front": front,
-        "--prefer": prefer,
     }
-    _check_kind(ranking, searching, search=search, estimate=estimate)
+    _check_kind(ranking, searching, search=search, estimate=estimate, prefer=prefer)
     dropped = split_names(leave_out)
     policy = load_policy(policy_file).without(dropped or ()).drawn_from(population)
     asked = search or any(given is not None for given in searching.values())
@@ -261,6 +260,7 @@ def command(
             report=report,
             refused={
                 **{name: given for name, given in searching.items() if name != "--time-limit"},
+                "--prefer": prefer,
                 "--search": search,
                 "--configurations": configurations,
                 "--generate": generate,
@@ -313,6 +313,7 @@ def command(
                 measure=measure,
                 estimate=estimate,
                 methods=names,
+                prefer=prefer,
             )
         if proxy:
             advice = study.proxy(advice, (models or "lr").replace("+", ",").split(",")[:1])
@@ -363,8 +364,11 @@ def _check_kind(
     *,
     search: bool,
     estimate: str | None,
+    prefer: str | None,
 ) -> None:
     """Raise where options of a ranking and of a search were given together."""
+    if estimate is not None:
+        _refuse({"--prefer": prefer}, "is of scores, not of estimates", "Leave it out.")
     if search:
         _refuse(
             ranking,

@@ -11,11 +11,14 @@ from aegis.report.words import clean, count, measured, part, percent
 
 if TYPE_CHECKING:
     from aegis.advisor.advice import Advice
-    from aegis.advisor.figures import Binding, Front, FrontPoint
+    from aegis.advisor.figures import Binding, Front, FrontPoint, Relaxation
 
 
 FEWEST = 4
 """Configurations that a rank correlation takes: three stand in the same order once in 6 by chance."""
+
+METRIC_WORDS = {"accuracy": "accuracy", "roc_auc": "area under the ROC curve"}
+"""Figures of merit that officers are shown, in words."""
 
 
 def front_section(front: Front, total: int, objective: str | None = None) -> dict[str, Any] | None:
@@ -96,12 +99,20 @@ def binding_section(binding: Binding) -> dict[str, Any] | None:
         "relaxations": [
             {
                 "change": clean(one.change, limit=120),
-                "masks": _listed(one.masks) if one.masks else "the same",
+                "masks": _gaining_masks(one),
+                "gain": measured(one.gain) if one.shows else "none",
                 "kept": percent(one.utility_kept),
             }
             for one in binding.relaxations
         ],
     }
+
+
+def _gaining_masks(one: Relaxation) -> str:
+    """Return the masks that a weaker rule would let change, where that gains something."""
+    if not one.shows:
+        return "–"
+    return _listed(one.masks) if one.masks else "the same"
 
 
 def evaluation_section(
@@ -115,7 +126,8 @@ def evaluation_section(
     enough = len(set(names) - releases) >= FEWEST
     shown = set(names[:top])
     return {
-        "metric": clean(evaluation.metric, limit=80),
+        "metric": METRIC_WORDS.get(evaluation.metric, clean(evaluation.metric, limit=80)),
+        "reached": _reached(evaluation, advice),
         "fewest": FEWEST,
         "ranks": _ranks(evaluation.agreement if enough else ()),
         "panels": _panels(evaluation, advice, relative=relative),
@@ -144,6 +156,24 @@ def evaluation_section(
             for one in evaluation.agreement
         ],
     }
+
+
+def _reached(evaluation: EvaluationResult, advice: Advice) -> list[dict[str, str]]:
+    """Return what each model reaches on the recommendation and unmasked, by figure of merit."""
+    best = advice.best
+    return [
+        {
+            "model": clean(one.model, limit=80),
+            "metric": METRIC_WORDS[one.metric],
+            "masked": _with_deviation(one.value, one.deviation),
+            "unmasked": measured(one.unmasked),
+            "change": measured(None)
+            if one.unmasked is None
+            else f"{one.value - one.unmasked:+.4f}",
+        }
+        for one in evaluation.scores
+        if best is not None and one.configuration == best.name and one.metric in METRIC_WORDS
+    ]
 
 
 def _ranks(agreement: Sequence[Agreement]) -> dict[str, Any]:
@@ -186,7 +216,7 @@ def _panels(
             for s in evaluation.scores
             if (s.model, s.metric) == (model, evaluation.metric) and s.configuration in ranked
         ]
-        if points:
+        if len({point["utility"] for point in points}) > 1:
             found.append({"title": clean(model, limit=80), "points": points})
     return found
 

@@ -114,6 +114,7 @@ class Advising:
         measure: str | None = None,
         estimate: str | None = None,
         methods: Sequence[str | Recipe] | None = None,
+        prefer: str | None = None,
         seed: int | None = None,
     ) -> Advice:
         """Rank masking configurations, admissible ones first and the best first among them.
@@ -134,6 +135,8 @@ class Advising:
         methods
             Record-level methods whose releases are ranked beside the configurations: names or
             recipes; by default those of the policy.
+        prefer
+            Which of the ties comes first, as in `search`; by default the highest score.
         seed
             Seed of the random configurations and methods, where it is not the study's.
 
@@ -155,6 +158,7 @@ class Advising:
             generate_count=generate_count,
             measure=measure,
             estimate=estimate,
+            prefer=prefer,
             seed=own,
             progress=self._subject.progress,
         )

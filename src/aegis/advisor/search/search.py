@@ -14,6 +14,7 @@ from aegis.advisor.figures import SearchFigures
 from aegis.advisor.generate import combinations
 from aegis.advisor.merits import disagreement
 from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.preference import Prefer
 from aegis.advisor.rank import AfterSuppression, against, rank_choice
 from aegis.advisor.scoring import Scorer, utility_kept
 from aegis.advisor.search.binding import explain
@@ -27,7 +28,7 @@ from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.objectives import LOSSES, loss_of, make_objective
 from aegis.advisor.search.problem import Box, Problem, make_problem
 from aegis.advisor.search.reach import Reach, state_gap
-from aegis.advisor.search.ties import Prefer, settle_ties, tells_nothing
+from aegis.advisor.search.ties import settle_ties, tells_nothing
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.measures import MEASURES, SEARCHED_MEASURE, Measure

@@ -11,21 +11,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import TYPE_CHECKING
-
-import numpy as np
-import numpy.typing as npt
 
 from aegis.advisor.advice import Ranked
 from aegis.advisor.confidence import COMPARED, with_confidence
+from aegis.advisor.preference import Prefer, hidden_share, preferred, why_first
 from aegis.advisor.search.branch import BranchAndBound, Found
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.feasibility import Feasibility
 from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.objectives import Additive
 from aegis.advisor.search.problem import Box, Problem, Variable
-from aegis.errors import PolicyError
 
 if TYPE_CHECKING:
     from aegis.advisor.search.search import Searcher
@@ -35,54 +31,11 @@ _DEVIATIONS = 2.0
 _NODES = 64
 """Boxes that are split while looking for less masking: what is not proven best is good."""
 
-Floats = npt.NDArray[np.float64]
-
-
-class Prefer(StrEnum):
-    """Which of several configurations comes first that their scores cannot tell apart."""
-
-    LEAST_MASKING = "least-masking"
-    MOST_PRIVATE = "most-private"
-    SCORE = "score"
-
-    @classmethod
-    def of(cls, name: str) -> Prefer:
-        """Return the preference of a name.
-
-        Raises
-        ------
-        PolicyError
-            There is no such preference.
-        """
-        if name not in list(cls):
-            raise PolicyError.unknown("preference", name, list(cls))
-        return cls(name)
-
 
 def masking(variable: Variable, candidate: int) -> float:
-    """Return the share of an attribute's entropy that a candidate mask hides, from 0 to 1.
-
-    1 - I(value; what is shown) / H(value): 0 where each value can be told from what is shown, 1
-    where nothing can; of noise by its channel. 0 for an attribute of one value.
-    """
-    counts = variable.attribute.counts.astype(np.float64)
-    whole = _entropy(counts)
-    if whole <= 0:
-        return 0.0
+    """Return the share of an attribute's entropy that a candidate mask hides, from 0 to 1."""
     channel = variable.channels.get(candidate)
-    if channel is None:
-        groups = np.bincount(variable.candidates[candidate].groups, weights=counts)
-        return max(0.0, 1 - _entropy(groups.astype(np.float64)) / whole)
-    atoms = np.bincount(variable.attribute.atoms, weights=counts, minlength=len(channel))
-    share = atoms / atoms.sum()
-    told = _entropy(share @ channel)
-    told -= sum(float(p) * _entropy(row) for p, row in zip(share, channel, strict=True) if p > 0)
-    return min(max(0.0, 1 - told / whole), 1.0)
-
-
-def _entropy(weights: Floats) -> float:
-    share = weights[weights > 0] / weights.sum()
-    return float(-(share * np.log2(share)).sum())
+    return hidden_share(variable.attribute, variable.candidates[candidate], channel)
 
 
 class Masking(Additive):
@@ -179,7 +132,7 @@ def settle_ties(
     boxes = list(found.best)
     amount = Masking(
         searcher.problem,
-        1 if prefer is Prefer.MOST_PRIVATE else -1,
+        prefer.sign,
         divides=searcher.objective.divides,
     )
     shown = [replace(r, masking=amount.share(b)) for r, (_, b) in zip(ranking, boxes, strict=True)]
@@ -197,15 +150,14 @@ def settle_ties(
     if clock.allows(len(rivals) * searcher.objective.effort(boxes[0][1])):
         shown = with_confidence(shown, choices, searcher.scorer, searcher.measure)
     tied = [i for i, ranked in enumerate(shown) if i == 0 or ranked.tied_with_best]
-    order = amount.sign
-    first = min(tied, key=lambda i: (-order * _rounded(shown[i]), shown[i].suppressed_rows, i))
+    first = preferred(shown, tied, prefer)
     rest = sorted((i for i in range(len(shown)) if i != first), key=lambda i: -boxes[i][0])
     chosen = [first, *rest][:top]
     named = [
         replace(shown[i], configuration=replace(shown[i].configuration, name=f"best-{place + 1}"))
         for place, i in enumerate(chosen)
     ]
-    note = None if first == 0 else _why(prefer, shown[first], shown[0])
+    note = None if first == 0 else why_first(prefer, shown[first], shown[0])
     return Settled(named, [boxes[i] for i in chosen], note)
 
 
@@ -226,20 +178,6 @@ def _rivals(
             most_nodes=_NODES,
         ).run(tuple(box for _, box in found.best))
     return [box for _, box in within.best]
-
-
-def _rounded(ranked: Ranked) -> float:
-    """Return how much a configuration masks, equal where only the last digits differ."""
-    return round(ranked.masking or 0.0, 9)
-
-
-def _why(prefer: Prefer, first: Ranked, best: Ranked) -> str:
-    less = "less" if prefer is Prefer.LEAST_MASKING else "more"
-    return (
-        f"the first masks {less} ({100 * (first.masking or 0):.3g} % of what the attributes tell, "
-        f"against {100 * (best.masking or 0):.3g} %) than the best by score, {best.score:.6g}, from "
-        "which its score cannot be told"
-    )
 
 
 def tells_nothing(unmasked: float, sign: int) -> bool:
