@@ -237,6 +237,11 @@ def policy_of(text: str) -> Policy:
     data = read_yaml(text, "the policy").data
     if not isinstance(data, Mapping):
         raise CatalogError("The policy is no mapping.", hint="Give a file as aegis init makes it.")
+    return policy_in(data)
+
+
+def policy_in(data: Mapping[str, Any]) -> Policy:
+    """Return the policy of a mapping, as `policy_of` returns that of a text."""
     _require_self_contained(data)
     if data.get("population") is not None:
         raise CatalogError(

@@ -10,6 +10,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,20 +20,23 @@ import aegis
 from aegis.advisor import Advice, Ranked, Scorer
 from aegis.advisor.costs import MaskCost, mask_costs
 from aegis.advisor.generate import generate
+from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.rank import rank_choice
 from aegis.advisor.scoring import Choice
+from aegis.advisor.search import search_combinations
 from aegis.catalog.errors import NotThere
-from aegis.catalog.flow import configuration_of, policy_of
+from aegis.catalog.flow import configuration_of, policy_in, policy_of
 from aegis.errors import DataError
 from aegis.files import write_text
-from aegis.measures import Measure
+from aegis.measures import SEARCHED_MEASURE, Measure
 from aegis.policy import (
     Configuration,
     Policy,
     dump_policy,
     policy_mapping,
 )
-from aegis.policy.load import parse_value, write_mapping
+from aegis.policy.load import parse_value
+from aegis.privacy import ClassTable, Verdict
 from aegis.study import Study
 from aegis.summary import Summary
 
@@ -43,6 +47,8 @@ _DRAWN = 24
 """Random configurations that are ranked beside the finest and the coarsest one."""
 _BENCHES = 8
 """Tables that are open at once; the one that was not used for longest is closed."""
+_REMEMBERED = 200_000
+"""Most classes of one configuration that are remembered."""
 _PREVIEW = 8
 """Values of each attribute that a preview shows."""
 TABLES = (".csv", ".tsv", ".parquet", ".pq", ".arrow", ".feather", ".json", ".xlsx")
@@ -128,6 +134,24 @@ class _Known:
     costs: tuple[MaskCost, ...]
     choices: tuple[tuple[str, Choice], ...]
     unmasked: float
+    classes: dict[tuple[Any, ...], ClassTable] = field(default_factory=dict)
+
+    def verdict(self, place: int, plan: PrivacyPlan) -> Verdict:
+        """Return what the rule says of a configuration that is shown.
+
+        Its classes depend on the rule only by which values are counted in them: a moved k or
+        suppression holds the same ones against another number.
+        """
+        choice = self.choices[place][1]
+        if plan.in_engine or plan.by_population:
+            return plan.check(choice)
+        key = (place, plan.rule.sensitive, plan.rule.hierarchical)
+        table = self.classes.get(key)
+        if table is None:
+            table = plan.classes(choice)
+            if len(table.sizes) <= _REMEMBERED:
+                self.classes[key] = table
+        return plan.rule.check(table)
 
     @classmethod
     def of(cls, summary: Summary, measure: Measure, seed: int) -> _Known:
@@ -211,13 +235,14 @@ class Bench:
         with self.lock:
             started = time.perf_counter()
             study = self.study
-            measure = study.policy.measure_by()
+            measure = study.policy.measure_by(default=SEARCHED_MEASURE)
             known = self._known
             if known is None or known.measure is not measure:
                 known = self._known = _Known.of(study.summary, measure, study.seed)
+            plan = study.plan
             ranked = [
-                rank_choice(name, choice, known.scorer, study.plan, measure)
-                for name, choice in known.choices
+                rank_choice(name, choice, known.scorer, plan, measure, known.verdict(place, plan))
+                for place, (name, choice) in enumerate(known.choices)
             ]
             sign = measure.direction.sign
             ranked.sort(key=lambda r: (not r.admissible, -sign * r.score, r.name))
@@ -233,7 +258,15 @@ class Bench:
     def best(self, seconds: float) -> Advice:
         """Search the best configuration for so long."""
         with self.lock:
-            return self.study.search(time_limit=seconds, top=5, methods=(), explain_best=False)
+            study = self.study
+            summary, plan, policy = study.summary, study.plan, study.policy
+            source = study.source if plan.in_engine else None
+        # Not `Study.search`, which reads the table once more to say what lies outside the rule; and,
+        # where the table is not read, without the lock, so that controls go on moving.
+        with self.lock if plan.in_engine else nullcontext():
+            return search_combinations(
+                summary, plan, policy, source=source, top=5, time_limit=seconds, explain_best=False
+            )
 
     def front(self, span: str, seconds: float) -> Any:
         """Return the best for each of several strengths of the rule."""
@@ -326,7 +359,7 @@ def edited(
         elif staying:
             entry["masks"] = staying
     mapping["privacy"] = dict(privacy)
-    return policy_of(write_mapping(mapping))
+    return policy_in(mapping)
 
 
 @dataclass

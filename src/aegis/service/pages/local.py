@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from fastapi import Depends, Form, Request
+from fastapi import Depends, Form, Query, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse
 from starlette.datastructures import FormData
 from starlette.responses import FileResponse, Response
@@ -26,7 +26,9 @@ from aegis.sources import open_table
 
 routes = Routes(include_in_schema=False)
 SECONDS = 10.0
-"""Most seconds of one search, and of one front."""
+"""Most seconds of one front."""
+EFFORTS = (1.0, 4.0, 15.0)
+"""Seconds of a search; the page asks for the next while the best is not proven."""
 _FILES = ("masked.parquet", "certificate.json", "report.html", "configuration.yaml", "policy.yaml")
 
 
@@ -129,18 +131,22 @@ def take_policy(
 
 
 @routes.post("/bench/{identifier}/best", Action.STUDY)
-def best(identifier: str, who: CallerOf, benches: BenchesOf, form: FormOf) -> Response:
-    """Search the best configuration under the rule as it stands."""
+def best(
+    identifier: str,
+    who: CallerOf,
+    benches: BenchesOf,
+    form: FormOf,
+    effort: Annotated[int, Query(ge=0, lt=len(EFFORTS))] = 0,
+) -> Response:
+    """Search the best configuration under the rule as it stands, the longer the higher the effort."""
     bench = _taken(identifier, who, benches, form)
-    advice = bench.best(SECONDS)
+    advice = bench.best(EFFORTS[effort])
     found = advice.best
-    if found is None:
-        try:
-            advice.require_best()
-        except NoAdmissibleConfiguration as error:
-            return fragment("problem.html", message=error.message, hint=error.hint)
+    more = effort + 1 if not advice.optimal and effort + 1 < len(EFFORTS) else None
     return fragment(
         "bench_best.html",
+        more=more,
+        problem=_problem(advice) if more is None else None,
         advice=advice,
         best=found,
         previews=() if found is None else bench.preview(found.configuration),
@@ -207,6 +213,14 @@ def _taken(identifier: str, who: CallerOf, benches: Benches, form: FormData) -> 
         controls.privacy_of(bench.policy, form),
     )
     return bench
+
+
+def _problem(advice: Advice) -> NoAdmissibleConfiguration | None:
+    try:
+        advice.require_best()
+    except NoAdmissibleConfiguration as error:
+        return error
+    return None
 
 
 def _yaml_of(advice: Advice, configuration: Configuration) -> str:
