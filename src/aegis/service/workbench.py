@@ -9,8 +9,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.rank import rank_choice
 from aegis.advisor.scoring import Choice
 from aegis.advisor.search import search_combinations
-from aegis.catalog.errors import NotThere
+from aegis.catalog.errors import NotThere, WrongState
 from aegis.catalog.flow import configuration_of, policy_in, policy_of
 from aegis.errors import DataError
 from aegis.files import write_text
@@ -167,6 +167,29 @@ class _Known:
 
 
 @dataclass
+class _Watch:
+    """Progress of a search that ends it when another one is begun."""
+
+    bench: Bench
+    turn: int
+
+    @contextmanager
+    def step(self, title: str, total: float | None = None) -> Iterator[_Watch]:  # noqa: ARG002
+        """Open a step."""
+        self.advance()
+        yield self
+
+    def advance(self, amount: float = 1) -> None:  # noqa: ARG002
+        """Go on, where it is still this search's turn."""
+        if self.bench.turn != self.turn:
+            raise WrongState("Another search was begun.", hint="Nothing to do.")
+
+    def note(self, text: str) -> None:  # noqa: ARG002
+        """Go on, as `advance` does."""
+        self.advance()
+
+
+@dataclass
 class Bench:
     """One table on the bench.
 
@@ -187,6 +210,7 @@ class Bench:
     identifier: str = field(default_factory=lambda: uuid4().hex[:12])
     lock: threading.RLock = field(default_factory=threading.RLock)
     _known: _Known | None = None
+    _turn: int = 0
 
     @classmethod
     def open(cls, table: str, label: str) -> Bench:
@@ -198,9 +222,16 @@ class Bench:
         """The policy as it is now."""
         return self.study.policy
 
+    @property
+    def turn(self) -> int:
+        """Which search's turn it is; it grows with each search, and with each other policy."""
+        return self._turn
+
     def take(self, policy: Policy) -> None:
         """Go on with another policy; the table is read again only where roles or masks differ."""
         with self.lock:
+            if policy != self.study.policy:
+                self._turn += 1
             changed = self.study.under(policy)
             if changed.summary is not self.study.summary:
                 self._known = None
@@ -256,8 +287,16 @@ class Bench:
             )
 
     def best(self, seconds: float) -> Advice:
-        """Search the best configuration for so long."""
+        """Search the best configuration for so long.
+
+        Raises
+        ------
+        WrongState
+            Another search was begun meanwhile, or the policy is another one: nobody waits for this.
+        """
         with self.lock:
+            self._turn += 1
+            watch = _Watch(self, self._turn)
             study = self.study
             summary, plan, policy = study.summary, study.plan, study.policy
             source = study.source if plan.in_engine else None
@@ -265,7 +304,12 @@ class Bench:
         # where the table is not read, without the lock, so that controls go on moving.
         with self.lock if plan.in_engine else nullcontext():
             return search_combinations(
-                summary, plan, policy, source=source, top=5, time_limit=seconds, explain_best=False
+                *(summary, plan, policy),
+                source=source,
+                top=5,
+                time_limit=seconds,
+                explain_best=False,
+                progress=watch,
             )
 
     def front(self, span: str, seconds: float) -> Any:

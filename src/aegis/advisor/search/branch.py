@@ -214,7 +214,7 @@ class BranchAndBound:
     def _loop(self) -> None:
         while self._open() and self.found.nodes < self.most_nodes:
             check()
-            self.clock.check()
+            self._go_on()
             self._at_work = -self._heap[0][0]
             _, _, _, box, tight = heapq.heappop(self._heap)
             if is_leaf(box):
@@ -398,8 +398,13 @@ class BranchAndBound:
 
     def _upper(self, box: Box) -> float:
         """Return what a configuration is worth at most; -inf where that would take too long."""
-        self.clock.check()
+        self._go_on()
         return self.objective.upper(box) if self._in_time(box) else -math.inf
+
+    def _go_on(self) -> None:
+        """Say that the search is alive: whoever follows it may end it by raising an error."""
+        self.clock.check()
+        self.step.advance(0)
 
     def _betters(self, box: Box, value: float) -> bool:
         """Record a configuration if it is admissible; return whether it is, and above a value."""
