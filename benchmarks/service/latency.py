@@ -7,17 +7,15 @@ does not depend on what else the machine does.
 
 from __future__ import annotations
 
-import os
 import shutil
 import statistics
 import sys
 import tempfile
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from benchmarks.service.place import served
+from benchmarks.service.place import processor_time, served
 
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
              "--disable-background-networking", "--disable-component-update", "--disable-sync")  # fmt: skip
@@ -56,17 +54,17 @@ def main() -> None:
             page.click("text=Open it")
             page.wait_for_selector("#controls")
             print(f"opened after {time.perf_counter() - began:.1f} s")
-            before = spent()
+            before = processor_time()
             moved = [float(page.evaluate(MOVE, 2 + n)) for n in range(TIMES)]
-            told("control to costs and ranking", moved, spent() - before)
+            told("control to costs and ranking", moved, processor_time() - before)
             page.click("text=Find the best")
             page.wait_for_selector("#best section")
-            before = spent()
+            before = processor_time()
             searched = [best(page, 2 + n, FIRST) for n in range(TIMES)]
-            told("control to a first best", searched, spent() - before)
-            before = spent()
+            told("control to a first best", searched, processor_time() - before)
+            before = processor_time()
             ended = [best(page, k, LAST) for k in (5, 10, 25)]
-            told("control to the last best", ended, spent() - before)
+            told("control to the last best", ended, processor_time() - before)
             print(f"{page.text_content('#best h2')}")
             browser.close()
 
@@ -78,19 +76,6 @@ def best(page: Any, k: int, until: str) -> float:
     page.evaluate(MOVE, k)
     page.wait_for_selector(until)
     return 1000 * (time.perf_counter() - began)
-
-
-def spent() -> float:
-    """Return the seconds of processor time of the processes that this one has started."""
-    total = 0.0
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            if "aegis.cli.main" in (folder / "cmdline").read_text() and os.getpid() == int(
-                fields[1]
-            ):
-                total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return total
 
 
 def told(what: str, milliseconds: list[float], seconds: float) -> None:

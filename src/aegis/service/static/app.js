@@ -1,4 +1,4 @@
-// What the pages need beyond htmx: following a job, and saying what a control stands at.
+// What the pages need beyond htmx: following a job, saying what a control stands at, searching anew.
 (() => {
   "use strict";
 
@@ -12,6 +12,18 @@
   document.addEventListener("input", (event) => {
     if (event.target instanceof HTMLInputElement && event.target.hasAttribute("data-shows")) {
       tell(event.target);
+    }
+  });
+
+  // Where a best is on screen, it is searched anew for what a moved control says. The element that
+  // asks stays: one within what is replaced would be gone before its time has come.
+  let pending = 0;
+  document.addEventListener("change", (event) => {
+    const again = document.getElementById("again");
+    const best = document.getElementById("best");
+    if (again && best && best.childElementCount && event.target.closest("#controls")) {
+      clearTimeout(pending);
+      pending = setTimeout(() => again.dispatchEvent(new CustomEvent("again")), 300);
     }
   });
 
