@@ -272,9 +272,11 @@ def _described(name: str, thing: Any, level: str) -> Iterator[str]:
 
 def _members_of(thing: type) -> Iterator[tuple[str, Any]]:
     """Yield the public members of a class, those of its bases in Aegis first."""
+    members: dict[str, Any] = {}
     for base in reversed(inspect.getmro(thing)):
         if base.__module__.startswith("aegis"):
-            yield from ((n, m) for n, m in vars(base).items() if not n.startswith("_"))
+            members |= {n: m for n, m in vars(base).items() if not n.startswith("_")}
+    yield from members.items()
 
 
 def _signature(name: str, function: Any) -> str:

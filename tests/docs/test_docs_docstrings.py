@@ -4,42 +4,72 @@ from __future__ import annotations
 
 import doctest
 import inspect
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import aegis
+from aegis.policy import Policy, policy_digest
+from aegis.sources import Source
+from aegis.study import subject
+from aegis.summary import Summary
 
 ROOT = Path(__file__).parents[2]
-FUNCTIONS = [name for name in aegis.__all__ if inspect.isfunction(getattr(aegis, name))]
-CLASSES = [name for name in aegis.__all__ if inspect.isclass(getattr(aegis, name))]
+NAMES = [name for name in aegis.__all__ if callable(getattr(aegis, name))]
 
 
-def examples(name: str) -> list[doctest.DocTest]:
+@pytest.fixture(scope="module")
+def summarised() -> Iterator[None]:
+    """Let examples share what they know of a table, which each would count anew."""
+    known: dict[tuple[str, str], Summary] = {}
+    count = subject.summarize
+
+    def remembered(source: Source, policy: Policy, **options: Any) -> Summary:
+        key = (source.origin, policy_digest(policy))
+        if key not in known:
+            known[key] = count(source, policy, **options)
+        return known[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subject, "summarize", remembered)
+        yield
+
+
+def described(name: str) -> Iterator[tuple[str, Any]]:
+    """Yield what the page of the API describes with examples: a function, a class, its methods."""
     thing = getattr(aegis, name)
-    bases = inspect.getmro(thing) if inspect.isclass(thing) else (thing,)
-    finder = doctest.DocTestFinder(exclude_empty=True)
-    return [
-        test
-        for base in bases
-        if base.__module__.startswith("aegis")
-        for test in finder.find(base, name, module=inspect.getmodule(base))
-        if test.examples
-    ]
+    yield name, thing
+    own: dict[str, Any] = {}
+    for base in reversed(inspect.getmro(thing)) if inspect.isclass(thing) else ():
+        if base.__module__.startswith("aegis"):
+            own |= vars(base)
+    for member, function in own.items():
+        if inspect.isfunction(function) and not member.startswith("_"):
+            yield f"{name}.{member}", function
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_every_public_function_has_an_example(name: str) -> None:
-    assert examples(name), f"aegis.{name} has no example"
+def examples(name: str, thing: Any) -> list[doctest.Example]:
+    return doctest.DocTestParser().get_examples(inspect.getdoc(thing) or "", name)
 
 
-@pytest.mark.parametrize("name", [*FUNCTIONS, *CLASSES])
+@pytest.mark.parametrize("name", NAMES)
+def test_every_public_name_has_an_example(name: str) -> None:
+    without = [own for own, thing in described(name) if not examples(own, thing)]
+    assert not without
+
+
+@pytest.mark.usefixtures("summarised")
+@pytest.mark.parametrize("name", NAMES)
 def test_examples_say_what_comes_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
-    for test in examples(name):
+    for own, thing in described(name):
         said: list[str] = []
-        runner.run(test, out=said.append)
+        runner.run(
+            doctest.DocTest(examples(own, thing), {}, own, None, None, None), out=said.append
+        )
         assert not said, "".join(said)
 
 

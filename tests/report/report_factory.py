@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from aegis.advisor.advice import Advice, Ranked
+from aegis.advisor.advice import Advice
 from aegis.advisor.figures import Binding, FinerMask, Front, FrontPoint, Relaxation
+from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import AttributeScore
 from aegis.masks import Identity, Mask, Suppress
 from aegis.policy import Configuration

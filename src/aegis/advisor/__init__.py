@@ -1,11 +1,12 @@
 """Scoring, ranking and exact search of masking configurations."""
 
-from aegis.advisor.advice import Advice, PrivacyChange, Ranked
+from aegis.advisor.advice import Advice
 from aegis.advisor.advise import rank_configurations
 from aegis.advisor.disclosure import with_privacy
 from aegis.advisor.generate import combinations, generate
 from aegis.advisor.plan import PrivacyPlan, plan_of
 from aegis.advisor.rank import as_it_is, tells_classes_apart
+from aegis.advisor.ranked import PrivacyChange, Ranked
 from aegis.advisor.scoring import AttributeScore, Choice, ConfigurationScore, Scorer, utility_kept
 from aegis.advisor.uncovered import Uncovered, with_uncovered
 

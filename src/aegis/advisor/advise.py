@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from aegis.advisor.advice import Advice, Ranked
+from aegis.advisor.advice import Advice
 from aegis.advisor.confidence import with_confidence
 from aegis.advisor.doubts import with_doubts
 from aegis.advisor.generate import combinations, generate
@@ -14,6 +14,7 @@ from aegis.advisor.merits import disagreement
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.preference import Prefer, preferred_first
 from aegis.advisor.rank import against, rank_choice
+from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor import expected
-from aegis.advisor.advice import Ranked
 from aegis.advisor.grouping import group_rows, masked_classes
+from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.measures import Contingency, Measure, Scope
 from aegis.progress import SILENT, Progress

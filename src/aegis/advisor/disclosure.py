@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from aegis.advisor.advice import Advice, PrivacyChange
+from aegis.advisor.advice import Advice
 from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.ranked import PrivacyChange
 from aegis.advisor.scoring import Scorer
 from aegis.policy import Policy
 from aegis.privacy import PrivacyReport

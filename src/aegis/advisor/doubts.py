@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from aegis.advisor.advice import Advice, Ranked
+from aegis.advisor.advice import Advice
+from aegis.advisor.ranked import Ranked
 from aegis.masks import Suppress
 from aegis.measures import MEASURES
 

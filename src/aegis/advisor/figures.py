@@ -212,7 +212,7 @@ class FrontPoint:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Front:
     """The Pareto front of privacy against utility.
 
@@ -237,6 +237,11 @@ class Front:
             "knee": self.knee,
             "points": [point.to_dict() for point in self.points],
         }
+
+    def __repr__(self) -> str:
+        kept = ((point.value, point.utility_kept) for point in self.points)
+        shown = (f"{value:g}: {'-' if k is None else f'{k:.1f} %'}" for value, k in kept)
+        return f"Front({self.parameter}; utility kept {', '.join(shown)})"
 
 
 def finite(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aegis.advisor.advice import Ranked
+from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import Scorer
 from aegis.measures import MEASURES, Measure, Merit
 

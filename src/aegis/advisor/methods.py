@@ -9,9 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aegis.advisor.advice import Advice, Ranked
+from aegis.advisor.advice import Advice
 from aegis.advisor.doubts import doubts_of, with_doubts
 from aegis.advisor.rank import as_it_is
+from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import AttributeScore, ConfigurationScore, Scorer, utility_kept
 from aegis.anonymizers import (
     Anonymized,

@@ -12,7 +12,7 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from aegis.advisor.advice import Ranked
+from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.errors import PolicyError
 from aegis.summary import AttributeSummary, Candidate, level_channel

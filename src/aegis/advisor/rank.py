@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from aegis.advisor.advice import Ranked
 from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.masking import masked_population, masked_table, suppress
 from aegis.masks import Identity, Mask, privacy_account

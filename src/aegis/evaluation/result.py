@@ -95,6 +95,19 @@ class Evaluation:
         What a reader should know: rare classes, solvers that did not converge.
     timings
         Seconds per step.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> evaluation = aegis.evaluate(
+    ...     "data/adult.parquet",
+    ...     "examples/adult/policy.yaml",
+    ...     generate_count=2,
+    ...     models=("nb",),
+    ...     comparators=(),
+    ... )
+    >>> evaluation.metric, len(evaluation.trainings)
+    ('accuracy', 3)
     """
 
     models: tuple[str, ...]
@@ -150,6 +163,19 @@ class Evaluation:
 
         Models without the metric, such as support vector machines without a log loss, are left
         out. Raises `PolicyError` for an unknown metric.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> evaluation = aegis.evaluate(
+        ...     "data/adult.parquet",
+        ...     "examples/adult/policy.yaml",
+        ...     generate_count=2,
+        ...     models=("nb",),
+        ...     comparators=(),
+        ... )
+        >>> sorted({agreement.model for agreement in evaluation.agreement_by("accuracy")})
+        ['nb']
         """
         chosen = METRICS.get(metric)
         found = []
@@ -181,6 +207,19 @@ class Evaluation:
         """Return the mean figure over the splits by configuration; empty where undefined.
 
         With `releases`, also by record-level release.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> evaluation = aegis.evaluate(
+        ...     "data/adult.parquet",
+        ...     "examples/adult/policy.yaml",
+        ...     generate_count=2,
+        ...     models=("nb",),
+        ...     comparators=(),
+        ... )
+        >>> sorted(evaluation.means("nb")) == sorted(evaluation.configurations)
+        True
         """
         if model not in self.models:
             raise PolicyError.unknown("model of this evaluation", model, self.models)
@@ -210,7 +249,21 @@ class Evaluation:
         return {model: count for model, count in counts.items() if count}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the documented JSON form."""
+        """Return the documented JSON form.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> evaluation = aegis.evaluate(
+        ...     "data/adult.parquet",
+        ...     "examples/adult/policy.yaml",
+        ...     generate_count=2,
+        ...     models=("nb",),
+        ...     comparators=(),
+        ... )
+        >>> evaluation.to_dict()["models"]
+        ['nb']
+        """
         admissible = {ranked.name: ranked.admissible for ranked in self.advice.ranking}
         return {
             "schema": SCHEMA_VERSION,
@@ -250,7 +303,21 @@ class Evaluation:
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one flat row per training: configuration, model, split and the figures."""
+        """Return one flat row per training: configuration, model, split and the figures.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> evaluation = aegis.evaluate(
+        ...     "data/adult.parquet",
+        ...     "examples/adult/policy.yaml",
+        ...     generate_count=2,
+        ...     models=("nb",),
+        ...     comparators=(),
+        ... )
+        >>> len(evaluation.rows())
+        3
+        """
         return [
             {
                 "configuration": one.configuration,
@@ -264,7 +331,21 @@ class Evaluation:
         ]
 
     def to_polars(self) -> polars.DataFrame:
-        """Return `rows()` as a Polars frame (Polars must be installed)."""
+        """Return `rows()` as a Polars frame (Polars must be installed).
+
+        Examples
+        --------
+        >>> import aegis
+        >>> evaluation = aegis.evaluate(
+        ...     "data/adult.parquet",
+        ...     "examples/adult/policy.yaml",
+        ...     generate_count=2,
+        ...     models=("nb",),
+        ...     comparators=(),
+        ... )
+        >>> evaluation.to_polars().height
+        3
+        """
         import polars
 
         return polars.DataFrame(self.rows())

@@ -128,13 +128,30 @@ class Configuration:
         How the ranking calls it.
     masks
         Attribute name to mask. Attributes left out keep their only candidate, or `identity`.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> from aegis.masks import parse_mask
+    >>> masks = {"age": parse_mask({"bucketize": {"width": 10}})}
+    >>> aegis.Configuration("coarse", masks).name
+    'coarse'
     """
 
     name: str
     masks: Mapping[str, Mask]
 
     def spec(self) -> dict[str, Any]:
-        """Return `{attribute: mask}` as a policy writes it."""
+        """Return `{attribute: mask}` as a policy writes it.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> from aegis.masks import parse_mask
+        >>> masks = {"age": parse_mask({"bucketize": {"width": 10}})}
+        >>> aegis.Configuration("coarse", masks).spec()
+        {'age': {'bucketize': {'width': 10}}}
+        """
         return {attribute: mask.spec() for attribute, mask in self.masks.items()}
 
 
@@ -191,6 +208,15 @@ class Policy:
         this one has them; None where there is none.
     suppressed_columns
         What a release shows of a column whose mask is `suppress`.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> policy = aegis.load_policy("examples/adult/policy.yaml")
+    >>> policy.label.column, len(policy.features)
+    ('income', 11)
+    >>> print(policy.privacy)
+    k-anonymity (k = 5); at most 2 % of the rows suppressed
     """
 
     label: Label
@@ -236,11 +262,25 @@ class Policy:
         ------
         PolicyError
             The measure is unknown, or is of a label and there is none.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> policy = aegis.load_policy("examples/adult/policy.yaml")
+        >>> policy.measure_by("mi").name, policy.measure_by(None).name
+        ('mi', 'adjusted-pillai')
         """
         return chosen_measure(*names, self.measure, default=default, labelled=bool(self.label))
 
     def require_label(self, what: str) -> None:
-        """Raise `PolicyError` where the policy has no label, which `what` is about."""
+        """Raise `PolicyError` where the policy has no label, which `what` is about.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> policy = aegis.load_policy("examples/adult/policy.yaml")
+        >>> policy.require_label("An evaluation")
+        """
         if not self.label:
             raise PolicyError(
                 f"{what} is about a label, and the policy has none.",
@@ -248,7 +288,15 @@ class Policy:
             )
 
     def with_label(self, masks: Mapping[str, Mask | None]) -> dict[str, Mask | None]:
-        """Return the masks of a release with the label among them, as it is unless they mask it."""
+        """Return the masks of a release with the label among them, as it is unless they mask it.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> policy = aegis.load_policy("examples/adult/policy.yaml")
+        >>> policy.with_label({"age": None})
+        {'age': None, 'income': None}
+        """
         kept: dict[str, Mask | None] = {self.label.column: None} if self.label else {}
         return {**masks, **{name: None for name in kept if name not in masks}}
 
@@ -354,6 +402,14 @@ class Policy:
         ------
         PolicyError
             A name is no attribute, or is the label or protected by the rule.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> policy = aegis.load_policy("examples/adult/policy.yaml")
+        >>> fewer = policy.without(["age"])
+        >>> len(policy.features) - len(fewer.features)
+        1
         """
         dropped = set(names)
         for name in dropped:
@@ -374,7 +430,16 @@ class Policy:
         )
 
     def with_role(self, *roles: Role) -> tuple[Attribute, ...]:
-        """Return the attributes that have one of these roles, in order."""
+        """Return the attributes that have one of these roles, in order.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> policy = aegis.load_policy("examples/adult/policy.yaml")
+        >>> from aegis.policy import Role
+        >>> [attribute.name for attribute in policy.with_role(Role.FEATURE)]
+        ['capital-gain', 'capital-loss', 'hours-per-week']
+        """
         return tuple(a for a in self.attributes.values() if a.role in roles)
 
     @property
@@ -411,7 +476,15 @@ class Policy:
         return tuple(dict.fromkeys([*declared, *self.privacy.sensitive]))
 
     def released(self) -> Iterator[Attribute]:
-        """Yield the attributes of the release, identifiers with a token among them."""
+        """Yield the attributes of the release, identifiers with a token among them.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> policy = aegis.load_policy("examples/adult/policy.yaml")
+        >>> len(list(policy.released()))
+        11
+        """
         for attribute in self.attributes.values():
             tokenised = attribute.role is Role.IDENTIFIER and attribute.masks
             if attribute.scored or tokenised:

@@ -155,6 +155,13 @@ class PrivacyReport:
     persons
         Distinct persons of the table where they are counted in place of rows: then `k`, `uniques`,
         `at_risk`, risks, homogeneity and shares are of persons. None where rows are counted.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> audit = aegis.audit("data/adult.parquet", quasi_identifiers=["age", "sex", "race"])
+    >>> audit.report.classes, audit.report.k
+    (546, 1)
     """
 
     rows: int
@@ -178,7 +185,15 @@ class PrivacyReport:
         return {name: one.homogeneous_rows for name, one in self.attributes.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as JSON-able values; what is infinite or undefined is None."""
+        """Return the report as JSON-able values; what is infinite or undefined is None.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> audit = aegis.audit("data/adult.parquet", quasi_identifiers=["age", "sex", "race"])
+        >>> audit.report.to_dict()["rows"]
+        32561
+        """
         each = self.attributes.items()
         return {
             "rows": self.rows,

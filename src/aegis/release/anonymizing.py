@@ -46,6 +46,14 @@ class AnonymizedRelease(Released):
         What a reader should know.
     front
         Settings of MO-OBAM with their losses and entropies, where they were asked for.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+    >>> release = study.anonymize("mondrian")
+    >>> release.recipe.anonymizer.name, release.suppressed_rows
+    ('mondrian', 0)
     """
 
     recipe: Recipe
@@ -60,7 +68,16 @@ class AnonymizedRelease(Released):
         return {"k": options.k, "l": options.l} if self.grouped.claims_k else None
 
     def how(self) -> dict[str, Any]:
-        """Return how the release came about and what it cost, as JSON values."""
+        """Return how the release came about and what it cost, as JSON values.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> release = study.anonymize("mondrian")
+        >>> release.how()["groups"]["smallest"] >= 5
+        True
+        """
         found = self.grouped.to_dict()
         return {
             "anonymizer": self.recipe.to_dict()
@@ -77,7 +94,16 @@ class AnonymizedRelease(Released):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the figures of the release as JSON values."""
+        """Return the figures of the release as JSON values.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> release = study.anonymize("mondrian")
+        >>> release.to_dict()["released_rows"]
+        32561
+        """
         front = {"points": [one.to_dict() for one in self.front]} if self.front else None
         return super().to_dict() | self.how() | {"front": front}
 

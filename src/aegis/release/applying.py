@@ -51,6 +51,15 @@ class Release(Released):
     rule_override
         Which rule stood in for that of the summary that the configuration was chosen from; None
         where that was kept to, or the table itself was advised on.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+    >>> advice = study.rank(generate_count=5)
+    >>> release = study.apply(advice)
+    >>> release.rows, release.audit.passed
+    (32561, True)
     """
 
     configuration: Configuration
@@ -59,7 +68,17 @@ class Release(Released):
     rule_override: RuleOverride | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the figures of the release as JSON values."""
+        """Return the figures of the release as JSON values.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> advice = study.rank(generate_count=5)
+        >>> release = study.apply(advice)
+        >>> release.to_dict()["privacy"]["passed"]
+        True
+        """
         return super().to_dict() | {
             "configuration": self.configuration.spec(),
             "noised_quasi_identifiers": list(self.noised_quasi_identifiers),

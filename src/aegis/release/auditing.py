@@ -42,6 +42,13 @@ class Audit:
         The column whose distinct values were counted as persons; None where rows were counted.
     outside
         What no rule on quasi-identifiers looks at; None for tables of more than two million rows.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> audit = aegis.audit("data/adult.parquet", quasi_identifiers=["age", "sex", "race"])
+    >>> audit.report.k
+    1
     """
 
     report: PrivacyReport
@@ -59,7 +66,15 @@ class Audit:
         return None if self.rule is None else not self.violations
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the documented JSON form (docs/reference/json.md)."""
+        """Return the documented JSON form (docs/reference/json.md).
+
+        Examples
+        --------
+        >>> import aegis
+        >>> audit = aegis.audit("data/adult.parquet", quasi_identifiers=["age", "sex", "race"])
+        >>> audit.to_dict()["rows"]
+        32561
+        """
         return {
             "schema": AUDIT_VERSION,
             "quasi_identifiers": list(self.quasi_identifiers),

@@ -161,7 +161,17 @@ class Released:
         return self.rows - self.released_rows
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the figures of the release as JSON values."""
+        """Return the figures of the release as JSON values.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> advice = study.rank(generate_count=5)
+        >>> release = study.apply(advice)
+        >>> release.to_dict()["rows"]
+        32561
+        """
         return {
             "path": None if self.path is None else str(self.path),
             "rows": self.rows,
@@ -177,7 +187,17 @@ class Released:
         }
 
     def to_arrow(self) -> pa.Table:
-        """Return the released rows as an Arrow table: from memory, from the file, or from the database."""
+        """Return the released rows as an Arrow table: from memory, from the file, or from the database.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> advice = study.rank(generate_count=5)
+        >>> release = study.apply(advice)
+        >>> release.to_arrow().num_rows == release.released_rows
+        True
+        """
         if self.data is not None:
             return self.data
         if self.stored is not None:
@@ -188,13 +208,33 @@ class Released:
         return written.collect(written.table)
 
     def to_polars(self) -> polars.DataFrame:
-        """Return the released rows as a Polars frame (Polars must be installed)."""
+        """Return the released rows as a Polars frame (Polars must be installed).
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> advice = study.rank(generate_count=5)
+        >>> release = study.apply(advice)
+        >>> release.to_polars().height == release.released_rows
+        True
+        """
         import polars
 
         return polars.DataFrame(self.to_arrow())
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return the released rows as a pandas frame (pandas must be installed)."""
+        """Return the released rows as a pandas frame (pandas must be installed).
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> advice = study.rank(generate_count=5)
+        >>> release = study.apply(advice)
+        >>> len(release.to_pandas()) == release.released_rows
+        True
+        """
         frame: pandas.DataFrame = self.to_arrow().to_pandas()
         return frame
 

@@ -48,6 +48,15 @@ class MaskingTransformer:
         the policy says, else `error`.
     seed
         Seed of noise masks; what they show also depends on the column, so two tables differ.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> import polars
+    >>> people = polars.DataFrame({"age": [23, 38, 61]})
+    >>> masking = aegis.MaskingTransformer({"age": {"bucketize": {"width": 10}}})
+    >>> masking.fit_transform(people)["age"].to_list()
+    ['[20, 30[', '[30, 40[', '[60, 70[']
     """
 
     def __init__(
@@ -77,6 +86,15 @@ class MaskingTransformer:
             A column is missing.
         PolicyError
             A mask is unknown or does not fit its column, or what was given is no configuration.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> import polars
+        >>> people = polars.DataFrame({"age": [23, 38, 61]})
+        >>> masking = aegis.MaskingTransformer({"age": {"bucketize": {"width": 10}}})
+        >>> list(masking.fit(people).masks_)
+        ['age']
         """
         masks = self._masks()
         source = open_table(_named(X))
@@ -97,6 +115,15 @@ class MaskingTransformer:
         DataError
             The transformer is not fitted, a column is missing, or a value is unseen and the
             transformer is told to refuse it.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> import polars
+        >>> people = polars.DataFrame({"age": [23, 38, 61]})
+        >>> masking = aegis.MaskingTransformer({"age": {"bucketize": {"width": 10}}})
+        >>> masking.fit(people).transform(people)["age"].to_list()
+        ['[20, 30[', '[30, 40[', '[60, 70[']
         """
         self._require_fitted("transform")
         source = open_table(_named(X))
@@ -114,14 +141,34 @@ class MaskingTransformer:
         return _like(X, draw_columns(found, noise, seed=self.seed), self._output)
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Fit to a table and mask it."""
+        """Fit to a table and mask it.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> import polars
+        >>> people = polars.DataFrame({"age": [23, 38, 61]})
+        >>> masking = aegis.MaskingTransformer({"age": {"bucketize": {"width": 10}}})
+        >>> masking.fit_transform(people).height
+        3
+        """
         return self.fit(X, y).transform(X)
 
     def get_feature_names_out(
         self,
         input_features: Sequence[str] | None = None,  # noqa: ARG002 - the protocol's signature
     ) -> npt.NDArray[np.object_]:
-        """Return the names of the columns that transform gives, shape (n_features_out,)."""
+        """Return the names of the columns that transform gives, shape (n_features_out,).
+
+        Examples
+        --------
+        >>> import aegis
+        >>> import polars
+        >>> people = polars.DataFrame({"age": [23, 38, 61]})
+        >>> masking = aegis.MaskingTransformer({"age": {"bucketize": {"width": 10}}})
+        >>> list(masking.fit(people).get_feature_names_out())
+        ['age']
+        """
         self._require_fitted("get_feature_names_out")
         return self._names_out
 
@@ -134,6 +181,15 @@ class MaskingTransformer:
         ------
         PolicyError
             Another name is given.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> import polars
+        >>> people = polars.DataFrame({"age": [23, 38, 61]})
+        >>> masking = aegis.MaskingTransformer({"age": {"bucketize": {"width": 10}}})
+        >>> type(masking.set_output(transform="arrow").fit_transform(people)).__name__
+        'Table'
         """
         if transform is None:
             return self
@@ -151,7 +207,15 @@ class MaskingTransformer:
             raise _not_fitted(asked)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - the protocol's signature
-        """Return the constructor's parameters."""
+        """Return the constructor's parameters.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> masking = aegis.MaskingTransformer({"age": {"bucketize": {"width": 10}}})
+        >>> masking.get_params()["keep_others"]
+        False
+        """
         return {
             "configuration": self.configuration,
             "policy": self.policy,
@@ -161,7 +225,15 @@ class MaskingTransformer:
         }
 
     def set_params(self, **parameters: Any) -> Self:
-        """Set constructor parameters; raise `PolicyError` for unknown ones."""
+        """Set constructor parameters; raise `PolicyError` for unknown ones.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> masking = aegis.MaskingTransformer({"age": {"bucketize": {"width": 10}}})
+        >>> masking.set_params(keep_others=True).keep_others
+        True
+        """
         known = self.get_params()
         for name, value in parameters.items():
             if name not in known:

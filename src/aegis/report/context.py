@@ -30,7 +30,8 @@ from aegis.report.palette import HEAT_BOUNDS
 from aegis.report.words import clean, count, lines, measured, part, percent, plural, rows, share
 
 if TYPE_CHECKING:
-    from aegis.advisor.advice import Advice, Ranked
+    from aegis.advisor.advice import Advice
+    from aegis.advisor.ranked import Ranked
     from aegis.advisor.shown import Shown
 
 TOP = 20

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from aegis.report.words import clean, measured, plural
 
 if TYPE_CHECKING:
-    from aegis.advisor.advice import Advice, Ranked
+    from aegis.advisor.advice import Advice
+    from aegis.advisor.ranked import Ranked
 
 NAMED_TIES = 6
 """Runners-up that the recommendation names."""

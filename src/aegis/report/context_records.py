@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from aegis.report.words import clean, count, figure, measured, percent, plural
 
 if TYPE_CHECKING:
-    from aegis.advisor.advice import Advice, Ranked
+    from aegis.advisor.advice import Advice
+    from aegis.advisor.ranked import Ranked
     from aegis.anonymizers import InformationLoss, ObamPoint, Recipe
 
 LOSSES: tuple[tuple[str, str], ...] = (

@@ -144,6 +144,16 @@ class Advising:
         ------
         PolicyError
             A measure, a mask or a method is unknown, or the rule does not fit the table.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> advice = study.rank(generate_count=20, measure="mi")
+        >>> len(advice.ranking), advice.measure
+        (20, 'mi')
+        >>> advice.best.name == advice.ranking[0].name
+        True
         """
         own = self.seed if seed is None else seed
         if estimate is not None and methods is None:
@@ -206,6 +216,14 @@ class Advising:
             The objective is unknown, `top` is below 1 or the time limit is negative.
         DataError
             The table cannot be summarised.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> advice = study.search(top=2)
+        >>> advice.optimal, len(advice.ranking), f"{advice.combinations:,}"
+        (True, 2, '1,105,920')
         """
         from aegis.advisor.search import check_request, rules_of, search_combinations
 
@@ -246,6 +264,14 @@ class Advising:
             "suppression=0..0.1".
         objective, measure, time_limit
             As in `search`.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> front = study.front("k=5,50")
+        >>> [(point.value, round(point.utility_kept)) for point in front.points]
+        [(5.0, 96), (50.0, 94)]
         """
         advice = self.search(
             objective=objective,
@@ -281,6 +307,16 @@ class Advising:
             the summary carries.
         method
             A method of reconstruction; by default all evidence.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> masked = study.rank(generate_count=5).best.configuration
+        >>> [estimate] = study.estimate(masked, know="nothing")
+        >>> lower, upper = estimate.interval
+        >>> lower <= estimate.pud <= upper
+        True
         """
         from aegis.advisor.estimate import DEFAULT_METHOD, estimate_pud
 
@@ -319,6 +355,16 @@ class Advising:
         ------
         PolicyError
             There is no label, or attribute, method, mask or measure is unknown or does not fit.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> estimate = study.reconstruct("education")
+        >>> estimate.reconstruction.table.shape
+        (16, 2)
+        >>> round(estimate.reconstruction.total_variation, 2)
+        0.02
         """
         from aegis.advisor.estimate import DEFAULT_METHOD, information
         from aegis.advisor.joints import estimate_joint, measure_of_attributes

@@ -127,11 +127,28 @@ class Study(Advising):
         options
             As of `aegis.evaluation.evaluate_models`: `generate_count`, `models`, `metric`, `splits`,
             `test_share`, `unmasked`, `comparators`, `methods`, `store`, `jobs`.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> evaluation = study.evaluate(generate_count=2, models=("nb",), comparators=())
+        >>> len(evaluation.trainings)
+        3
         """
         return train_models(self._subject, configurations, options)
 
     def proxy(self, advice: Advice, models: Sequence[str] = ("lr",)) -> Advice:
-        """Return an advice with what small models reach on 2,000 rows of its finalists."""
+        """Return an advice with what small models reach on 2,000 rows of its finalists.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> advice = study.rank(generate_count=2)
+        >>> study.proxy(advice, models=("nb",)).proxy is None
+        False
+        """
         return with_proxy(self._subject, advice, models)
 
     def report(
@@ -158,6 +175,14 @@ class Study(Advising):
             who is left out.
         force
             Overwrite the file.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> page = study.report(study.rank(generate_count=5), title="Wages")
+        >>> "<title>Wages" in page
+        True
         """
         check_report(path, force=force)
         reported = self.advise() if advice is None else advice
@@ -187,11 +212,30 @@ class Study(Advising):
             The rule is not met; nothing is written.
         DataError
             The study is of a summary, or a value is in no mask and the policy says `unseen: error`.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> release = study.apply(study.rank(generate_count=5))
+        >>> release.released_rows + release.suppressed_rows
+        32561
+        >>> release.audit.passed
+        True
         """
         return release_table(self._subject, configuration, output, options)
 
     def anonymize(self, method: str | Recipe, **options: Any) -> AnonymizedRelease:
-        """Make a record-level release, and verify it: see `aegis.anonymize` for the options."""
+        """Make a record-level release, and verify it: see `aegis.anonymize` for the options.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> release = study.anonymize("mondrian")
+        >>> release.audit.report.k >= 5
+        True
+        """
         from aegis.release import anonymize
 
         options.setdefault("seed", self.seed)
@@ -204,7 +248,17 @@ class Study(Advising):
         )
 
     def audit(self, *, population: Any = None) -> Audit:
-        """Return the privacy of the table as it stands, held against the policy's rule."""
+        """Return the privacy of the table as it stands, held against the policy's rule.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> study.audit().passed
+        False
+        >>> study.audit().report.k
+        1
+        """
         from aegis.release import audit
 
         rows, progress = self._subject.rows_to("audit"), self._subject.progress
@@ -218,6 +272,14 @@ class Study(Advising):
         options
             `level`, and with it `epsilon`, `delta`, `unit`, `rows_per_person`, `person`, `public`
             for noise, or `key`, `method`, `threshold`, `step`, `variance` for counts; `verdicts`.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> told = study.protect(level="noise", epsilon=1, delta=1e-6, public=["*"])
+        >>> told.protection.epsilon
+        1
         """
         from aegis.protect import protect
 
@@ -248,6 +310,17 @@ class Study(Advising):
             Sign it with this private key, as `aegis.signing.load_private_key` reads it.
         force
             Overwrite an existing file.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> import pathlib, tempfile
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "adult.aegis")
+        ...     summary = study.save(path, information="nothing")
+        ...     aegis.Study(path).rank(generate_count=5).best.admissible
+        True
         """
         from aegis.advisor.estimate import information as setting_of
         from aegis.summary import save_bundle

@@ -56,6 +56,7 @@ def merge(*summaries: Summary) -> Summary:
 
     Examples
     --------
+    >>> import pyarrow as pa
     >>> import aegis
     >>> policy = {
     ...     "version": 1,

@@ -278,6 +278,13 @@ class Summary:
     terms
         The policy that it was made under, and whether its rule is locked; None where it is not
         known, as of bundles of earlier versions.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+    >>> study.summary.rows, study.summary.label.classes
+    (32561, ('<=50K', '>50K'))
     """
 
     rows: int
@@ -311,7 +318,15 @@ class Summary:
         return self.pairs.rows < self.rows - self.label.unlabelled
 
     def attribute(self, name: str) -> AttributeSummary:
-        """Return an attribute, the label's own entry included."""
+        """Return an attribute, the label's own entry included.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> [candidate.size for candidate in study.summary.attribute("sex").candidates]
+        [2, 1]
+        """
         if self.label_attribute is not None and name == self.label.column:
             return self.label_attribute
         if name not in self.attributes:
@@ -325,7 +340,15 @@ class Summary:
         return (*self.attributes.values(), *own)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the figures that a report shows, as plain JSON values."""
+        """Return the figures that a report shows, as plain JSON values.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> study.summary.to_dict()["classes"]
+        {'<=50K': 24720, '>50K': 7841}
+        """
         return {
             "rows": self.rows,
             "label": self.label.column or None,

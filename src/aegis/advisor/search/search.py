@@ -6,7 +6,7 @@ import math
 import time
 from dataclasses import dataclass, replace
 
-from aegis.advisor.advice import Advice, Ranked
+from aegis.advisor.advice import Advice
 from aegis.advisor.advise import warnings_of
 from aegis.advisor.confidence import with_confidence
 from aegis.advisor.doubts import with_doubts
@@ -16,6 +16,7 @@ from aegis.advisor.merits import disagreement
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.preference import Prefer
 from aegis.advisor.rank import AfterSuppression, against, rank_choice
+from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import Scorer, utility_kept
 from aegis.advisor.search.binding import explain
 from aegis.advisor.search.branch import BranchAndBound, Found, gap

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from aegis.advisor.advice import Ranked
 from aegis.advisor.confidence import COMPARED, with_confidence
 from aegis.advisor.preference import Prefer, hidden_share, preferred, why_first
+from aegis.advisor.ranked import Ranked
 from aegis.advisor.search.branch import BranchAndBound, Found
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.feasibility import Feasibility

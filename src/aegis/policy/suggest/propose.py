@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from aegis.errors import DataError, PolicyError
+from aegis.files import check_output, write_text
 from aegis.masks import Mask
 from aegis.policy.model import NO_LABEL, Attribute, AttributeKind, Label, Policy, Role
 from aegis.policy.suggest.masks import propose_masks
@@ -133,6 +134,17 @@ class ProposedPolicy:
             for one in self.profiles.values()
             if one.warning
         )
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the YAML; an existing file is overwritten only with `force`.
+
+        Raises
+        ------
+        PolicyError
+            The file exists, or its folder does not.
+        """
+        check_output(Path(path), force=force, formats=None)
+        write_text(Path(path), self.yaml)
 
     def to_dict(self) -> dict[str, Any]:
         """Return label, rule and profiles as plain data."""

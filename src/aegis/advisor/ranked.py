@@ -1,0 +1,171 @@
+"""One entry of a ranking, and what a ranking says of privacy before and after masking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from aegis.advisor.scoring import AttributeScore
+from aegis.policy import Configuration
+from aegis.privacy import PrivacyAccount, PrivacyReport
+
+if TYPE_CHECKING:
+    from aegis.advisor.estimate import Estimate
+    from aegis.advisor.methods import RecordLevel
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """One configuration, or record-level release, with its score and whether it meets the rule.
+
+    Attributes
+    ----------
+    configuration
+        The masks, fitted to the data; a record-level release has a name here and no masks.
+    score
+        The measure of the configuration.
+    utility_kept
+        Percent of the unmasked utility that is kept; None where there was none.
+    pud
+        Mean over attributes of |unmasked - masked|.
+    admissible
+        Whether its release meets the privacy rule.
+    smallest_class
+        Rows of the smallest equivalence class, after suppression; 0 where nothing is left.
+    suppressed_rows
+        Rows that the release leaves out.
+    violations
+        What falls short, in plain sentences; empty when admissible.
+    attributes
+        The measure of each attribute alone, masked and unmasked.
+    declared
+        Attribute to mask as the policy wrote it, without what was fitted: short, for people.
+    objective
+        The value of the search's objective, where it is not the measure itself.
+    after_suppression
+        The measure of the rows that the release keeps, where it was computed.
+    stderr
+        Standard error of the score (delete-a-group jackknife); None where it was not computed.
+    tied_with_best
+        Whether its score cannot be told from the best one's; None where it was not compared.
+    masking
+        How much its masks hide of what the attributes tell, from 0 to 1: the mean over attributes
+        of the share of their entropy that is lost; None where it was not computed.
+    differential_privacy
+        What its noise masks promise, summed over attributes; None without such a promise.
+    method
+        How a record-level release came about and what it cost; None for a configuration.
+    estimate
+        The estimated deviation from the raw table, where it was asked for.
+    against_finest
+        Whether `pud`, and the unmasked figures, are against the finest masks of a summary that
+        carries no more, not against the raw table.
+    """
+
+    configuration: Configuration
+    score: float
+    utility_kept: float | None
+    pud: float
+    admissible: bool
+    smallest_class: int
+    suppressed_rows: int
+    violations: tuple[str, ...]
+    attributes: Mapping[str, AttributeScore]
+    declared: Mapping[str, str] = field(default_factory=dict)
+    objective: float | None = None
+    after_suppression: float | None = None
+    stderr: float | None = None
+    tied_with_best: bool | None = None
+    masking: float | None = None
+    differential_privacy: PrivacyAccount | None = None
+    method: RecordLevel | None = None
+    estimate: Estimate | None = None
+    against_finest: bool = False
+
+    @property
+    def name(self) -> str:
+        """The configuration's name."""
+        return self.configuration.name
+
+    @property
+    def masks(self) -> dict[str, Any]:
+        """Attribute to mask, as a policy writes it."""
+        return self.configuration.spec()
+
+    @property
+    def shown(self) -> dict[str, str]:
+        """Attribute to mask as text for people: as declared, without what was fitted.
+
+        A record-level release shows its method for every quasi-identifier.
+        """
+        if self.method is not None:
+            own = self.method.shown
+            told = {n: f"{mask}, then {own}" for n, mask in self.method.before.items()}
+            told |= self.method.carried
+            return {name: told.get(name, own) for name in self.attributes}
+        if not self.configuration.masks:  # a masked table, of which only its name is known
+            return dict(self.declared)
+        return {n: self.declared.get(n, str(m)) for n, m in self.configuration.masks.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entry of `ranking` in the JSON of advice."""
+        return {
+            "name": self.name,
+            "score": self.score,
+            "utility_kept": self.utility_kept,
+            "pud": None if self.against_finest else self.pud,
+            "pud_finest": self.pud if self.against_finest else None,
+            "estimate": None if self.estimate is None else self.estimate.to_dict(),
+            "admissible": self.admissible,
+            "smallest_class": self.smallest_class,
+            "suppressed_rows": self.suppressed_rows,
+            "violations": list(self.violations),
+            "objective": self.objective,
+            "after_suppression": self.after_suppression,
+            "stderr": self.stderr,
+            "tied_with_best": self.tied_with_best,
+            "masking": self.masking,
+            "differential_privacy": None
+            if self.differential_privacy is None
+            else self.differential_privacy.to_dict(),
+            "masks": self.masks,
+            "method": None if self.method is None else self.method.to_dict(),
+            "attributes": {
+                name: {
+                    "score": a.score,
+                    "finest" if self.against_finest else "unmasked": a.unmasked,
+                    "change": a.change,
+                }
+                for name, a in self.attributes.items()
+            },
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class PrivacyChange:
+    """Figures of privacy before masking and of the release that an advice recommends.
+
+    Attributes
+    ----------
+    before
+        Of the table as it is.
+    after
+        Of the release; of the closest configuration as it stands where none is admissible; None
+        where nothing was ranked.
+    finest
+        Whether `before` is of the table under the finest candidate masks instead: where no
+        candidate shows all values, a summary counts no finer.
+    """
+
+    before: PrivacyReport
+    after: PrivacyReport | None = None
+    finest: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return {
+            "before": self.before.to_dict(),
+            "after": None if self.after is None else self.after.to_dict(),
+            "finest": self.finest,
+        }
