@@ -256,9 +256,14 @@ def test_the_same_masks_are_ranked_with_rows_left_out_and_with_cells_suppressed(
     assert first.suppressed_rows > 0
     cells = by_name[f"local-suppression on {first.name}"]
     assert (cells.admissible, cells.suppressed_rows) == (True, 0)
+    finer = [one for one in advice.ranking if one.name == "local-suppression on finer masks"]
+    assert all(one.admissible and one.suppressed_rows == 0 for one in finer)
     assert cells.method is not None
     recipe = cells.method.recipe
     assert set(recipe.options["masks"]) == set(NAMES)
     again = aegis.anonymize(table, rule, Recipe(recipe.method, recipe.options))
     assert again.audit.report.k == cells.method.report.k >= 4
+    ranked = study.rank(generate_count=20, methods=["local-suppression"])
+    names = [one.name for one in ranked.ranking if one.method is not None]
+    assert "local-suppression" in names
     assert cells.shown["age"] == f"{first.configuration.masks['age']}, then {cells.method.shown}"

@@ -143,3 +143,10 @@ def test_a_named_measure_comes_before_the_policy_and_the_file(shell, folder):
     refused = shell(*words[:-1], "mee", "-o", "n.csv", "--certificate", "d.json")
     assert refused.code == 2
     assert not folder.joinpath("n.csv").exists()
+
+
+def test_init_suggests_the_options_that_read_the_table(shell):
+    page = shell("init", "table.csv", "--label", "income", "--delimiter", ",", "-o", "n.yaml")
+    words = suggested(page.out)
+    assert words[words.index("--delimiter") + 1] == ","
+    assert shell(*words, "--time-limit", "5").code == 0

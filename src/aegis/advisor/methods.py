@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aegis.advisor.advice import Advice
+from aegis.advisor.cells import beside_rows
 from aegis.advisor.doubts import doubts_of, with_doubts
 from aegis.advisor.rank import as_it_is
 from aegis.advisor.ranked import Ranked
@@ -132,7 +133,8 @@ def with_methods(
     before classes that fail the rule are suppressed, against the unmasked score of the original;
     the measure of the rows that are left stands beside it. Rows that the method leaves out count
     as suppressed. A method that suppresses cells and is given no masks is ranked on the masks of the
-    leading configuration, too, where that one leaves out rows.
+    leading configuration, too, where that one leaves out rows, and on finer ones: see
+    `aegis.advisor.cells`.
 
     Raises
     ------
@@ -158,32 +160,11 @@ def with_methods(
             hint="Leave out --objective, or the record-level methods.",
         )
     ranker = RecordRanker(summary, source, policy, MEASURES.get(advice.measure), seed, progress)
-    recipes = beside_rows(recipes, advice, policy)
+    recipes = beside_rows(recipes, advice, summary, source, policy, progress)
     found = [ranker.rank(ranker.make(recipe)) for recipe in apart(recipes, advice)]
     ranked = insert_methods(advice, found, ranker.read.notes)
     doubt = _doubt(ranked, summary)
     return replace(ranked, warnings=(*ranked.warnings, doubt)) if doubt else ranked
-
-
-def beside_rows(recipes: Sequence[Recipe], advice: Advice, policy: Policy) -> tuple[Recipe, ...]:
-    """Return the recipes, and those of cells again on the masks that lead by leaving out rows.
-
-    So the same masks are ranked twice: with the rows left out that break the rule, and with their
-    cells suppressed.
-    """
-    first = advice.ranking[0] if advice.ranking else None
-    if first is None or first.method is not None or not first.suppressed_rows:
-        return tuple(recipes)
-    masks = {a.name: first.configuration.masks.get(a.name) for a in policy.quasi_identifiers}
-    if not all(mask is None or mask.deterministic for mask in masks.values()):
-        return tuple(recipes)
-    chosen = {name: "identity" if mask is None else mask.spec() for name, mask in masks.items()}
-    again = [
-        replace(one, options={**one.options, "masks": chosen}, name=f"{one.name} on {first.name}")
-        for one in recipes
-        if one.anonymizer.by_cell and not one.options.get("masks")
-    ]
-    return (*recipes, *again)
 
 
 def _doubt(advice: Advice, summary: Summary) -> str | None:

@@ -89,6 +89,7 @@ def command(
                 "aegis",
                 "advise",
                 table,
+                *opening.words(),
                 "--policy",
                 output,
                 "-o",

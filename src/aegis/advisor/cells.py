@@ -1,0 +1,95 @@
+"""Under which masks cells are suppressed, where a ranking holds that beside leaving out rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from aegis.advisor.advice import Advice
+from aegis.advisor.plan import plan_of
+from aegis.advisor.ranked import Ranked
+from aegis.anonymizers import Recipe
+from aegis.measures import MEASURES
+from aegis.policy import Policy
+from aegis.progress import Progress
+from aegis.sources import Source
+from aegis.summary import Summary
+
+BREAKING = 0.1
+"""Share of the rows whose classes may break the rule under the finer masks."""
+SECONDS = 10.0
+"""How long finer masks are looked for at most."""
+
+
+def beside_rows(
+    recipes: Sequence[Recipe],
+    advice: Advice,
+    summary: Summary,
+    source: Source,
+    policy: Policy,
+    progress: Progress,
+) -> tuple[Recipe, ...]:
+    """Return the recipes, and those that suppress cells again under masks that leave out rows.
+
+    Under the masks of the leading configuration, so that the same masks are ranked with rows left
+    out and with cells suppressed; and under finer ones: what would be best if a tenth of the rows
+    could be left out, as cells cost less than rows do.
+    """
+    cells = [one for one in recipes if one.anonymizer.by_cell and not one.options.get("masks")]
+    if not cells or not advice.ranking or advice.ranking[0].method is not None:
+        return tuple(recipes)
+    first = advice.ranking[0]
+    finer = _finer(advice, summary, source, policy, progress)
+    again: list[Recipe] = []
+    for title, ranked in ((first.name, first), ("finer masks", finer)):
+        masks = None if ranked is None else _masks(ranked, policy)
+        if masks is None or masks in [one.options["masks"] for one in again]:
+            continue
+        again += [
+            replace(one, options={**one.options, "masks": masks}, name=f"{one.name} on {title}")
+            for one in cells
+        ]
+    return (*recipes, *again)
+
+
+def _masks(ranked: Ranked, policy: Policy) -> dict[str, Any] | None:
+    """Return the masks of the quasi-identifiers; None where no row breaks a class, or they draw."""
+    if not ranked.suppressed_rows:
+        return None
+    masks = {a.name: ranked.configuration.masks.get(a.name) for a in policy.quasi_identifiers}
+    if not all(mask is None or mask.deterministic for mask in masks.values()):
+        return None
+    return {name: "identity" if mask is None else mask.spec() for name, mask in masks.items()}
+
+
+def _finer(
+    advice: Advice, summary: Summary, source: Source, policy: Policy, progress: Progress
+) -> Ranked | None:
+    """Return the best by score if `BREAKING` of the rows could be left out; None without any."""
+    rows = summary.rows
+    if advice.search is None:
+        sign = MEASURES.get(advice.measure).direction.sign
+        listed = [
+            one
+            for one in advice.ranking
+            if one.method is None and one.suppressed_rows <= BREAKING * rows
+        ]
+        return max(listed, key=lambda one: sign * one.score, default=None)
+    from aegis.advisor.search import search_combinations
+
+    rule = replace(policy.privacy, suppression=max(BREAKING, policy.privacy.suppression))
+    looser = replace(policy, privacy=rule)
+    found = search_combinations(
+        summary,
+        plan_of(summary, looser, source),
+        looser,
+        source=source,
+        measure=advice.measure,
+        top=1,
+        time_limit=SECONDS,
+        explain_best=False,
+        prefer="score",
+        progress=progress,
+    )
+    return found.best
