@@ -150,3 +150,12 @@ def test_init_suggests_the_options_that_read_the_table(shell):
     words = suggested(page.out)
     assert words[words.index("--delimiter") + 1] == ","
     assert shell(*words, "--time-limit", "5").code == 0
+
+
+def test_without_a_label_the_page_says_what_is_kept(shell, folder):
+    folder.joinpath("free.yaml").write_text(
+        "version: 1\nprivacy: {k: 5}\nattributes:\n"
+        "  sex: {role: quasi-identifier}\n  age: {role: quasi-identifier, masks: [suppress]}\n"
+    )
+    page = " ".join(shell("advise", "table.csv", "-p", "free.yaml").out.split())
+    assert "Label none: what is kept is association among all columns" in page

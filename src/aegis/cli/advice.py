@@ -98,6 +98,12 @@ def _flat(rank: int, ranked: Ranked, names: list[str]) -> list[object]:
     ]
 
 
+def _label(summary: Mapping[str, Any]) -> str:
+    if not summary["label"]:
+        return "none: what is kept is association among all columns"
+    return f"{summary['label']} ({counted(len(summary['classes']), 'class', 'classes')})"
+
+
 def _overview(advice: Advice, origin: str, policy: Policy) -> Iterator[RenderableType]:
     from aegis.cli.tables import pairs
     from aegis.measures import MEASURES
@@ -107,10 +113,7 @@ def _overview(advice: Advice, origin: str, policy: Policy) -> Iterator[Renderabl
     yield pairs(
         (
             ("Table", f"{origin}: {counted(summary['rows'], 'row')}"),
-            (
-                "Label",
-                f"{summary['label']} ({counted(len(summary['classes']), 'class', 'classes')})",
-            ),
+            ("Label", _label(summary)),
             (
                 "Attributes",
                 f"{len(summary['attributes'])} scored, {quasi} of them quasi-identifiers",
