@@ -15,17 +15,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any
 
-from aegis.catalog.limited import (
-    ENVIRONMENT,
-    MIB,
-    NO_MEMORY,
-    LimitError,
-    WorkLimits,
-    limit_memory,
-)
+from aegis.catalog.limited import ENVIRONMENT, MIB, NO_MEMORY, LimitError, WorkLimits
 from aegis.errors import EngineError
 from aegis.temporary import temporary_folder
 
@@ -33,15 +25,8 @@ if TYPE_CHECKING:
     from aegis.service.agent import AgentSettings
 
 _PAUSE = 0.2
-_NO_SERVICE = 4
+NO_SERVICE = 4
 """Exit code of a process to which the service did not answer."""
-_NEEDED = (
-    "aegis.catalog.checking",
-    "aegis.catalog.summaries",
-    "aegis.release",
-    "scipy.optimize",
-    "scipy.linalg.lapack",
-)
 
 
 def work_apart(
@@ -72,7 +57,7 @@ def work_apart(
     """
     with temporary_folder("agent") as folder:
         process = subprocess.Popen(
-            [sys.executable, "-m", "aegis.service.apart"],
+            [sys.executable, "-m", "aegis.service.job_process"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, **ENVIRONMENT, "TMPDIR": str(folder)},
@@ -127,7 +112,7 @@ def _wait(process: subprocess.Popen[bytes], limits: WorkLimits) -> int:
 def _judge(code: int, kind: str, limits: WorkLimits) -> None:
     if code == 0:
         return
-    if code == _NO_SERVICE:
+    if code == NO_SERVICE:
         raise EngineError("The service does not answer.", hint="The job goes on when it does.")
     if code == NO_MEMORY and limits.memory is not None:
         said = f"The {kind} took more than the {limits.memory / MIB:.0f} MiB that a job may have."
@@ -137,49 +122,3 @@ def _judge(code: int, kind: str, limits: WorkLimits) -> None:
     raise LimitError(
         said, hint="Use fewer candidate masks, or start the agent with a higher --job-memory."
     )
-
-
-def _end_with_agent() -> None:
-    """End this process when the agent is gone: the pipe that it holds is closed then."""
-    sys.stdin.buffer.read()
-    os._exit(1)
-
-
-def _limit(memory: int) -> None:
-    from aegis.sources.embedded import limit_embedded
-
-    for name in _NEEDED:
-        import_module(name)
-    limit_embedded(memory // 2)
-    limit_memory(memory)
-
-
-def main() -> None:
-    """Do the job that stands on standard input."""
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-    from aegis.service.agent import Agent, AgentSettings
-    from aegis.signing import PrivateKey
-
-    told = pickle.load(sys.stdin.buffer)
-    threading.Thread(target=_end_with_agent, daemon=True).start()
-    key = PrivateKey(Ed25519PrivateKey.from_private_bytes(told["key"]))
-    settings = AgentSettings(told["url"], told["token"], key, told["sources"], told["name"])
-
-    def say(line: str) -> None:
-        sys.stdout.write(f"{line}\n")
-        sys.stdout.flush()
-
-    agent = Agent(settings, say=say)
-    memory = told["memory"]
-    try:
-        agent.do(told["job"], before=lambda: None if memory is None else _limit(memory))
-    except EngineError:
-        os._exit(_NO_SERVICE)
-    except MemoryError:
-        os._exit(NO_MEMORY)  # to end in order takes memory, too
-    os._exit(0)  # without waiting for the thread that reads
-
-
-if __name__ == "__main__":
-    main()

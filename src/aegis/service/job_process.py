@@ -1,0 +1,65 @@
+"""The process of one job: does what `aegis.service.apart` gives it on standard input, and ends."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import threading
+from importlib import import_module
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from aegis.catalog.limited import NO_MEMORY, limit_memory
+from aegis.errors import EngineError
+from aegis.service.agent import Agent, AgentSettings
+from aegis.service.apart import NO_SERVICE
+from aegis.signing import PrivateKey
+from aegis.sources.embedded import limit_embedded
+
+_NEEDED = (
+    "aegis.catalog.checking",
+    "aegis.catalog.summaries",
+    "aegis.release",
+    "scipy.optimize",
+    "scipy.linalg.lapack",
+)
+
+
+def _end_with_agent() -> None:
+    """End this process when the agent is gone: the pipe that it holds is closed then."""
+    sys.stdin.buffer.read()
+    os._exit(1)
+
+
+def _limit(memory: int) -> None:
+    for name in _NEEDED:
+        import_module(name)
+    limit_embedded(memory // 2)
+    limit_memory(memory)
+
+
+def main() -> None:
+    """Do the job that stands on standard input."""
+    told = pickle.load(sys.stdin.buffer)
+    threading.Thread(target=_end_with_agent, daemon=True).start()
+    key = PrivateKey(Ed25519PrivateKey.from_private_bytes(told["key"]))
+    settings = AgentSettings(told["url"], told["token"], key, told["sources"], told["name"])
+
+    def say(line: str) -> None:
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+
+    agent = Agent(settings, say=say)
+    memory = told["memory"]
+    try:
+        agent.do(told["job"], before=lambda: None if memory is None else _limit(memory))
+    except EngineError:
+        os._exit(NO_SERVICE)
+    except MemoryError:
+        os._exit(NO_MEMORY)  # to end in order takes memory, too
+    os._exit(0)  # without waiting for the thread that reads
+
+
+if __name__ == "__main__":
+    main()
