@@ -147,11 +147,11 @@ def _by_estimate(
     from aegis.advisor.ranked_estimate import estimate_choices, estimated_measure
 
     choices = {ranked.name: choice for ranked, choice in scored}
-    found = estimate_choices(
+    estimates = estimate_choices(
         summary, choices, case, measure=estimated_measure(measure), progress=progress
     )
-    told = [(replace(ranked, estimate=found[ranked.name]), choice) for ranked, choice in scored]
-    return sorted(told, key=lambda s: (not s[0].admissible, found[s[0].name].pud, s[0].name))
+    told = [(replace(ranked, estimate=estimates[ranked.name]), choice) for ranked, choice in scored]
+    return sorted(told, key=lambda s: (not s[0].admissible, estimates[s[0].name].pud, s[0].name))
 
 
 def _listed(
@@ -181,41 +181,41 @@ def _listed(
 
 def warnings_of(summary: Summary, plan: PrivacyPlan) -> tuple[str, ...]:
     """Return what a reader should know: samples, left-out rows and columns, unchecked privacy."""
-    found = []
+    notes = []
     if summary.unnamed:
-        found.append(
+        notes.append(
             f"{counted(len(summary.unnamed), 'column is', 'columns are')} not in the policy, so neither "
             f"scored nor released: {', '.join(summary.unnamed)}"
         )
     if summary.label.unlabelled:
-        found.append(
+        notes.append(
             f"{counted(summary.label.unlabelled, 'row without a label counts', 'rows without a label count')}"
             " for privacy but not for scores"
         )
     if summary.sampled:
-        found.append(
+        notes.append(
             "multi-attribute scores come from a seeded sample of "
             f"{counted(summary.pairs.rows, 'row')}"
         )
     if summary.information is not Information.RAW:
-        found.append(
+        notes.append(
             f"the summary carries {summary.information} beside what the masks show: what is kept "
             "and lost is measured against the finest that the masks show, not the unmasked table"
         )
     if plan.in_engine:
-        found.append(
+        notes.append(
             "classes were counted in the engine: the frequency table is too large for memory"
         )
     if plan.rule.criteria and not any(
         a.role == Role.QUASI_IDENTIFIER for a in summary.all_attributes
     ):
-        found.append(
+        notes.append(
             "the policy has no quasi-identifiers: all rows are one class, and the rule is met by that alone"
         )
     if not plan.rule.criteria:
-        found.append("the policy has no privacy criterion: every configuration is admissible")
+        notes.append("the policy has no privacy criterion: every configuration is admissible")
     for attribute in summary.all_attributes:
         for candidate in attribute.candidates:
             account = privacy_account({attribute.name: candidate.mask})
-            found += [] if account is None else account.notes
-    return tuple(dict.fromkeys(found))
+            notes += [] if account is None else account.notes
+    return tuple(dict.fromkeys(notes))

@@ -419,13 +419,13 @@ def _chosen(attribute: AttributeSummary, masks: Iterable[str] | None) -> Sequenc
         return attribute.candidates
     by_name = {str(c.declared): c for c in attribute.candidates}
     short = {c.declared.name: c for c in attribute.candidates}
-    found = []
+    seen = []
     for mask in masks:
         candidate = by_name.get(mask) or short.get(mask)
         if candidate is None:
             raise PolicyError.unknown(f"candidate mask of {attribute.name!r}:", mask, by_name)
-        found.append(candidate)
-    return found
+        seen.append(candidate)
+    return seen
 
 
 def _scored(summary: Summary, name: str) -> AttributeSummary:

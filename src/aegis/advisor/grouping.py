@@ -29,10 +29,10 @@ class RememberedArrays:
         self, key: Hashable, make: Callable[[], npt.NDArray[np.float64]]
     ) -> npt.NDArray[np.float64]:
         """Return the array of a key; it is made where it is not remembered."""
-        found = self._arrays.get(key)
-        if found is not None:
+        remembered = self._arrays.get(key)
+        if remembered is not None:
             self._arrays.move_to_end(key)
-            return found
+            return remembered
         made = self._arrays[key] = make()
         self.nbytes += made.nbytes
         while self.nbytes > _REMEMBERED_BYTES and len(self._arrays) > 1:
@@ -153,8 +153,10 @@ def stacked_grouping(
 
 def _summed(total: Matrix, grouping: sparse.csr_array) -> npt.NDArray[np.float64]:
     """Return S' G S, shape (d, d), for a dense or sparse G of shape (D, D) and S of (D, d)."""
-    found = (grouping.T @ total) @ grouping
-    dense: npt.NDArray[np.float64] = found.toarray() if sparse.issparse(found) else found
+    total_by_level = (grouping.T @ total) @ grouping
+    dense: npt.NDArray[np.float64] = (
+        total_by_level.toarray() if sparse.issparse(total_by_level) else total_by_level
+    )
     return dense
 
 

@@ -161,8 +161,8 @@ def with_methods(
         )
     ranker = RecordRanker(summary, source, policy, MEASURES.get(advice.measure), seed, progress)
     recipes = beside_rows(recipes, advice, summary, source, policy, progress)
-    found = [ranker.rank(ranker.make(recipe)) for recipe in apart(recipes, advice)]
-    ranked = insert_methods(advice, found, ranker.read.notes)
+    releases = [ranker.rank(ranker.make(recipe)) for recipe in apart(recipes, advice)]
+    ranked = insert_methods(advice, releases, ranker.read.notes)
     doubt = _doubt(ranked, summary)
     return replace(ranked, warnings=(*ranked.warnings, doubt)) if doubt else ranked
 
@@ -202,17 +202,17 @@ def apart(recipes: Sequence[Recipe], advice: Advice) -> tuple[Recipe, ...]:
 def insert_methods(advice: Advice, ranked: Sequence[Ranked], notes: Sequence[str]) -> Advice:
     """Return the advice with these record-level releases in its order."""
     sign = MEASURES.get(advice.measure).direction.sign
-    found = sorted(
+    ordered = sorted(
         (*advice.ranking, *ranked), key=lambda r: (not r.admissible, -sign * r.score, r.name)
     )
     seconds = sum(one.method.seconds for one in ranked if one.method is not None)
-    if found[0].method is not None:
+    if ordered[0].method is not None:
         # Ties were with the best configuration, which is not the best any more.
-        found = [replace(one, tied_with_best=None) for one in found]
+        ordered = [replace(one, tied_with_best=None) for one in ordered]
     ranked_all = replace(
         advice,
-        ranking=tuple(found),
-        optimal=advice.optimal and found[0].method is None,
+        ranking=tuple(ordered),
+        optimal=advice.optimal and ordered[0].method is None,
         warnings=(*advice.warnings, *notes),
         timings={**advice.timings, "methods": seconds},
     )
@@ -308,10 +308,10 @@ class RecordRanker:
         else:
             policy = as_it_is(self.policy, self.measure.name)
             scorer = Scorer(summarize(released, policy, seed=self.seed))
-            found = scorer.score(scorer.unmasked, self.measure)
-            value = found.score
+            score = scorer.score(scorer.unmasked, self.measure)
+            value = score.score
             scores = {
-                name: AttributeScore(found.attributes[name].score, raw)
+                name: AttributeScore(score.attributes[name].score, raw)
                 for name, raw in unmasked.items()
             }
         pud = sum(abs(one.change) for one in scores.values()) / len(scores)

@@ -93,10 +93,10 @@ class PartBlocks:
             folds = self._folds.joints[index].astype(np.float64)  # (F, A, C)
             part = np.arange(self._folds.size) % self.parts
             group, classes = self._classes(label)
-            found = np.zeros((self.parts, classes, folds.shape[1]))
+            by_class = np.zeros((self.parts, classes, folds.shape[1]))
             for fold, own in enumerate(folds):
-                np.add.at(found[part[fold]], group, own.T)
-            self._joints[known] = found @ _indicators(level)
+                np.add.at(by_class[part[fold]], group, own.T)
+            self._joints[known] = by_class @ _indicators(level)
         return self._joints[known]
 
     def _block(
@@ -136,14 +136,14 @@ class PartBlocks:
         offsets: npt.NDArray[np.int64],
     ) -> Floats | None:
         """Return what rows that are drawn add by chance, shape (d, k); None without noise."""
-        found = []
+        parts = []
         for i, level in enumerate(levels):
             if level.ndim == 2:
                 atoms = self._pairs.joints[which[i]].sum(axis=1).astype(np.float64)
                 own = drawn_chance(level, atoms)
-                found.append(np.zeros((int(offsets[-1]), own.shape[1])))
-                found[-1][offsets[i] : offsets[i + 1]] = own
-        return np.hstack(found) if found else None
+                parts.append(np.zeros((int(offsets[-1]), own.shape[1])))
+                parts[-1][offsets[i] : offsets[i + 1]] = own
+        return np.hstack(parts) if parts else None
 
 
 def _indicators(level: Levels) -> Floats:

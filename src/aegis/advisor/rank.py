@@ -87,8 +87,8 @@ def tells_classes_apart(source: Source, policy: Policy) -> bool:
     if not policy.label:
         return source.rows > 0
     label = source.table[policy.label.column]
-    found = source.collect(source.table.aggregate(n=label.nunique()))
-    return bool(found["n"][0].as_py() > 1)
+    counted = source.collect(source.table.aggregate(n=label.nunique()))
+    return bool(counted["n"][0].as_py() > 1)
 
 
 class AfterSuppression:

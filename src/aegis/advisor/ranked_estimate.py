@@ -136,12 +136,12 @@ def estimate_choices(
         The case is unknown, or it is `raw` and the summary carries less.
     """
     estimator = _Estimator(summary, case_of(case), measure)
-    found = {}
+    estimates = {}
     with progress.step("Estimating deviations", len(choices)) as step:
         for name, choice in choices.items():
-            found[name] = estimator.estimate(name, choice)
+            estimates[name] = estimator.estimate(name, choice)
             step.advance()
-    return found
+    return estimates
 
 
 class _Estimator:
@@ -191,7 +191,7 @@ class _Estimator:
         for method, own in attempts:
             masks = (str(candidate.declared),) if own else None
             try:
-                found = unmasked_measure(
+                figures = unmasked_measure(
                     self.scorer, name, self.measure, know=setting, method=method, masks=masks
                 )
             except (PolicyError, DataError):
@@ -199,7 +199,7 @@ class _Estimator:
                     raise
                 continue
             used = method if own == self.case.own_mask else f"{method} of all masks"
-            return replace(found, information=setting, method=used)
+            return replace(figures, information=setting, method=used)
         raise InternalError("Nothing was tried.")
 
 

@@ -313,13 +313,13 @@ class Scorer:
     ) -> Cooccurrence:
         """Return the co-occurrence of all rows."""
         levels = self._levels(which, candidates)
-        found = self._grouped(which, levels, [(c, False) for c in candidates])
+        grouped = self._grouped(which, levels, [(c, False) for c in candidates])
         return Cooccurrence(
             n=float(self.summary.pairs.rows),
-            joint=masked_classes(found.joint, label),
-            total=found.total,
-            offsets=found.offsets,
-            chance=found.chance,
+            joint=masked_classes(grouped.joint, label),
+            total=grouped.total,
+            offsets=grouped.offsets,
+            chance=grouped.chance,
         )
 
     def _grouped(
@@ -355,15 +355,15 @@ class Scorer:
         """Return counts by part of the rows, of levels and of levels in order."""
         blocks = self._part_blocks
         levels = self._levels(which, candidates)
-        found = self._orders_of(which, candidates)
+        orders = self._orders_of(which, candidates)
         # Levels without an order are the same under both codings, and so are their blocks.
         keys = [(c, False) for c in candidates]
-        ordered_keys = [(c, known) for c, (_, known) in zip(candidates, found, strict=True)]
+        ordered_keys = [(c, known) for c, (_, known) in zip(candidates, orders, strict=True)]
         parts = blocks.counts(which, levels, keys, label)
-        in_order = blocks.counts(which, [level for level, _ in found], ordered_keys, label)
-        sizes = [widths(level) for level, _ in found]
+        in_order = blocks.counts(which, [level for level, _ in orders], ordered_keys, label)
+        sizes = [widths(level) for level, _ in orders]
         offsets = np.cumsum([0, *sizes])
-        ordered = [known for _, known in found]
+        ordered = [known for _, known in orders]
         return {"parts": parts, "parts_in_order": in_thresholds(in_order, offsets, ordered)}
 
     @property
@@ -397,11 +397,11 @@ class Scorer:
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> OrderedCounts:
         """Return the second-order counts with levels in the order of their values."""
-        found = self._orders_of(which, candidates)
+        orders = self._orders_of(which, candidates)
         counts = self._grouped(
-            which, [level for level, _ in found], [(c, True) for c in candidates]
+            which, [level for level, _ in orders], [(c, True) for c in candidates]
         )
-        ordered = [known for _, known in found]
+        ordered = [known for _, known in orders]
         joint = masked_classes(counts.joint, label)
         return OrderedCounts(counts.total, joint, counts.offsets, ordered, counts.chance)
 
@@ -425,8 +425,10 @@ class Scorer:
     ) -> npt.NDArray[np.float64]:
         """Return what values that share a level take from a held-out trace, of all attributes."""
         attributes = self._scored(which)
-        found = [self.losses(a, c, label) for a, c in zip(attributes, candidates, strict=True)]
-        total: npt.NDArray[np.float64] = np.sum(found, axis=0)
+        by_attribute = [
+            self.losses(a, c, label) for a, c in zip(attributes, candidates, strict=True)
+        ]
+        total: npt.NDArray[np.float64] = np.sum(by_attribute, axis=0)
         return total
 
     def losses(
@@ -459,7 +461,7 @@ class Scorer:
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> npt.NDArray[np.float64]:
         """Return the corrected information of every pair of attributes, shape (m, m)."""
-        found = np.zeros((len(which), len(which)))
+        informations = np.zeros((len(which), len(which)))
         levels = self._levels(which, candidates)
         for i, j in combinations(range(len(which)), 2):
             key = (which[i], which[j], candidates[i], candidates[j], label)
@@ -468,8 +470,8 @@ class Scorer:
                     self.summary.pairs, (which[i], which[j]), (levels[i], levels[j]), label
                 )
                 self._values[key] = pair_information(block)
-            found[i, j] = found[j, i] = self._values[key]
-        return found
+            informations[i, j] = informations[j, i] = self._values[key]
+        return informations
 
     def _label(self, choice: Choice) -> Candidate | None:
         """Return the label's candidate where it groups classes, else None."""

@@ -131,8 +131,8 @@ class Group(Mask):
         """Return whether a value is null or belongs to a group; None where the rest is allowed."""
         if self.rest != "error":
             return None
-        found = mapped(column, dict.fromkeys(self._targets, True), ibis.literal(False))
-        return column.isnull() | found
+        belongs = mapped(column, dict.fromkeys(self._targets, True), ibis.literal(False))
+        return column.isnull() | belongs
 
 
 def _values(mask: str, parameter: str, given: object) -> tuple[Value, ...]:
@@ -155,12 +155,12 @@ def _groups(mask: str, given: object) -> tuple[tuple[str, tuple[Value, ...]], ..
         raise parameters.wrong(
             mask, "groups", given, "a mapping from group names to lists of values"
         )
-    found: dict[str, tuple[Value, ...]] = {}
+    by_value: dict[str, tuple[Value, ...]] = {}
     owner: dict[str | None, str] = {}
     for name, values in pairs:
         group = parameters.text(mask, "groups", text_of(name))
-        found[group] = _values(mask, f"groups.{group}", values)
-        for value in found[group]:
+        by_value[group] = _values(mask, f"groups.{group}", values)
+        for value in by_value[group]:
             other = owner.setdefault(text_of(value), group)
             if other != group:
                 raise PolicyError(
@@ -169,4 +169,4 @@ def _groups(mask: str, given: object) -> tuple[tuple[str, tuple[Value, ...]], ..
                 )
     if not owner:
         raise parameters.wrong(mask, "groups", given, "at least one group with at least one value")
-    return tuple(sorted(found.items()))
+    return tuple(sorted(by_value.items()))

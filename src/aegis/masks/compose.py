@@ -88,10 +88,10 @@ class Compose(Mask):
 
     def known(self, column: ir.Column) -> ir.BooleanValue | None:
         """Return whether every mask knows what it is given; None where all know everything."""
-        found = None
+        all_known = None
         for mask in self.masks:
             known = mask.known(column)
             if known is not None:
-                found = known if found is None else found & known
+                all_known = known if all_known is None else all_known & known
             column = mask.expression(column)
-        return found
+        return all_known

@@ -176,12 +176,12 @@ def common_refinement(groupings: Sequence[Codes]) -> npt.NDArray[np.int32]:
     first, *others = groupings
     for other in others:
         _check_sizes(first, other)
-    found = _renumbered(first.astype(np.int64))
+    refinement = _renumbered(first.astype(np.int64))
     for other in others:
-        if int(found.max(initial=-1)) + 1 == len(found):
+        if int(refinement.max(initial=-1)) + 1 == len(refinement):
             break  # each value is alone already
-        found = _refined(found, other)
-    return found
+        refinement = _refined(refinement, other)
+    return refinement
 
 
 def _refined(left: npt.NDArray[np.int32], right: Codes) -> npt.NDArray[np.int32]:

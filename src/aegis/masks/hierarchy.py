@@ -128,10 +128,10 @@ class Hierarchy:
         Raises `PolicyError` for a level that the hierarchy does not have.
         """
         self.require(level)
-        found: dict[str | None, list[str | None]] = {}
+        by_group: dict[str | None, list[str | None]] = {}
         for row in self.rows:
-            found.setdefault(row[level], []).append(row[0])
-        return {group: tuple(values) for group, values in found.items()}
+            by_group.setdefault(row[level], []).append(row[0])
+        return {group: tuple(values) for group, values in by_group.items()}
 
     def targets(self, level: int) -> dict[str | None, str | None]:
         """Return the group of each value on `level`."""

@@ -132,5 +132,5 @@ def joined_with(
     """Return a table with lookup tables joined, whose columns are aegis_v0, aegis_g0, aegis_v1 ..."""
     for place, (name, small) in enumerate(handed.items()):
         table = table.left_join(small, table[name] == small[f"aegis_v{place}"])
-    found = {name: table[f"aegis_g{place}"] for place, name in enumerate(handed)}
-    return Joined(table, found, lookups)
+    columns = {name: table[f"aegis_g{place}"] for place, name in enumerate(handed)}
+    return Joined(table, columns, lookups)

@@ -193,8 +193,8 @@ def nice_step(at_least: float) -> Fraction:
 
 def floats(values: pa.Array) -> Floats:
     """Return a column of numbers as floats, null as NaN."""
-    found: Floats = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return found
+    numbers: Floats = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return numbers
 
 
 def take(reports: pa.Array, index: Ints, missing: npt.NDArray[np.bool_] | None = None) -> pa.Array:
@@ -202,13 +202,13 @@ def take(reports: pa.Array, index: Ints, missing: npt.NDArray[np.bool_] | None =
     # Built from a buffer: Arrow imports pandas to convert a NumPy array.
     chosen = np.ascontiguousarray(index, dtype=np.int64)
     places = pa.Array.from_buffers(pa.int64(), len(chosen), [None, pa.py_buffer(chosen)])
-    found = reports.take(places)
+    shown = reports.take(places)
     if missing is None or not missing.any():
-        return found
-    return pc.if_else(pa.array(missing.tolist(), pa.bool_()), pa.scalar(None, found.type), found)
+        return shown
+    return pc.if_else(pa.array(missing.tolist(), pa.bool_()), pa.scalar(None, shown.type), shown)
 
 
 def is_null(values: pa.Array) -> npt.NDArray[np.bool_]:
     """Return which entries are null (NaN is not), shape (n,)."""
-    found: npt.NDArray[np.bool_] = pc.is_null(values).to_numpy(zero_copy_only=False)
-    return found
+    null: npt.NDArray[np.bool_] = pc.is_null(values).to_numpy(zero_copy_only=False)
+    return null

@@ -73,13 +73,13 @@ class CategoryNoise(NoiseMask):
         size = len(self.categories())
         codes, missing = self._codes(data.values)
         codes, missing = codes[rows], missing[rows]
-        found = np.zeros((len(codes), len(shown)))
+        channel = np.zeros((len(codes), len(shown)))
         inside = codes >= 0
-        found[inside, :size] = self.transitions()[codes[inside]]
+        channel[inside, :size] = self.transitions()[codes[inside]]
         if len(shown) > size:
-            found[~inside & ~missing, size] = 1.0
-            found[missing, -1] = 1.0
-        return found
+            channel[~inside & ~missing, size] = 1.0
+            channel[missing, -1] = 1.0
+        return channel
 
     def draw(self, column: pa.Array, random: np.random.Generator) -> pa.Array:
         """Return a value for each row, drawn from the row of the channel that its value has."""

@@ -98,15 +98,15 @@ class DateNoise(NoiseMask):
         every = is_null(data.values)
         missing, numbers = every[rows], _day_numbers(data.values)[rows]
         size = last - first + 1
-        found = np.zeros((len(numbers), size + int(every.any())))
+        chances = np.zeros((len(numbers), size + int(every.any())))
         share = 1.0 / (2 * self.days + 1)
         for i, day in enumerate(numbers.tolist()):
             if missing[i]:
-                found[i, -1] = 1.0
+                chances[i, -1] = 1.0
                 continue
             reach = np.clip(np.arange(day - self.days, day + self.days + 1), first, last) - first
-            found[i, :size] = np.bincount(reach, minlength=size) * share
-        return found
+            chances[i, :size] = np.bincount(reach, minlength=size) * share
+        return chances
 
     def draw(self, column: pa.Array, random: np.random.Generator) -> pa.Array:
         """Return each date moved by its own draw."""
@@ -138,5 +138,5 @@ def _day(mask: str, parameter: str, given: object) -> int:
 def _day_numbers(values: pa.Array) -> Ints:
     """Return dates and times as days from 1970-01-01, null as 0."""
     days = values.cast(pa.date32(), safe=False).cast(pa.int32()).fill_null(0)
-    found: Ints = days.to_numpy(zero_copy_only=False).astype(np.int64)
-    return found
+    numbers: Ints = days.to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers

@@ -67,14 +67,14 @@ class GridNoise(NoiseMask):
         extra = int(not_number.any()) + int(missing.any())
         numbers = every[rows]
         known = ~np.isnan(numbers)
-        found = np.zeros((len(numbers), len(points) + extra))
+        chances = np.zeros((len(numbers), len(points) + extra))
         if known.any():
-            found[known, : len(points)] = self.spread(self._bounded(numbers[known]), points)
+            chances[known, : len(points)] = self.spread(self._bounded(numbers[known]), points)
         if not_number.any():
-            found[not_number[rows], len(points)] = 1.0
+            chances[not_number[rows], len(points)] = 1.0
         if missing.any():
-            found[missing[rows], -1] = 1.0
-        return found
+            chances[missing[rows], -1] = 1.0
+        return chances
 
     def draw(self, column: pa.Array, random: np.random.Generator) -> pa.Array:
         """Return the grid point nearest to each noisy number."""

@@ -153,8 +153,8 @@ class Scores:
         gap[np.abs(gap) <= _ROUNDING * np.abs(mean).sum(axis=2)] = 0.0
         area = ndtr(_ratio(gap, spread.sum(axis=2)))
         count = known.sum(axis=1)
-        found: Floats = (area * known).sum(axis=1) / np.maximum(count, 1.0)
-        return np.where(count > 0, found, 0.5)
+        mean_area: Floats = (area * known).sum(axis=1) / np.maximum(count, 1.0)
+        return np.where(count > 0, mean_area, 0.5)
 
     def auc(self) -> Floats:
         """Return the AUC of each direction over all parts, shape (P,)."""
@@ -217,8 +217,8 @@ class _Others:
         joint = self.counts.joint
         parts, classes, levels = joint.shape
         flat = self.weights.reshape(self.rows.size, parts * classes)
-        found = flat @ joint.reshape(parts * classes, levels)
-        return found.reshape(*self.rows.shape, levels)
+        sums = flat @ joint.reshape(parts * classes, levels)
+        return sums.reshape(*self.rows.shape, levels)
 
     def scores(
         self, slopes: Floats, offsets: Floats, drawn: Floats | None = None, **more: bool
@@ -368,22 +368,22 @@ def _noise(others: _Others, part: int, target: int, drawn: Floats) -> Floats:
     """
     counts = others.counts
     own = others.told[target]
-    found = np.zeros((2, len(drawn)))
+    squares = np.zeros((2, len(drawn)))
     rest = np.arange(counts.rows.shape[1]) != own
     for side, classes in enumerate((rest, ~rest)):
         n = counts.rows[part, classes].sum()
         if n > 0:
             sums = counts.joint[part, classes].sum(axis=0)
             covariance = counts.total[part, classes].sum(axis=0) - np.outer(sums, sums / n)
-            found[side] = np.einsum("pik,ij,pjk->p", drawn, covariance, drawn, optimize=True)
-    return found
+            squares[side] = np.einsum("pik,ij,pjk->p", drawn, covariance, drawn, optimize=True)
+    return squares
 
 
 def _solved(matrix: Floats, right: Floats, ridges: Sequence[float]) -> Floats:
     """Return (matrix + r I)^-1 right for each ridge r, shape (P, d, k)."""
     from scipy.linalg.lapack import dposv
 
-    found = np.empty((len(ridges), *right.shape))
+    solutions = np.empty((len(ridges), *right.shape))
     diagonal = np.diagonal(matrix).copy()
     for place, ridge in enumerate(ridges):
         shifted = matrix.copy(order="K").T
@@ -391,8 +391,8 @@ def _solved(matrix: Floats, right: Floats, ridges: Sequence[float]) -> Floats:
         _, solved, info = dposv(shifted, right, lower=1, overwrite_a=1)
         if info:
             raise InternalError(f"LAPACK dposv failed with code {info}: the counts are no counts.")
-        found[place] = solved
-    return found
+        solutions[place] = solved
+    return solutions
 
 
 def in_thresholds(

@@ -115,11 +115,11 @@ class Expected:
         """What each coding counts; they add up to 1."""
         if not self.learners:
             return _ANY
-        found: dict[Coding, float] = {}
+        weights: dict[Coding, float] = {}
         for learner in self.learners:
             for coding, share in _STANDS_FOR[learner].items():
-                found[coding] = found.get(coding, 0.0) + share / len(self.learners)
-        return found
+                weights[coding] = weights.get(coding, 0.0) + share / len(self.learners)
+        return weights
 
     @property
     def name(self) -> str:
@@ -130,8 +130,8 @@ class Expected:
         """Return the figure of all parts and without each one, shape (1 + K,)."""
         of = _OF[self.merit]
         weighted = [w * of(counts.held_out(c)).mean(axis=1) for c, w in self.weights.items()]
-        found: Floats = np.sum(weighted, axis=0)
-        return np.maximum(found, FLOOR) if self.merit is Merit.AUC else found
+        total: Floats = np.sum(weighted, axis=0)
+        return np.maximum(total, FLOOR) if self.merit is Merit.AUC else total
 
     def compute(self, counts: Cooccurrence) -> float:
         """Return what models are expected to reach on rows that they were not fitted to.
@@ -147,8 +147,8 @@ class Expected:
 
     def attainable(self, counts: Cooccurrence) -> float:
         """Return the best under any of the codings and penalties."""
-        found = [_OF[self.merit](counts.held_out(coding))[0] for coding in self.weights]
-        every = np.concatenate(found)
+        by_coding = [_OF[self.merit](counts.held_out(coding))[0] for coding in self.weights]
+        every = np.concatenate(by_coding)
         if self.merit is Merit.LOG_LOSS:
             return float(every.min())
         return float(every.max() if self.merit is Merit.ACCURACY else max(every.max(), FLOOR))

@@ -89,7 +89,7 @@ def held_out_traces(
         - np.array([_effective(diagonal, beside, p, expected=chance is not None) for p in strength])
     )
     left = rows * (1 - rows / n)
-    found = np.zeros(len(strength))
+    traces = np.zeros(len(strength))
     for place in np.flatnonzero(~(freedom <= 0)):  # else nothing is known of other rows
         penalty = strength[place]
         fitted = _solve(diagonal + penalty, beside, turned)
@@ -98,10 +98,10 @@ def held_out_traces(
         drawn = 1 - explained[seen.size :].sum() / (n - 1)
         # No learner does better on rows it did not see than the counts themselves say.
         rest = (left - explained[: seen.size]) * max(drawn * charge, 1.0)
-        found[place] = ((left - rest) / rows).sum()
-    if not np.isfinite(found).all():
-        raise InternalError(f"Held-out traces {found.tolist()}: the counts are no numbers.")
-    return found
+        traces[place] = ((left - rest) / rows).sum()
+    if not np.isfinite(traces).all():
+        raise InternalError(f"Held-out traces {traces.tolist()}: the counts are no numbers.")
+    return traces
 
 
 def held_out(counts: Cooccurrence) -> float:

@@ -66,10 +66,10 @@ def log_losses(scores: Scores) -> Floats:
     if len(scores.told) == 1:
         known, share, mean, deviation = _two(scores)
         if scores.log_odds:
-            found = _loss_of(share, mean, deviation, np.zeros_like(mean[..., 0]), 1.0)[0]
+            losses = _loss_of(share, mean, deviation, np.zeros_like(mean[..., 0]), 1.0)[0]
         else:
-            found = np.minimum(_least_loss(share, mean, deviation), base[:, None])
-        return np.where(known[:, None], found, base[:, None])
+            losses = np.minimum(_least_loss(share, mean, deviation), base[:, None])
+        return np.where(known[:, None], losses, base[:, None])
     return _several(scores, rows)[1]
 
 
@@ -100,8 +100,8 @@ def _right(share: Floats, mean: Floats, deviation: Floats, threshold: Floats) ->
     from scipy.special import ndtr
 
     away = (threshold[..., None] - mean) / deviation * np.array([1.0, -1.0])
-    found: Floats = (share * ndtr(away)).sum(axis=-1)
-    return found
+    share_right: Floats = (share * ndtr(away)).sum(axis=-1)
+    return share_right
 
 
 def _best_threshold(share: Floats, mean: Floats, deviation: Floats) -> Floats:
@@ -122,8 +122,8 @@ def _best_threshold(share: Floats, mean: Floats, deviation: Floats) -> Floats:
         far = -0.5 * (b + np.copysign(np.sqrt(np.maximum(b * b - 4 * a * c, 0.0)), b))
         roots = np.stack([far / a, c / far])
     roots = np.where(np.isfinite(roots), roots, 0.0)
-    found: Floats = _right(share, m, s, roots).max(axis=0)
-    return found
+    largest: Floats = _right(share, m, s, roots).max(axis=0)
+    return largest
 
 
 @cache

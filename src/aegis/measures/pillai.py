@@ -99,8 +99,8 @@ def pillai_trace(
     label *= scale[:, None]
     if chance is not None:
         label = np.hstack([label, chance[kept] * scale[:, None]])
-    rank, found = whitened(correlation, label)
-    solved, drawn = found[:, : len(free)], found[:, len(free) :]
+    rank, white = whitened(correlation, label)
+    solved, drawn = white[:, : len(free)], white[:, len(free) :]
     trace = float(((solved**2).sum(axis=0) / class_counts[free]).sum())
     trace += float((solved.sum(axis=1) ** 2).sum() / class_counts[last].sum())
     seen_rank = max(rank - float((drawn**2).sum()), 0.0)

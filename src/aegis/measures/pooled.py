@@ -43,12 +43,12 @@ def pooled_losses(pooled: Numbers, class_counts: Numbers) -> Floats:
         return np.zeros(len(UNPOOLED))
     share = counts.sum(axis=0) / counts.sum()
     others = counts - (rows - 1) * share  # of a row of another class
-    found = []
+    losses = []
     for penalty in UNPOOLED:
         scale = rows - 1 + penalty
         own, other = (others - 1) / scale, others / scale
         gain = counts * own * (2 * (1 - share) - own) - (rows - counts) * other * (
             2 * share + other
         )
-        found.append((gain.sum(axis=0) / class_counts[seen]).sum())
-    return np.minimum(found, 0.0)
+        losses.append((gain.sum(axis=0) / class_counts[seen]).sum())
+    return np.minimum(losses, 0.0)

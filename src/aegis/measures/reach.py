@@ -29,7 +29,7 @@ def reachable_auc(counts: PartCounts) -> float:
     from scipy.special import ndtr
 
     told, scored = counts.told_apart
-    found = []
+    areas = []
     for place, target in enumerate(told):
         parts = np.flatnonzero(scored[:, place])
         own = np.arange(counts.rows.shape[1]) == target
@@ -41,8 +41,8 @@ def reachable_auc(counts: PartCounts) -> float:
         explained = sum(_explained(counts, int(part), weight, own) for part in parts)
         explained = min(explained * (1 + _ROUNDING) + _ROUNDING, 1.0)
         ratio = 2 * explained / (1 - explained) if explained < 1 else np.inf
-        found.append(float(ndtr(np.sqrt(ratio))))
-    return float(np.mean(found)) if found else 0.5
+        areas.append(float(ndtr(np.sqrt(ratio))))
+    return float(np.mean(areas)) if areas else 0.5
 
 
 def _explained(counts: PartCounts, part: int, weight: Floats, own: npt.NDArray[np.bool_]) -> float:

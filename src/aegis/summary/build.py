@@ -213,25 +213,25 @@ class _Builder:
     def _distinct(self, column: ir.Value) -> tuple[pa.Array, npt.NDArray[np.int64]]:
         """Return the distinct values of an expression, ascending, null last, and their counts."""
         table = self.source.table
-        found = self.source.collect(table.group_by(v=column).aggregate(n=table.count()))
-        values, order = sorted_values(found["v"].combine_chunks())
-        return values, found["n"].to_numpy().astype(np.int64)[order]
+        counted = self.source.collect(table.group_by(v=column).aggregate(n=table.count()))
+        values, order = sorted_values(counted["v"].combine_chunks())
+        return values, counted["n"].to_numpy().astype(np.int64)[order]
 
     def _attribute(self, attribute: Attribute, classes: pa.Array) -> AttributeSummary:
         table = self.source.table
         column = table[attribute.name]
         kind = _kind(column, attribute)
-        found = self.source.collect(
+        counted = self.source.collect(
             table.group_by(v=column, y=self._class(table)).aggregate(n=table.count())
         )
-        if found.num_rows > MAX_VALUES * (len(classes) + 1):
+        if counted.num_rows > MAX_VALUES * (len(classes) + 1):
             raise DataError(
                 f"Attribute {attribute.name!r} has more than {MAX_VALUES:,} distinct values.",
                 hint="Give it the role identifier or ignore, or round it before.",
             )
-        codes, values = encode(found["v"].combine_chunks())
-        label = pc.index_in(settle(found["y"].combine_chunks()), value_set=classes)
-        counts = found["n"].to_numpy().astype(np.int64)
+        codes, values = encode(counted["v"].combine_chunks())
+        label = pc.index_in(settle(counted["y"].combine_chunks()), value_set=classes)
+        counts = counted["n"].to_numpy().astype(np.int64)
         labelled = pc.is_valid(label).to_numpy(zero_copy_only=False)
         own = codes[labelled] * len(classes) + label.drop_null().to_numpy()
         size = len(values)
@@ -316,9 +316,9 @@ class _Builder:
         persons = self._distinct(self.source.table[self.policy.person])[0] if own else None
         selected = rows.table.select(*columns, y=self._class(rows.table), **own)
         for batch in rows.batches(selected, rows=SAMPLE_ROWS):
-            found = pc.index_in(settle(batch.column("y")), value_set=classes)
-            labelled = pc.is_valid(found).to_numpy(zero_copy_only=False)
-            y = found.drop_null().to_numpy().astype(np.int64)
+            place = pc.index_in(settle(batch.column("y")), value_set=classes)
+            labelled = pc.is_valid(place).to_numpy(zero_copy_only=False)
+            y = place.drop_null().to_numpy().astype(np.int64)
             yield Chunk(
                 [
                     a.atoms[code_values(batch.column(f"a{i}"), a.values)][labelled].astype(np.int64)

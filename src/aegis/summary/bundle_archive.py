@@ -174,13 +174,13 @@ class Archive:
             odd = min(declared ^ expected)
             problem = "is missing" if odd in expected else "is referred to by nothing"
             raise ValueError(f"member {odd!r} {problem}")
-        found = {}
+        checked = {}
         for name in sorted(declared):
             data = _inflate(self._zip, self._zip.getinfo(name))
             if hashlib.sha256(data).hexdigest() != self._declared[name]["sha256"]:
                 raise damaged(self.path, f"the digest of member {name!r} does not fit")
-            found[name] = pa.py_buffer(data)
-        return found
+            checked[name] = pa.py_buffer(data)
+        return checked
 
 
 @contextmanager

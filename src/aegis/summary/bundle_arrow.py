@@ -77,10 +77,10 @@ def unpack(data: bytes | pa.Buffer) -> dict[str, pa.Array]:
     if batch.num_rows != 1:
         raise ValueError("it has not exactly one row")
     batch.validate(full=True)
-    found = {name: batch.column(name).flatten() for name in batch.schema.names}
+    arrays = {name: batch.column(name).flatten() for name in batch.schema.names}
     return {
-        name: _with_null(array, found.get(name + _NULL))
-        for name, array in found.items()
+        name: _with_null(array, arrays.get(name + _NULL))
+        for name, array in arrays.items()
         if not name.endswith(_NULL)
     }
 
@@ -115,10 +115,10 @@ def _with_null(array: pa.Array, position: pa.Array | None) -> pa.Array:
 
 def numbers(array: pa.Array, dtype: type[np.integer[Any]]) -> Any:
     """Return an Arrow array of whole numbers as NumPy; raise `ValueError` for another type."""
-    found = array.to_numpy(zero_copy_only=False)
-    if found.dtype != np.dtype(dtype):
-        raise ValueError(f"an array holds {found.dtype} in place of {np.dtype(dtype)}")
-    return found
+    whole = array.to_numpy(zero_copy_only=False)
+    if whole.dtype != np.dtype(dtype):
+        raise ValueError(f"an array holds {whole.dtype} in place of {np.dtype(dtype)}")
+    return whole
 
 
 def _compressed(metadata: pa.Buffer) -> bool:

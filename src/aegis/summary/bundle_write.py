@@ -113,12 +113,12 @@ def _attribute_to(
 def _hierarchy_to(attribute: AttributeSummary, key: str, members: dict[str, bytes]) -> str | None:
     """Store the hierarchy behind an attribute's masks, one column a level; return its name."""
     masks = (m for c in attribute.candidates for m in (c.mask, c.declared))
-    found = list(dict.fromkeys(_hierarchies(masks)))
-    if not found:
+    hierarchies = list(dict.fromkeys(_hierarchies(masks)))
+    if not hierarchies:
         return None
-    if len(found) > 1:
+    if len(hierarchies) > 1:
         raise InternalError(f"The masks of {attribute.name!r} use more than one hierarchy.")
-    levels = zip(*found[0].rows, strict=True)
+    levels = zip(*hierarchies[0].rows, strict=True)
     # Text and the place of nulls apart, since many groups may be called null.
     members[f"{key}_hierarchy.arrow"] = pack(
         {
@@ -130,7 +130,7 @@ def _hierarchy_to(attribute: AttributeSummary, key: str, members: dict[str, byte
             )
         }
     )
-    return found[0].name
+    return hierarchies[0].name
 
 
 def _hierarchies(masks: Iterable[Mask]) -> Iterator[Hierarchy]:

@@ -171,11 +171,11 @@ def count_classes(
     if person is not None:
         return count_person_classes(source, rows, quasi, sensitive, person, hierarchies)
     keys = {f"k{i}": rows[name] for i, name in enumerate(names)}
-    found = source.collect(count_by(source, rows, keys))
-    if found.num_rows == 0 or not found["n"][0].as_py():
+    counted = source.collect(count_by(source, rows, keys))
+    if counted.num_rows == 0 or not counted["n"][0].as_py():
         raise DataError(f"{source.origin} has no rows.", hint="Give a table with rows.")
     people = None if population is None else count_population(population, quasi)
-    return CountedClasses(found, tuple(quasi), tuple(sensitive), hierarchies or {}, people)
+    return CountedClasses(counted, tuple(quasi), tuple(sensitive), hierarchies or {}, people)
 
 
 ROWS = "rows"

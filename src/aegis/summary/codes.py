@@ -55,10 +55,10 @@ def code_values(column: pa.Array, values: pa.Array) -> npt.NDArray[np.int64]:
     InternalError
         An entry is not among the values: the table changed while it was read.
     """
-    found = pc.index_in(settle(column), value_set=values)
-    if found.null_count:
+    places = pc.index_in(settle(column), value_set=values)
+    if places.null_count:
         raise InternalError("A value was read that was not there when values were counted.")
-    codes: npt.NDArray[np.int64] = found.to_numpy(zero_copy_only=False).astype(np.int64)
+    codes: npt.NDArray[np.int64] = places.to_numpy(zero_copy_only=False).astype(np.int64)
     return codes
 
 
@@ -66,9 +66,9 @@ def numbers_of(values: pa.Array) -> npt.NDArray[np.float64]:
     """Return numbers, dates or times as floats in the same order, null as NaN."""
     if pa.types.is_temporal(values.type):
         values = values.cast(pa.timestamp("us")).cast(pa.int64())
-    found: npt.NDArray[np.float64]
-    found = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return found
+    floats: npt.NDArray[np.float64]
+    floats = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return floats
 
 
 def show(value: Any) -> str:

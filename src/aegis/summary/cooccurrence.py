@@ -214,8 +214,8 @@ def count_pairs(
             joints[i] += _count(own, weights, sizes[i] * columns).reshape(-1, columns)
             for j in range(i + 1, width):
                 key = (codes[i] * sizes[j] + codes[j]) * columns + column
-                found = _tally(key, weights, sizes[i] * sizes[j] * columns)
-                cells[i, j] = found if (i, j) not in cells else _merge(cells[i, j], found)
+                tally = _tally(key, weights, sizes[i] * sizes[j] * columns)
+                cells[i, j] = tally if (i, j) not in cells else _merge(cells[i, j], tally)
     if not cells and width > 1:
         none = np.zeros(0, dtype=np.int64)
         cells = {(i, j): (none, none) for i in range(width) for j in range(i + 1, width)}

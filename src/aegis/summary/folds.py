@@ -100,11 +100,11 @@ def without_fold(pairs: PairCounts, fold: int) -> WithoutFold:
 
 def _flat(pairs: PairCounts) -> tuple[Counts, npt.NDArray[np.int8], npt.NDArray[np.int32]]:
     """Return the place in the stacked (D, D) matrix, the fold and the rows of every entry."""
-    found = pairs.__dict__.get("_flat_folds")
-    if found is None:
-        found = _flattened(pairs)
-        pairs.__dict__["_flat_folds"] = found  # beside the cached properties, for all folds
-    flat: tuple[Counts, npt.NDArray[np.int8], npt.NDArray[np.int32]] = found
+    flat_folds = pairs.__dict__.get("_flat_folds")
+    if flat_folds is None:
+        flat_folds = _flattened(pairs)
+        pairs.__dict__["_flat_folds"] = flat_folds  # beside the cached properties, for all folds
+    flat: tuple[Counts, npt.NDArray[np.int8], npt.NDArray[np.int32]] = flat_folds
     return flat
 
 

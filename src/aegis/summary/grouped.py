@@ -82,8 +82,8 @@ def _repeats(source: Source, base: ir.Table, columns: list[str], trial: int) -> 
     """Return whether the first rows hold each combination of the columns several times."""
     first = base.select(*columns).limit(trial)
     groups = first.group_by(columns).aggregate(aegis_n=first.count())
-    found = source.collect(
+    counted = source.collect(
         groups.aggregate(groups=groups.count(), rows=groups["aegis_n"].sum().cast("int64"))
     )
-    rows = found["rows"][0].as_py() or 0
-    return bool(rows >= trial and rows >= _REPEATS * found["groups"][0].as_py())
+    rows = counted["rows"][0].as_py() or 0
+    return bool(rows >= trial and rows >= _REPEATS * counted["groups"][0].as_py())

@@ -57,14 +57,14 @@ def merge_classes(parts: Sequence[Sequence[str]]) -> tuple[str, ...]:
             if all(_agrees(part, other) for other in parts):
                 return tuple(part)
             raise _unclear(everything)
-    found = {
+    orders = {
         tuple(order)
         for key in (_as_text, float)
         if (order := _sorted(everything, key)) and all(_agrees(order, part) for part in parts)
     }
-    if len(found) != 1:
+    if len(orders) != 1:
         raise _unclear(everything)
-    return found.pop()
+    return orders.pop()
 
 
 def _as_text(name: str) -> bytes:

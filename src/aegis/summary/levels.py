@@ -77,10 +77,10 @@ def _shared(rows: Floats, share: int) -> Ints | None:
     frequent = np.zeros(len(rows), dtype=bool)
     left = share
     while left > 0:
-        found = ~frequent & (rows * left > rows[~frequent].sum())
-        if not found.any():
+        large = ~frequent & (rows * left > rows[~frequent].sum())
+        if not large.any():
             break
-        frequent |= found
+        frequent |= large
         left = share - int(frequent.sum())
     if left <= 0:
         return None

@@ -301,8 +301,8 @@ class _Merger:
 
     def _folds(self) -> int:
         """Return the folds that all parts have; a fold of the whole is that of every part."""
-        found = {1 if s.pairs.folds is None else s.pairs.folds.size for s in self.summaries}
-        return found.pop() if len(found) == 1 else 1
+        sizes = {1 if s.pairs.folds is None else s.pairs.folds.size for s in self.summaries}
+        return sizes.pop() if len(sizes) == 1 else 1
 
     def _by_summary(self, names: Sequence[str]) -> Iterator[list[tuple[str, _Part]]]:
         for number in range(len(self.summaries)):

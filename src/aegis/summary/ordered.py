@@ -46,8 +46,8 @@ def ranges_of(groups: Ints, counts: npt.NDArray[Any], max_levels: int) -> Ints:
     rows = np.bincount(groups, weights=counts)[order]
     ranges = np.empty(len(order), dtype=np.int32)
     ranges[order] = neighbours(rows, min(RANGES, max_levels))
-    found: Ints = ranges[groups]
-    return found
+    by_value: Ints = ranges[groups]
+    return by_value
 
 
 def ranges_like(

@@ -111,8 +111,8 @@ def outside_of(source: Source, table: ir.Table, person: str | None = None) -> Ou
     rows, alone = count_alone(source, table, person)
     columns = _comparable(table, person)
     counts = {f"v{i}": table[name].nunique() for i, name in enumerate(columns)}
-    found = source.collect(table.aggregate(**counts)).to_pylist()[0] if counts else {}
-    values = {name: int(found[f"v{i}"] or 0) for i, name in enumerate(columns)}
+    figures = source.collect(table.aggregate(**counts)).to_pylist()[0] if counts else {}
+    values = {name: int(figures[f"v{i}"] or 0) for i, name in enumerate(columns)}
     near = {name: n for name, n in values.items() if n >= NEAR_KEY * rows > 1}
     return Outside(rows, alone, near)
 

@@ -47,7 +47,7 @@ def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[Fin
     Out of time, what is left is left out.
     """
     problem = searcher.problem
-    found = []
+    finer = []
     for index, (variable, domain) in enumerate(zip(problem.variables, box, strict=True)):
         current = domain.bit_length() - 1
         for candidate in next_finer(problem, index, current):
@@ -55,7 +55,7 @@ def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[Fin
             if not clock.allows(2 * searcher.objective.effort(other)):
                 continue
             verdict = searcher.plan.check(problem.choice(other))
-            found.append(
+            finer.append(
                 FinerMask(
                     attribute=variable.name,
                     current=str(variable.candidates[current].declared),
@@ -68,7 +68,7 @@ def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[Fin
                     violations=verdict.violations,
                 )
             )
-    return found
+    return finer
 
 
 def _relaxed(

@@ -300,12 +300,12 @@ class BranchAndBound:
         whole = self.objective.upper(box)
         if not math.isfinite(whole):
             return [(0.0, index, fine) for index, fine in self._splits(box)]
-        found = []
+        falls = []
         for index, fine in self._splits(box):
             self.clock.check()
             coarser = _replace(box, index, box[index] & ~fine)
-            found.append((whole - self.objective.upper(coarser), index, fine))
-        return sorted(found, key=lambda split: -split[0])
+            falls.append((whole - self.objective.upper(coarser), index, fine))
+        return sorted(falls, key=lambda split: -split[0])
 
     def _split(self, box: Box) -> tuple[int, int, Box | None]:
         """Return the split both of whose halves lose most: variable, finer half, that narrowed.

@@ -166,8 +166,8 @@ class ChargedLoss(ClassLoss):
             alike = np.bincount(finest, weights=attribute.counts)
             lost = np.bincount(finest[places], weights=counts, minlength=len(alike))
             shares = np.divide(lost, alike, out=np.zeros_like(alike), where=alike > 0)
-            found: Floats = shares[finest] * attribute.counts
-            return found
+            suppressed: Floats = shares[finest] * attribute.counts
+            return suppressed
 
         return rows
 

@@ -200,8 +200,8 @@ class InMemory:
     def _sensitive(self, box: Box) -> Mapping[str, npt.NDArray[np.integer]]:
         """Return the finest grouping of each protected attribute: the most favourable one."""
         label = self.frequency.label
-        found = {label: self.plan.protected(label, {})[0]}
-        return found | {
+        groupings = {label: self.plan.protected(label, {})[0]}
+        return groupings | {
             v.name: v.join(box[i])
             if box[i] & (box[i] - 1)
             else v.candidates[box[i].bit_length() - 1].in_order[0]

@@ -207,7 +207,7 @@ def trace_front(
         No configuration that meets the policy's own rule has a larger signed objective.
     """
     levels: list[_Level] = []
-    found = list(known)
+    values = list(known)
     with searcher.progress.step(
         f"Tracing the front over {span.parameter}", len(span.values)
     ) as step:
@@ -215,20 +215,20 @@ def trace_front(
             level = _level(searcher, span.parameter, value, levels[-1:])
             if level.rule == searcher.plan.rule:
                 level.bound = min(level.bound, bound)
-            _settle(searcher, level, found, clock, len(span.values) - done)
-            if level.box is not None and level.box not in found:
-                found.append(level.box)
+            _settle(searcher, level, values, clock, len(span.values) - done)
+            if level.box is not None and level.box not in values:
+                values.append(level.box)
             levels.append(level)
             step.advance()
         # Easy points leave time over for those that were not.
         hard = [level for level in levels if not level.proven]
         for done, level in enumerate(hard):
             if clock.left():
-                _settle(searcher, level, found, clock, len(hard) - done)
-    found += [level.box for level in levels if level.box is not None]
+                _settle(searcher, level, values, clock, len(hard) - done)
+    values += [level.box for level in levels if level.box is not None]
     for level in levels:
         if not level.proven:
-            level.box = _best_of(searcher, level, found, level.reached) or level.box
+            level.box = _best_of(searcher, level, values, level.reached) or level.box
     points = [_point(searcher, level) for level in levels]
     marked = _mark_dominated(points, searcher.objective.sign)
     return Front(span.parameter, tuple(marked), _knee(span.parameter, marked))

@@ -41,14 +41,14 @@ class Pairwise(OfMeasure):
     def _halves(self) -> npt.NDArray[np.float64]:
         """Half of what each candidate shows with each other one, shape (M, M), signed."""
         total = len(self._owner)
-        found = np.zeros((total, total))
+        halves = np.zeros((total, total))
         for i, j in combinations(range(len(self._variables)), 2):
             for a, one in enumerate(self._variables[i].candidates):
                 for b, other in enumerate(self._variables[j].candidates):
                     value = self._scorer.pair((i, j), (one, other), self._measure)
                     at = self._starts[i] + a, self._starts[j] + b
-                    found[at] = found[at[::-1]] = self.sign * value / 2
-        return found / self._pairs
+                    halves[at] = halves[at[::-1]] = self.sign * value / 2
+        return halves / self._pairs
 
     def bound(self, box: Box) -> float:
         """Return an upper bound over a box; the value itself of a single configuration."""

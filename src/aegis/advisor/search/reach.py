@@ -55,10 +55,10 @@ class Reach:
 
     def bound(self, box: Box) -> float:
         """Return the bound of a box."""
-        found = [self._finest(j, v, box[j]) for j, v in enumerate(self._attributes)]
-        key = tuple(number for number, _ in found)
+        numbered = [self._finest(j, v, box[j]) for j, v in enumerate(self._attributes)]
+        key = tuple(number for number, _ in numbered)
         if key not in self._known:
-            levels = [level for _, level in found]
+            levels = [level for _, level in numbered]
             if sum(int(level.max(initial=0)) + 1 for level in levels) > _LEVELS:
                 return 1.0
             which = range(len(levels))
@@ -72,8 +72,8 @@ class Reach:
 
     def effort(self, box: Box) -> float:
         """Return about how many seconds a bound takes."""
-        found = [self._finest(j, v, box[j])[1] for j, v in enumerate(self._attributes)]
-        levels = sum(int(level.max(initial=0)) + 1 for level in found)
+        levels_of = [self._finest(j, v, box[j])[1] for j, v in enumerate(self._attributes)]
+        levels = sum(int(level.max(initial=0)) + 1 for level in levels_of)
         return _CUBED * min(levels, _LEVELS) ** 3
 
     def _finest(self, index: int, variable: Variable, domain: int) -> tuple[int, Ints]:
