@@ -89,8 +89,9 @@ def command(
         bool,
         typer.Option(
             "--proxy",
-            help="Also train a small model (the first of --models, else lr) on 2,000 rows of each of "
-            "the best five, and say what it reached. The ranking stays. Takes the table.",
+            help="Also train a small model (the first of --models, else lr) on 2,000 rows of "
+            "each of the best five releases, and show what it reaches. The ranking stays as"
+            " it is. Needs the table, not a summary.",
         ),
     ] = False,
     objective: Annotated[

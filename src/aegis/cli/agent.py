@@ -49,7 +49,7 @@ def command(
             "--job-seconds",
             metavar="SECONDS",
             min=1,
-            help="Most seconds of one job, which gets a process of its own.",
+            help="Longest time of one job, in seconds; each job then gets a process of its own.",
             show_default=False,
         ),
     ] = None,

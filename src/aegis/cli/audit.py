@@ -55,7 +55,7 @@ def command(
             "--sensitive",
             metavar="A,B,...",
             autocompletion=completion.columns,
-            help="Columns that nobody may learn, named alike.",
+            help="Columns whose values nobody may learn, given in the same way.",
             show_default=False,
         ),
     ] = None,
@@ -97,7 +97,7 @@ def command(
         typer.Option(
             "--k",
             metavar="K",
-            help="Hold the table against k-anonymity, instead of the policy's rule.",
+            help="Ask for k-anonymity with this k, instead of the policy's rule.",
             show_default=False,
         ),
     ] = None,
@@ -106,7 +106,7 @@ def command(
         typer.Option(
             "--certificate",
             metavar="FILE",
-            help="Hold the table against this certificate (JSON): digest, masks, rule and every "
+            help="Compare the table with this certificate (JSON): digest, masks, rule and every "
             "figure. Roles and rule are then those of the certificate.",
             show_default=False,
         ),

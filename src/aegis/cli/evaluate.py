@@ -69,7 +69,11 @@ def command(
     ] = "accuracy",
     splits: Annotated[
         int,
-        typer.Option("--splits", metavar="N", help="How often to divide the rows; means are told."),
+        typer.Option(
+            "--splits",
+            metavar="N",
+            help="How often to divide the rows into training and test rows; means are shown.",
+        ),
     ] = 1,
     test_share: Annotated[
         float, typer.Option("--test-share", metavar="SHARE", help="Share of the rows to test on.")

@@ -43,8 +43,8 @@ def command(
         typer.Option(
             "--with",
             metavar="FILE",
-            help="What its reader may have, too: an older version or a part of a merge; of a document, "
-            "the exact summary of the table. May be given again.",
+            help="What a reader may have beside it: an older version, or a part of a merge; of a"
+            " document, the exact summary of the table. May be given again.",
             show_default=False,
         ),
     ] = None,
@@ -53,7 +53,8 @@ def command(
         typer.Option(
             "--level",
             metavar="LEVEL",
-            help="Hold it against none, counts or noise; by default what it states itself.",
+            help="The level to check it against: none, counts or noise; by default the one that "
+            "it states itself.",
             show_default=False,
         ),
     ] = None,

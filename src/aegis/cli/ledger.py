@@ -57,12 +57,13 @@ def command(
         typer.Option(
             "--digest",
             metavar="SHA256",
-            help="Of the output, for commit and list.",
+            help="Digest of the output, with commit and list.",
             show_default=False,
         ),
     ] = "",
     note: Annotated[
-        str, typer.Option("--note", metavar="TEXT", help="What it is.", show_default=False)
+        str,
+        typer.Option("--note", metavar="TEXT", help="What the cost is for.", show_default=False),
     ] = "",
     head: Annotated[
         str | None,
@@ -76,7 +77,7 @@ def command(
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     quiet: Quiet = False,
 ) -> None:
-    """Keep the privacy budgets of populations: a cost is reserved before work, and stays.
+    """Keep the privacy budgets of populations: what work will cost is reserved before it begins.
 
     A population keeps its budget when its table changes. `reserve` refuses what
     passes the ceiling; `commit` notes what was given out; `cancel` gives a cost back

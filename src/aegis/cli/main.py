@@ -156,7 +156,7 @@ def start(
         typer.Option(
             "--log-file",
             metavar="FILE",
-            help="Write the same to the end of a file. Both may stand anywhere.",
+            help="Append the same messages to a file.",
             show_default=False,
         ),
     ] = None,

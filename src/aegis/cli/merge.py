@@ -55,7 +55,7 @@ def command(
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Add up the summaries of parts of a table, as if the whole had followed one of them.
+    """Add up the summaries of the parts of a table to one of the whole.
 
     In: summaries made under one policy, with `--exact` where a part is large. Out:
     the summary of all rows, as `summarize --like` that part gives it: counts,

@@ -45,18 +45,24 @@ class Opening:
     ] = None
     delimiter: Annotated[
         str | None,
-        _option("--delimiter", "CHAR", "What stands between fields; tab for a tabulator."),
+        _option("--delimiter", "CHAR", "The character between fields; tab for a tabulator."),
     ] = None
     quote: Annotated[
         str | None,
         _option(
-            "--quote", "CHAR", "What stands around fields: by default a double quote; or none."
+            "--quote",
+            "CHAR",
+            "The character around fields that are quoted: a double quote by default; none "
+            "where no field is.",
         ),
     ] = None
     escape: Annotated[
         str | None,
         _option(
-            "--escape", "CHAR", "What stands before a quote within quotes; by default a quote."
+            "--escape",
+            "CHAR",
+            "The character that goes before a quote within a quoted field: by default a "
+            "second quote.",
         ),
     ] = None
     header: Annotated[
@@ -68,11 +74,9 @@ class Opening:
             rich_help_panel=PANEL,
         ),
     ] = None
-    decimal: Annotated[
-        str | None, _option("--decimal", "CHAR", "What stands before decimals: . or ,")
-    ] = None
+    decimal: Annotated[str | None, _option("--decimal", "CHAR", "The decimal mark: . or ,")] = None
     thousands: Annotated[
-        str | None, _option("--thousands", "CHAR", "What stands between thousands.")
+        str | None, _option("--thousands", "CHAR", "The separator of thousands.")
     ] = None
     null: Annotated[
         list[str] | None,

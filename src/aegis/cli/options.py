@@ -74,8 +74,8 @@ EngineOption = Annotated[
     Engine | None,
     typer.Option(
         "--engine",
-        help="Who reads TABLE: duckdb, in this process (the default), or spark, for which it is "
-        "Parquet that Spark reaches or a table of its catalog.",
+        help="The engine that reads TABLE: duckdb, in this process (the default), or spark; "
+        "TABLE is then a path of Parquet files or a table of Spark's catalog.",
         show_default=False,
     ),
 ]
@@ -126,8 +126,8 @@ VerifyKey = Annotated[
     typer.Option(
         "--verify-key",
         metavar="FILE",
-        help="Read a summary only where it was signed with the private key of this public one "
-        "(PEM; aegis keygen makes pairs).",
+        help="Refuse a summary unless it was signed with the private key that belongs to "
+        "this public key (PEM; aegis keygen makes pairs).",
         show_default=False,
     ),
 ]
@@ -174,9 +174,9 @@ Models = Annotated[
     typer.Option(
         "--models",
         metavar="NAMES",
-        help="The models whose merit is expected, all alike: lr (logistic regression), nb (naive "
-        "Bayes), gbdt (boosted trees), divided by commas. By default two thirds of linear models "
-        "and one third of trees.",
+        help="The models whose merit is expected, with equal weights: lr (logistic "
+        "regression), nb (naive Bayes), gbdt (boosted trees), separated by commas. By "
+        "default linear models count two thirds and trees one third.",
         show_default=False,
     ),
 ]
@@ -268,8 +268,9 @@ After = Annotated[
     typer.Option(
         "--after",
         metavar="FILE",
-        help="An earlier release of the same table, a certificate (.json) or a configuration (.yaml): "
-        "the rule is held against the classes that both form together. May be given again.",
+        help="An earlier release of the same table, a certificate (.json) or a configuration"
+        " (.yaml): whoever has both releases must not get below the rule either. May be"
+        " given again.",
         show_default=False,
     ),
 ]

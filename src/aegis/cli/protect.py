@@ -51,7 +51,8 @@ Epsilon = Annotated[
     typer.Option(
         "--epsilon",
         metavar="E",
-        help="The promise of level noise, with --delta.",
+        help="How much level noise may give away of one row or person (differential privacy;"
+        " smaller is safer), with --delta.",
         show_default=False,
     ),
 ]
@@ -60,7 +61,7 @@ Delta = Annotated[
     typer.Option(
         "--delta",
         metavar="D",
-        help="How unlikely it is that the promise does not hold; less than one over the rows.",
+        help="The chance that the promise of --epsilon does not hold: less than 1 / rows.",
         show_default=False,
     ),
 ]
@@ -84,7 +85,12 @@ LedgerFile = Annotated[
 ]
 PopulationName = Annotated[
     str | None,
-    typer.Option("--population", metavar="NAME", help="Whose budget it is.", show_default=False),
+    typer.Option(
+        "--population",
+        metavar="NAME",
+        help="The population whose budget is spent.",
+        show_default=False,
+    ),
 ]
 
 
@@ -127,7 +133,8 @@ def command(
         typer.Option(
             "--person",
             metavar="COLUMN",
-            help="Column that tells persons: refused where one has more rows than stated.",
+            help="Column that identifies persons; refused where one has more rows than --rows-"
+            "per-person.",
             show_default=False,
         ),
     ] = None,
@@ -136,8 +143,8 @@ def command(
         typer.Option(
             "--public",
             metavar="A,B,...",
-            help="Attributes whose values and cuts are public knowledge; '*' for all. Those of the "
-            "others are bought from the budget.",
+            help="Attributes whose values and cuts are public knowledge; '*' for all. To find "
+            "out those of the others takes part of the budget.",
             show_default=False,
         ),
     ] = None,
@@ -163,14 +170,19 @@ def command(
     ] = None,
     variance: Annotated[
         float | None,
-        typer.Option("--variance", metavar="V", help="Variance of cell keys.", show_default=False),
+        typer.Option(
+            "--variance",
+            metavar="V",
+            help="Variance of what cell keys add to a count.",
+            show_default=False,
+        ),
     ] = None,
     configurations: Annotated[
         Path | None,
         typer.Option(
             "--configurations",
             metavar="FILE",
-            help="State whether these configurations (YAML) meet the rule.",
+            help="State in the file whether these configurations (YAML) meet the rule.",
             show_default=False,
         ),
     ] = None,
@@ -179,7 +191,8 @@ def command(
         typer.Option(
             "--verdicts",
             metavar="N",
-            help="State it for all combinations of masks, where they are at most N.",
+            help="State for every combination of masks whether it meets the rule, where there "
+            "are at most N.",
             show_default=False,
         ),
     ] = None,

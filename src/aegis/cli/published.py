@@ -28,8 +28,8 @@ Masked = Annotated[
     typer.Option(
         "--masked",
         metavar="NAME=TABLE",
-        help="In place of TABLE: a table that is masked already, under the name of its configuration, "
-        "which may be any, such as M17=seventeen.parquet; given again for each.",
+        help="In place of TABLE: a table that is already masked, with a name for its "
+        "configuration, such as M17=seventeen.parquet. Give one for each configuration.",
         show_default=False,
     ),
 ]

@@ -74,7 +74,8 @@ def command(
         typer.Option(
             "--oidc-client",
             metavar="ID",
-            help="What it knows this service by; a secret is read from AEGIS_OIDC_SECRET.",
+            help="The ID under which it knows this service; the secret is read from "
+            "AEGIS_OIDC_SECRET.",
             show_default=False,
         ),
     ] = None,

@@ -31,7 +31,9 @@ Objects = Annotated[
 ]
 JobSeconds = Annotated[
     float,
-    typer.Option("--job-seconds", metavar="SECONDS", min=1, help="Most seconds of one job."),
+    typer.Option(
+        "--job-seconds", metavar="SECONDS", min=1, help="Longest time of one job, in seconds."
+    ),
 ]
 JobMemory = Annotated[
     float,

@@ -79,7 +79,10 @@ def command(
         ),
     ],
     form: Annotated[
-        SqlForm, typer.Option("--as", help="A query, or what makes a view or a table of it.")
+        SqlForm,
+        typer.Option(
+            "--as", help="Write a query, or a statement that makes a view or a table of it."
+        ),
     ] = SqlForm.SELECT,
     into: Annotated[
         str | None,

@@ -140,8 +140,8 @@ def command(
         bool,
         typer.Option(
             "--locked",
-            help="Allow nobody to use the summary under a weaker rule than this policy's; without "
-            "it that takes --rule-override, and is marked.",
+            help="Refuse weaker rules than this policy's wherever the summary is used. Without "
+            "it a weaker rule takes --rule-override, and results say so.",
         ),
     ] = False,
     verify_key: VerifyKey = None,

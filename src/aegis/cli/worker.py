@@ -36,10 +36,10 @@ def command(
 ) -> None:
     """Search and audit the protected summaries of a catalog.
 
-    In: the catalog's database and files. Out: for each request that an operator has
-    searched the candidates that an agent then checks beside the data, and for each
-    new summary what it gives away. `aegis serve` runs a worker by itself; more of
-    them share the jobs. Ends with Ctrl-C.
+    In: the catalog's database and files. Out: for each search that an operator
+    starts, the candidates that an agent then checks beside the data; for each new
+    summary, what it gives away. `aegis serve` runs a worker by itself; further
+    workers share the jobs. Ends with Ctrl-C.
     """
     from aegis.catalog import Catalog, Limits
     from aegis.service.worker import Worker

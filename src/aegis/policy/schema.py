@@ -66,7 +66,7 @@ class ReadingShape(Shape):
     encoding: str | None = None
     """Name of the encoding: `utf-8`, `cp1252`, `latin-1`, `utf-16`, ..."""
     delimiter: str | None = None
-    """What stands between fields: one character, or `tab`."""
+    """The character between fields, or `tab`."""
     quote: str | None = None
     """What stands around fields, `"` where not given; `none` where nothing does."""
     escape: str | None = None
@@ -76,7 +76,7 @@ class ReadingShape(Shape):
     decimal: Literal[".", ","] | None = None
     """What stands before decimals."""
     thousands: str | None = None
-    """What stands between thousands."""
+    """The separator of thousands."""
     null: list[str] = Field(default_factory=list)
     """Texts without quotes that are null, beside the empty one."""
     dates: Literal["day-first", "month-first"] | None = None
@@ -120,7 +120,7 @@ class PolicyShape(Shape):
     merit: Literal["auc", "accuracy", "log-loss"] | None = None
     """In place of a measure: the figure of merit that models are expected to reach (measures `held-out-auc`, `held-out-accuracy`, `held-out-log-loss`)."""
     models: list[Literal["lr", "nb", "gbdt"]] | None = None
-    """The models whose merit is expected, all alike: logistic regression, naive Bayes, boosted trees. By default two thirds of linear models and one third of trees."""
+    """The models whose merit is expected, with equal weights: logistic regression, naive Bayes, boosted trees. By default linear models count two thirds and trees one third."""
     privacy: dict[str, Any] = Field(default_factory=dict)
     """The privacy rule."""
     person: Annotated[str, BeforeValidator(_column)] | None = None

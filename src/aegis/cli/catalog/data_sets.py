@@ -93,10 +93,13 @@ def register(
         str, typer.Option("--description", metavar="TEXT", help="What it is about.")
     ] = "",
     terms: Annotated[
-        str, typer.Option("--terms", metavar="TEXT", help="What a consumer accepts.")
+        str, typer.Option("--terms", metavar="TEXT", help="Terms that a consumer must accept.")
     ] = "",
     population: Annotated[
-        str, typer.Option("--population", metavar="NAME", help="Whose persons it is about.")
+        str,
+        typer.Option(
+            "--population", metavar="NAME", help="The population that its persons belong to."
+        ),
     ] = "",
     public: Annotated[bool, typer.Option("--public", help="Every consumer may see it.")] = False,
     approvals: Annotated[
