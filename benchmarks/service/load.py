@@ -23,14 +23,16 @@ SECONDS = 30.0
 DATA_SETS = 200
 
 
-async def user(url: str, token: str, seed: int, told: list[tuple[float, int]]) -> None:
+async def user(
+    url: str, token: str, seed: int, seconds: float, told: list[tuple[float, int]]
+) -> None:
     """Browse, look at a data set, request it, look at one's requests.
 
     Each user calls from an address of its own: all calls of one address together are limited, too.
     """
     draw = random.Random(seed)
     headers = {"Authorization": f"Bearer {token}"}
-    end = time.monotonic() + SECONDS
+    end = time.monotonic() + seconds
     own = httpx.AsyncHTTPTransport(local_address=f"127.0.1.{seed + 1}")
     async with httpx.AsyncClient(
         base_url=url, headers=headers, timeout=60, transport=own
@@ -55,10 +57,11 @@ async def user(url: str, token: str, seed: int, told: list[tuple[float, int]]) -
             await call("GET", "/requests")
 
 
-async def load(url: str, tokens: list[str]) -> list[tuple[float, int]]:
-    """Return seconds and status of each call."""
+async def load(url: str, tokens: list[str], seconds: float) -> list[tuple[float, int]]:
+    """Return seconds and status of each call, of so many seconds."""
     told: list[tuple[float, int]] = []
-    await asyncio.gather(*(user(url, token, n, told) for n, token in enumerate(tokens)))
+    users = (user(url, token, n, seconds, told) for n, token in enumerate(tokens))
+    await asyncio.gather(*users)
     return told
 
 
@@ -70,8 +73,9 @@ def main() -> None:
         objects = str(Path(folder) / "objects")
         tokens = fill(Catalog.open(database, objects), users, DATA_SETS, 0)[:users]
         with served("--database", database, "--objects", objects, "--no-worker") as url:
+            asyncio.run(load(url, tokens[:3], 3.0))  # what a service loads with its first calls
             before = processor_time()
-            told = asyncio.run(load(url, tokens))
+            told = asyncio.run(load(url, tokens, SECONDS))
             spent = processor_time() - before
     seconds = [second for second, _ in told]
     print(f"{users} users, {len(told)} calls in {SECONDS:g} s")

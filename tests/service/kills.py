@@ -54,7 +54,7 @@ LEASE = 6.0
 MOST_ATTEMPTS = 60
 LEAST = 2
 """Requests of the shortest campaign."""
-SECONDS = 300.0
+SECONDS = 600.0
 """Most seconds after the last kill, until every request is through."""
 PAUSE = 0.02, 2.5
 """Least and most seconds between two kills; shorter ones are as likely as longer ones by their logarithm."""

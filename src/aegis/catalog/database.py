@@ -90,9 +90,11 @@ def _open(url: str) -> Engine:
 
 
 def _pool(address: str) -> dict[str, Any]:
+    # As many as a service has threads: a connection beyond the pool is made anew for each call.
+    size = {"pool_size": 40, "max_overflow": 10}
     if address.startswith("sqlite"):
-        return {"connect_args": {"timeout": 30, "check_same_thread": False}}
-    return {"pool_size": 10, "max_overflow": 30}
+        return {**size, "connect_args": {"timeout": 30, "check_same_thread": False}}
+    return size
 
 
 def _prepare_sqlite(connection: Any, record: object) -> None:  # noqa: ARG001 - SQLAlchemy's form

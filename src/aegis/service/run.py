@@ -24,4 +24,6 @@ def serve(settings: Settings, host: str, port: int) -> None:
         date_header=True,
         proxy_headers=settings.secure,
         timeout_graceful_shutdown=5,
+        # Longer than proxies keep idle connections: one that closes as a call comes looks like a failure.
+        timeout_keep_alive=75,
     )
