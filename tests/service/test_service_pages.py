@@ -144,6 +144,15 @@ def test_a_table_is_opened_searched_and_released_in_a_browser(bench):
         assert drawn.value.status == 200
         page.click("text=Find the best")
         page.wait_for_selector("#best .headline")
+        with page.expect_response(lambda answer: answer.url.endswith("/best")) as again:
+            page.evaluate(
+                "() => { const k = document.getElementById('k'); k.value = 12;"
+                " k.dispatchEvent(new Event('change', {bubbles: true})); }"
+            )
+        assert again.value.status == 200
+        page.wait_for_selector("#best .headline")
+        page.click("text=Privacy against utility")
+        page.wait_for_selector("#front svg.chart")
         page.click("text=Release it")
         page.wait_for_selector("#released .note")
         browser.close()

@@ -15,15 +15,15 @@ _WIDTH, _HEIGHT = 460, 240
 _LEFT, _BOTTOM, _TOP, _RIGHT = 52, 44, 16, 32
 
 
-def front_chart(front: Front) -> str:
+def front_chart(front: Front) -> Markup:
     """Return privacy against utility: for each strength of the rule what the best keeps."""
     points = [(f"{p.value:g}", p.utility_kept) for p in front.points]
     drawn = [(name, value) for name, value in points if value is not None]
     if not drawn:
-        return str(Markup("<p>No strength of the rule has an admissible configuration.</p>"))
+        return Markup("<p>No strength of the rule has an admissible configuration.</p>")
     axis = f"{front.parameter}: stricter to the right"
     without = [name for name, value in points if value is None]
-    return str(_chart(drawn, front.parameter, axis, without))
+    return _chart(drawn, front.parameter, axis, without)
 
 
 def protected_front_chart(points: Sequence[ProtectedPoint]) -> Markup:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from fastapi import Depends, Form, Query, Request
-from fastapi.responses import HTMLResponse, PlainTextResponse
+from fastapi.responses import PlainTextResponse
 from starlette.datastructures import FormData
 from starlette.responses import FileResponse, Response
 
@@ -160,7 +160,7 @@ def best(
 def front(identifier: str, who: CallerOf, benches: BenchesOf, form: FormOf) -> Response:
     """Draw privacy against utility: the best for several k."""
     bench = _taken(identifier, who, benches, form)
-    return HTMLResponse(front_chart(bench.front("k=2,3,5,10,20,50", SECONDS)))
+    return fragment("front.html", chart=front_chart(bench.front("k=2,3,5,10,20,50", SECONDS)))
 
 
 @routes.post("/bench/{identifier}/release", Action.STUDY)
