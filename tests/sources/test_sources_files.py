@@ -169,3 +169,24 @@ def test_a_pipe_is_read_once(tmp_path: Path) -> None:
     writer.join()
     assert rows(source) == [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]
     assert len(source.digest()) == 64
+
+
+def test_mixed_decimal_marks_are_said(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text(
+        "comma;point;both;code\n"
+        + "".join(f"{i},5;{i}.25;{i}{',.'[i % 2]}5;E{i}.{i}\n" for i in range(20))
+    )
+    source = open_proposing(file)
+    assert source.reading is not None
+    assert source.reading.decimal == ","
+    types = {name: str(dtype) for name, dtype in source.table.schema().items()}
+    assert types["comma"] != "string"
+    assert types["point"] == types["both"] == types["code"] == "string"
+    point, both = (
+        next(note for note in source.notes if note.startswith(f"{name}:"))
+        for name in ("point", "both")
+    )
+    assert "--decimal . reads it as numbers" in point
+    assert "Write them one way" in both
+    assert not any(note.startswith(("comma:", "code:")) for note in source.notes)

@@ -42,29 +42,38 @@ def open_proposing(table: Any, reading: Reading | None = None) -> Source:
         notes.append(f"{table} is no UTF-8, and read as {error.likely}.")
     if source.dialect is None:
         return source
-    more = _more(source, said)
+    more, doubts = _more(source, said)
     if more:
         said = replace(said, **more)
         source = open_table(table, reading=said)
         notes += [f"{table} is read with {name} {value!r}." for name, value in more.items()]
     if source.dialect is not None and source.dialect.delimiter != ",":
         said = replace(said, delimiter=source.dialect.delimiter)
+    notes += doubts
     asked = None if said == Reading() else said
     return replace(source, reading=asked, notes=(*notes, *source.notes))
 
 
-def _more(source: Source, said: Reading) -> dict[str, Any]:
-    """Return decimal mark, mark between thousands and texts for null that columns of text show."""
+def _more(source: Source, said: Reading) -> tuple[dict[str, Any], list[str]]:
+    """Return what columns of text show, and what stays text although it is made of numbers.
+
+    The first by name: decimal mark, mark between thousands and texts for null.
+    """
     texts = [name for name, dtype in source.table.schema().items() if dtype.is_string()]
     texts = [name for name in texts if name not in said.text]
     if not texts or source.dialect is None:
-        return {}
+        return {}, []
     answers = _counts(source, texts)
     more: dict[str, Any] = {}
+    mixed, pointed = [], []
     null = list(said.null)
     comma = False
-    for known, point, with_comma, commas, points, missing in answers:
+    for name, (known, point, with_comma, either, commas, points, missing) in zip(
+        texts, answers, strict=True
+    ):
         is_comma = known == with_comma and commas > 0
+        if known == either and commas and points and not is_comma:
+            mixed.append(name)
         if is_comma and said.decimal is None and source.dialect.delimiter != ",":
             comma = True
             if points and said.thousands is None:
@@ -75,14 +84,42 @@ def _more(source: Source, said: Reading) -> dict[str, Any]:
         more["decimal"] = ","
     if set(null) != set(said.null):
         more["null"] = tuple(dict.fromkeys(null))
-    return more
+    if comma:
+        pointed = _pointed(source, more.get("thousands", said.thousands))
+    return more, [*map(_two_marks, mixed), *map(_other_mark, pointed)]
+
+
+def _pointed(source: Source, thousands: str | None) -> list[str]:
+    """Return columns of numbers with a decimal point, which a decimal comma makes text."""
+    if thousands == ".":
+        return []
+    return [
+        name
+        for name, dtype in source.table.schema().items()
+        if dtype.is_floating() or dtype.is_decimal()
+    ]
+
+
+def _two_marks(name: str) -> str:
+    return (
+        f"{name}: numbers with a decimal comma stand beside numbers with a decimal point, so the column "
+        "is read as text. Write them one way in the file."
+    )
+
+
+def _other_mark(name: str) -> str:
+    return (
+        f"{name}: its numbers have a decimal point, and the file is read with decimal ',', so the "
+        "column is read as text. --decimal . reads it as numbers, and those with a comma as text."
+    )
 
 
 def _counts(source: Source, texts: Sequence[str]) -> list[Sequence[Any]]:
     """Return what columns of text hold.
 
     Of each: values that are not null, those written as numbers with a point, those with a comma,
-    those with a comma and those with a point anywhere, and the texts that mean null.
+    those with either, those with a comma and those with a point anywhere, and the texts that mean
+    null.
     """
     listed = ", ".join("'" + text + "'" for text in _NULLS)
     place = source.backend.compile(source.table)
@@ -102,6 +139,7 @@ def _asked(text: str, null: str) -> list[str]:
         f"coalesce(count_if({known}), 0)",
         f"coalesce(count_if({known} AND regexp_full_match({text}, '{_POINT}')), 0)",
         f"coalesce(count_if({known} AND regexp_full_match({text}, '{_COMMA}')), 0)",
+        f"coalesce(count_if({known} AND regexp_full_match({text}, '{_COMMA}|{_POINT}')), 0)",
         f"coalesce(count_if({known} AND {text} LIKE '%,%'), 0)",
         f"coalesce(count_if({known} AND {text} LIKE '%.%'), 0)",
         f"list_sort(list(DISTINCT {text}) FILTER ({text} IN ({null})))",
