@@ -9,7 +9,7 @@ import csv
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from statistics import mean
+from statistics import mean, quantiles
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
@@ -55,6 +55,19 @@ def _bold(values: Iterable[float]) -> list[str]:
     """Return percents, the largest in bold."""
     shown = [_percent(value) for value in values]
     return [f"**{one}**" if one == max(shown, key=float) else one for one in shown]
+
+
+def accuracy_table() -> list[str]:
+    """Return the rows of figure 1: accuracy over 50 configurations of AQ by model, set 1."""
+    files = ("selection_quality_AQ_configurations", "selection_quality_AQ_nb_configurations")
+    rows = [row for name in files for row in _rows(name) if row["seed"] == "1"]
+    lines = []
+    for model in MODELS:
+        reached = [float(row["accuracy"]) for row in rows if row["model"] == model]
+        first, middle, third = quantiles(reached, n=4, method="inclusive")
+        figures = (min(reached), first, middle, third, max(reached))
+        lines.append(_line(MODELS[model], str(len(reached)), *map(_percent, figures)))
+    return lines
 
 
 def chosen_table(suffix: str = "") -> list[str]:
@@ -169,6 +182,7 @@ def anonymous_table() -> list[str]:
 def main() -> None:
     """Print all tables."""
     for table in (
+        accuracy_table(),
         chosen_table(),
         forest_table(),
         chosen_table("_paper"),
