@@ -10,7 +10,8 @@ Aegis does. Processor seconds.
     python experiments/figure_11_parts.py [--rows 1e5,1e6] [--attributes 50,150,250]
         [--configurations 10,30,50]
 
-Rows vary at 50 attributes and 50 configurations, attributes and configurations at 1e5 rows.
+Rows vary at 50 attributes and 10 configurations, attributes at 1e5 rows and 10 configurations,
+configurations at 1e5 rows and 50 attributes.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from common import write_csv
 from mask_estimates import mutual_information
 
 NAME = "figure_11_parts"
-ROWS, ATTRIBUTES, CONFIGURATIONS, VALUES = 100_000, 50, 50, 100
+ROWS, ATTRIBUTES, CONFIGURATIONS, VALUES = 100_000, 50, 10, 100
 WIDTHS = (2, 5, 10, 20, 25, 34, 50, 100)
 """Widths of bins: fine ones, 2 to 5 buckets, one digit erased, suppressed."""
 SETTINGS = Settings(tolerance=1e-6, max_sweeps=1000)

@@ -21,7 +21,7 @@ from common import save_chart, write_csv, write_json
 from paper_sets import SETS, averaged, outcomes, prepare, reached_chart
 
 NAME = "figure_5_accuracy"
-MODELS = ("lr", "svm", "sgd", "nb", "gbdt")
+MODELS = "lr,svm,sgd,nb,gbdt"
 FOREST = {"AQ"}
 
 
@@ -31,6 +31,7 @@ def main() -> None:
     parser.add_argument("--data", default="AQ,IN,HCI")
     parser.add_argument("--seeds", default="1,2,3")
     parser.add_argument("--count", type=int, default=50, help="configurations of a set")
+    parser.add_argument("--models", default=MODELS)
     parser.add_argument("--splits", type=int, default=1)
     parser.add_argument("--store", help="finished trainings; the run goes on where it was stopped")
     parser.add_argument("--suffix", default="", help="appended to the names of what is written")
@@ -44,7 +45,7 @@ def main() -> None:
                 prepared.table,
                 prepared.policy,
                 configurations=prepared.configurations(given.count, seed=seed),
-                models=(*MODELS, *(("rf",) if name in FOREST else ())),
+                models=(*given.models.split(","), *(("rf",) if name in FOREST else ())),
                 metric=SETS[name].metric,
                 splits=given.splits,
                 seed=seed,
