@@ -31,7 +31,7 @@ PUBLISHED = (
     (500, 10, 55),
     (1200, 10, 120),
 )
-"""Domain, bin, seconds (section 5.6, lines 478 to 485 of the text)."""
+"""Domain, bin, seconds (section 5.6, lines 477 to 487 of the text)."""
 
 
 def table_of(domain: int, rows: int, telling: float) -> np.ndarray:
