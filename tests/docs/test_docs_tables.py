@@ -10,6 +10,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TABLES = [
+    ("mo_obam_f1_tables", "anonymizers", "f1_table", (), 26),
+    ("mo_obam_f1_tables", "anonymizers", "four_clusters_table", (), 5),
+    ("mo_obam_f1_tables", "anonymizers", "grid_table", (), 4),
     ("mo_obam_tables", "anonymizers", "risk_table", (), 26),
     ("mo_obam_tables", "anonymizers", "peer_table", (), 18),
     ("mo_obam_tables", "anonymizers", "model_table", (), 12),
@@ -20,7 +23,12 @@ TABLES = [
     ("selection_tables", "experiments", "mean_table", (), 8),
     ("selection_tables", "experiments", "penalty_table", (), 17),
     ("selection_tables", "experiments", "coding_table", (), 13),
+    ("paper_tables", "paper", "accuracy_table", (), 6),
+    ("paper_tables", "paper", "anonymous_table", (), 2),
+    ("paper_tables", "paper", "change_table", (), 9),
     ("paper_tables", "paper", "chosen_table", (), 16),
+    ("paper_tables", "paper", "distance_table", (), 25),
+    ("paper_tables", "paper", "ranking_table", (), 9),
     ("paper_tables", "paper", "forest_table", (), 2),
     ("paper_tables", "paper", "histogram_table", (), 16),
     ("protected_tables", "experiments", "rank_table", (), 16),
