@@ -277,17 +277,17 @@ def _run(
     chosen = np.flatnonzero(kept)
     inner = records.take(chosen)
     with progress.step("hybrid", 3) as step:
-        found = patterns(inner, options, random)
+        drawn = patterns(inner, options, random)
         step.advance()
         violating = np.zeros(len(inner), dtype=bool)
-        violating[_violating(inner, found, options)] = True
+        violating[_violating(inner, drawn, options)] = True
         make = _strict if options.strict else _published
         cells, labels = make(inner, violating, options, random)
         step.advance()
         outcome = _outcome(records, chosen, cells, labels, options)
         step.advance()
     details = {
-        "patterns": [pattern.to_dict() for pattern in found],
+        "patterns": [pattern.to_dict() for pattern in drawn],
         "violating": int(violating.sum()),
         "non_violating": int((~violating).sum()),
         "dropped": {reason: len(rows) for reason, rows in dropped.items()},
@@ -295,7 +295,7 @@ def _run(
         "originality": cells.originality(),
         "distortion": cells.distortion(),
     }
-    notes = _notes(options, found, dropped, int(np.count_nonzero(outcome.labels[chosen] < 0)))
+    notes = _notes(options, drawn, dropped, int(np.count_nonzero(outcome.labels[chosen] < 0)))
     return Outcome(outcome.labels, notes, details, outcome.columns, options.strict, outcome.loss)
 
 

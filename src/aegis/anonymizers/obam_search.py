@@ -434,7 +434,7 @@ def optimise(
         if step is not None:
             step.advance()
     least = min(state.loss for state in states) / total if total > 0 else 0.0
-    found: list[tuple[float, State, bool]] = []
+    solutions: list[tuple[float, State, bool]] = []
     for weight in weights:
         objective = ObamObjective(total, least, weight, ceilings)
         candidates: list[State] = []
@@ -450,11 +450,11 @@ def optimise(
         if step is not None:
             step.advance(starts)
         costs = [_value(objective, state) for state in candidates]
-        found.append((weight, candidates[int(np.argmin(costs))], settled))
-    least = min([least, *(s.loss / total for _, s, _ in found if total > 0)])
+        solutions.append((weight, candidates[int(np.argmin(costs))], settled))
+    least = min([least, *(s.loss / total for _, s, _ in solutions if total > 0)])
     return [
         _solution(ObamObjective(total, least, weight, ceilings), state, settled)
-        for weight, state, settled in found
+        for weight, state, settled in solutions
     ]
 
 

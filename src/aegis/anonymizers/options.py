@@ -90,8 +90,8 @@ def typed(method: str, options: type[Any], given: Mapping[str, Any]) -> dict[str
 
 
 def _typed(name: str, value: Any, hint: Any) -> Any:
-    found, made = _convert(value, hint)
-    if not found:
+    fits, made = _convert(value, hint)
+    if not fits:
         raise PolicyError(f"{name} = {brief(value)}.", hint=f"It must be {_words(hint)}.")
     return made
 

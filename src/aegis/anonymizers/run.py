@@ -116,11 +116,11 @@ def carried_masks(policy: Policy) -> dict[str, Mask | None]:
     PolicyError
         All candidates of such a column are noise.
     """
-    found: dict[str, Mask | None] = {}
+    masks: dict[str, Mask | None] = {}
     for attribute in policy.released():
         quasi = attribute.role is Role.QUASI_IDENTIFIER
-        found[attribute.name] = None if quasi else least_mask(attribute)
-    return policy.with_label(found)
+        masks[attribute.name] = None if quasi else least_mask(attribute)
+    return policy.with_label(masks)
 
 
 def read_records(

@@ -146,8 +146,8 @@ def reliability(values: Mapping[str, Mapping[int, float]]) -> float | None:
     halves: list[list[float]] = [[], []]
     for by_split in values.values():
         for half in (0, 1):
-            found = [value for split, value in by_split.items() if split % 2 == half]
-            if not found:
+            figures = [value for split, value in by_split.items() if split % 2 == half]
+            if not figures:
                 return None
-            halves[half].append(float(np.mean(found)))
+            halves[half].append(float(np.mean(figures)))
     return spearman(*halves)

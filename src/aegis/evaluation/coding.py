@@ -182,14 +182,14 @@ def code_table(source: Source, summary: Summary, policy: Policy, *, seed: int = 
     columns = {f"a{i}": source.table[name] for i, name in enumerate(summary.attributes)}
     if policy.person is not None:
         columns["p"] = source.table[policy.person]
-    found = source.collect(source.table.select(**columns, y=label))
+    collected = source.collect(source.table.select(**columns, y=label))
     persons = None
     if policy.person is not None:
-        persons = encode(found["p"].combine_chunks())[0].astype(np.int64)
-    classes, distinct = encode(found["y"].combine_chunks())
+        persons = encode(collected["p"].combine_chunks())[0].astype(np.int64)
+    classes, distinct = encode(collected["y"].combine_chunks())
     missing = classes >= len(distinct) - distinct.null_count  # null is the last value
     codes = {
-        name: code_values(found[f"a{i}"].combine_chunks(), attribute.values).astype(np.int32)
+        name: code_values(collected[f"a{i}"].combine_chunks(), attribute.values).astype(np.int32)
         for i, (name, attribute) in enumerate(summary.attributes.items())
     }
     return CodedTable(

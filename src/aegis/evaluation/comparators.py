@@ -103,7 +103,7 @@ class Reconstructed:
         AEGIS (Laskar et al., SIGMOD 2025), equation 1 with the reconstructed joint for the
         original one; comparator SAMPLING.
         """
-        found: dict[str, list[float]] = {measure.name: [] for measure in measures}
+        by_measure: dict[str, list[float]] = {measure.name: [] for measure in measures}
         attributes = scorer.summary.attributes.values()
         seeds = np.random.SeedSequence(seed).generate_state(len(attributes))
         for attribute, own in zip(attributes, seeds.tolist(), strict=True):
@@ -111,8 +111,8 @@ class Reconstructed:
             estimated = Contingency.of(self.table(attribute, candidate, own))
             masked = scorer.contingency(attribute, candidate)
             for measure in measures:
-                found[measure.name].append(abs(measure(estimated) - measure(masked)))
-        return {name: float(np.mean(values)) for name, values in found.items()}
+                by_measure[measure.name].append(abs(measure(estimated) - measure(masked)))
+        return {name: float(np.mean(values)) for name, values in by_measure.items()}
 
     def _evidence(self, attribute: AttributeSummary, candidate: Candidate) -> Evidence:
         joint = attribute.joint.astype(np.float64)
@@ -312,11 +312,11 @@ def compare(
             for kind, estimator in made.items():
                 wanted = {f"{kind}:{m}": m for m in PUBLISHED if f"{kind}:{m}" in scores}
                 measures = [_attribute_measure(m) for m in wanted.values()]
-                found = estimator.deviation(
+                deviations = estimator.deviation(
                     scorer, choice, measures, seed=seed * 1_000_003 + number
                 )
                 for comparator, measure in wanted.items():
-                    scores[comparator][name] = found[measure]
+                    scores[comparator][name] = deviations[measure]
             if "mascara" in scores:
                 scores["mascara"][name] = mascara(scorer, choice)
             step.advance()

@@ -149,7 +149,7 @@ def evaluate_models(
     )
     shifts = _shifts(rows, scorer, advice, choices, releases, divided[0], seed)
     now = time.perf_counter()
-    found = Evaluation(
+    evaluation = Evaluation(
         models=tuple(model.name for model in chosen),
         metric=metric,
         configurations=listed,
@@ -166,21 +166,21 @@ def evaluate_models(
         reused=reused,
         timings={"scoring": ready - started, "training": now - ready, "total": now - started},
     )
-    return _noted(found, rows, divided)
+    return _noted(evaluation, rows, divided)
 
 
 def judge(
     scorer: Scorer, choices: Mapping[str, Choice], progress: Progress = SILENT
 ) -> tuple[Judged, ...]:
     """Return the score of every configuration under every registered measure."""
-    found = []
+    judged = []
     with progress.step("Scoring under every measure", len(MEASURES.names())) as step:
         for measure in MEASURES:
             step.note(measure.name)
             scores = {name: scorer.value(choice, measure) for name, choice in choices.items()}
-            found.append(Judged(measure.name, measure.direction.sign, scores))
+            judged.append(Judged(measure.name, measure.direction.sign, scores))
             step.advance()
-    return tuple(found)
+    return tuple(judged)
 
 
 def _in_order(advice: Advice) -> dict[str, Configuration]:
@@ -209,14 +209,14 @@ def _releases(
         return advice, {}
     measure = MEASURES.get(advice.measure)
     ranker = RecordRanker(summary, source, policy, measure, seed, progress)
-    found = {}
+    releases = {}
     for recipe in recipes:
         made = ranker.make(recipe)
         ranked = ranker.rank(made)
         names = tuple(summary.attributes)
-        found[recipe.name] = code_release(ranker.read, made, ranked, rows, names)
-    both = insert_methods(advice, [one.ranked for one in found.values()], ranker.read.notes)
-    return both, found
+        releases[recipe.name] = code_release(ranker.read, made, ranked, rows, names)
+    both = insert_methods(advice, [one.ranked for one in releases.values()], ranker.read.notes)
+    return both, releases
 
 
 def _shifts(
@@ -242,12 +242,12 @@ def _shifts(
 
     original = of_choice(scorer.unmasked)
     best = next((r.name for r in advice.ranking if r.method is None), None)
-    found = {} if best is None else {best: importance_shift(original, of_choice(choices[best]))}
+    shifts = {} if best is None else {best: importance_shift(original, of_choice(choices[best]))}
     for name, one in releases.items():
         seen = one.split(split)
         moved = importances(one.design, one.names, rows.label, seen, attributes, seed=seed)
-        found[name] = importance_shift(original, moved)
-    return found
+        shifts[name] = importance_shift(original, moved)
+    return shifts
 
 
 def tasks(
@@ -309,8 +309,10 @@ def _train_all(
             store.close()
     order = {name: i for i, name in enumerate((*choices, *releases))}
     place = {model.name: i for i, model in enumerate(models)}
-    found = sorted([*known, *done], key=lambda t: (order[t.configuration], place[t.model], t.split))
-    return tuple(found), len(known)
+    trainings = sorted(
+        [*known, *done], key=lambda t: (order[t.configuration], place[t.model], t.split)
+    )
+    return tuple(trainings), len(known)
 
 
 def _unknown(

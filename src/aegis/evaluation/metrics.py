@@ -39,8 +39,8 @@ class Prediction:
     @property
     def predicted(self) -> Labels:
         """The class with the largest score, shape (n,); the first of equal ones."""
-        found: Labels = self.scores.argmax(axis=1).astype(np.int64)
-        return found
+        largest: Labels = self.scores.argmax(axis=1).astype(np.int64)
+        return largest
 
 
 @dataclass(frozen=True)

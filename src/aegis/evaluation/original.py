@@ -83,16 +83,16 @@ def importances(
     Mean decrease in impurity (Breiman 2001) on the training rows, values seen by their rank; sums
     to 1, unless no attribute helps. Attributes that are not in the design have 0.
     """
-    found = dict.fromkeys(attributes, 0.0)
+    shares = dict.fromkeys(attributes, 0.0)
     if len(np.unique(label[split.train])) < 2:
-        return found
+        return shares
     require_extra()
     forest = import_module("sklearn.ensemble").RandomForestClassifier(
         n_estimators=TREES, random_state=seed, n_jobs=1
     )
     with one_thread():
         forest.fit(design.ordinal(split.train), label[split.train])
-    return found | dict(zip(names, forest.feature_importances_.tolist(), strict=True))
+    return shares | dict(zip(names, forest.feature_importances_.tolist(), strict=True))
 
 
 def importance_shift(one: Mapping[str, float], other: Mapping[str, float]) -> float:

@@ -130,13 +130,13 @@ class Evaluation:
     @cached_property
     def _values(self) -> dict[tuple[str, str], dict[str, dict[int, float]]]:
         """Figure by (model, metric), configuration and split."""
-        found: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
+        figures: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
         for one in self.trainings:
             for metric, value in one.metrics.items():
                 if value is not None:
-                    by_configuration = found.setdefault((one.model, metric), {})
+                    by_configuration = figures.setdefault((one.model, metric), {})
                     by_configuration.setdefault(one.configuration, {})[one.split] = value
-        return found
+        return figures
 
     @cached_property
     def scores(self) -> tuple[Score, ...]:
@@ -147,9 +147,9 @@ class Evaluation:
             unmasked = None if raw is None else float(np.mean(list(raw.values())))
             for name in (*self.configurations, *self.releases):
                 if name in values:
-                    found = list(values[name].values())
-                    spread = float(np.std(found, ddof=1)) if len(found) > 1 else None
-                    mean = float(np.mean(found))
+                    figures = list(values[name].values())
+                    spread = float(np.std(figures, ddof=1)) if len(figures) > 1 else None
+                    mean = float(np.mean(figures))
                     made.append(Score(model, metric, name, mean, spread, unmasked))
         return tuple(made)
 
@@ -178,15 +178,15 @@ class Evaluation:
         ['nb']
         """
         chosen = METRICS.get(metric)
-        found = []
+        agreements = []
         for model in self.models:
             means = self.means(model, metric)
             if means:
-                found += [
+                agreements += [
                     agree(one, model, metric, means, sign=chosen.sign, share=chosen.share)
                     for one in self.judged
                 ]
-        return tuple(found)
+        return tuple(agreements)
 
     @cached_property
     def against_original(self) -> tuple[AgainstOriginal, ...]:
@@ -233,12 +233,12 @@ class Evaluation:
     @cached_property
     def reliability(self) -> dict[str, float | None]:
         """Per model the correlation of two halves of the splits: the ceiling of any measure."""
-        found = {}
+        by_model = {}
         for model in self.models:
             values = self._values.get((model, self.metric), {})
             configured = {name: v for name, v in values.items() if name in self.configurations}
-            found[model] = reliability(configured) if configured else None
-        return found
+            by_model[model] = reliability(configured) if configured else None
+        return by_model
 
     @property
     def unconverged(self) -> dict[str, int]:

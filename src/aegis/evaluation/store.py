@@ -39,17 +39,17 @@ class Store:
 
     def get(self, task: Task) -> Training | None:
         """Return the finished training of a task, or None."""
-        found = self._known.get(task.key)
-        if found is None:
+        training = self._known.get(task.key)
+        if training is None:
             return None
         return Training(
             task.configuration,
             task.model.name,
             task.split,
-            found["metrics"],
-            found["converged"],
-            tuple(found["messages"]),
-            found["seconds"],
+            training["metrics"],
+            training["converged"],
+            tuple(training["messages"]),
+            training["seconds"],
         )
 
     def add(self, key: str, training: Training) -> None:

@@ -143,14 +143,14 @@ def load_configurations(source: str | Path | Located, policy: Policy) -> dict[st
         )
     if "configurations" not in data:
         return {file.stem: _configuration(file.stem, data, policy.attributes, located, ())}
-    found = data["configurations"]
-    if not isinstance(found, dict) or not found:
+    listed = data["configurations"]
+    if not isinstance(listed, dict) or not listed:
         raise PolicyError(
             f"{located.where('configurations')}: no configurations.", hint="Give at least one."
         )
     return {
         name: _configuration(name, masks, policy.attributes, located, ("configurations", name))
-        for name, masks in found.items()
+        for name, masks in listed.items()
     }
 
 

@@ -79,11 +79,11 @@ class OwnerRule:
             The rule is another one and `override` is not set, or it is weaker and the owner's is
             locked.
         """
-        found = strength(rule, self.rule)
-        if found is Strength.SAME:
+        compared = strength(rule, self.rule)
+        if compared is Strength.SAME:
             return None
         lacks = missing(rule, self.rule)
-        if found is Strength.WEAKER and self.locked:
+        if compared is Strength.WEAKER and self.locked:
             raise PolicyError(
                 f"{what} is locked to the rule {self.rule}, and the policy's is weaker: it does not "
                 f"ask for {'; '.join(lacks)}.",
@@ -175,12 +175,12 @@ class Terms:
     def declared(self) -> dict[str, Any]:
         """The policy as plain values; hierarchies are named by the digest of their content."""
         try:
-            found = json.loads(self.policy)
+            mapping = json.loads(self.policy)
         except ValueError as error:
             raise ValueError(f"its policy is not JSON: {error}") from error
-        if not isinstance(found, dict):
+        if not isinstance(mapping, dict):
             raise ValueError("its policy is no mapping")
-        return found
+        return mapping
 
     @cached_property
     def owner(self) -> OwnerRule:

@@ -450,8 +450,8 @@ def _sum_by(keys: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
     """Return the distinct `keys` (n,), ascending, and the sum of `rows` (n,), all above 0, by key."""
     if len(keys) and int(keys.max()) < _DENSE * len(keys):
         sums = np.bincount(keys, weights=rows)
-        found = np.flatnonzero(sums > 0).astype(np.int64, copy=False)
-        return found, sums[found].astype(np.int64)
+        present = np.flatnonzero(sums > 0).astype(np.int64, copy=False)
+        return present, sums[present].astype(np.int64)
     unique, places = number(keys)
     return unique, _add_up(places, rows, len(unique))
 

@@ -414,12 +414,12 @@ def _keys() -> list[str]:
 
 
 def _variants(key: str) -> list[PrivacyModel]:
-    found = [model for model in MODELS if model.key == key]
-    if not found:
+    variants = [model for model in MODELS if model.key == key]
+    if not variants:
         raise PolicyError.unknown(
             "key of the privacy rule", key, [*_keys(), "suppression", "preset"]
         )
-    return found
+    return variants
 
 
 def _criteria(key: str, value: object) -> list[Criterion]:

@@ -71,11 +71,11 @@ def pitman(sizes: Ints, population: int) -> float:
         return float(drawn - growth - (count * within).sum())
 
     starts = [(math.log(s), a) for s in (1.0, classes) for a in (-2.0, 0.0, 2.0)]
-    found = min(
+    root = min(
         (optimize.minimize(loss, start, method="Nelder-Mead", options=_EXACT) for start in starts),
         key=lambda one: float(one.fun),
     )
-    theta, alpha = _positive(found.x[0]), _share(found.x[1])
+    theta, alpha = _positive(root.x[0]), _share(root.x[1])
     uniques = math.exp(
         special.gammaln(theta + 1) - special.gammaln(theta + alpha) + alpha * math.log(population)
     )
@@ -134,9 +134,9 @@ def slide_negative_binomial(sizes: Ints, population: int) -> float:
         return np.array([first - ones, second - twos]) / max(ones, 1)
 
     for start in ((0.0, 0.0), (-2.0, -2.0), (-2.0, 2.0), (1.0, -3.0)):
-        found = optimize.root(misfit, start)
-        if found.success and np.abs(found.fun).max() < 1e-6:
-            shape, chance = _positive(found.x[0]), _share(found.x[1])
+        root = optimize.root(misfit, start)
+        if root.success and np.abs(root.fun).max() < 1e-6:
+            shape, chance = _positive(root.x[0]), _share(root.x[1])
             return min(float(classes * chance**shape / population), 1.0)
     return math.nan
 

@@ -89,8 +89,8 @@ def epsilon_of(rho: float, delta: float) -> float:
         order = 1.0 + less
         return order * rho + (log_delta - math.log(order)) / less + math.log(less / order)
 
-    found = minimize_scalar(at, bounds=_LOG_ORDERS, method="bounded", options={"xatol": 1e-10})
-    return max(float(found.fun), 0.0)
+    least = minimize_scalar(at, bounds=_LOG_ORDERS, method="bounded", options={"xatol": 1e-10})
+    return max(float(least.fun), 0.0)
 
 
 def budget_of(epsilon: float, delta: float) -> float:

@@ -207,8 +207,8 @@ def _check_persons(source: Source | None, person: str | None, allowed: int) -> N
 
 
 def _rule(policy: Policy) -> dict[str, Any]:
-    found: dict[str, Any] = dict(policy_mapping(policy).get("privacy") or {})
-    return found
+    written: dict[str, Any] = dict(policy_mapping(policy).get("privacy") or {})
+    return written
 
 
 def _listed(

@@ -146,8 +146,10 @@ def coefficients(codes: Floats, target: Floats, weight: Floats) -> Floats:
         Share of the rows of each cell, shape (K,).
     """
     root = np.sqrt(weight)[:, None]
-    found: Floats = np.linalg.lstsq(root * codes, root * target, rcond=1e-6)[0].astype(np.float64)
-    return found
+    solution: Floats = np.linalg.lstsq(root * codes, root * target, rcond=1e-6)[0].astype(
+        np.float64
+    )
+    return solution
 
 
 def norms_of(codes: Sequence[Ints], table: Sequence[Ints]) -> float:

@@ -100,7 +100,7 @@ def ranges(
         np.zeros(0) if least is None else np.asarray(least, dtype=np.float64),
         np.zeros(0) if most is None else np.asarray(most, dtype=np.float64),
     )
-    found = []
+    intervals = []
     integral = np.full(size, int(whole))
     for place in range(size) if asked is None else asked:
         ends = []
@@ -119,8 +119,8 @@ def ranges(
                     hint="They contradict one another: publish them from one table.",
                 )
             ends.append(sign * float(solved.fun))
-        found.append(Range(math.ceil(ends[0] - _SLACK), math.floor(ends[1] + _SLACK)))
-    return found
+        intervals.append(Range(math.ceil(ends[0] - _SLACK), math.floor(ends[1] + _SLACK)))
+    return intervals
 
 
 def published_range(protected: ProtectedSummary, count: int) -> tuple[int, int]:
@@ -156,10 +156,10 @@ def derivable_cells(protected: ProtectedSummary, narrower: int | None = None) ->
         bounds[attribute.name] = np.array(pairs, dtype=np.int64).reshape(*attribute.table.shape, 2)
     totals = _class_totals(list(bounds.values()), len(protected.classes))
     threshold = protected.protection.threshold or 2
-    found = []
+    cells = []
     for name, pairs_of in bounds.items():
-        found += _narrow(name, pairs_of, totals, threshold, narrower or threshold)
-    return found
+        cells += _narrow(name, pairs_of, totals, threshold, narrower or threshold)
+    return cells
 
 
 def _narrow(
@@ -174,7 +174,7 @@ def _narrow(
         return []
     rows = sparse.kron(sparse.eye_array(cells), np.ones((1, classes)))
     columns = sparse.kron(np.ones((1, cells)), sparse.eye_array(classes))
-    found = ranges(
+    intervals = ranges(
         low,
         high,
         sums=sparse.vstack([rows, columns]),
@@ -184,7 +184,7 @@ def _narrow(
     )
     return [
         Derivable(name, place // classes, place % classes, own)
-        for place, own in zip(asked, found, strict=True)
+        for place, own in zip(asked, intervals, strict=True)
         if own.values < narrower and own.high > 0
     ]
 

@@ -140,10 +140,10 @@ def _frequency(summary: Summary, sign: int) -> dict[Any, int]:
             labels = (*summary.label.classes, "null")
             shown = [labels[min(v, len(labels) - 1)] for v in told.tolist()]
         columns.append(np.array(shown, dtype=object)[codes])
-    found: dict[Any, int] = {}
+    rows_by_shown: dict[Any, int] = {}
     for row in zip(*columns, frequency.counts.tolist(), strict=True):
-        found[row[:-1]] = found.get(row[:-1], 0) + sign * int(row[-1])
-    return found
+        rows_by_shown[row[:-1]] = rows_by_shown.get(row[:-1], 0) + sign * int(row[-1])
+    return rows_by_shown
 
 
 def _part(name: str, differences: Counter[Any], threshold: int) -> PartLeak:

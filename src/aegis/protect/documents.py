@@ -93,13 +93,13 @@ def audit_document(
 
 def _words(text: str) -> set[str]:
     """Return the words of a text, and runs of up to four of them."""
-    found: set[str] = set()
+    runs: set[str] = set()
     for match in _WORD.finditer(text):
         parts = match[0].split(" ")
         for start in range(len(parts)):
             for stop in range(start + 1, len(parts) + 1):
-                found.add(" ".join(parts[start:stop]).rstrip("."))
-    return found
+                runs.add(" ".join(parts[start:stop]).rstrip("."))
+    return runs
 
 
 def _rare_values(summary: Summary, threshold: int) -> Iterable[tuple[str, set[str]]]:

@@ -108,8 +108,8 @@ def consistent(table: Floats, summary: ProtectedSummary, weight: Floats) -> Floa
         nearest_with_sum(table[:, label], weight, float(rows))
         for label, rows in enumerate(summary.class_counts)
     ]
-    found: Floats = np.stack(columns, axis=1) if len(table) else table
-    return found
+    nearest: Floats = np.stack(columns, axis=1) if len(table) else table
+    return nearest
 
 
 def nearest_with_sum(counts: Floats, weight: Floats, total: float) -> Floats:

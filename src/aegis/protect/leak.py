@@ -314,15 +314,15 @@ def _told(summary: Summary, alone: int) -> Iterable[str]:
 def _protected(summary: ProtectedSummary, demanded: Level, threshold: int | None) -> LeakAudit:
     said = summary.protection
     held_at = threshold or said.threshold or THRESHOLD
-    found = derivable_cells(summary, held_at)
+    derivable = derivable_cells(summary, held_at)
     by_name = dict.fromkeys(summary.attributes, 0)
-    for one in found:
+    for one in derivable:
         by_name[one.attribute] += 1
     pairs = audit_pairs(summary, held_at)
     shortfalls, findings = [], []
     if demanded is Level.NOISE and summary.level is not Level.NOISE:
         shortfalls.append("it was perturbed without a formal promise")
-    likely = [d for d in found if d.range.high < held_at]
+    likely = [d for d in derivable if d.range.high < held_at]
     if demanded is not Level.NONE and likely:
         shortfalls.append(
             f"linear programming finds {len(likely):,} small cells to a range narrower than {held_at}"
@@ -360,7 +360,7 @@ def _protected(summary: ProtectedSummary, demanded: Level, threshold: int | None
                 "label tables",
                 sum(a.table.size for a in summary.attributes.values()),
                 len(likely),
-                sum(d.range.low == d.range.high == 1 for d in found),
+                sum(d.range.low == d.range.high == 1 for d in derivable),
             ),
             PartLeak(
                 "pairs, by moments",

@@ -174,10 +174,10 @@ def _soft(exponent: Floats) -> Floats:
 
 def _two_points(unit: Floats) -> Floats:
     """Return the distribution with mean 0 on the two ends."""
-    found = np.zeros(len(unit))
+    chances = np.zeros(len(unit))
     low, high = -unit[0], unit[-1]
-    found[0], found[-1] = high / (low + high), low / (low + high)
-    return found
+    chances[0], chances[-1] = high / (low + high), low / (low + high)
+    return chances
 
 
 def apply_key(count: int, deviation: int, variance: float, least: int, chance: float) -> int:

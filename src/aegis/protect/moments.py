@@ -214,5 +214,5 @@ def rows_per_person(source: Source, person: str) -> int:
     source.require(person, where="the column of persons")
     table = source.table
     counted = table.group_by(p=table[person]).aggregate(n=table.count())
-    found: Any = source.collect(counted.aggregate(n=counted.n.max()))
-    return int(pc.max(found["n"]).as_py() or 0)
+    most: Any = source.collect(counted.aggregate(n=counted.n.max()))
+    return int(pc.max(most["n"]).as_py() or 0)

@@ -391,8 +391,8 @@ def _sums(
 
 
 def _upper(sums: Ints) -> Ints:
-    found: Ints = sums[np.triu_indices(len(sums), 1)]
-    return found
+    above: Ints = sums[np.triu_indices(len(sums), 1)]
+    return above
 
 
 def _mean_moments(upper: Ints, size: int, sigma: float, rows: float) -> Moments:

@@ -77,10 +77,10 @@ def what_if(summary: ProtectedSummary, choice: Choice) -> tuple[WhatIf, ...]:
     scores = [scorer.score(c) for c in choices]
     drawn = Replicates(summary).scores(choices)
     errors = (drawn - drawn[:, :1]).std(axis=0, ddof=1)
-    found = []
+    changes = []
     for (i, place), score, error in zip(others, scores[1:], errors[1:].tolist(), strict=True):
         mask = summary.attributes[names[i]].candidates[place].declared
         change = score - scores[0]
         tied = abs(change) <= DIFFERENT * error + 1e-12
-        found.append(WhatIf(names[i], str(mask), score, change, error, tied))
-    return tuple(found)
+        changes.append(WhatIf(names[i], str(mask), score, change, error, tied))
+    return tuple(changes)

@@ -35,8 +35,8 @@ def read_histograms(path: str | Path) -> dict[str, dict[str, int]]:
         if not files:
             raise DataError(f"{place} holds no CSV file.", hint="Name one after each attribute.")
         return {file.stem: _checked(file.stem, _rows_of(file)) for file in files}
-    found = _document(place, "histograms")
-    return {str(name): _checked(str(name), rows) for name, rows in found.items()}
+    document = _document(place, "histograms")
+    return {str(name): _checked(str(name), rows) for name, rows in document.items()}
 
 
 def _document(place: Path, what: str) -> dict[str, Any]:
@@ -44,14 +44,14 @@ def _document(place: Path, what: str) -> dict[str, Any]:
     if place.suffix.lower() != ".json":
         return read_mapping(place, "configuration")
     try:
-        found = json.loads(place.read_text(encoding="utf-8"))
+        content = json.loads(place.read_text(encoding="utf-8"))
     except OSError as error:
         raise DataError(f"{place} cannot be read: {error.strerror or error}.") from error
     except ValueError as error:
         raise DataError(f"{place} is not JSON: {error}.", hint=f"Give the {what}.") from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise DataError(f"{place} is not a mapping.", hint=f"Give the {what} by attribute.")
-    return found
+    return content
 
 
 def _rows_of(file: Path) -> dict[str, Any]:
@@ -90,9 +90,9 @@ def read_mapping_of(path: str | Path) -> dict[str, dict[str, Possible]]:
     DataError
         The file cannot be read, or is shaped otherwise.
     """
-    found = _document(Path(path), "mapping")
+    document = _document(Path(path), "mapping")
     told: dict[str, dict[str, Possible]] = {}
-    for name, attributes in found.items():
+    for name, attributes in document.items():
         if not isinstance(attributes, Mapping):
             raise DataError(_SHAPE.format(path=path), hint=_WRITE)
         told[str(name)] = {str(a): _possible(path, values) for a, values in attributes.items()}

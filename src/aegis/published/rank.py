@@ -198,8 +198,8 @@ class _Estimator:
         }
 
     def _joints(self, attribute: str) -> dict[str, MaskedJoint]:
-        found = {name: self.published.joint(name, attribute) for name in self.published.tables}
-        told = {name: joint for name, joint in found.items() if joint is not None}
+        joints = {name: self.published.joint(name, attribute) for name in self.published.tables}
+        told = {name: joint for name, joint in joints.items() if joint is not None}
         needed = self.published.tables if self.case.own_mask else list(told)[:1]
         missing = [name for name in needed if name not in told]
         if missing or not told:
@@ -232,8 +232,8 @@ class _Estimator:
         used = [joints[name]] if self.case.own_mask else list(joints.values())
         labels = used[0].joint.shape[1]
         evidence = Evidence(len(domain), labels, masked=used, histogram=histogram)
-        found = reconstruct(evidence, self.case.method or DEFAULT_METHOD)
-        value = self.measure(contingency(found.table, self.measure))
+        estimated = reconstruct(evidence, self.case.method or DEFAULT_METHOD)
+        value = self.measure(contingency(estimated.table, self.measure))
         setting = Information.HISTOGRAM if known else Information.NOTHING
         lower, upper = self._bounds(attribute, histogram, len(domain), used)
         if lower is not None and upper is not None:

@@ -103,8 +103,8 @@ def reconstruct(
     DataError
         The evidence contradicts itself.
     """
-    found = METHODS.get(method).run(evidence, settings or Settings())
-    return found if truth is None else found.against(truth)
+    estimated = METHODS.get(method).run(evidence, settings or Settings())
+    return estimated if truth is None else estimated.against(truth)
 
 
 def published_ipf(evidence: Evidence, settings: Settings) -> Reconstruction:

@@ -153,18 +153,18 @@ def channel_em(
             hint="Use 'all-evidence' for deterministic masks.",
         )
     channel, reported = _side_by_side(evidence)
-    found = unfold(
+    unfolded = unfold(
         channel, reported, tolerance=tolerance, max_iterations=max_iterations, progress=progress
     )
     # Each mask reports every row once, so the stacked reports count the rows once per mask.
-    table = found.table / (len(evidence.noisy) + len(evidence.masked))
+    table = unfolded.table / (len(evidence.noisy) + len(evidence.masked))
     noisy = np.concatenate([noise.joint for noise in evidence.noisy])
     matrix = np.concatenate([noise.channel for noise in evidence.noisy], axis=1)
     notes: tuple[str, ...] = ()
-    if not found.converged:
-        notes = (f"EM did not converge in {found.iterations} iterations.",)
+    if not unfolded.converged:
+        notes = (f"EM did not converge in {unfolded.iterations} iterations.",)
     families = _exact_families(evidence)
-    converged, iterations = found.converged, found.iterations
+    converged, iterations = unfolded.converged, unfolded.iterations
     if families:
         raked = ipf(
             (1 - TRACE) * table + TRACE * _of_exact_evidence(evidence),

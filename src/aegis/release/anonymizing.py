@@ -78,18 +78,18 @@ class AnonymizedRelease(Released):
         >>> release.how()["groups"]["smallest"] >= 5
         True
         """
-        found = self.grouped.to_dict()
+        grouping = self.grouped.to_dict()
         return {
             "anonymizer": self.recipe.to_dict()
-            | {"style": self.recipe.style or found["style"], "claims": self.claims},
+            | {"style": self.recipe.style or grouping["style"], "claims": self.claims},
             "groups": {
-                "count": found["groups"],
-                "smallest": found["smallest"],
-                "left_out_rows": found["suppressed"],
-                "seconds": found["seconds"],
+                "count": grouping["groups"],
+                "smallest": grouping["smallest"],
+                "left_out_rows": grouping["suppressed"],
+                "seconds": grouping["seconds"],
             },
-            "information_loss": found["loss"],
-            "details": found["details"],
+            "information_loss": grouping["loss"],
+            "details": grouping["details"],
             "notes": list(self.notes),
         }
 

@@ -296,12 +296,12 @@ class _MaskedPlan(ReleasePlan[Release]):
 
     def _values(self, *, masked: bool) -> dict[str, int]:
         """Return how many values each protected attribute has, before or after its masking."""
-        found = {}
+        sizes = {}
         for name in self.policy.privacy.sensitive:
             table = masked_table(self.source, {name: self.masks[name]}) if masked else None
             counted = count_classes(self.source, (), (name,), table=table).table
-            found[name] = int(distinct_values(counted.sensitive[name])[0])
-        return found
+            sizes[name] = int(distinct_values(counted.sensitive[name])[0])
+        return sizes
 
     def in_database(self, into: str, form: Form | str, *, force: bool) -> Release:
         """Make a table or view where the data is, and keep it only if its audit is as planned."""

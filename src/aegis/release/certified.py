@@ -186,9 +186,9 @@ class _Check:
             self._file()
             self._policy()
             self._configuration()
-            found = self._privacy()
+            audit_of_rule = self._privacy()
             self._utility()
-        return CertificateCheck(tuple(self.mismatches), tuple(self.unchecked), found)
+        return CertificateCheck(tuple(self.mismatches), tuple(self.unchecked), audit_of_rule)
 
     def _differs(self, what: str, certified: Any, measured: Any) -> None:
         if not _alike(certified, measured):
@@ -243,8 +243,8 @@ class _Check:
                 self.unchecked.append(f"the values of {name}: {mask} does not say what it can show")
             return
         column = self.source.table[name]
-        found = self.source.collect(self.source.table.select(v=column).distinct())["v"]
-        texts = [str(value) for value in pc.drop_null(found).to_pylist()][:MOST_VALUES]
+        shown = self.source.collect(self.source.table.select(v=column).distinct())["v"]
+        texts = [str(value) for value in pc.drop_null(shown).to_pylist()][:MOST_VALUES]
         odd = sorted(text for text in texts if not possible(text))
         if odd:
             self.mismatches.append(Mismatch(f"configuration.masks.{name}", spec, odd[:5]))
@@ -261,13 +261,13 @@ class _Check:
         if lacking:
             self.mismatches.append(Mismatch("privacy", named, f"no column {', '.join(lacking)}"))
             return None
-        found = self._audited(said)
-        if found is None:
+        audited = self._audited(said)
+        if audited is None:
             return None
         self._differs("privacy.rule", self.document["policy"].get("privacy"), said.get("rule"))
-        for violation in found.violations:
+        for violation in audited.violations:
             self.mismatches.append(Mismatch("privacy.rule", "met", violation))
-        figures = found.to_dict()
+        figures = audited.to_dict()
         if "outside" not in said:  # of a version that did not look
             del figures["outside"]
         alone = self._crowd_unknown(rule_of(said.get("rule")))
@@ -275,7 +275,7 @@ class _Check:
             if alone and what.startswith(_OF_POPULATION):
                 continue
             self.mismatches.append(Mismatch(f"privacy.{what}", certified, measured))
-        return found
+        return audited
 
     def _audited(self, said: Mapping[str, Any]) -> Audit | None:
         rule = rule_of(said.get("rule"))

@@ -295,9 +295,9 @@ def certify(
 def refuse_unplanned(checked: Audit, expected: int) -> None:
     """Raise `InternalError` when a written table is not what was planned: nothing is released."""
     if checked.violations or checked.report.rows != expected:
-        found = "; ".join(checked.violations) or f"{checked.report.rows:,} rows, not {expected:,}"
+        differs = "; ".join(checked.violations) or f"{checked.report.rows:,} rows, not {expected:,}"
         raise InternalError(
-            f"The written table is not what was planned: {found}.",
+            f"The written table is not what was planned: {differs}.",
             hint="Nothing was released. Please report this with the policy and how it was made.",
         )
 

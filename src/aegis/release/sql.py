@@ -157,10 +157,10 @@ def release_sql(
     place = _parse_name(name, chosen)
     _check_target(into, place, shape, chosen)
     writer = _Writer(chosen, policy, columns, source.table.schema(), fitted)
-    found = Configuration(
+    fitted_choice = Configuration(
         configuration.name, {n: m for n, m in fitted.items() if n in configuration.masks and m}
     )
-    head = _comment(policy, found)
+    head = _comment(policy, fitted_choice)
     body = writer.select(place)
     target = place if into is None else _parse_name(into, chosen)
     if into is None:
@@ -168,7 +168,7 @@ def release_sql(
     lines = [head, *_opening(shape, target, chosen), body]
     hidden = hidden_columns(policy, fitted)
     shown = tuple(column for column in columns if column not in hidden)
-    return ReleaseQuery("\n".join(lines) + "\n", chosen, shown, found)
+    return ReleaseQuery("\n".join(lines) + "\n", chosen, shown, fitted_choice)
 
 
 def require_database(source: Source, into: str) -> tuple[DatabaseTable, Dialect]:

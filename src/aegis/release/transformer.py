@@ -137,8 +137,8 @@ class MaskingTransformer:
         noise = noise_of(shown)
         plain = {name: None if name in noise else mask for name, mask in shown.items()}
         masked = masked_table(with_row, {**plain, _ROW: None}).order_by(_ROW).drop(_ROW)
-        found = source.collect(masked.select(*self._names_out))
-        return _like(X, draw_columns(found, noise, seed=self.seed), self._output)
+        collected = source.collect(masked.select(*self._names_out))
+        return _like(X, draw_columns(collected, noise, seed=self.seed), self._output)
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Fit to a table and mask it.

@@ -266,7 +266,7 @@ def _key_figures(
 def _attributes(subject: Ranked, advice: Advice, measure: Measure) -> list[dict[str, Any]]:
     """Return what the configuration does to each attribute, in the order of the policy."""
     known, rows = advice.summary["attributes"], advice.class_rows
-    found = []
+    entries = []
     masks: Mapping[str, Any] = (
         subject.configuration.masks if subject.method is None else subject.shown
     )
@@ -274,7 +274,7 @@ def _attributes(subject: Ranked, advice: Advice, measure: Measure) -> list[dict[
         about = known.get(name, {})
         score = subject.attributes.get(name)
         kept = utility_kept(score.score, score.unmasked, measure, rows) if score else None
-        found.append(
+        entries.append(
             {
                 "name": clean(name, limit=NAME_LIMIT),
                 "role": "label" if name == advice.summary["label"] else about.get("role", ""),
@@ -291,19 +291,19 @@ def _attributes(subject: Ranked, advice: Advice, measure: Measure) -> list[dict[
                 "width": None if kept is None else round(min(max(kept, 0.0), 100.0), 1),
             }
         )
-    return found
+    return entries
 
 
 def _withheld(advice: Advice) -> list[dict[str, str]]:
     """Return the columns that the release does not show as they are, and why."""
-    found = []
+    columns = []
     for name, entry in advice.policy.get("attributes", {}).items():
         if entry["role"] in _NOT_RELEASED:
             token = entry["role"] == "identifier" and entry.get("masks")
             why = "identifier, replaced by a token" if token else _NOT_RELEASED[entry["role"]]
-            found.append({"name": clean(name, limit=NAME_LIMIT), "why": why})
+            columns.append({"name": clean(name, limit=NAME_LIMIT), "why": why})
     unnamed = advice.summary.get("not_in_policy", ())
-    return found + [
+    return columns + [
         {"name": clean(n, limit=NAME_LIMIT), "why": "not in the policy"} for n in unnamed
     ]
 

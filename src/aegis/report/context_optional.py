@@ -204,7 +204,7 @@ def _panels(
     utility = {one.name: one.utility_kept if relative else one.score for one in advice.ranking}
     ranked = {one.name: one for one in advice.ranking if utility[one.name] is not None}
     models = dict.fromkeys(s.model for s in evaluation.scores if s.metric == evaluation.metric)
-    found = []
+    panels = []
     for model in models:
         points = [
             {
@@ -217,8 +217,8 @@ def _panels(
             if (s.model, s.metric) == (model, evaluation.metric) and s.configuration in ranked
         ]
         if len({point["utility"] for point in points}) > 1:
-            found.append({"title": clean(model, limit=80), "points": points})
-    return found
+            panels.append({"title": clean(model, limit=80), "points": points})
+    return panels
 
 
 def _correlation(value: float | None) -> str:

@@ -169,8 +169,8 @@ def _sensitive(columns: list[Column]) -> list[dict[str, Any]]:
 
 
 def _of(name: str, show: Callable[[AttributeFigures, int], str], report: PrivacyReport) -> str:
-    found = report.attributes.get(name)
-    return NONE if found is None else show(found, report.rows)
+    figures = report.attributes.get(name)
+    return NONE if figures is None else show(figures, report.rows)
 
 
 def _part(number: int, whole: int) -> str:
@@ -191,8 +191,8 @@ def _histogram(columns: list[Column]) -> dict[str, Any]:
     for place, size in enumerate(sizes):
         cells = []
         for series, (title, report) in enumerate(columns):
-            found = next((b for b in report.class_size_histogram if b.size == size), None)
-            held, classes = (found.rows, found.classes) if found else (0, 0)
+            same_size = next((b for b in report.class_size_histogram if b.size == size), None)
+            held, classes = (same_size.rows, same_size.classes) if same_size else (0, 0)
             cells.append({"rows": _part(held, report.rows), "classes": count(classes)})
             points.append(
                 {

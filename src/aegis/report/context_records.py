@@ -35,7 +35,7 @@ def losses(loss: InformationLoss) -> list[str]:
 
 def records_section(advice: Advice) -> dict[str, Any] | None:
     """Return the record-level releases of a ranking as a table; None without any."""
-    found = [
+    rows = [
         {
             "name": clean(r.name, limit=120),
             "admissible": r.admissible,
@@ -50,7 +50,7 @@ def records_section(advice: Advice) -> dict[str, Any] | None:
         for r in advice.ranking
         if r.method is not None
     ]
-    return {"lines": found, "titles": LOSSES} if found else None
+    return {"lines": rows, "titles": LOSSES} if rows else None
 
 
 def ranked_words(advice: Advice) -> str:

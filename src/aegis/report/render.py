@@ -127,18 +127,18 @@ def environment() -> jinja2.Environment:
 
 def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
     """Return the charts for which the context has data, by name."""
-    found: dict[str, Drawing] = {}
+    drawings: dict[str, Drawing] = {}
     ranking = context["ranking"]
     if ranking["points"]:
         limit = None if ranking["by_class"] else context["rule"]["limit"]
-        found["ranking"] = draw_twice(
+        drawings["ranking"] = draw_twice(
             "ranking",
             "Ranking of configurations",
             _ranking_words(ranking["points"]),
             lambda width: charts.ranking_chart(ranking["points"], ranking["axis"], width),
             charts.HALF,
         )
-        found["scatter"] = draw_twice(
+        drawings["scatter"] = draw_twice(
             "scatter",
             "Privacy against utility",
             "One point per configuration: utility kept against "
@@ -148,7 +148,7 @@ def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
             ),
             charts.HALF,
         )
-        found["heat"] = draw_twice(
+        drawings["heat"] = draw_twice(
             "heat",
             "Utility kept per attribute and configuration",
             "A heat map; the table below it holds the same figures.",
@@ -159,26 +159,26 @@ def _drawings(context: dict[str, Any]) -> dict[str, Drawing]:
             ),
         )
     if context["privacy"] is not None:
-        found["histogram"] = histogram_drawing(context["privacy"])
+        drawings["histogram"] = histogram_drawing(context["privacy"])
     if context["evaluation"] is not None:
-        found |= _trained_drawings(context["evaluation"], ranking["axis"])
+        drawings |= _trained_drawings(context["evaluation"], ranking["axis"])
     front = context["front"]
     if front is not None and front["points"]:
-        found["front"] = draw_twice(
+        drawings["front"] = draw_twice(
             "front",
             "Pareto front of privacy against utility",
             f"Utility kept by {front['parameter']}; the table below it holds the same figures.",
             lambda width: charts.front_chart(front["points"], front["parameter"], width),
         )
-    return found
+    return drawings
 
 
 def _trained_drawings(evaluation: Mapping[str, Any], axis: str) -> dict[str, Drawing]:
     """Return the charts of trained models, as far as there are figures for them."""
-    found = {}
+    drawings = {}
     ranks, metric = evaluation["ranks"], evaluation["metric"]
     if ranks["cells"]:
-        found["agreement"] = draw_twice(
+        drawings["agreement"] = draw_twice(
             "agreement",
             "How well measures rank, by model",
             "Spearman's rank correlation; the table below it holds the same figures.",
@@ -187,13 +187,13 @@ def _trained_drawings(evaluation: Mapping[str, Any], axis: str) -> dict[str, Dra
             ),
         )
     if evaluation["panels"]:
-        found["trained"] = draw_twice(
+        drawings["trained"] = draw_twice(
             "trained",
             "Trained models against the score",
             f"One panel per model, one point per configuration: {metric} against {axis}.",
             lambda width: charts_trained.trained_chart(evaluation["panels"], axis, metric, width),
         )
-    return found
+    return drawings
 
 
 def histogram_drawing(privacy: Mapping[str, Any]) -> Drawing:

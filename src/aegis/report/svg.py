@@ -142,7 +142,7 @@ def _require_plain(text: str) -> None:
 def _size(text: str) -> tuple[int, int]:
     """Return width and height of an SVG in pixels, as its opening states them."""
     opening = _OPENING.search(text)
-    found = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', opening.group()) if opening else None
-    if found is None:
+    box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', opening.group()) if opening else None
+    if box is None:
         raise InternalError("The renderer made an SVG without a size.")
-    return round(float(found.group(1))), round(float(found.group(2)))
+    return round(float(box.group(1))), round(float(box.group(2)))

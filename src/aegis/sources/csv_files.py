@@ -185,12 +185,12 @@ def _first_rows(scan: str, columns: int) -> Iterator[tuple[str, int, int]]:
 
 def _answers(aggregates: Sequence[str], rows: str, at_once: int) -> list[Any]:
     """Return SQL aggregates, some at a time: the engine compares each with all others of a query."""
-    found: list[Any] = []
+    answers: list[Any] = []
     with embedded().con.cursor() as cursor:
         for asked in batched(aggregates, at_once):
             answer = cursor.execute(f"SELECT {', '.join(asked)} FROM {rows}").fetchone()
-            found += answer or ()
-    return found
+            answers += answer or ()
+    return answers
 
 
 def _texts(sample: str, names: Sequence[str]) -> dict[str, list[str | None]]:

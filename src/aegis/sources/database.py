@@ -74,8 +74,8 @@ def table_path(name: str) -> tuple[str, ...]:
         It is no name of a table.
     """
     try:
-        found = exp.to_table(name, dialect="postgres")
-        parts = tuple(part.name for part in found.parts)
+        parsed = exp.to_table(name, dialect="postgres")
+        parts = tuple(part.name for part in parsed.parts)
     except (sqlglot.errors.SqlglotError, AttributeError):
         parts = ()
     if not parts or not all(parts) or len(parts) > 3:

@@ -174,8 +174,8 @@ class Dialect:
 def known_encoding(name: str) -> str:
     """Return Python's own name of an encoding of text; raise `PolicyError` for what is none."""
     try:
-        found = codecs.lookup(name)
-        if "".encode(name) is None or not getattr(found, "_is_text_encoding", True):
+        codec = codecs.lookup(name)
+        if "".encode(name) is None or not getattr(codec, "_is_text_encoding", True):
             raise LookupError(name)
     except (LookupError, ValueError, UnicodeError) as error:
         raise PolicyError(
@@ -183,7 +183,7 @@ def known_encoding(name: str) -> str:
             hint="Allowed: utf-8, cp1252 (Windows, western Europe), latin-1, cp1250 (Windows, "
             "central Europe), utf-16, and all others that Python knows.",
         ) from error
-    return found.name
+    return codec.name
 
 
 def decide(start: bytes, whole: bool, reading: Reading, name: str) -> Dialect:

@@ -137,11 +137,11 @@ def limits() -> Limits:
     """Return what the embedded engine may take."""
     # A cursor of its own, so that a result that is being read is left alone.
     with embedded().con.cursor() as cursor:
-        found = cursor.execute(
+        answer = cursor.execute(
             "SELECT current_setting('memory_limit'), current_setting('threads'), "
             "current_setting('temp_directory')"
         ).fetchall()
-    memory, threads, folder = found[0]
+    memory, threads, folder = answer[0]
     return Limits(str(memory), int(threads), Path(str(folder)))
 
 

@@ -130,8 +130,8 @@ def _full(error: Exception, first: str, origin: str) -> ResourceError:
 
 def _used(first: str) -> str:
     """Return what a message of the embedded engine says was used, as " (... used)"."""
-    found = re.search(r" \([^()]* used\)", first)
-    return found[0] if found else ""
+    used = re.search(r" \([^()]* used\)", first)
+    return used[0] if used else ""
 
 
 def first_cause(error: BaseException) -> str:

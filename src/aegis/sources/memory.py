@@ -95,13 +95,13 @@ def parse_size(given: str | int) -> int:
         It is no size.
     """
     text = str(given).strip().upper()
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(I?)B?", text)
-    if found is None or (found[3] and not found[2]):
+    parts = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(I?)B?", text)
+    if parts is None or (parts[3] and not parts[2]):
         raise PolicyError(
             f"{given!r} is no amount of memory.", hint="Write a number and a unit: 4GB, 512MiB."
         )
-    units = _BINARY if found[3] else _UNITS
-    size = float(found[1]) * units[found[2]]
+    units = _BINARY if parts[3] else _UNITS
+    size = float(parts[1]) * units[parts[2]]
     if size > _MOST:
         raise PolicyError(
             f"{brief(given)} is more memory than any machine has.",

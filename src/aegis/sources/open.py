@@ -211,9 +211,16 @@ def _open_pipe(given: str, reading: Reading) -> Source:
 
 
 def _open_delimited(given: str, files: tuple[Path, ...], reading: Reading) -> Source:
-    found = read_delimited(given, files, reading)
+    delimited = read_delimited(given, files, reading)
     said = None if reading == Reading() else reading
-    return Source(found.table, given, files, dialect=found.dialect, notes=found.notes, reading=said)
+    return Source(
+        delimited.table,
+        given,
+        files,
+        dialect=delimited.dialect,
+        notes=delimited.notes,
+        reading=said,
+    )
 
 
 def _open_office(given: str, files: tuple[Path, ...], reading: Reading) -> Source:
@@ -258,29 +265,29 @@ def _files(given: str) -> tuple[Path, ...]:
     """Return the existing files that a path, folder or glob stands for."""
     path = Path(given).expanduser()
     if path.is_dir():
-        found = sorted(p for p in path.rglob("*") if _is_part(p, path))
-        if not found:
+        files = sorted(p for p in path.rglob("*") if _is_part(p, path))
+        if not files:
             raise DataError(
                 f"Folder {given} holds no files of tables.",
                 hint=f"Give a file or a glob. Allowed: {FORMATS}.",
             )
     elif path.is_file():
-        found = [path]
+        files = [path]
     else:
         matches = glob.glob(str(path), recursive=True)  # noqa: PTH207 - absolute or relative
-        found = sorted(Path(match) for match in matches if Path(match).is_file())
-    if not found:
+        files = sorted(Path(match) for match in matches if Path(match).is_file())
+    if not files:
         raise DataError(
             f"No such file: {given}.", hint="Check the path; a glob must match at least one file."
         )
-    if _suffix(found[0]) not in _KNOWN:
+    if _suffix(files[0]) not in _KNOWN:
         raise DataError(f"Unknown file format: {given}.", hint=f"Allowed: {FORMATS}.")
-    empty = [str(file) for file in found if file.stat().st_size == 0]
+    empty = [str(file) for file in files if file.stat().st_size == 0]
     if empty:
         raise DataError(
             f"{empty[0]} is empty (0 bytes).", hint="Give a file with a header and rows."
         )
-    return tuple(found)
+    return tuple(files)
 
 
 def _is_part(path: Path, folder: Path) -> bool:

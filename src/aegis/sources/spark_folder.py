@@ -146,7 +146,7 @@ def _closed(path: Any) -> str:
 def _roots(frame: Any) -> list[Any]:
     """Return the files and folders that Spark was told to read."""
     leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
-    found = []
+    roots = []
     for i in range(leaves.size()):
         leaf = leaves.apply(i)
         if leaf.getClass().getSimpleName() != "LogicalRelation":
@@ -154,5 +154,5 @@ def _roots(frame: Any) -> list[Any]:
         relation = leaf.relation()
         if relation.getClass().getSimpleName() == "HadoopFsRelation":
             paths = relation.location().rootPaths()
-            found += [paths.apply(k) for k in range(paths.size())]
-    return found
+            roots += [paths.apply(k) for k in range(paths.size())]
+    return roots

@@ -287,8 +287,8 @@ def _schema(session: Any, file: str) -> list[tuple[str, str]]:
     place = urlsplit(file)
     with _translated(file):
         if place.scheme == "file" and Path(unquote(place.path)).exists():
-            found = pyarrow.parquet.read_schema(unquote(place.path))
-            return [(field.name, str(field.type)) for field in found]
+            schema = pyarrow.parquet.read_schema(unquote(place.path))
+            return [(field.name, str(field.type)) for field in schema]
         return list(session.read.parquet(file).dtypes)
 
 

@@ -94,14 +94,14 @@ def formulas_in(output: Source) -> list[str]:
     """Return the columns of which a spreadsheet would take a text, or the name, for a formula."""
     table = output.table
     texts = [name for name, dtype in table.schema().items() if dtype.is_string()]
-    found = [name for name in table.columns if name.startswith(FORMULA)]
+    named = [name for name in table.columns if name.startswith(FORMULA)]
     if texts:
         asked = {
             str(i): table[name].substr(0, 1).isin(FORMULA).any() for i, name in enumerate(texts)
         }
         row = output.collect(table.aggregate(**asked)).to_pylist()[0]
-        found += [name for i, name in enumerate(texts) if row[str(i)]]
-    return list(dict.fromkeys(found))
+        named += [name for i, name in enumerate(texts) if row[str(i)]]
+    return list(dict.fromkeys(named))
 
 
 def _csv_options(kind: str) -> str:

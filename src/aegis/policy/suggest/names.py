@@ -119,11 +119,11 @@ def read_words(name: str) -> Words:
 @cache
 def _concepts_by_phrase() -> dict[str, list[Concept]]:
     """Return the concepts of every phrase, spaces left out: `date of birth` is `dateofbirth`."""
-    found: dict[str, list[Concept]] = {}
+    by_phrase: dict[str, list[Concept]] = {}
     for concept in CONCEPTS:
         for phrase in concept.phrases:
-            found.setdefault(phrase.replace(" ", ""), []).append(concept)
-    return found
+            by_phrase.setdefault(phrase.replace(" ", ""), []).append(concept)
+    return by_phrase
 
 
 @cache
