@@ -27,6 +27,7 @@ TABLES = [
     ("paper_tables", "paper", "anonymous_table", (), 2),
     ("paper_tables", "paper", "change_table", (), 9),
     ("paper_tables", "paper", "chosen_table", (), 16),
+    ("paper_tables", "paper", "chosen_table", ("_paper",), 4),
     ("paper_tables", "paper", "distance_table", (), 25),
     ("paper_tables", "paper", "ranking_table", (), 9),
     ("paper_tables", "paper", "forest_table", (), 2),
