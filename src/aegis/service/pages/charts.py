@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from aegis.protect import ProtectedPoint
 
 _WIDTH, _HEIGHT = 460, 240
-_LEFT, _BOTTOM, _TOP, _RIGHT = 52, 44, 16, 32
+_LEFT, _BOTTOM, _TOP, _RIGHT = 64, 44, 16, 32
 
 
 def front_chart(front: Front) -> Markup:
