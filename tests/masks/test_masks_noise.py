@@ -397,7 +397,7 @@ def test_a_missing_library_is_named(monkeypatch):
     from aegis.masks import noise_opendp
 
     noise_opendp.library.cache_clear()
-    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
+    monkeypatch.setitem(sys.modules, "opendp.mod", None)
     with pytest.raises(PolicyError, match=r"OpenDP") as caught:
         noise_opendp.library()
     assert "aegis-advisor[dp]" in caught.value.hint

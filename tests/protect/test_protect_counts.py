@@ -117,25 +117,51 @@ def test_figures_that_contradict_one_another_are_refused():
         ranges([0, 0], [1, 1], sums=[[1, 1]], least=[3], most=[3])
 
 
+def hidden(table, places):
+    """Return what the margins of a two-way table let follow of the cells that are hidden."""
+    cells, (rows, columns) = np.ravel(table), np.shape(table)
+    sums = np.vstack(
+        [np.kron(np.eye(rows), np.ones(columns)), np.kron(np.ones(rows), np.eye(columns))]
+    )
+    low, high = cells.copy(), cells.copy()
+    low[places], high[places] = 0, cells.sum()
+    return ranges(low, high, sums=sums, least=sums @ cells, most=sums @ cells, asked=places)
+
+
 def test_primary_suppression_alone_is_derived_and_the_published_oracle_is_not():
     """GaussSuppression's table [2 0 5; 3 4 6] with margins: maxN 1 hides the 0.
 
     Columns are Spain, Portugal, Iceland; rows young and old. Hidden alone, the cell follows from its
     margins. With (young, Iceland), (old, Iceland) and (old, Portugal) hidden as well it does not.
     """
-    table = np.array([2, 0, 5, 3, 4, 6])
-    rows = np.kron(np.eye(2), np.ones((1, 3)))
-    columns = np.kron(np.ones((1, 2)), np.eye(3))
-    sums = np.vstack([rows, columns])
+    table = [[2, 0, 5], [3, 4, 6]]
+    assert hidden(table, [1]) == [Range(0, 0)]
+    pattern = hidden(table, [1, 2, 4, 5])
+    assert all(r.values > 1 for r in pattern)
+    assert [(r.low, r.high) for r in pattern] == [(0, 4), (1, 5), (0, 4), (6, 10)]
 
-    def hidden(places):
-        low, high = table.copy(), table.copy()
-        low[places], high[places] = 0, 18
-        return ranges(low, high, sums=sums, least=sums @ table, most=sums @ table, asked=places)
 
-    assert hidden([1]) == [Range(0, 0)]
-    assert all(r.values > 1 for r in hidden([1, 2, 4, 5]))
-    assert [(r.low, r.high) for r in hidden([1, 2, 4, 5])] == [(0, 4), (1, 5), (0, 4), (6, 10)]
+def test_patterns_of_sdctable_hide_what_its_primary_cell_alone_does_not():
+    """The test problem of sdcTable: regions A to D by gender, the two women of A are sensitive.
+
+    Its methods OPT, HITAS and HYPERCUBE hide cells 5, 6, 11 and 12 of the table with its margins (A
+    and C, both genders), GAUSS hides 5, 6, 14 and 15 (A and D): tests/testthat/test-protectTable.r.
+    """
+    men_and_women = [[18, 2], [14, 19], [12, 10], [11, 14]]
+    assert hidden(men_and_women, [1]) == [Range(2, 2)]
+    for pattern in ([0, 1, 4, 5], [0, 1, 6, 7]):
+        assert all(r.values > 1 for r in hidden(men_and_women, pattern))
+
+
+def test_a_cell_of_sdctable_follows_though_each_line_hides_two():
+    """The second one (R/test_problems.R): w by b is 236 - 189 = 47; x by b hides it as well."""
+    table = [[30, 47, 64, 89], [90, 124, 5, 31], [92, 100, 59, 85], [800, 991, 651, 685]]
+    places = [0, 1, 2, 4, 6, 9, 11, 13, 15]
+    exact = {
+        place: r for place, r in zip(places, hidden(table, places), strict=True) if r.values == 1
+    }
+    assert exact == {1: Range(47, 47)}
+    assert all(r.values > 1 for r in hidden(table, [*places, 5]))
 
 
 def test_small_cells_lose_their_name_and_keep_their_rows(policy):

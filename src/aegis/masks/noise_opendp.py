@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from types import SimpleNamespace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,18 +15,23 @@ Ints = npt.NDArray[np.int64]
 
 
 @cache
-def library() -> Any:
-    """Return OpenDP; raise `PolicyError` that names the extra where it is not installed."""
+def library() -> SimpleNamespace:
+    """Return OpenDP's domains, measurements and metrics.
+
+    Raises `PolicyError` that names the extra where it is not installed.
+    """
     try:
-        import opendp.prelude as dp
+        # Not by its prelude, which imports its extras for tables and models: two seconds.
+        from opendp import domains, measurements, metrics
+        from opendp.mod import enable_features
     except ImportError as error:
         raise PolicyError(
-            "Masks with a stated epsilon draw their noise with OpenDP, which is not installed.",
+            "Noise with a stated epsilon is drawn with OpenDP, which is not installed.",
             hint="Install it: pip install 'aegis-advisor[dp]'.",
         ) from error
     # Non-interactive mechanisms that OpenDP has, but whose proofs its reviewers have not all vetted.
-    dp.enable_features("contrib")
-    return dp
+    enable_features("contrib")
+    return SimpleNamespace(domains=domains, measurements=measurements, metrics=metrics)
 
 
 def laplace(numbers: Floats, scale: float) -> Floats:
@@ -34,8 +39,9 @@ def laplace(numbers: Floats, scale: float) -> Floats:
     if not len(numbers):
         return numbers.astype(np.float64)
     dp = library()
-    domain = dp.vector_domain(dp.atom_domain(T=float, nan=False))
-    mechanism = dp.m.make_laplace(domain, dp.l1_distance(T=float), scale=float(scale))
+    domain = dp.domains.vector_domain(dp.domains.atom_domain(T="f64", nan=False))
+    metric = dp.metrics.l1_distance(T="f64")
+    mechanism = dp.measurements.make_laplace(domain, metric, scale=float(scale))
     return np.array(mechanism(numbers.tolist()), dtype=np.float64)
 
 
@@ -44,8 +50,9 @@ def geometric(numbers: Ints, scale: float) -> Ints:
     if not len(numbers):
         return numbers.astype(np.int64)
     dp = library()
-    domain = dp.vector_domain(dp.atom_domain(T=int))
-    mechanism = dp.m.make_geometric(domain, dp.l1_distance(T=int), scale=float(scale))
+    domain = dp.domains.vector_domain(dp.domains.atom_domain(T="i64"))
+    metric = dp.metrics.l1_distance(T="i64")
+    mechanism = dp.measurements.make_geometric(domain, metric, scale=float(scale))
     return np.array(mechanism(numbers.tolist()), dtype=np.int64)
 
 
@@ -54,5 +61,5 @@ def randomised_response(codes: Ints, size: int, keep: float) -> Ints:
     if not len(codes):
         return codes.astype(np.int64)
     dp = library()
-    mechanism = dp.m.make_randomized_response(categories=list(range(size)), prob=float(keep))
+    mechanism = dp.measurements.make_randomized_response(categories=list(range(size)), prob=float(keep))
     return np.array([mechanism(code) for code in codes.tolist()], dtype=np.int64)

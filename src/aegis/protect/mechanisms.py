@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import InternalError, PolicyError
+from aegis.masks.noise_opendp import library
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -31,18 +32,9 @@ def gaussian(sigma: float) -> Any:
 
     Raises `PolicyError` that names the extra where it is not installed.
     """
-    try:
-        # Not by its prelude, which imports its extras for tables and models: three seconds.
-        from opendp import domains, measurements, metrics
-        from opendp.mod import enable_features
-    except ImportError as error:
-        raise PolicyError(
-            "Protection by noise draws with OpenDP, which is not installed.",
-            hint="Install it: pip install 'aegis-advisor[dp]'.",
-        ) from error
-    enable_features("contrib")
-    domain = domains.vector_domain(domains.atom_domain(T="i64"))
-    return measurements.make_gaussian(domain, metrics.l2_distance(T="f64"), scale=sigma)
+    dp = library()
+    domain = dp.domains.vector_domain(dp.domains.atom_domain(T="i64"))
+    return dp.measurements.make_gaussian(domain, dp.metrics.l2_distance(T="f64"), scale=sigma)
 
 
 def discrete_gaussian(figures: Ints, sigma: float, sensitivity: float, rho: float) -> Ints:
