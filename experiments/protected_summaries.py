@@ -27,7 +27,6 @@ from aegis.policy import Configuration, Policy
 from aegis.protect import Method, Noise, Perturbation, ProtectedScorer, ProtectedSummary
 from aegis.protect.counts import protect_counts
 from aegis.protect.derive import derivable_cells
-from aegis.protect.derive_pairs import audit_pairs
 from aegis.protect.noise import protect_with_noise
 from aegis.sources import Source, open_table
 from common import ADULT, RESULTS, ROOT, data, write_csv
@@ -98,12 +97,11 @@ def protections(draws: int) -> Iterator[tuple[str, str, int]]:
 
 
 def protected_by(own: Prepared, protection: str, asked: str, draw: int) -> ProtectedSummary:
-    """Return the summary under one protection. Pairs are audited apart, by `--pairs`."""
+    """Return the summary under one protection, as `aegis protect` makes it."""
     level, detail = protection.split(" ", 1)
     if level == "counts":
         key = f"not secret, for experiments: {draw}".encode()
-        asked_counts = Perturbation(key, Method(detail))
-        return protect_counts(own.summary, asked_counts, source=own.source, check_pairs=False)
+        return protect_counts(own.summary, Perturbation(key, Method(detail)), source=own.source)
     most = {"rule": {}, "tables": {"most_error": 0.0}, "codes": {"most_error": math.inf}}[asked]
     noise = Noise(float(detail), DELTA, public=frozenset(own.summary.attributes), **most)
     return protect_with_noise(own.summary, noise, source=own.source)
@@ -183,14 +181,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--sets", default=",".join(SETS))
-    parser.add_argument("--pairs", action="store_true", help="only audit pairs under level counts")
     arguments = parser.parse_args()
     for name in arguments.sets.split(","):
-        if arguments.pairs:
-            made = protected_by(prepared(name), "counts rounding", "rule", 0)
-            audit = audit_pairs(made)
-            print(name, len(audit.derivable), "derivable,", audit.looked_at, "of", audit.cells)
-            continue
         path = RESULTS / f"protected_summaries_{name}.csv"
         rows: list[Mapping[str, Any]] = []
         if path.exists():
