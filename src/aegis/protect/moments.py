@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import ibis
+import ibis.expr.types as ir
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -29,6 +31,10 @@ Floats = npt.NDArray[np.float64]
 BLOCK_LENGTH = 2.0
 """Where attributes are clipped one by one: times the root mean square length of their codes."""
 _BATCH = 1 << 18
+_SAMPLE = 50_000
+"""Rows that are looked at to see whether rows repeat."""
+_EXACT = 1 << 53
+"""Below it floats add whole numbers exactly."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +122,7 @@ def moments_of_rows(
     size = int(offsets[-1])
     sums = np.zeros((size, size), dtype=np.int64)
     names = [cells.name for _, cells in attributes]
-    table = source.table.filter(source.table[label].notnull())
-    selected = table.select(*(table[name].name(f"a{i}") for i, name in enumerate(names)))
+    selected = _counted_rows(source, label, names)
     tables = [_by_value(cells, own) for (_, cells), own in zip(attributes, codes, strict=True)]
     with progress.step("Adding up moments", source.rows) as step:
         for batch in source.batches(selected, rows=_BATCH):
@@ -127,11 +132,36 @@ def moments_of_rows(
                     for i, (values, _) in enumerate(attributes)
                 ]
             )
-            # Products of a batch stay far below 2^53, so that floats add them exactly.
-            part = clipped_rows(rows, longest).astype(np.float64)
-            sums += np.rint(part.T @ part).astype(np.int64)
-            step.advance(len(batch))
+            alike = batch.column("rows").to_numpy()
+            sums += _products(clipped_rows(rows, longest), alike)
+            step.advance(int(alike.sum()))
     return MomentSums(_cross(sums, offsets), sensitivity_of_rows(longest, len(codes)))
+
+
+def _counted_rows(source: Source, label: str, names: Sequence[str]) -> ir.Table:
+    """Return columns a0, a1, ... of the labelled rows, and in `rows` how many rows each stands for.
+
+    Where rows repeat, the engine counts the distinct ones, which is less work than to hand over all
+    of them; where hardly any does, it would be more.
+    """
+    table = source.table.filter(source.table[label].notnull())
+    selected = table.select(*(table[name].name(f"a{i}") for i, name in enumerate(names)))
+    if source.rows > 2 * _SAMPLE:
+        sample = source.sample(_SAMPLE, seed=0).select(*names)
+        sizes = source.collect(sample.distinct().aggregate(distinct=lambda t: t.count()))
+        if 2 * int(pc.sum(sizes["distinct"]).as_py()) < _SAMPLE:
+            return selected.group_by(selected.columns).aggregate(rows=lambda t: t.count())
+    return selected.mutate(rows=ibis.literal(1, "int64"))
+
+
+def _products(rows: Ints, alike: Ints) -> Ints:
+    """Return the sum of x x' over rows of codes (n, p), each counted so often, exactly."""
+    weighted = rows * alike[:, None]
+    largest = int(np.abs(rows).max(initial=0))
+    if largest * largest * int(alike.sum()) >= _EXACT:
+        return rows.T @ weighted
+    products = rows.astype(np.float64).T @ weighted.astype(np.float64)
+    return np.rint(products).astype(np.int64)
 
 
 def _by_value(cells: Cells, codes: Ints) -> Ints:
