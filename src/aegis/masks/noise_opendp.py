@@ -61,5 +61,7 @@ def randomised_response(codes: Ints, size: int, keep: float) -> Ints:
     if not len(codes):
         return codes.astype(np.int64)
     dp = library()
-    mechanism = dp.measurements.make_randomized_response(categories=list(range(size)), prob=float(keep))
+    mechanism = dp.measurements.make_randomized_response(
+        categories=list(range(size)), prob=float(keep)
+    )
     return np.array([mechanism(code) for code in codes.tolist()], dtype=np.int64)
