@@ -62,12 +62,15 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*", choices=[*TABLES, []])
     parser.add_argument("--no-models", action="store_true", help="leave out what is trained")
+    parser.add_argument("--drawn", type=int, default=DRAWN, help="configurations that are drawn")
+    parser.add_argument("--label", help="another column to predict")
     given = parser.parse_args()
     results: list[dict[str, Any]] = []
     for name in given.names or TABLES:
         with tempfile.TemporaryDirectory() as work:
             table = given.folder / f"{name}.csv"
-            results.append(run(name, table, Path(work), trained=not given.no_models))
+            drawn = 0 if given.no_models else given.drawn
+            results.append(run(name, table, Path(work), drawn=drawn, label=given.label))
         print(results[-1], flush=True)
         keep(results[-1])
 
@@ -79,9 +82,14 @@ def keep(result: dict[str, Any]) -> None:
     write_json("strangers", {"tables": {**tables, result["table"]: result}})
 
 
-def run(name: str, table: Path, work: Path, *, trained: bool) -> dict[str, Any]:
-    """Return what the four commands do to one table, and what models make of it."""
-    label, keys = TABLES[name]
+def run(name: str, table: Path, work: Path, *, drawn: int, label: str | None) -> dict[str, Any]:
+    """Return what the four commands do to one table, and what models make of it.
+
+    Models are trained where configurations are `drawn` to compare with; `label` is in place of the
+    table's own.
+    """
+    named, keys = TABLES[name]
+    label = label or named
     policy, best, release = work / "policy.yaml", work / "best.yaml", work / "release.csv"
     report, labelled = work / "report.html", () if label is None else ("--label", label)
     said: dict[str, Any] = {}
@@ -108,7 +116,7 @@ def run(name: str, table: Path, work: Path, *, trained: bool) -> dict[str, Any]:
         "proven": said["optimal"],
         "released_keys": [key for key in keys if key in masked],
         **recount(masked, declared),
-        **(models(table, policy, release, label) if trained and label is not None else {}),
+        **(models(table, policy, release, label, drawn) if drawn and label is not None else {}),
     }
 
 
@@ -150,10 +158,10 @@ def recount(masked: pd.DataFrame, declared: dict[str, Any]) -> dict[str, Any]:
     return {"released_rows": len(masked), "smallest_class": int(sizes.min()), "rule_met": met}
 
 
-def models(table: Path, policy: Path, release: Path, label: str) -> dict[str, Any]:
+def models(table: Path, policy: Path, release: Path, label: str, drawn: int) -> dict[str, Any]:
     """Return the AUC of models on the release, on random admissible configurations, and unmasked."""
     study = aegis.Study(table, policy)
-    advice = study.rank(generate_count=DRAWN, seed=1)
+    advice = study.rank(generate_count=drawn, seed=1)
     random = [r.configuration for r in advice.ranking if r.admissible]
     picks = np.random.default_rng(2).permutation(len(random))[:RANDOM]
     least = yaml.safe_load(policy.read_text())["privacy"]["k"]
