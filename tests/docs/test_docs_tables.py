@@ -32,8 +32,8 @@ TABLES = [
     ("paper_tables", "paper", "ranking_table", (), 9),
     ("paper_tables", "paper", "forest_table", (), 2),
     ("paper_tables", "paper", "histogram_table", (), 16),
-    ("protected_tables", "experiments", "rank_table", (), 16),
-    ("protected_tables", "experiments", "rule_table", (), 12),
+    ("protected_tables", "experiments", "rank_table", (), 20),
+    ("protected_tables", "experiments", "rule_table", (), 15),
 ]
 
 
