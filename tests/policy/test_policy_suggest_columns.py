@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from suggest_support import check, load_text, people
@@ -160,6 +161,18 @@ def test_keys_are_found_by_how_they_repeat() -> None:
     assert proposed.policy.person == proposed.person
     assert proposed.to_dict()["person"] == proposed.person
     assert check(people(), "label").person is None
+
+
+@pytest.mark.parametrize(
+    ("name", "role"),
+    [("fnlwgt", "identifier"), ("PERWT", "identifier"), ("final weight", "feature")],
+)
+def test_a_weight_of_a_survey_counts_no_persons(name: str, role: str) -> None:
+    three = visits().select(["registered", "paid", "y"])
+    proposed = check(three.rename_columns([name, "paid", "y"]), "y")
+    assert proposed.person is None
+    # Of the words only "weight" speaks of a quantity; what is near to a key and says less is dropped.
+    assert str(proposed.policy.attributes[name].role) == role
 
 
 def test_ranges_written_as_text_have_their_order() -> None:

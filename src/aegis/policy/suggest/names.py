@@ -215,6 +215,11 @@ def names_codes(name: str) -> bool:
     return not word_list("code").isdisjoint(words) and word_list("measure").isdisjoint(words)
 
 
+def names_survey_weight(name: str) -> bool:
+    """Return whether the name speaks of how many persons a row of a survey stands for."""
+    return not word_list("survey_weight").isdisjoint(read_words(name).bare)
+
+
 def names_measure(name: str) -> bool:
     """Return whether the name speaks of a measured quantity, whose values may well all differ."""
     words = read_words(name).bare

@@ -12,6 +12,7 @@ from aegis.policy.suggest.names import (
     POSTCODE,
     Concept,
     names_measure,
+    names_survey_weight,
     names_thing,
 )
 from aegis.policy.suggest.profile import NEARLY_ALL, ColumnFacts
@@ -334,4 +335,5 @@ def names_persons(one: ColumnFacts) -> bool:
         number = len(one.name.split()) == 1 and one.name.isalpha() and _comes_back(one)
     repeats = 2 <= one.distinct <= 0.98 * one.values
     keyed = concept is None and (_reason_by_keys(one, None) is not None)
+    keyed = keyed and not names_survey_weight(one.spoken)
     return repeats and one.nulls == 0 and (number or keyed)
