@@ -78,11 +78,14 @@ def command(
     work = _limits(job_seconds, job_memory)
     agent = Agent(AgentSettings.load(settings, token, work), say=shell.say)
     shell.say(f"Working for {agent.settings.url} as {agent.settings.name} (Ctrl-C ends it)")
-    if not once:
-        agent.run()
+    if once:
+        while agent.once():
+            continue
         return
-    while agent.once():
-        continue
+    try:
+        agent.run()
+    except KeyboardInterrupt:  # the way to end it
+        shell.say("Ended. What was begun goes on when the agent is started again.")
 
 
 def _limits(seconds: float | None, memory: float | None) -> WorkLimits | None:

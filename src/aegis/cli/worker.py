@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -19,6 +19,9 @@ from aegis.cli.service_options import (
     Objects,
     work_limits,
 )
+
+if TYPE_CHECKING:
+    from aegis.service.worker import Worker
 
 EXAMPLES = (
     "aegis worker --database catalog.db",
@@ -48,10 +51,19 @@ def command(
     limits = Limits(work=work_limits(job_seconds, job_memory))
     own = Worker(Catalog.open(database, objects, limits=limits))
     shell.say(f"Working as {own.name} (Ctrl-C ends it)")
+    if once:
+        while own.once():
+            continue
+        return
+    try:
+        _work(own)
+    except KeyboardInterrupt:  # the way to end it
+        shell.say("Ended. What was begun goes on when a worker is started again.")
+
+
+def _work(worker: Worker) -> NoReturn:
+    """Work on what waits, and look again twice a second."""
     pause = threading.Event()
     while True:
-        worked = own.once()
-        if not worked and once:
-            return
-        if not worked:
+        if not worker.once():
             pause.wait(0.5)
