@@ -410,19 +410,15 @@ def kept(
 ) -> float | None:
     """Return the percent of utility kept, as the documentation defines it."""
     share = np.array(list(Counter(label).values())) / max(len(label), 1)
+    gained, whole = score - measure.floor, reference - measure.floor
     if measure.name == "held-out-accuracy":
-        score, reference = score - share.max(), reference - share.max()
-    if measure.name == "held-out-log-loss":
+        gained, whole = gained - share.max(), whole - share.max()
+    elif measure.name == "held-out-log-loss":
         entropy = -(share * np.log(share)).sum()
-        return (
-            None
-            if reference >= entropy
-            else min(100 * (entropy - score) / (entropy - reference), 100)
-        )
-    if measure.direction is Direction.LOWER:
-        return None if reference >= 1 else min(100 * (1 - score) / (1 - reference), 100)
-    whole = reference - measure.floor
-    return None if whole <= 0 else min(100 * (score - measure.floor) / whole, 100)
+        gained, whole = entropy - score, entropy - reference
+    elif measure.direction is Direction.LOWER:
+        gained, whole = 1 - score, 1 - reference
+    return None if whole <= 0 else max(0.0, min(100 * gained / whole, 100))
 
 
 def nu_entropy(values: Sequence[Any], masked: Sequence[Any]) -> float:

@@ -117,6 +117,32 @@ def test_a_score_of_nothing_proves_nothing() -> None:
     assert any("to tell masks apart" in note for note in advice.search.notes)
 
 
+def test_values_that_all_differ_hide_nothing() -> None:
+    """Columns of measurements use up what the searched measure takes for chance."""
+    random = np.random.default_rng(4)
+    group = random.integers(0, 4, 200)
+    label = np.where(random.random(200) < 0.1 + 0.27 * group, "yes", "no")
+    measured = {f"m{i}": pa.array(random.normal(size=200)) for i in range(6)}
+    table = pa.table({"group": pa.array(group), "y": pa.array(label.tolist()), **measured})
+    policy = {
+        "version": 1,
+        "label": "y",
+        "privacy": {"k": 5},
+        "attributes": {
+            "group": {"role": "quasi-identifier", "masks": ["identity", "suppress"]},
+            **{name: {"role": "feature"} for name in measured},
+        },
+    }
+    advice = Study(table, policy).search()
+    assert advice.measure == "held-out-pillai"
+    assert advice.search.tells_masks_apart
+    assert advice.best.masks["group"] == "identity"
+    assert any("held-out-pillai is maximised instead" in text for text in advice.warnings)
+    named = Study(table, policy).search(measure="adjusted-pillai")
+    assert named.measure == "adjusted-pillai"
+    assert not named.search.tells_masks_apart
+
+
 def test_a_loss_has_no_ties() -> None:
     table, _ = prepared("plain")
     advice = Study(table, policy_of({"k": 3})).search(objective="nu-entropy")

@@ -23,7 +23,7 @@ def measures(incomplete: str) -> list[str]:
 
 def objectives(incomplete: str) -> list[str]:
     """Offer what a search can maximise or minimise."""
-    from aegis.advisor.search.search import objective_names
+    from aegis.advisor.search.request import objective_names
 
     return _starting(objective_names(), incomplete)
 

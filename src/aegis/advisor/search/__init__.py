@@ -1,12 +1,8 @@
 """Exact search over all combinations of candidate masks."""
 
 from aegis.advisor.search.front import FrontRange, rules_of
-from aegis.advisor.search.search import (
-    Searcher,
-    check_request,
-    objective_names,
-    search_combinations,
-)
+from aegis.advisor.search.request import check_request, objective_names
+from aegis.advisor.search.search import Searcher, search_combinations
 
 __all__ = [
     "FrontRange",

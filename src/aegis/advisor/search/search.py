@@ -26,13 +26,16 @@ from aegis.advisor.search.closest import find_closest
 from aegis.advisor.search.feasibility import Feasibility, InEngine, InMemory
 from aegis.advisor.search.front import FrontRange, check_span, trace_front
 from aegis.advisor.search.objective import Objective
-from aegis.advisor.search.objectives import LOSSES, loss_of, make_objective
+from aegis.advisor.search.objectives import make_objective
 from aegis.advisor.search.problem import Box, Problem, make_problem
 from aegis.advisor.search.reach import Reach, state_gap
+from aegis.advisor.search.request import (
+    check_request,
+    objective_and_measure,
+)
 from aegis.advisor.search.ties import settle_ties, tells_nothing
 from aegis.blas import one_blas_thread
-from aegis.errors import PolicyError
-from aegis.measures import MEASURES, SEARCHED_MEASURE, Measure
+from aegis.measures import DEFAULT_MEASURE, MEASURES, Measure
 from aegis.policy import Policy, policy_mapping
 from aegis.privacy import PrivacyRule
 from aegis.progress import SILENT, Progress, Step
@@ -43,8 +46,6 @@ RERANKED = 200
 """Configurations that are ranked anew under an objective without a bound."""
 SEARCHED = 0.8
 """Share of the time limit that the search may take; the rest is for what is said about its best."""
-OF_THE_LABEL = ("classification", "class-entropy")
-"""Information losses that read the label."""
 BOUNDED, EXPLORED = 10.0, 0.6
 """Seconds that the bound of an expected AUC may take, at most, and the share of time before it."""
 ENUMERATED = 5_000
@@ -87,8 +88,8 @@ def search_combinations(
         `discernibility`, `classification`, `class-entropy`. By default the measure.
     measure
         Scores what was found. By default the objective where that is a measure, else the policy's;
-        where it names none, `adjusted-pillai`, and beside an information loss the measure that ranks by
-        default.
+        where it names none, `adjusted-pillai` (`held-out-pillai` where that sees nothing in the
+        unmasked table), and beside an information loss the measure that ranks by default.
     top
         How many of the best configurations to return, at least 1.
     time_limit
@@ -122,10 +123,8 @@ def search_combinations(
     started = time.perf_counter()
     if span is not None:
         check_span(span, plan.rule, summary.rows, plan.values)
-    searcher = Searcher(summary, plan, *_what(policy, objective, measure), progress)
+    searcher, unmasked, chosen = _searcher(summary, plan, policy, objective, measure, progress)
     shown = searcher.measure
-    with progress.step("Scoring the unmasked table"):
-        unmasked = searcher.scorer.value(searcher.scorer.unmasked, shown)
     clock = Clock(time_limit)
     share = None if time_limit is None else SEARCHED * time_limit
     found, figures = searcher.run(plan.rule, top=top, time_limit=share)
@@ -149,6 +148,7 @@ def search_combinations(
         policy=policy_mapping(policy),
         warnings=(
             *warnings_of(summary, plan),
+            *chosen,
             *disagreement(ranking, searcher.scorer, shown),
         ),
         search=figures,
@@ -165,41 +165,36 @@ def search_combinations(
     return replace(advice, timings=timings)
 
 
-def check_request(
+def _searcher(
+    summary: Summary,
+    plan: PrivacyPlan,
     policy: Policy,
     objective: str | None,
     measure: str | None,
-    top: int,
-    time_limit: float | None,
-    front: FrontRange | str | None,
-    prefer: str = Prefer.LEAST_MASKING,
-) -> None:
-    """Raise `PolicyError` for what no search can be asked, before the table is read."""
-    if top < 1:
-        raise PolicyError(
-            f"The best {top} configurations were asked for.", hint="Ask for at least 1."
-        )
-    if time_limit is not None and not time_limit >= 0:
-        raise PolicyError(f"The time limit is {time_limit}.", hint="Give seconds, 0 or more.")
-    Prefer.of(prefer)
-    if isinstance(front, str):
-        FrontRange.parse(front)
-    _what(policy, objective, measure)
+    progress: Progress,
+) -> tuple[Searcher, float, tuple[str, ...]]:
+    """Return who searches, the score of the unmasked table, and what to say of the measure.
 
-
-def _what(policy: Policy, objective: str | None, measure: str | None) -> tuple[str, str]:
-    """Return the objective of a search and the measure that scores what it finds."""
-    if objective is None:
-        named = policy.measure_by(measure, default=SEARCHED_MEASURE).name
-        return named, named
-    if loss_of(objective) is not None:
-        if objective in OF_THE_LABEL:
-            policy.require_label(f"Information loss {objective!r}")
-        return objective, policy.measure_by(measure).name
-    if objective not in MEASURES:
-        raise PolicyError.unknown("objective", objective, objective_names())
-    objective = policy.measure_by(objective).name
-    return objective, policy.measure_by(measure, objective).name
+    Values that nearly all differ use up what `SEARCHED_MEASURE` takes for chance, so that it may see
+    nothing in a table of few rows that has such columns. Where nobody named a measure, the one that
+    ranks by default, which is held out, then takes its place if it sees something.
+    """
+    asked = objective_and_measure(policy, objective, measure)
+    made = Searcher(summary, plan, *asked, progress)
+    unmasked = made.unmasked()
+    named = any((objective, measure, policy.measure))
+    can_hold_out = policy.label is not None and summary.pairs.folds is not None
+    if named or not can_hold_out or not tells_nothing(unmasked, made.measure.direction.sign):
+        return made, unmasked, ()
+    other = Searcher(summary, plan, DEFAULT_MEASURE, DEFAULT_MEASURE, progress)
+    held_out = other.unmasked()
+    if tells_nothing(held_out, other.measure.direction.sign):
+        return made, unmasked, ()
+    why = (
+        f"by {made.measure.name} the unmasked table tells nothing of {summary.label.column}, as where "
+        f"values nearly all differ: {DEFAULT_MEASURE} is maximised instead"
+    )
+    return other, held_out, (why,)
 
 
 class Searcher:
@@ -220,6 +215,11 @@ class Searcher:
         self.problem = make_problem(summary)
         self.objective = make_objective(objective, self.problem, self.scorer, plan)
         self.measure = MEASURES.get(measure)
+
+    def unmasked(self) -> float:
+        """Return the score of the unmasked table."""
+        with self.progress.step("Scoring the unmasked table"):
+            return self.scorer.value(self.scorer.unmasked, self.measure)
 
     def feasibility(self, rule: PrivacyRule, clock: Clock | None = None) -> Feasibility:
         """Return what is admissible under a rule; by default without a time limit."""
@@ -491,9 +491,4 @@ def _stopped(found: Found) -> str:
     return f"the search {why} before it found an admissible configuration; there may be one"
 
 
-def objective_names() -> tuple[str, ...]:
-    """Return everything that `search` can maximise or minimise."""
-    return (*MEASURES.names(), *LOSSES)
-
-
-__all__ = ["Measure", "Objective", "Problem", "Searcher", "objective_names", "search_combinations"]
+__all__ = ["Measure", "Objective", "Problem", "Searcher", "search_combinations"]

@@ -120,7 +120,9 @@ def _gain(one: Relaxation) -> str:
     from aegis.cli.tables import fixed, percent
 
     if not one.shows:
-        return f"nothing ({percent(one.utility_kept)} kept)"
+        return (
+            "nothing" if one.utility_kept is None else f"nothing ({percent(one.utility_kept)} kept)"
+        )
     proof = "" if one.proven else ", not proven"
     masks = ", ".join(f"{name} {mask}" for name, mask in one.masks.items())
     return (

@@ -1,0 +1,57 @@
+"""What a search is asked for: checked before the table is read."""
+
+from __future__ import annotations
+
+from aegis.advisor.preference import Prefer
+from aegis.advisor.search.front import FrontRange
+from aegis.advisor.search.objectives import LOSSES, loss_of
+from aegis.errors import PolicyError
+from aegis.measures import MEASURES, SEARCHED_MEASURE
+from aegis.policy import Policy
+
+OF_THE_LABEL = ("classification", "class-entropy")
+"""Information losses that read the label."""
+
+
+def check_request(
+    policy: Policy,
+    objective: str | None,
+    measure: str | None,
+    top: int,
+    time_limit: float | None,
+    front: FrontRange | str | None,
+    prefer: str = Prefer.LEAST_MASKING,
+) -> None:
+    """Raise `PolicyError` for what no search can be asked, before the table is read."""
+    if top < 1:
+        raise PolicyError(
+            f"The best {top} configurations were asked for.", hint="Ask for at least 1."
+        )
+    if time_limit is not None and not time_limit >= 0:
+        raise PolicyError(f"The time limit is {time_limit}.", hint="Give seconds, 0 or more.")
+    Prefer.of(prefer)
+    if isinstance(front, str):
+        FrontRange.parse(front)
+    objective_and_measure(policy, objective, measure)
+
+
+def objective_and_measure(
+    policy: Policy, objective: str | None, measure: str | None
+) -> tuple[str, str]:
+    """Return the objective of a search and the measure that scores what it finds."""
+    if objective is None:
+        named = policy.measure_by(measure, default=SEARCHED_MEASURE).name
+        return named, named
+    if loss_of(objective) is not None:
+        if objective in OF_THE_LABEL:
+            policy.require_label(f"Information loss {objective!r}")
+        return objective, policy.measure_by(measure).name
+    if objective not in MEASURES:
+        raise PolicyError.unknown("objective", objective, objective_names())
+    objective = policy.measure_by(objective).name
+    return objective, policy.measure_by(measure, objective).name
+
+
+def objective_names() -> tuple[str, ...]:
+    """Return everything that `search` can maximise or minimise."""
+    return (*MEASURES.names(), *LOSSES)
