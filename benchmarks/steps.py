@@ -147,6 +147,36 @@ def group_by_quasi(table: str) -> Work:
     return work
 
 
+def group_by_persons(table: str) -> Work:
+    """Run the plain GROUP BY of the quasi-identifiers that counts distinct persons."""
+    import duckdb
+
+    import aegis
+
+    policy = aegis.load_policy(POLICY)
+    names = ", ".join(f'"{a.name}"' for a in policy.quasi_identifiers)
+    connection = duckdb.connect()
+
+    def work() -> dict[str, Any]:
+        query = f"SELECT {names}, count(DISTINCT person) FROM '{table}' GROUP BY ALL"
+        return {"classes": connection.sql(query).to_arrow_table().num_rows}
+
+    return work
+
+
+def audit_persons(table: str) -> Work:
+    """Audit in persons."""
+    import aegis
+
+    policy = aegis.load_policy(POLICY)
+    names = [a.name for a in policy.quasi_identifiers]
+
+    def work() -> dict[str, Any]:
+        return {"k": aegis.audit(table, quasi_identifiers=names, person="person").report.k}
+
+    return work
+
+
 def audit(table: str) -> Work:
     """Audit."""
     import aegis

@@ -32,6 +32,17 @@ def make_table(folder: Path, rows: int) -> Path:
     return path
 
 
+def with_persons(table: Path, rows: int) -> Path:
+    """Return the table with a column `person`: a fifth as many persons as rows, drawn by a hash."""
+    path = table.with_suffix(".persons.parquet")
+    if not path.exists():
+        duckdb.connect().execute(
+            f"COPY (SELECT *, hash(row_number() OVER () + {SEED}) % {rows // 5} AS person "
+            f"FROM '{table}') TO '{path}' (FORMAT parquet)"
+        )
+    return path
+
+
 def as_csv(table: Path, *, quoted: bool = False) -> Path:
     """Return a Parquet file written as CSV, each field in quotes where asked; made once."""
     path = table.with_suffix(".quoted.csv" if quoted else ".csv")

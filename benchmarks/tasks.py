@@ -22,7 +22,7 @@ from benchmarks.measure import (
 from benchmarks.protection import protection
 from benchmarks.reconstruction import reconstruction
 from benchmarks.score import blas, expected
-from benchmarks.tables import as_csv, make_table
+from benchmarks.tables import as_csv, make_table, with_persons
 
 
 @dataclass(frozen=True)
@@ -149,6 +149,14 @@ def audit(settings: Settings) -> Iterator[Figure]:
     table = str(make_table(settings.folder, settings.rows))
     plain, ours = _alternating("group_by_quasi", "audit", table=table)
     yield from _ratio("audit", "audit / plain GROUP BY", ours, plain, 3.0, settings.rows)
+
+
+def persons(settings: Settings) -> Iterator[Figure]:
+    """Audit a large table in persons against the plain GROUP BY that counts distinct persons."""
+    table = str(with_persons(make_table(settings.folder, settings.rows), settings.rows))
+    plain, ours = _alternating("group_by_persons", "audit_persons", table=table)
+    name = "audit --person / plain GROUP BY with COUNT(DISTINCT person)"
+    yield from _ratio("persons", name, ours, plain, 3.0, settings.rows)
 
 
 def scale(settings: Settings) -> Iterator[Figure]:
@@ -358,6 +366,7 @@ TASKS: dict[str, Task] = {
         scores,
         process,
         audit,
+        persons,
         scale,
         csv_count,
         release,
