@@ -362,7 +362,18 @@ STEPS: dict[str, Callable[..., Work]] = {
             read_csv,
             group_by_quasi,
         ),
-        *(audit, apply, copy, naive, search_all, group, group_normal, anonymize),
+        *(
+            group_by_persons,
+            audit_persons,
+            audit,
+            apply,
+            copy,
+            naive,
+            search_all,
+            group,
+            group_normal,
+            anonymize,
+        ),
     )
 }
 

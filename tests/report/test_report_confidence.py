@@ -138,12 +138,16 @@ def test_few_configurations_have_no_rank_correlation() -> None:
 
 def test_every_axis_of_utility_is_the_same() -> None:
     # One release without a figure of utility kept does not turn the panels into scores.
-    given = advice([ranked("c1"), ranked("c2", utility_kept=None)])
-    gold = Gold(tuple(Trained("lr", "accuracy", n, 0.8, 0.9, None) for n in ("c1", "c2")), ())
+    given = advice([ranked("c1"), ranked("c2", utility_kept=None), ranked("c3", utility_kept=80.0)])
+    names = ("c1", "c2", "c3")
+    gold = Gold(tuple(Trained("lr", "accuracy", n, 0.8, 0.9, None) for n in names), ())
     full = context(given, evaluation=gold)
     assert full["ranking"]["relative"]
-    assert [p["utility"] for p in full["evaluation"]["panels"][0]["points"]] == [90.0]
-    none = advice([ranked("c1", utility_kept=None), ranked("c2", utility_kept=None)])
+    assert [p["utility"] for p in full["evaluation"]["panels"][0]["points"]] == [90.0, 80.0]
+    # Releases of one utility stand above each other, which is no picture of anything.
+    same = context(advice([ranked("c1"), ranked("c2")]), evaluation=gold)
+    assert not same["evaluation"]["panels"]
+    none = advice([replace(ranked(n, utility_kept=None), score=0.1 * int(n[1])) for n in names])
     full = context(none, evaluation=gold)
     assert not full["ranking"]["relative"]
     scores = [one.score for one in none.ranking]
