@@ -15,7 +15,7 @@ against all answers on small tables.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations, groupby
 from math import comb
 
@@ -212,10 +212,3 @@ class _Leftovers:
         joined = search.pending[alike]
         search.starred[np.ix_(joined, pattern)] = True
         search.pending = search.pending[~alike]
-
-
-def patterns_of(starred: Flags) -> Iterator[tuple[Pattern, int]]:
-    """Yield each pattern of suppressed cells with its number of records."""
-    held, counts = np.unique(starred, axis=0, return_counts=True)
-    for cells, count in zip(held, counts.tolist(), strict=True):
-        yield tuple(np.flatnonzero(cells).tolist()), count

@@ -88,7 +88,8 @@ def front_protected(
     if count < 2:
         raise PolicyError(f"A front of {count} points was asked for.", hint="Ask for 2 or more.")
     scorer = ProtectedScorer(summary)
-    scored = [(alike, scorer.score(c), c) for alike, c in _spread(summary, scorer, quasi_identifiers, count)]  # fmt: skip
+    choices = _spread(summary, scorer, quasi_identifiers, count)
+    scored = [(rows_alike(summary, c, quasi_identifiers), scorer.score(c), c) for c in choices]
     unmasked = scorer.score(scorer.finest)
     points: list[ProtectedPoint] = []
     for alike, score, choice in sorted(scored, key=lambda s: (-s[0], -s[1])):
@@ -142,7 +143,7 @@ def _spread(
     scorer: ProtectedScorer,
     quasi_identifiers: Collection[str],
     count: int,
-) -> list[tuple[float, Choice]]:
+) -> list[Choice]:
     """Return choices over the whole range of privacy, each the strongest of its strength of privacy."""
     private, useful = np.zeros(1), np.zeros(1)
     places = np.zeros((1, 0), dtype=np.int64)
@@ -158,10 +159,7 @@ def _spread(
         staying = _thinned(private, useful, _WIDTH)
         private, useful, places = private[staying], useful[staying], places[staying]
     staying = _thinned(private, useful, count)
-    return [
-        (max(summary.rows * math.exp(private[i]), 1.0), tuple(int(p) for p in places[i]))
-        for i in staying
-    ]
+    return [tuple(own) for own in places[staying].tolist()]
 
 
 def _thinned(private: Floats, useful: Floats, most: int) -> Ints:
