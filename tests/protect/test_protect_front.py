@@ -14,6 +14,7 @@ from protect_support import POLICY, make_table
 import aegis
 from aegis.errors import PolicyError
 from aegis.protect import ProtectedScorer, front_protected, protect, rows_alike
+from aegis.protect.scores import share_kept
 
 QUASI = ("age", "city", "sex")
 
@@ -89,3 +90,22 @@ def test_rows_alike_are_those_of_the_table_where_one_attribute_tells_rows_apart(
 def test_a_front_of_one_point_is_refused(summaries):
     with pytest.raises(PolicyError, match="front of 1 points"):
         front_protected(summaries[0], QUASI, count=1)
+
+
+def test_what_a_point_keeps_is_what_the_ranking_says_even_where_noise_outdoes_the_label(summaries):
+    policy = aegis.load_policy(yaml.safe_load(POLICY))
+    table = aegis.summarize(make_table(), policy)
+    noisy = protect(table, policy, level="noise", epsilon=0.05, delta=1e-6)
+    for summary in (*summaries, noisy):
+        unmasked = ProtectedScorer(summary).score(ProtectedScorer(summary).finest)
+        for point in front_protected(summary, QUASI, count=40):
+            assert point.utility_kept == share_kept(point.score, unmasked)
+            assert point.utility_kept is None or 0 <= point.utility_kept <= 100
+
+
+@pytest.mark.parametrize(
+    ("score", "unmasked", "kept"),
+    [(0.5, 1.0, 50), (-0.1, 1.0, 0), (1.2, 1.0, 100), (0.5, 0.0, None), (0.5, -1.0, None)],
+)
+def test_a_share_is_from_nothing_to_all(score, unmasked, kept):
+    assert share_kept(score, unmasked) == kept

@@ -21,7 +21,7 @@ from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.policy import Configuration
 from aegis.protect.model import ProtectedAttribute, ProtectedSummary
-from aegis.protect.scores import Choice, ProtectedScorer
+from aegis.protect.scores import Choice, ProtectedScorer, share_kept
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -110,7 +110,7 @@ def _point(
     return ProtectedPoint(
         alike,
         score,
-        100 * score / unmasked if unmasked > 0 else None,
+        share_kept(score, unmasked),
         summary.configuration(f"front-{number + 1}", choice),
         {a.name: str(a.candidates[place].declared) for a, place in pairs},
     )

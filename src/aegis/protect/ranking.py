@@ -16,7 +16,14 @@ from aegis.policy import Configuration
 from aegis.progress import SILENT, Progress
 from aegis.protect.advice import ProtectedAdvice, ProtectedRanked
 from aegis.protect.model import ProtectedSummary
-from aegis.protect.scores import DIFFERENT, Choice, ProtectedScorer, Replicates, drawing_error
+from aegis.protect.scores import (
+    DIFFERENT,
+    Choice,
+    ProtectedScorer,
+    Replicates,
+    drawing_error,
+    share_kept,
+)
 from aegis.protect.what_if import what_if
 
 ENUMERATED = 200_000
@@ -243,7 +250,7 @@ def _ranked(
         configuration=summary.configuration(name, choice),
         declared={a.name: str(a.candidates[place].declared) for a, place in pairs},
         score=score,
-        utility_kept=min(max(100 * score / unmasked, 0.0), 100.0) if unmasked > 0 else None,
+        utility_kept=share_kept(score, unmasked),
         admissible=summary.verdict(choice),
         attributes=scorer.attributes(choice),
     )

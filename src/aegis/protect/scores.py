@@ -182,6 +182,14 @@ class ProtectedScorer:
         return {a.name: self.masked(i, choice[i]).strength for i, a in enumerate(self._attributes)}
 
 
+def share_kept(score: float, unmasked: float) -> float | None:
+    """Return the percentage that a score keeps of the unmasked one; None where that says nothing.
+
+    From 0 to 100: what noise puts below nothing or above the unmasked table is chance.
+    """
+    return min(max(100 * score / unmasked, 0.0), 100.0) if unmasked > 0 else None
+
+
 def drawing_error(score: float, classes: int, rows: float) -> float:
     """Return the error of a trace that comes from drawing the rows.
 

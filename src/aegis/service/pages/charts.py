@@ -29,7 +29,7 @@ def front_chart(front: Front) -> Markup:
 def protected_front_chart(points: Sequence[ProtectedPoint]) -> Markup:
     """Return what configurations keep against how many rows look alike under each, as estimated."""
     drawn = [
-        (f"{p.alike:,.0f}" if p.alike >= 10 else f"{p.alike:.1f}", min(p.utility_kept, 100.0))
+        (f"{p.alike:,.0f}" if p.alike >= 10 else f"{p.alike:.1f}", p.utility_kept)
         for p in points
         if p.utility_kept is not None
     ]
