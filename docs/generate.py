@@ -221,13 +221,22 @@ API = {
         "apply",
         "anonymize",
         "audit",
+        "record_risk",
         "check_certificate",
         "render_report",
     ],
     "Policies": ["init_policy", "load_policy", "load_configurations", "Policy", "Configuration"],
     "Catalogs": ["connect"],
     "Summaries": ["summarize", "save_bundle", "load_bundle", "merge", "Summary"],
-    "Results": ["Advice", "Release", "AnonymizedRelease", "Audit", "PrivacyReport", "Evaluation"],
+    "Results": [
+        "Advice",
+        "Release",
+        "AnonymizedRelease",
+        "Audit",
+        "PrivacyReport",
+        "RecordRisk",
+        "Evaluation",
+    ],
     "In pipelines and databases": ["MaskingTransformer", "release_sql"],
 }
 """Public names by the heading under which they stand."""

@@ -467,7 +467,7 @@ def class_loss(
     if name == "average-class-size":
         gone = any(not kept[key] for key in members)
         return len(keys) / (sum(kept[key] for key in members) + gone)
-    if name in ("ambiguity", "kl-divergence"):
+    if name in ("ambiguity", "kl-divergence") or name.startswith("publisher-payout"):
         return area_loss(name, table, masked, quasi, keys, kept)
     rows = [(key, y) for key, y in zip(keys, table["y"].to_pylist(), strict=True) if y is not None]
     whole = Counter(y for _, y in rows)

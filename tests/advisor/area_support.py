@@ -33,6 +33,11 @@ def area_loss(
     ]
     if name == "ambiguity":
         return float(sum(areas))
+    if name.startswith("publisher-payout"):
+        return sum(
+            unpaid(name, math.log2(area) / math.log2(whole), keys.count(key)) if kept[key] else 100
+            for key, area in zip(keys, areas, strict=True)
+        )
     released = Counter(key if kept[key] else None for key in keys)
     rows = list(zip(*(original[q] for q in quasi), strict=True))
     own = Counter(rows)
@@ -40,3 +45,9 @@ def area_loss(
         math.log2(own[row] * area / released[key if kept[key] else None])
         for row, key, area in zip(rows, keys, areas, strict=True)
     ) / len(rows)
+
+
+def unpaid(name: str, hidden: float, size: int) -> float:
+    """Return what a kept row pays less than the benefit of 100, a loss of 60 in `name`'s terms."""
+    gain, cost = 12, 3 if "cost=3" in name else 100
+    return 100 * hidden + (60 / size if gain / size > cost else 0)

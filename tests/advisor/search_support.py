@@ -31,7 +31,7 @@ from aegis.advisor import Choice, PrivacyPlan, Scorer
 from aegis.advisor.search import Searcher
 from aegis.advisor.search.charged import CHARGED
 from aegis.advisor.search.loss_options import LossOptions
-from aegis.advisor.search.objectives import CLASS_LOSSES, LOSSES
+from aegis.advisor.search.objectives import CLASS_LOSSES, LOSSES, loss_of
 from aegis.masks import Level
 from aegis.measures import MEASURES
 from aegis.privacy import PrivacyRule
@@ -201,10 +201,10 @@ def row_losses(name: str, values: list[Any], shown: list[Any]) -> list[float]:
 
 
 def expected(variant: str, objective: str, rule: PrivacyRule, top: int) -> list[float]:
-    if LossOptions.parse(objective)[0] in CHARGED:
+    if loss_of(objective) in CHARGED:
         costs = [charged(objective, variant, *row, rule) for row in rows_of(variant)]
         return sorted((-cost for cost in costs if cost is not None), reverse=True)[:top]
-    if LossOptions.parse(objective)[0] in CLASS_LOSSES:
+    if loss_of(objective) in (*CLASS_LOSSES, "publisher-payout"):
         table, summary = prepared(variant)
         assert summary.frequency is not None
         quasi = summary.frequency.quasi

@@ -47,6 +47,15 @@ def test_charged_losses_equal_brute_force(objective: str) -> None:
             assert_best(shared(variant, objective), variant, rule, top=4)
 
 
+@pytest.mark.parametrize("cost", ["cost=3", "cost=20"])
+def test_the_payout_of_a_publisher_equals_brute_force(cost: str) -> None:
+    """An attack on a class of up to three pays at a cost of 3, and none at one of 20."""
+    objective = f"publisher-payout(benefit=100, loss=60, gain=12, {cost})"
+    for variant in ("plain", "label with masks"):
+        for rule in (rule_of(RULES[0], 0.12), rule_of(RULES[0], 0)):
+            assert_best(shared(variant, objective), variant, rule, top=4)
+
+
 def test_deleting_rows_is_not_free() -> None:
     table, _ = prepared("plain")
     policy = policy_of({"k": 3, "suppression": 0.9})
@@ -85,6 +94,9 @@ def test_a_hierarchy_counts_leaves_also_of_integers() -> None:
         ("loss(fator=0.2)", "Did you mean 'factor'"),
         ("height(factor=0.2)", "takes no options"),
         ("discernibility(mean=max)", "takes no options but factor"),
+        ("publisher-payout(gian=2)", "Did you mean 'gain'"),
+        ("publisher-payout(gain=-2)", "gain of publisher-payout is '-2'"),
+        ("publisher-payout(attacker=marketer)", "Unknown attacker of publisher-payout"),
     ],
 )
 def test_bad_options(text: str, match: str) -> None:

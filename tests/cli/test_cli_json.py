@@ -101,6 +101,13 @@ RUNS = {
         ("audit", "table.csv", "-p", "noise.yaml", "-c", "noise_best.yaml"),
         ("audit", "table.csv", "--certificate", "released.json"),
     ],
+    "aegis risk": [
+        ("risk", "table.csv", "--quasi-identifiers", "age,sex", "--special", "-o", "r.csv"),
+        (
+            *("risk", "table.csv", "--quasi-identifiers", "sex", "--weight", "price"),
+            *("--original", "table.csv", "--compare", "age,price"),
+        ),
+    ],
     "aegis compose": [
         ("compose", "best.yaml", "best.yaml", "-p", "strict.yaml", "table.csv"),
         ("compose", "best.yaml", "finest.yaml", "-p", "strict.yaml", "table.csv"),

@@ -26,6 +26,7 @@ BASE: dict[str, tuple[str, ...]] = {
     "anonymize": ("anonymize", "table.csv", "-p", "policy.yaml", "-m", "mondrian", "-o", "new.csv"),
     "sql": ("sql", "-p", "policy.yaml", "-c", "best.yaml", "--dialect", "duckdb", "--table", "t", "--schema-from", "table.csv"),
     "audit": ("audit", "table.csv", "-p", "policy.yaml"),
+    "risk": ("risk", "table.csv", "--quasi-identifiers", "age,sex", "--special"),
     "compose": ("compose", "best.yaml", "best.yaml", "table.csv", "-p", "policy.yaml"),
     "evaluate": ("evaluate", "table.csv", "-p", "policy.yaml", "--models", "lr"),
     "reconstruct": ("reconstruct", "table.aegis", "--attribute", "age"),

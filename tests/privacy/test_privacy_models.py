@@ -25,6 +25,8 @@ SAFE_UNDER_SUPPRESSION = {
     "l_diversity.distinct",
     "max_risk.prosecutor",
     "max_risk.journalist",
+    "no_attack.prosecutor",
+    "no_attack.journalist",
 }
 
 
@@ -49,6 +51,8 @@ def criterion(model: PrivacyModel, limit: float, **more: float) -> Criterion:
         given["attribute"] = "s"
     if model.name == "l_diversity.recursive":
         given["l"] = 2
+    if model.key == "no_attack":
+        given["gain"] = 1
     return model.criterion(given | {model.limit: limit} | more)
 
 
@@ -268,3 +272,27 @@ def test_presence_by_the_input_does_not_count_what_is_suppressed_as_absent() -> 
     assert PrivacyRule.parse(asked).check(table).kept_classes.tolist() == [False, True, True]
     absent = ClassTable(np.array([4, 4]), population=np.array([8, 8]), absent=3)
     assert not PrivacyRule.parse(asked).check(absent).admissible
+
+
+@pytest.mark.parametrize(("gain", "cost", "least"), [(300, 4, 76), (1200, 2, 601), (120, 20, 7)])
+def test_an_attack_that_just_pays_its_cost_is_one(gain: float, cost: float, least: int) -> None:
+    """The costs and gains of ARX's tests; it too asks for one row more than gain over cost."""
+    sizes = np.array([least - 1, least])
+    for kind, table in (
+        ("prosecutor", ClassTable(sizes)),
+        ("journalist", ClassTable(np.array([1, 1]), population=sizes)),
+    ):
+        rule = PrivacyRule.parse({"no_attack": {"attacker": kind, "gain": gain, "cost": cost}})
+        assert rule.criteria[0].failing(table).tolist() == [True, False]
+    assert PrivacyRule.parse({"no_attack": {"gain": gain, "cost": cost}}).minimum_size == least
+    assert PrivacyRule.parse({"no_attack": {"gain": 0, "cost": cost}}).minimum_size == 1
+
+
+@given(rows, st.sampled_from(["all", "present"]), st.sampled_from([2.0, 10.0]))
+def test_delta_disclosure_in_another_logarithm(given: Rows, values: str, base: float) -> None:
+    natural = MODELS.get(f"delta_disclosure.{values}").criterion({"attribute": "s", "delta": 0.4})
+    other = natural.with_parameter("base", base)
+    table = table_of(given, None)
+    assert other.figures(table) == pytest.approx(natural.figures(table) / math.log(base))
+    scaled = other.with_parameter("delta", 0.4 / math.log(base))
+    assert scaled.failing(table).tolist() == natural.failing(table).tolist()

@@ -23,6 +23,9 @@ NUMBERS = {
     "maximum": (0.4, 0.8, 1.0),
     "minimum": (0.0, 0.3),
     "population": (40, 1000),
+    "gain": (0.0, 1.0, 3.0),
+    "cost": (0.4, 1.0),
+    "base": (2.0, 10.0),
 }
 """Few numbers for each parameter, so that rules with the same ones are often drawn."""
 

@@ -167,8 +167,8 @@ def command(
     with reporting(quiet=quiet) as progress:
         measured = audit(
             opening.subject(table, quiet=quiet),
-            quasi_identifiers=_names(quasi_identifiers),
-            sensitive=_names(sensitive),
+            quasi_identifiers=column_names(quasi_identifiers),
+            sensitive=column_names(sensitive),
             person=person,
             policy=policy,
             rule=None if k is None else PrivacyRule.parse({"k": k}),
@@ -191,7 +191,7 @@ def _refuse(options: Mapping[str, object]) -> None:
             )
 
 
-def _names(given: list[str] | None) -> list[str] | None:
+def column_names(given: list[str] | None) -> list[str] | None:
     """Return column names from repeated options, each a line of CSV."""
     if given is None:
         return None

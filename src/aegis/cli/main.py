@@ -60,6 +60,7 @@ VERBS = (
     "anonymize",
     "sql",
     "audit",
+    "risk",
     "compose",
     "evaluate",
     "reconstruct",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from aegis.privacy.classes import ClassTable, SensitiveCounts
 from aegis.privacy.dp import PrivacyAccount, PrivacyLoss
 from aegis.privacy.model import Comparison, Criterion, ModelParameter, Need, PrivacyModel, Window
+from aegis.privacy.payoff_models import MODELS
 from aegis.privacy.persons import KnownPersons, Persons
 from aegis.privacy.report import PrivacyReport, Risk, SizeBin, report
 from aegis.privacy.rule import PrivacyRule, Shortage, Verdict, suppressed_rows_k
 from aegis.privacy.strength import Strength, missing, strength
-from aegis.privacy.table_models import MODELS
 
 __all__ = [
     "MODELS",

@@ -53,7 +53,14 @@ _L = ModelParameter(
 )
 _T = ModelParameter("t", "largest distance to the table's distribution", high=1)
 _BETA = ModelParameter("beta", "largest relative gain of belief in a value")
-_DELTA = ModelParameter("delta", "bound on |ln(q/p)|, itself excluded")
+_DELTA = ModelParameter("delta", "bound on |log(q/p)|, itself excluded")
+_BASE = ModelParameter(
+    "base",
+    "base of the logarithm: e for the natural one, 2 for ARX's",
+    low=1,
+    above=True,
+    default=math.e,
+)
 # Entropy is at most the logarithm of the number of values, and the tail from rank l on is empty
 # below l of them: each kind of l-diversity asks for l.
 _L_VALUES = ValueDemand(
@@ -307,17 +314,21 @@ MODELS.register(
     PrivacyModel(
         name="delta_disclosure.all",
         title="delta-disclosure privacy",
-        description="Seeing the class changes the odds of no sensitive value by e^delta or more.",
-        formula="|ln(q_v / p_v)| < delta for every v of the table",
+        description=(
+            "Seeing the class changes the share of no sensitive value by the factor base^delta or more."
+        ),
+        formula="|log(q_v / p_v)| < delta for every v of the table, log to the base",
         reference=_BRICKELL,
         direction=Comparison.BELOW,
         limit="delta",
-        parameters=(_DELTA,),
+        parameters=(_DELTA, _BASE),
         monotone=True,
         monotone_with_suppression=False,
         argument=_MOVING,
-        figures=lambda table, criterion: log_ratio(criterion.counts(table)),
-        shortfall="where |ln(q/p)| of a value is not below {delta}",
+        figures=lambda table, criterion: (
+            log_ratio(criterion.counts(table)) / math.log(criterion["base"])
+        ),
+        shortfall="where |log(q/p)| of a value is not below {delta}",
         needs=_COMPARED,
         variant=("values", "all"),
         implies=("delta_disclosure.present",),
@@ -330,19 +341,21 @@ MODELS.register(
         description=(
             "delta-disclosure privacy that overlooks values absent from a class, as several tools do."
         ),
-        formula="|ln(q_v / p_v)| < delta for every v with q_v > 0",
+        formula="|log(q_v / p_v)| < delta for every v with q_v > 0, log to the base",
         reference=f"{_BRICKELL}, without the values absent from a class",
         direction=Comparison.BELOW,
         limit="delta",
-        parameters=(_DELTA,),
+        parameters=(_DELTA, _BASE),
         monotone=False,
         monotone_with_suppression=False,
         argument=(
             "The allowed set is not convex: a value absent from one safe class and at its lower "
             "bound in another falls below the bound when they merge."
         ),
-        figures=lambda table, criterion: log_ratio(criterion.counts(table), absent=False),
-        shortfall="where |ln(q/p)| of a present value is not below {delta}",
+        figures=lambda table, criterion: (
+            log_ratio(criterion.counts(table), absent=False) / math.log(criterion["base"])
+        ),
+        shortfall="where |log(q/p)| of a present value is not below {delta}",
         needs=_COMPARED,
         variant=("values", "present"),
     )

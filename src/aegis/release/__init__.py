@@ -5,6 +5,7 @@ from aegis.release.anonymizing import AnonymizedRelease, anonymize
 from aegis.release.applying import Release, apply
 from aegis.release.auditing import Audit, audit
 from aegis.release.certified import CertificateCheck, Mismatch, check_certificate
+from aegis.release.record_risk import MaskedNumbers, Missing, RecordRisk, record_risk
 from aegis.release.released import Utility
 from aegis.release.sql import Dialect, Form, ReleaseQuery, release_sql
 from aegis.release.transformer import MaskingTransformer
@@ -15,8 +16,11 @@ __all__ = [
     "CertificateCheck",
     "Dialect",
     "Form",
+    "MaskedNumbers",
     "MaskingTransformer",
     "Mismatch",
+    "Missing",
+    "RecordRisk",
     "Release",
     "ReleaseQuery",
     "Utility",
@@ -25,6 +29,7 @@ __all__ = [
     "audit",
     "check_certificate",
     "check_output",
+    "record_risk",
     "release_sql",
     "replacing",
     "write_text",

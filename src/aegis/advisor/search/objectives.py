@@ -25,6 +25,8 @@ from aegis.advisor.search.classes import (
 from aegis.advisor.search.loss_options import LossOptions
 from aegis.advisor.search.objective import Objective, OfMeasure, Priced
 from aegis.advisor.search.pairwise import Pairwise
+from aegis.advisor.search.payout import NAME as PAYOUT
+from aegis.advisor.search.payout import PublisherPayout, Stakes
 from aegis.advisor.search.problem import Box, Problem, is_leaf, members
 from aegis.advisor.search.trace import Pillai, seconds_of
 from aegis.advisor.search.widths import height
@@ -139,23 +141,7 @@ def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPla
         No measure or loss has that name.
     """
     if (base := loss_of(name)) is not None:
-        loss = LOSSES[base]
-        _refuse_noise(base, problem)
-        if base in CHARGED:
-            _refuse_withheld(base, problem)
-            return charged_loss(name, problem, plan)
-        if loss.per_attribute is None:
-            _refuse_earlier(name, problem)
-            if base == Discernibility.name:
-                return Discernibility(problem, plan, LossOptions.parse(name)[1], name.strip())
-            return CLASS_LOSSES[name](problem, plan)
-        charge = loss.per_attribute
-        _refuse_withheld(name, problem)
-        values = [
-            [-charge(v.attribute, candidate) for candidate in v.candidates]
-            for v in problem.variables
-        ]
-        return Additive(name, -1, [values])
+        return _make_loss(name, base, problem, plan)
     if name not in MEASURES:
         raise PolicyError.unknown("objective", name, [*MEASURES.names(), *LOSSES])
     measure = MEASURES.get(name)
@@ -170,6 +156,28 @@ def make_objective(name: str, problem: Problem, scorer: Scorer, plan: PrivacyPla
     return Unbounded(problem, scorer, measure)
 
 
+def _make_loss(name: str, base: str, problem: Problem, plan: PrivacyPlan) -> Objective:
+    """Return the information loss `base` with the options that `name` gives it."""
+    loss = LOSSES[base]
+    _refuse_noise(base, problem)
+    if base in CHARGED:
+        _refuse_withheld(base, problem)
+        return charged_loss(name, problem, plan)
+    if loss.per_attribute is None:
+        _refuse_earlier(name, problem)
+        if base == PAYOUT:
+            return PublisherPayout(problem, plan, Stakes.parse(name), name.strip())
+        if base == Discernibility.name:
+            return Discernibility(problem, plan, LossOptions.parse(name)[1], name.strip())
+        return CLASS_LOSSES[name](problem, plan)
+    charge = loss.per_attribute
+    _refuse_withheld(name, problem)
+    values = [
+        [-charge(v.attribute, candidate) for candidate in v.candidates] for v in problem.variables
+    ]
+    return Additive(name, -1, [values])
+
+
 def loss_of(name: str) -> str | None:
     """Return the information loss that an objective names, options left out; None for a measure.
 
@@ -180,6 +188,9 @@ def loss_of(name: str) -> str | None:
     """
     if name.partition("(")[0].strip() not in LOSSES:
         return None  # brackets of a measure hold no options of a loss
+    if name.partition("(")[0].strip() == PAYOUT:
+        Stakes.parse(name)
+        return PAYOUT
     base, options = LossOptions.parse(name)
     if base == Discernibility.name and options == LossOptions(factor=options.factor):
         return base
@@ -331,6 +342,17 @@ LOSSES: dict[str, LossObjective] = {
             "the share of their class spread evenly over its combinations of leaves, or of all "
             "suppressed rows over all combinations",
             "Kifer, Gehrke, Injecting utility into anonymized datasets, SIGMOD 2006",
+            None,
+        ),
+        LossObjective(
+            PAYOUT,
+            "Payout of a publisher, less than all",
+            "sum over rows of benefit times the share of the bits that masks hide (see log-width, over "
+            "quasi-identifiers), plus loss / n where an attack on a class of n pays, gain / n > cost; "
+            "benefit for a suppressed row; publisher-payout(benefit=1200, loss=300, gain=300, cost=4, "
+            "attacker=prosecutor|journalist): a journalist's n is the class's size in the population",
+            "Wan et al., A game theoretic framework for analyzing re-identification risk, PLoS "
+            "ONE 10, 2015; defaults as in ARX",
             None,
         ),
         LossObjective(

@@ -1,0 +1,112 @@
+"""The risk of single records as people and programs read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from aegis.cli.options import Format
+from aegis.cli.output import Output
+from aegis.words import counted
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from aegis.release import MaskedNumbers, RecordRisk
+
+
+def print_risk(
+    page: Output, measured: RecordRisk, origin: str, files: Sequence[dict[str, Any]]
+) -> None:
+    """Print every figure of the risk of records."""
+    data = measured.to_dict() | {"written": list(files)}
+    if page.format is Format.JSON:
+        page.json(data)
+    elif page.format is Format.CSV:
+        page.figures(data)
+    else:
+        page.show(*_head(data, origin), *_risk(data))
+        if data["special_uniques"] is not None:
+            page.show(*_special(data["special_uniques"], data["rows"]))
+        if measured.numbers is not None:
+            page.show(*_numbers(measured.numbers))
+
+
+def _head(data: dict[str, Any], origin: str) -> Iterator[RenderableType]:
+    from aegis.cli.tables import figure, pairs
+
+    weight = data["weight"]
+    stand = (
+        "each stands for itself"
+        if weight is None
+        else f"{weight}; {figure(data['people'], 9)} people in all"
+    )
+    yield pairs(
+        (
+            ("Table", f"{origin}: {counted(data['rows'], 'row')}"),
+            ("Quasi-identifiers", ", ".join(data["quasi_identifiers"])),
+            ("Weight", stand),
+            (
+                "A missing value",
+                {"value": "is a value", "wildcard": "agrees with any"}[data["missing"]],
+            ),
+        )
+    )
+
+
+def _risk(data: dict[str, Any]) -> Iterator[RenderableType]:
+    from aegis.cli.tables import figure, heading, pairs, share
+
+    rows, risk = data["rows"], data["risk"]
+    yield heading("Can the person behind a record be found?")
+    yield pairs(
+        (
+            ("records alone with their key", share(data["unique"], rows)),
+            ("records in pairs", share(data["in_pairs"], rows)),
+            ("risk of the worst record", figure(risk["maximum"])),
+            ("average risk", figure(risk["average"])),
+            ("people found if all are tried", figure(risk["expected"])),
+            *((f"records at a risk above {t}", share(n, rows)) for t, n in risk["at_risk"].items()),
+        )
+    )
+
+
+def _special(data: dict[str, Any], rows: int) -> Iterator[RenderableType]:
+    from aegis.cli.tables import Column, figure, heading, number, pairs, percent, share, table
+
+    yield heading("Special uniques (SUDA)")
+    yield pairs(
+        (
+            ("records alone on some columns", share(data["records"], rows)),
+            ("largest score", figure(data["largest_score"])),
+            ("largest chance of a right match", figure(data["largest_chance"])),
+            ("chance of any unique match", figure(data["match"])),
+            *(
+                (f"minimal sets of {counted(int(size), 'column')}", f"{total:,}")
+                for size, total in data["by_size"].items()
+            ),
+        )
+    )
+    yield heading("What singles records out")
+    ranked = sorted(data["contributions"].items(), key=lambda item: -item[1])
+    yield table(
+        (Column("column"), number("share of all scores")),
+        ((name, percent(100 * share_)) for name, share_ in ranked),
+    )
+
+
+def _numbers(numbers: MaskedNumbers) -> Iterator[RenderableType]:
+    from aegis.cli.tables import figure, heading, pairs, percent
+
+    yield heading("Masked numbers")
+    yield pairs(
+        (
+            ("columns", ", ".join(numbers.columns)),
+            (
+                f"records within {numbers.interval:g} standard deviations",
+                percent(100 * numbers.interval_share),
+            ),
+            ("information loss IL1s", figure(numbers.il1s)),
+            ("distance of eigenvalues", figure(numbers.eigenvalues)),
+        )
+    )

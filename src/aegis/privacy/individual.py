@@ -1,0 +1,198 @@
+"""The risk of single records of a weighted sample: how many people share what is known of each.
+
+Benedetti, Capobianchi, Franconi: Individual risk of disclosure using sampling design information
+(ISTAT 1998/14); Franconi, Polettini: Individual risk estimation in mu-Argus (PSD 2004).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import hyp2f1
+
+from aegis.privacy.classes import BoolArray, FloatArray, IntArray, number
+
+_LARGE, _TERMS = 100, 25
+"""From this f on, that many terms of the series are exact: the last is below one over C(f + n, n)."""
+
+
+def key_counts(
+    codes: IntArray, weights: FloatArray, missing: BoolArray | None = None
+) -> tuple[IntArray, FloatArray]:
+    """Return the records that each record agrees with on all columns, and their sum of weights.
+
+    Parameters
+    ----------
+    codes
+        Values of the key, shape (N, m), from 0.
+    weights
+        How many people each record stands for, shape (N,).
+    missing
+        Which values are unknown and agree with any value, shape (N, m); None: none is.
+
+    Returns
+    -------
+    tuple
+        Both of shape (N,); a record agrees with itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> codes, weights = np.array([[0, 1], [0, 1], [0, 2]]), np.array([2.0, 3.0, 4.0])
+    >>> key_counts(codes, weights)
+    (array([2, 2, 1]), array([5., 5., 4.]))
+    >>> key_counts(codes, weights, np.array([[False, True], [False, False], [False, False]]))
+    (array([3, 2, 2]), array([9., 5., 6.]))
+    """
+    unknown = np.zeros(codes.shape, dtype=np.bool_) if missing is None else missing
+    # Records that lack values in the same columns are compared at once.
+    lacks, pattern = np.unique(unknown, axis=0, return_inverse=True)
+    pattern = pattern.reshape(-1)
+    rows = [np.flatnonzero(pattern == one) for one in range(len(lacks))]
+    counts = np.zeros(len(codes), dtype=np.int64)
+    sums = np.zeros(len(codes))
+    for mine, of_mine in zip(lacks, rows, strict=True):
+        for other, of_other in zip(lacks, rows, strict=True):
+            both = np.concatenate([of_mine, of_other])
+            keys = _keys(codes[np.ix_(both, np.flatnonzero(~(mine | other)))])
+            asked, held = keys[: len(of_mine)], keys[len(of_mine) :]
+            groups = int(keys.max(initial=0)) + 1
+            counts[of_mine] += np.bincount(held, minlength=groups)[asked]
+            sums[of_mine] += np.bincount(held, weights=weights[of_other], minlength=groups)[asked]
+    return counts, sums
+
+
+def _keys(codes: IntArray) -> IntArray:
+    """Return one number per row, from 0, alike where rows are, shape (N,)."""
+    keys = np.zeros(len(codes), dtype=np.int64)
+    for column in codes.T:
+        keys = number(keys * (int(column.max(initial=0)) + 1) + column)[1]
+    return keys
+
+
+def individual_risk(
+    counts: IntArray, people: FloatArray, *, approximate: bool = False
+) -> FloatArray:
+    """Return the chance to find the person behind each record in the population, shape (N,).
+
+    The people who share a record's key are unknown; given that f of them are in the sample their
+    number F is taken for negative binomial with the chance p = f / F^ of being drawn, and the risk is
+    the mean of 1/F: p^f / f 2F1(f, f; f + 1; 1 - p).
+
+    Parameters
+    ----------
+    counts
+        Records of the sample with the same key, f, shape (N,).
+    people
+        Estimated people with the same key, F^, shape (N,): the sum of those records' weights.
+    approximate
+        p / (f - (1 - p)) where f is above 2, as sdcMicro does unless asked.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> individual_risk(np.array([1, 3]), np.array([45.5, 108.0])).round(5)
+    array([0.08579, 0.01355])
+    """
+    f = counts.astype(np.float64)
+    p = np.minimum(f / people, 1.0)
+    # By Euler's transformation, so that no power of p is too small for a number.
+    exact: FloatArray = p / f * _series(f, 1 - p)
+    return np.where(counts > 2, p / (f - (1 - p)), exact) if approximate else exact
+
+
+def _series(f: FloatArray, z: FloatArray) -> FloatArray:
+    """Return 2F1(1, 1; f + 1; z), shape (N,), also where f is large: there the series is short."""
+    large = f > _LARGE
+    total, term = np.ones(len(f)), np.ones(len(f))
+    for n in range(1, _TERMS):
+        term = term * n * z / (f + n)
+        total += term
+    small = np.where(large, 1.0, f)
+    values: FloatArray = np.where(large, total, hyp2f1(1.0, 1.0, small + 1, z))
+    return values
+
+
+def interval_share(
+    original: npt.NDArray[np.float64], masked: npt.NDArray[np.float64], share: float = 0.05
+) -> float:
+    """Return the share of records whose numbers all lie close to the masked ones.
+
+    Close is within `share` standard deviations of the masked column: Mateo-Sanz, Sebe,
+    Domingo-Ferrer, Outlier protection in continuous microdata masking (PSD 2004). What is missing
+    counts as close.
+
+    Parameters
+    ----------
+    original, masked
+        The same records in the same order, shape (N, m).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.array([[1.0], [2.0], [3.0], [10.0]])
+    >>> interval_share(x, np.array([[1.0], [2.0], [4.0], [10.0]]))
+    0.75
+    """
+    width = share * np.nanstd(masked, axis=0, ddof=1)
+    off = (original < masked - width) | (original > masked + width)
+    return float(np.mean(~off.any(axis=1)))
+
+
+def il1s(original: npt.NDArray[np.float64], masked: npt.NDArray[np.float64]) -> float:
+    """Return the information loss IL1s: distances in root-two standard deviations, summed up.
+
+    Yancey, Winkler, Creecy: Disclosure risk assessment in perturbative microdata protection (2002). A
+    column that does not vary counts 0 where it is not changed.
+
+    Parameters
+    ----------
+    original, masked
+        The same records in the same order, shape (N, m).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(il1s(np.array([[1.0], [3.0]]), np.array([[2.0], [3.0]])), 4)
+    0.5
+    """
+    spread = np.nanstd(original, axis=0, ddof=1) * np.sqrt(2)
+    distance = np.abs(original - masked)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lost = np.where(distance == 0, 0.0, distance / spread)
+    return float(np.nansum(lost))
+
+
+def eigenvalue_distance(
+    original: npt.NDArray[np.float64], masked: npt.NDArray[np.float64]
+) -> float:
+    """Return how far the eigenvalues of the correlations are apart: sum of |e - e'| / e.
+
+    Templ: Statistical disclosure control for microdata (2017). Rows that lack a number are left out.
+
+    Parameters
+    ----------
+    original, masked
+        The same records in the same order, shape (N, m).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.array([[1.0, 2.0], [2.0, 1.0], [3.0, 4.0]])
+    >>> eigenvalue_distance(x, 2 * x)
+    0.0
+    """
+    one, other = _eigenvalues(original), _eigenvalues(masked)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        distance = np.abs(one - other) / one
+    return float(np.round(distance.sum(), 12))
+
+
+def _eigenvalues(numbers: npt.NDArray[np.float64]) -> FloatArray:
+    known = numbers[np.isfinite(numbers).all(axis=1)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        correlations = np.atleast_2d(np.corrcoef(known, rowvar=False))
+    if not np.isfinite(correlations).all():
+        return np.full(numbers.shape[1], np.nan)
+    values: FloatArray = np.linalg.eigvalsh(correlations)[::-1]
+    return values

@@ -1,0 +1,175 @@
+"""Special uniques: records that few of their values single out (SUDA).
+
+Elliot, Manning, Ford: A computational algorithm for handling the special uniques problem (IJUFKS 10,
+2002); Manning, Haglin, Keane: A recursive search algorithm for statistical disclosure assessment
+(DMKD 16, 2008). A *minimal sample unique* is a set of columns on which a record is alone in the
+sample, while it is alone on no smaller part of them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from aegis.errors import PolicyError
+from aegis.privacy.classes import BoolArray, FloatArray, IntArray, number
+
+MOST_SETS = 100_000
+"""Most sets of columns that are looked at."""
+
+
+@dataclass(frozen=True, eq=False)
+class SpecialUniques:
+    """The minimal sample uniques of a table.
+
+    Attributes
+    ----------
+    sizes
+        Minimal sample uniques of each record by their number of columns from 1, shape (N, largest).
+    scores
+        The SUDA score of each record, shape (N,): the sum over its minimal sample uniques of
+        (m - k)(m - k - 1)... (m - largest), where k of the m columns are in it, k to `largest`.
+    contributions
+        The sum of the scores of those minimal sample uniques that hold each column, shape (N, m).
+    chances
+        The scores as chances that a record that matches is the right one, shape (N,): DIS-SUDA.
+    match
+        The chance that a unique match of the sample is right, whatever its score: DIS.
+    """
+
+    sizes: IntArray
+    scores: FloatArray
+    contributions: FloatArray
+    chances: FloatArray
+    match: float
+
+    @property
+    def shares(self) -> FloatArray:
+        """How much of all scores goes through each column, shape (m,); zeros where there are none."""
+        total = float(self.scores.sum())
+        shares: FloatArray = self.contributions.sum(axis=0) / (total or 1.0)
+        return shares
+
+
+def special_uniques(
+    codes: IntArray,
+    *,
+    missing: BoolArray | None = None,
+    largest: int | None = None,
+    fraction: float = 0.01,
+) -> SpecialUniques:
+    """Find the minimal sample uniques of all records.
+
+    Parameters
+    ----------
+    codes
+        Values, shape (N, m), from 0.
+    missing
+        Which values are unknown, shape (N, m): none of them is part of a minimal sample unique, and
+        records that lack them are no others than those that they might be. None: all are known.
+    largest
+        Columns of a minimal sample unique at most; by default all.
+    fraction
+        Share of the population that the table is a sample of, for the chances.
+
+    Raises
+    ------
+    PolicyError
+        There are too many sets of so many columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> uniques = special_uniques(np.array([[2, 0, 0], [1, 3, 6], [1, 0, 0]]))
+    >>> uniques.scores
+    array([2., 4., 2.])
+    >>> uniques.shares
+    array([0.5  , 0.375, 0.375])
+    """
+    rows, columns = codes.shape
+    most = columns if largest is None else min(largest, columns)
+    _check_sets(columns, most)
+    alone = _Alone(codes, np.zeros(codes.shape, np.bool_) if missing is None else missing)
+    sizes = np.zeros((rows, most), dtype=np.int64)
+    contributions = np.zeros((rows, columns))
+    scores = np.zeros(rows)
+    # A set of all columns counts once, as the product that is empty.
+    weigh = [
+        math.prod(columns - i for i in range(k, min(most, columns - 1) + 1))
+        for k in range(1, most + 1)
+    ]
+    for size in range(1, most + 1):
+        for chosen in combinations(range(columns), size):
+            minimal = alone.minimal(chosen)
+            sizes[minimal, size - 1] += 1
+            scores[minimal] += weigh[size - 1]
+            contributions[np.ix_(minimal, chosen)] += weigh[size - 1]
+    match = _match(codes, fraction)
+    return SpecialUniques(sizes, scores, contributions, _chances(scores, codes, match), match)
+
+
+def _check_sets(columns: int, most: int) -> None:
+    sets = sum(math.comb(columns, size) for size in range(1, most + 1))
+    if sets > MOST_SETS:
+        fewer = next(
+            n
+            for n in range(most, 0, -1)
+            if sum(math.comb(columns, k) for k in range(1, n + 1)) <= MOST_SETS
+        )
+        raise PolicyError(
+            f"Of {columns} columns there are {sets:,} sets of at most {most}; {MOST_SETS:,} are "
+            "allowed.",
+            hint=f"Look at sets of at most {fewer} columns, or at fewer columns.",
+        )
+
+
+class _Alone:
+    """Which records are alone on sets of columns; sets are asked for by size, smallest first."""
+
+    def __init__(self, codes: IntArray, missing: BoolArray) -> None:
+        self._codes = codes
+        self._missing = missing
+        self._alone: dict[tuple[int, ...], IntArray] = {}
+
+    def minimal(self, chosen: tuple[int, ...]) -> IntArray:
+        """Return the records that are alone on these columns, and on no part of them."""
+        known = ~self._missing[:, chosen].any(axis=1)
+        places = np.flatnonzero(known)
+        keys = np.zeros(len(places), dtype=np.int64)
+        for column in chosen:
+            values = self._codes[places, column]
+            keys = number(keys * (int(values.max(initial=0)) + 1) + values)[1]
+        alone = places[np.bincount(keys)[keys] == 1] if len(keys) else places
+        self._alone[chosen] = alone
+        for leave in range(len(chosen)) if len(chosen) > 1 else ():
+            part = (*chosen[:leave], *chosen[leave + 1 :])
+            alone = np.setdiff1d(alone, self._alone[part], assume_unique=True)
+        return alone
+
+
+def _match(codes: IntArray, fraction: float) -> float:
+    """Return the chance that a unique match is right (Skinner and Elliot, JRSS B 64, 2002)."""
+    keys = np.unique(codes, axis=0, return_counts=True)[1]
+    unique, paired = int((keys == 1).sum()), 2 * int((keys == 2).sum())
+    found = unique * fraction
+    return found / (found + paired * (1 - fraction)) if unique else 0.0
+
+
+def _chances(scores: FloatArray, codes: IntArray, match: float) -> FloatArray:
+    """Return scores as chances whose odds go with a power of the score.
+
+    The power falls with the number of columns, 1.4 - m / 20, and the odds are scaled by the mean over
+    records with a score, as sdcMicro does.
+    """
+    chances = np.zeros(len(scores))
+    scored = scores > 0
+    if not scored.any() or not match:
+        return chances
+    unique = int((np.unique(codes, axis=0, return_counts=True)[1] == 1).sum())
+    power = scores[scored] ** (1 + (8 - codes.shape[1]) / 20)
+    scale = float((1 / power).sum())
+    chances[scored] = 1 / (1 + unique * (1 / match - 1) / (power * scale))
+    return chances

@@ -1,0 +1,368 @@
+"""The risk of single records: of a weighted sample, of special uniques, of masked numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from aegis.errors import DataError, PolicyError
+from aegis.privacy.individual import (
+    eigenvalue_distance,
+    il1s,
+    individual_risk,
+    interval_share,
+    key_counts,
+)
+from aegis.privacy.suda import SpecialUniques, special_uniques
+from aegis.progress import SILENT, Progress
+from aegis.sources import Source, open_table
+
+VERSION = 1
+"""Version of the JSON form; it changes when a field changes its meaning."""
+AT_RISK = (0.01, 0.05, 0.1, 0.2, 0.5)
+"""Risks above which records are counted."""
+
+Floats = npt.NDArray[np.float64]
+
+
+class Missing(StrEnum):
+    """What a missing value of a key says."""
+
+    VALUE = "value"
+    """It is a value of its own: two missing ones agree, and with no other."""
+    WILDCARD = "wildcard"
+    """It agrees with any value, as sdcMicro counts."""
+
+
+@dataclass(frozen=True)
+class MaskedNumbers:
+    """How close masked numbers are to the original ones.
+
+    Attributes
+    ----------
+    columns
+        The columns that were compared.
+    interval
+        Width of the interval around a masked number, in standard deviations of its column.
+    interval_share
+        Share of records whose original numbers all lie within: sdcMicro's dRisk.
+    il1s
+        Distances in root-two standard deviations, summed over all cells.
+    eigenvalues
+        Distance of the eigenvalues of the correlations; null where a column does not vary.
+    """
+
+    columns: tuple[str, ...]
+    interval: float
+    interval_share: float
+    il1s: float
+    eigenvalues: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class RecordRisk:
+    """The risk of every record of a table.
+
+    Attributes
+    ----------
+    quasi_identifiers
+        The columns of the key.
+    weight
+        The column of sampling weights; None: every record stands for itself.
+    missing
+        What a missing value of the key says.
+    risks
+        Chance to find the person behind each record in the population, shape (N,).
+    counts, people
+        Records of the sample, and estimated people, with the same key as each record, shape (N,).
+    uniques
+        The special uniques, where they were asked for.
+    numbers
+        How close masked numbers are to original ones, where they were asked for.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> risk = aegis.record_risk(
+    ...     "data/adult.parquet", quasi_identifiers=["age", "sex", "race"], special=True
+    ... )
+    >>> int((risk.counts == 1).sum()), float(risk.uniques.scores.max())
+    (65, 2.0)
+    """
+
+    quasi_identifiers: tuple[str, ...]
+    weight: str | None
+    missing: Missing
+    risks: Floats = field(repr=False)
+    counts: npt.NDArray[np.int64] = field(repr=False)
+    people: Floats = field(repr=False)
+    uniques: SpecialUniques | None = field(default=None, repr=False)
+    numbers: MaskedNumbers | None = None
+
+    @property
+    def expected(self) -> float:
+        """People who are found if all records are tried, on the average."""
+        return float(self.risks.sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the documented JSON form (docs/reference/json.md).
+
+        Examples
+        --------
+        >>> import aegis
+        >>> risk = aegis.record_risk("data/adult.parquet", quasi_identifiers=["age", "sex"])
+        >>> risk.to_dict()["unique"]
+        5
+        """
+        rows = len(self.risks)
+        numbers = self.numbers
+        return {
+            "schema": VERSION,
+            "quasi_identifiers": list(self.quasi_identifiers),
+            "weight": self.weight,
+            "missing": str(self.missing),
+            "rows": rows,
+            "people": float(self.people_in_all),
+            "unique": int((self.counts == 1).sum()),
+            "in_pairs": int((self.counts == 2).sum()),
+            "risk": {
+                "expected": self.expected,
+                "average": self.expected / rows,
+                "maximum": float(self.risks.max()),
+                "at_risk": {f"{t:g}": int((self.risks > t + 1e-12).sum()) for t in AT_RISK},
+            },
+            "special_uniques": None if self.uniques is None else self._special(self.uniques),
+            "numbers": None
+            if numbers is None
+            else {
+                "columns": list(numbers.columns),
+                "interval": numbers.interval,
+                "interval_share": numbers.interval_share,
+                "il1s": numbers.il1s,
+                "eigenvalues": numbers.eigenvalues,
+            },
+        }
+
+    @property
+    def people_in_all(self) -> float:
+        """The people that the records stand for: the sum of the weights."""
+        return float((self.people / self.counts).sum())
+
+    def _special(self, uniques: SpecialUniques) -> dict[str, Any]:
+        shares = dict(zip(self.quasi_identifiers, uniques.shares.tolist(), strict=True))
+        return {
+            "records": int((uniques.scores > 0).sum()),
+            "largest_score": float(uniques.scores.max(initial=0)),
+            "largest_chance": float(uniques.chances.max(initial=0)),
+            "match": uniques.match,
+            "by_size": {
+                str(size + 1): int(total) for size, total in enumerate(uniques.sizes.sum(axis=0))
+            },
+            "contributions": shares,
+        }
+
+    def records(self) -> pa.Table:
+        """Return the figures of each record, in the order of the table.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> risk = aegis.record_risk("data/adult.parquet", quasi_identifiers=["age", "sex"])
+        >>> risk.records().column_names
+        ['risk', 'records', 'people']
+        """
+        columns: dict[str, Any] = {
+            "risk": self.risks,
+            "records": self.counts,
+            "people": self.people,
+        }
+        if self.uniques is not None:
+            columns |= {"suda": self.uniques.scores, "dis_suda": self.uniques.chances}
+        return pa.table(columns)
+
+
+def record_risk(
+    table: Any,
+    *,
+    quasi_identifiers: Sequence[str],
+    weight: str | None = None,
+    missing: Missing | str = Missing.VALUE,
+    approximate: bool = False,
+    special: bool = False,
+    largest: int | None = None,
+    fraction: float = 0.01,
+    original: Any = None,
+    numbers: Sequence[str] = (),
+    interval: float = 0.05,
+    progress: Progress = SILENT,
+) -> RecordRisk:
+    """Measure the risk of every record of a table, as it stands.
+
+    Parameters
+    ----------
+    table
+        Anything that `aegis.sources.open_table` opens; its keys are read into memory.
+    quasi_identifiers
+        The columns that others may know.
+    weight
+        Column that says how many people each record stands for; by default one each.
+    missing
+        What a missing value of the key says: `value`, or `wildcard` to agree with any.
+    approximate
+        The approximation of the risk that sdcMicro takes unless asked; else the exact one.
+    special
+        Also find the minimal sample uniques of every record (SUDA).
+    largest
+        Columns of a minimal sample unique at most; by default all.
+    fraction
+        Share of the population that the table is a sample of, for SUDA's chances.
+    original
+        The table before masking, the same records in the same order.
+    numbers
+        Columns of numbers to compare with those of `original`.
+    interval
+        Width of the interval around each masked number, in standard deviations.
+    progress
+        Receives one step.
+
+    Raises
+    ------
+    PolicyError
+        There is no quasi-identifier, an option is out of range, or one of `original` and `numbers`
+        is given without the other.
+    DataError
+        A column is missing, a weight is no number above 0, a column of `numbers` holds none, or the
+        tables differ in length.
+
+    Examples
+    --------
+    >>> import aegis
+    >>> risk = aegis.record_risk(
+    ...     "data/adult.parquet", quasi_identifiers=["age", "sex"], weight="fnlwgt"
+    ... )
+    >>> round(float(risk.risks.max()), 6)
+    0.000162
+    """
+    source = open_table(table)
+    names = tuple(dict.fromkeys(quasi_identifiers))
+    _check(names, missing, largest, fraction, interval, (original is None) != (not numbers))
+    source.engine.require_here(
+        "The risk of records needs all keys in memory, which would come",
+        "Read the table without Spark.",
+    )
+    with progress.step("Counting keys"):
+        keys, unknown = _keys(source, names)
+        weights = np.ones(len(keys)) if weight is None else _weights(source, weight)
+        agreeing = unknown if missing == Missing.WILDCARD else None
+        counts, people = key_counts(keys, weights, agreeing)
+        risks = individual_risk(counts, people, approximate=approximate)
+        uniques = None
+        if special:
+            uniques = special_uniques(keys, missing=agreeing, largest=largest, fraction=fraction)
+        compared = None
+        if numbers:
+            compared = _compare(open_table(original), source, tuple(numbers), interval)
+    return RecordRisk(names, weight, Missing(missing), risks, counts, people, uniques, compared)
+
+
+def _check(
+    names: tuple[str, ...],
+    missing: str,
+    largest: int | None,
+    fraction: float,
+    interval: float,
+    alone: bool,
+) -> None:
+    if not names:
+        raise PolicyError(
+            "The risk of records needs quasi-identifiers.",
+            hint="Name the columns that others may know.",
+        )
+    if missing not in list(Missing):
+        raise PolicyError.unknown("meaning of missing values", str(missing), [*map(str, Missing)])
+    if largest is not None and largest < 1:
+        raise PolicyError(f"Sets of at most {largest} columns.", hint="Give 1 or more.")
+    if not 0 < fraction <= 1:
+        raise PolicyError(
+            f"The share of the population that was drawn is {fraction}.",
+            hint="Give a number above 0 and up to 1.",
+        )
+    if not interval > 0:
+        raise PolicyError(f"The interval is {interval}.", hint="Give a number above 0.")
+    if alone:
+        raise PolicyError(
+            "Masked numbers are compared with those of the original table.",
+            hint="Give both the original table and the columns of numbers, or neither.",
+        )
+
+
+def _keys(
+    source: Source, names: tuple[str, ...]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Return the codes of the key's values and which are missing, shape (N, m) each."""
+    table = _read(source, names)
+    codes = np.empty((len(table), len(names)), dtype=np.int64)
+    unknown = np.empty(codes.shape, dtype=np.bool_)
+    for place, name in enumerate(names):
+        values = table[name].combine_chunks()
+        encoded = pc.dictionary_encode(values, null_encoding="encode")
+        codes[:, place] = encoded.indices.to_numpy(zero_copy_only=False)
+        unknown[:, place] = values.is_null().to_numpy(zero_copy_only=False)
+    return codes, unknown
+
+
+def _read(source: Source, names: tuple[str, ...]) -> pa.Table:
+    for name in names:
+        source.require(name)
+    table = source.collect(source.table.select(*names))
+    if not len(table):
+        raise DataError(f"{source.origin} has no rows.", hint="Give a table with rows.")
+    return table
+
+
+def _weights(source: Source, name: str) -> Floats:
+    weights = _floats(_read(source, (name,))[name], name, source.origin)
+    if not (np.isfinite(weights) & (weights > 0)).all():
+        raise DataError(
+            f"Weight {name!r} of {source.origin} is not above 0 in every row.",
+            hint="Give each row the number of people that it stands for, or leave such rows out.",
+        )
+    return weights
+
+
+def _floats(column: pa.ChunkedArray, name: str, origin: str) -> Floats:
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        raise DataError(f"Column {name!r} of {origin} holds {kind}, not numbers.")
+    values: Floats = column.cast(pa.float64()).to_numpy()
+    return values
+
+
+def _compare(
+    original: Source, masked: Source, names: tuple[str, ...], interval: float
+) -> MaskedNumbers:
+    before, after = (
+        np.column_stack([_floats(table[n], n, source.origin) for n in names])
+        for source, table in ((s, _read(s, names)) for s in (original, masked))
+    )
+    if len(before) != len(after):
+        raise DataError(
+            f"{original.origin} has {len(before):,} rows, and {masked.origin} {len(after):,}.",
+            hint="Masked numbers are compared record by record: give the same records in the same "
+            "order.",
+        )
+    distance = eigenvalue_distance(before, after)
+    return MaskedNumbers(
+        names,
+        interval,
+        interval_share(before, after, interval),
+        il1s(before, after),
+        distance if np.isfinite(distance) else None,
+    )

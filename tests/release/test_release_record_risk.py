@@ -1,0 +1,90 @@
+"""The risk of records of any table, and the command that states it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import aegis
+from aegis.errors import DataError, PolicyError
+
+SURVEY = pa.table(
+    {
+        "a": [2, 3, 2, 2, 3, 3, 1, None],
+        "b": ["x", "x", "x", "x", "x", "x", "y", "x"],
+        "c": [1, 3, None, 2, 1, 1, None, 1],
+        "weight": [18.0, 45.5, 39.0, 17.0, 92.0, 8.0, 123.5, 51.0],
+        "income": [10, 20, 30, 40, 50, 60, 70, 80],
+    }
+)
+KEY = ("a", "b", "c")
+
+
+def test_missing_values_agree_with_any_where_they_are_wildcards() -> None:
+    """The table with missing values of sdcMicro's tests (test_indivRisk.R, approximation)."""
+    risk = aegis.record_risk(
+        SURVEY, quasi_identifiers=KEY, weight="weight", missing="wildcard", approximate=True
+    )
+    expected = [0.013698630, 0.085791288, 0.010554090, 0.032466112]
+    expected += [0.009836066, 0.009836066, 0.039316254, 0.005973716]
+    assert risk.risks == pytest.approx(expected, rel=1e-6)
+    assert risk.expected == pytest.approx(sum(expected))
+    assert risk.people_in_all == pytest.approx(sum(risk.people / risk.counts))
+
+
+def test_missing_values_are_values_by_default() -> None:
+    risk = aegis.record_risk(SURVEY, quasi_identifiers=KEY)
+    assert risk.counts.tolist() == [1, 1, 1, 1, 2, 2, 1, 1]
+    assert risk.risks.tolist() == [1, 1, 1, 1, 0.5, 0.5, 1, 1]
+    figures = risk.to_dict()
+    assert (figures["unique"], figures["in_pairs"], figures["people"]) == (6, 2, 8)
+    assert figures["risk"]["at_risk"] == {"0.01": 8, "0.05": 8, "0.1": 8, "0.2": 8, "0.5": 6}
+
+
+def test_special_uniques_by_column() -> None:
+    figures = aegis.record_risk(SURVEY, quasi_identifiers=KEY, special=True).to_dict()
+    special = figures["special_uniques"]
+    assert special["records"] == 6
+    assert set(special["contributions"]) == set(KEY)
+    assert aegis.record_risk(SURVEY, quasi_identifiers=KEY, special=True).records().num_columns == 5
+
+
+def test_numbers_beside_the_original_ones() -> None:
+    masked = SURVEY.set_column(4, "income", pa.array([10, 20, 30, 40, 50, 60, 70, 90]))
+    risk = aegis.record_risk(
+        masked, quasi_identifiers=["b"], original=SURVEY, numbers=["income", "weight"]
+    )
+    assert risk.numbers is not None
+    assert risk.numbers.interval_share == 7 / 8
+    spread = pa.compute.stddev(SURVEY["income"], ddof=1).as_py()
+    assert risk.numbers.il1s == pytest.approx(10 / (spread * 2**0.5))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "match"),
+    [
+        ({"quasi_identifiers": []}, PolicyError, "needs quasi-identifiers"),
+        ({"quasi_identifiers": ["z"]}, DataError, "No column 'z'"),
+        ({"weight": "b"}, DataError, "holds string, not numbers"),
+        ({"weight": "a"}, DataError, "is not above 0 in every row"),
+        ({"missing": "wild"}, PolicyError, "Did you mean 'wildcard'|Unknown meaning"),
+        ({"numbers": ["income"]}, PolicyError, "compared with those of the original"),
+        ({"original": SURVEY}, PolicyError, "compared with those of the original"),
+        (
+            {"original": SURVEY.slice(1), "numbers": ["income"]},
+            DataError,
+            "has 7 rows, and .* 8",
+        ),
+        ({"fraction": 0}, PolicyError, "share of the population"),
+        ({"largest": 0}, PolicyError, "at most 0 columns"),
+        ({"interval": 0}, PolicyError, "interval is 0"),
+    ],
+)
+def test_bad_input(options: dict[str, object], error: type[Exception], match: str) -> None:
+    with pytest.raises(error, match=match):
+        aegis.record_risk(SURVEY, **({"quasi_identifiers": KEY} | options))  # type: ignore[arg-type]
+
+
+def test_a_table_without_rows_is_refused() -> None:
+    with pytest.raises(DataError, match="has no rows"):
+        aegis.record_risk(SURVEY.slice(0, 0), quasi_identifiers=KEY)
