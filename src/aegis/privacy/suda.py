@@ -106,7 +106,7 @@ def special_uniques(
             minimal = alone.minimal(chosen)
             sizes[minimal, size - 1] += 1
             scores[minimal] += weigh[size - 1]
-            contributions[np.ix_(minimal, chosen)] += weigh[size - 1]
+            contributions[np.ix_(minimal, np.array(chosen))] += weigh[size - 1]
     match = _match(codes, fraction)
     return SpecialUniques(sizes, scores, contributions, _chances(scores, codes, match), match)
 

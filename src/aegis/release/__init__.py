@@ -5,8 +5,8 @@ from aegis.release.anonymizing import AnonymizedRelease, anonymize
 from aegis.release.applying import Release, apply
 from aegis.release.auditing import Audit, audit
 from aegis.release.certified import CertificateCheck, Mismatch, check_certificate
-from aegis.release.record_risk import MaskedNumbers, Missing, RecordRisk, record_risk
 from aegis.release.released import Utility
+from aegis.release.risk_of_records import MaskedNumbers, Missing, RecordRisk, record_risk
 from aegis.release.sql import Dialect, Form, ReleaseQuery, release_sql
 from aegis.release.transformer import MaskingTransformer
 
