@@ -14,7 +14,7 @@ def test_a_merit_ranks_and_goes_with_the_configuration_to_the_certificate(shell,
     assert done.code == 0
     found = json.loads(done.out)
     assert found["measure"] == "held-out-accuracy(lr+nb)"
-    assert found["headline"].startswith("models are expected to reach an accuracy of")
+    assert found["headline"].startswith("Models are expected to reach an accuracy of")
     proxy = found["proxy"]
     assert (proxy["models"], proxy["metric"], proxy["splits"]) == (["nb"], "accuracy", 3)
     admissible = [one["name"] for one in found["ranking"] if one["admissible"]]

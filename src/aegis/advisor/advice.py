@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import html
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from aegis.advisor.expectation import IN_WORDS, Expectation
 from aegis.advisor.figures import Binding, Front, ProxyFigures, SearchFigures
 from aegis.advisor.ranked import PrivacyChange, Ranked
 from aegis.advisor.scoring import utility_kept
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 2
 """Version of the JSON form of `Advice`; it changes when a field changes its meaning."""
-_IN_WORDS = {"AUC": "AUC", "accuracy": "an accuracy of", "nats": "a log loss of"}
-"""What a headline calls a figure of merit, by the unit of the measure."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +69,9 @@ class Advice:
         Of the best configuration: what the unmasked table would lose if only this attribute were
         masked, by attribute; empty without a best one, for a record-level release, and where the
         table has too many values to tell in seconds.
+    expected
+        What models are expected to reach with the best configuration, where the measure is no
+        figure of merit itself; None where that was not worked out.
     proxy
         What small models reached on a sample of the best configurations; None where they were not
         asked for.
@@ -105,6 +106,7 @@ class Advice:
     reference: float | None = None
     attainable: float | None = None
     lost_alone: Mapping[str, float] = field(default_factory=dict)
+    expected: Expectation | None = None
     proxy: ProxyFigures | None = None
     owner_rule: OwnerRule | None = None
     rule_override: RuleOverride | None = None
@@ -142,25 +144,24 @@ class Advice:
         return bool(self.summary.get("information", "raw") != "raw")
 
     @property
-    def headline(self) -> str | None:
-        """What models are expected to reach, in words; None unless the measure says so."""
-        best, measure = self.best, MEASURES.get(self.measure)
-        if best is None or measure.unit not in _IN_WORDS or self.reference is None:
+    def expectation(self) -> Expectation | None:
+        """What models are expected to reach with the best release; None where nothing says so."""
+        best = self.best
+        if best is None:
             return None
-        error = best.stderr
-        # One digit of the error is worth showing.
-        digits = min(max(2, math.ceil(-math.log10(error))), 4) if error else 2
-        sign = measure.direction.sign
-        whole = sign * max(sign * self.reference, sign * best.score)
-        said = (
-            f"models are expected to reach {_IN_WORDS[measure.unit]} {best.score:.{digits}f}"
-            f" of {whole:.{digits}f} unmasked"
-        )
-        if error is None:
-            return said
-        worst = measure.worst(self.class_rows)
-        small = ": the table is too small to tell masks apart"
-        return f"{said} (+-{error:.{digits}f}){small if sign * (whole - worst) < 2 * error else ''}"
+        if MEASURES.get(self.measure).unit not in IN_WORDS:
+            told = self.expected
+            return told if told is not None and told.configuration == best.name else None
+        if self.reference is None:
+            return None
+        return Expectation(best.name, self.measure, best.score, self.reference, best.stderr)
+
+    @property
+    def headline(self) -> str | None:
+        """What models are expected to reach, in words; None where nothing says so."""
+        before = "with the finest masks" if self.against_finest else "unmasked"
+        told = self.expectation
+        return None if told is None else told.words(self.class_rows, before)
 
     @property
     def closest(self) -> Ranked | None:
@@ -243,6 +244,7 @@ class Advice:
             "reference": self.reference,
             "attainable": self.attainable,
             "headline": self.headline,
+            "expected": None if self.expectation is None else self.expectation.to_dict(),
             "lost_alone": dict(self.lost_alone),
             "combinations": self.combinations,
             "ranking": [ranked.to_dict() for ranked in self.ranking],

@@ -9,6 +9,7 @@ from dataclasses import replace
 from aegis.advisor.advice import Advice
 from aegis.advisor.confidence import with_confidence
 from aegis.advisor.doubts import with_doubts
+from aegis.advisor.expectation import expectation_of
 from aegis.advisor.generate import combinations, generate
 from aegis.advisor.merits import disagreement
 from aegis.advisor.plan import PrivacyPlan
@@ -114,6 +115,7 @@ def rank_configurations(
             measure=chosen.name,
             ranking=tuple(ranking),
             **against(scorer, chosen, ranking),
+            expected=expectation_of(scorer, chosen, ranking),
             optimal=estimate is None
             and ranking[0].admissible
             and len({tuple(map(str, r.masks.items())) for r in ranking}) >= possible,

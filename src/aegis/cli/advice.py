@@ -333,7 +333,7 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
         f"least {best.smallest_class:,}." + _proven(advice)
     )
     if advice.headline is not None:
-        yield line(advice.headline)
+        yield line(f"{advice.headline}.")
     if advice.proxy is not None:
         yield line(advice.proxy.words())
     yield line("")

@@ -243,6 +243,7 @@ def _key_figures(
     note = "may be chance" if advice.by_chance else "of what the unmasked table says"
     figures = [
         {"label": "Utility kept", "value": kept, "note": note},
+        *_expected_figure(advice),
         {
             "label": "Rows left out" if advice.best else "Rows to leave out",
             "value": share(subject.suppressed_rows, total),
@@ -261,6 +262,17 @@ def _key_figures(
         )
     alone = unique_figure(advice.uncovered)
     return figures if alone is None else [*figures, alone]
+
+
+def _expected_figure(advice: Advice) -> list[dict[str, str]]:
+    """Return what models are expected to reach, as one of the key figures."""
+    told = advice.expectation
+    if told is None or told.measure == advice.measure:
+        return []  # the score of the ranking says it
+    unmasked = max(told.unmasked, told.score)
+    error = "" if told.stderr is None else f", standard error {told.stderr:.3f}"
+    note = f"of models; {unmasked:.3f} {FINEST.lower() if advice.against_finest else 'unmasked'}{error}"
+    return [{"label": "Expected AUC", "value": f"{told.score:.3f}", "note": note}]
 
 
 def _attributes(subject: Ranked, advice: Advice, measure: Measure) -> list[dict[str, Any]]:

@@ -205,7 +205,8 @@ class Advising:
         methods
             Record-level methods whose releases are ranked beside, as in `rank`.
         explain_best
-            Whether to find out what keeps the best from being finer.
+            Whether to find out what keeps the best from being finer, and what models are expected
+            to reach with it.
         prefer
             Which comes first of configurations that their scores cannot tell apart:
             `least-masking`, `most-private`, or `score`, the highest score.

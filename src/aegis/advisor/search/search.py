@@ -10,6 +10,7 @@ from aegis.advisor.advice import Advice
 from aegis.advisor.advise import warnings_of
 from aegis.advisor.confidence import with_confidence
 from aegis.advisor.doubts import with_doubts
+from aegis.advisor.expectation import expectation_of
 from aegis.advisor.figures import SearchFigures
 from aegis.advisor.generate import combinations
 from aegis.advisor.merits import disagreement
@@ -99,7 +100,7 @@ def search_combinations(
     front
         Trace the Pareto front over a parameter of the rule, such as "k=2..50".
     explain_best
-        Whether to find out what binds the best configuration.
+        Whether to find out what binds the best configuration, and what models are expected to reach.
     prefer
         Which comes first of configurations that their scores cannot tell apart: `least-masking`
         (the data is the use of a release), `most-private`, or `score`, whichever is ahead by a
@@ -154,7 +155,9 @@ def search_combinations(
         search=figures,
     )
     if explain_best and found.best and not found.interrupted:
-        advice = replace(advice, binding=explain(searcher, found, highest[0], clock))
+        expected = expectation_of(searcher.scorer, shown, ranking)
+        binding = explain(searcher, found, highest[0], clock)
+        advice = replace(advice, binding=binding, expected=expected)
     if span is not None:
         known = [box for _, box in highest]
         bound = found.bound if figures.exact else math.inf

@@ -1,0 +1,95 @@
+"""What models are expected to reach with the best release, whichever measure ranked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import aegis
+from aegis.advisor.expectation import Expectation
+from aegis.policy import Configuration, load_policy
+from aegis.study import Study
+
+MASKS = {
+    "sign": ["identity", "suppress"],
+    "age": ["identity", {"bucketize": {"width": 5}}, {"bucketize": {"width": 20}}, "suppress"],
+}
+
+
+def table(rows: int = 2000, classes: int = 2) -> pa.Table:
+    random = np.random.default_rng(3)
+    label = random.integers(0, classes, rows)
+    return pa.table(
+        {
+            "sign": np.where(random.random(rows) < 0.6, label, random.integers(0, classes, rows)),
+            "age": random.integers(20, 60, rows) + 6 * label,
+            "y": [f"class {one}" for one in label],
+        }
+    )
+
+
+def policy(label: str | None = "y", **more: object) -> aegis.Policy:
+    attributes = {name: {"role": "quasi-identifier", "masks": own} for name, own in MASKS.items()}
+    named = {} if label is None else {"label": label}
+    return load_policy(
+        {"version": 1, **named, "privacy": {"k": 2}, "attributes": attributes, **more}
+    )
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("searched", [True, False])
+def test_it_is_what_the_ranking_by_auc_says_of_the_same_configuration(classes, searched):
+    study = Study(table(classes=classes), policy())
+    advice = study.search(top=3) if searched else study.rank(generate_count=8)
+    told = advice.expectation
+    assert told is not None
+    assert told.configuration == advice.best.name
+    best = Configuration("best", advice.best.configuration.masks)
+    by_area = study.rank({"best": best}, measure="held-out-auc")
+    assert told.score == pytest.approx(by_area.best.score)
+    assert told.unmasked == pytest.approx(by_area.reference)
+    assert told.stderr == pytest.approx(by_area.best.stderr)
+    assert advice.headline == by_area.headline
+    assert advice.to_dict()["expected"] == told.to_dict() | {"measure": "held-out-auc"}
+    assert by_area.to_dict()["expected"]["score"] == pytest.approx(told.score)
+
+
+def test_nothing_is_told_where_there_is_nothing_to_predict_or_nothing_is_admissible():
+    unlabelled = table().drop_columns(["y"])
+    assert Study(unlabelled, policy(label=None)).rank(generate_count=4).expectation is None
+    strict = policy(privacy={"k": 1999})
+    shown = Configuration("all", {name: aegis.masks.Identity() for name in MASKS})
+    assert Study(table(), strict).rank([shown]).expectation is None
+
+
+def test_a_release_that_came_to_stand_first_later_is_not_given_the_figure_of_another():
+    advice = Study(table(), policy()).rank(generate_count=4)
+    assert advice.expectation is not None
+    best = replace(advice.best, configuration=replace(advice.best.configuration, name="other"))
+    assert replace(advice, ranking=(best, *advice.ranking)).headline is None
+
+
+def test_the_table_with_many_values_is_not_waited_for():
+    near_key = table().append_column("key", pa.array([f"{i % 1900}" for i in range(2000)]))
+    attributes = {n: {"role": "quasi-identifier", "masks": own} for n, own in MASKS.items()}
+    attributes["key"] = {"role": "quasi-identifier", "masks": ["identity", "suppress"]}
+    advice = Study(near_key, policy(attributes=attributes)).rank(generate_count=8)
+    assert advice.best is not None
+    assert advice.expectation is None
+
+
+def test_words_show_one_digit_of_the_error_and_say_where_the_table_is_too_small():
+    assert Expectation("a", "held-out-auc", 0.9182, 0.9213, 0.0018).words([70, 30]) == (
+        "Models are expected to reach AUC 0.918 of 0.921 unmasked (+-0.002)"
+    )
+    assert (
+        Expectation("a", "held-out-auc", 0.53, 0.55, 0.05)
+        .words([7, 3])
+        .endswith("(+-0.05): the table is too small to tell masks apart")
+    )
+    assert Expectation("a", "held-out-auc", 0.93, 0.92, None).words([7, 3]) == (
+        "Models are expected to reach AUC 0.93 of 0.93 unmasked"
+    )
