@@ -27,6 +27,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from aegis.advisor.plan import plan_of
@@ -36,13 +37,15 @@ from aegis.errors import AegisError
 from aegis.policy import Policy, load_policy
 from aegis.sources import open_table
 from aegis.summary import Summary, summarize
-from arx_java import Call, Case, Name, New, read_cases
+from arx_java import SEED, Call, Case, JavaRandom, Name, New, read_cases
 from arx_models import InexpressibleError, Loss, demands, loss_of
 from common import RESULTS
 
 NAME = "arx_cases"
 PLACES = 9
 """Relative difference, as a power of ten, up to which two figures agree: ARX rounds its sums."""
+DRAWN = ("drawn-", "sampled-")
+"""Beginnings of the names of tables that ARX's tests draw from a population by Java's generator."""
 HEURISTIC = ("Heuristic", "HeuristicTopDown", "Genetic")
 """Classes whose expectations are what a heuristic reaches, not optima."""
 
@@ -88,19 +91,14 @@ def asked_by(case: Case) -> Asked:
     texts = [a for a in rest if isinstance(a, str)]
     table = next(Path(t).name for t in texts if t.startswith("./data/"))
     names = [t for t in texts if not t.startswith(("./data/", "["))]
-    if case.weighted:
-        raise InexpressibleError("weights set by a function of the test")
-    if any(isinstance(a, Call) and a.name == "getHierarchyBuilders" for a in rest):
-        raise InexpressibleError("hierarchies built by functions")
-    if any(isinstance(a, New) and a.name == "String" for a in rest):
-        raise InexpressibleError("a classification target")
+    _refuse(case, rest)
     sensitive = None
     if names and names[0] and not case.utility and not _number(names[0]):
         sensitive = names[0]
     if case.utility:
         sensitive = names[0]
     rule, subset = demands(models)
-    loss = loss_of(metric)
+    loss = loss_of(metric, models)
     rule["suppression"] = limit
     arrays = [a for a in rest if isinstance(a, New) and a.name == "int"]
     if case.utility:
@@ -119,7 +117,21 @@ def asked_by(case: Case) -> Asked:
         raise InexpressibleError("local recoding")
     levels = tuple(arrays[0].arguments) if arrays else None
     expected = float(figures[0]) if figures else None
+    if (subset or "").startswith("sampled-") and levels is not None and expected is not None:
+        # One transformation, which does not depend on the data; all rows may be left out.
+        given = {levels: expected}
+        return Asked(subset or table, subset and table, sensitive, rule, loss, nodes=given)
     return Asked(subset or table, subset and table, sensitive, rule, loss, expected, levels)
+
+
+def _refuse(case: Case, rest: list[Any]) -> None:
+    """Raise `InexpressibleError` for what a case has beside rule, loss and figures."""
+    if case.weighted:
+        raise InexpressibleError("weights set by a function of the test")
+    if any(isinstance(a, Call) and a.name == "getHierarchyBuilders" for a in rest):
+        raise InexpressibleError("hierarchies built by functions")
+    if any(isinstance(a, New) and a.name == "String" for a in rest):
+        raise InexpressibleError("a classification target")
 
 
 def _number(text: str) -> bool:
@@ -157,16 +169,35 @@ class Bench:
     def __init__(self, folder: Path, seconds: float) -> None:
         self._folder = folder
         self._seconds = seconds
+        self._drawn = TemporaryDirectory()
 
     def has(self, asked: Asked) -> bool:
         """Return whether the tables of a case are at hand."""
-        names = [asked.table, *([asked.population] if asked.population else [])]
+        drawn = asked.table.startswith(DRAWN)
+        names = [*([] if drawn else [asked.table]), *filter(None, [asked.population])]
         return all((self._folder / name).exists() for name in names)
+
+    def _table(self, asked: Asked) -> Path:
+        """Return the file of the table that is released, drawn from its population where it is."""
+        kind, _, number = asked.table.removesuffix(".csv").partition("-")
+        if not asked.table.startswith(DRAWN) or asked.population is None:
+            return self._folder / asked.table
+        path = Path(self._drawn.name) / f"{asked.population}-{asked.table}"
+        if not path.exists():
+            header, *rows = (self._folder / asked.population).read_text("utf-8").splitlines()
+            random = JavaRandom(SEED)
+            if kind == "drawn":
+                chosen = {random.below(int(number)) for _ in range(int(number))}
+            else:
+                chosen = {i for i in range(len(rows)) if random.uniform() < float(number)}
+            kept = [row for i, row in enumerate(rows) if i in chosen]
+            path.write_text("\n".join([header, *kept, ""]), "utf-8")
+        return path
 
     def run(self, asked: Asked) -> dict[str, Any]:
         """Return what the search, or the loss at each transformation, gives."""
         policy, order = self._policy(asked)
-        summary = _summary(str(self._folder / asked.table), _Key(asked, policy))
+        summary = _summary(str(self._table(asked)), _Key(asked, policy))
         plan = plan_of(summary, policy)
         began = time.process_time()
         searcher = Searcher(summary, plan, asked.loss.objective, "adjusted-pillai")

@@ -180,3 +180,34 @@ def _number(token: str) -> int | float:
     if re.fullmatch(r"\d+[lL]?", token):
         return int(token.rstrip("lL"))
     return float(token.rstrip("dDfFlL"))
+
+
+class JavaRandom:
+    """The generator `java.util.Random`, as its documentation defines it: a congruence of 48 bits."""
+
+    def __init__(self, seed: int) -> None:
+        self._state = (seed ^ _MULTIPLIER) & _MASK
+
+    def _bits(self, count: int) -> int:
+        self._state = (self._state * _MULTIPLIER + 0xB) & _MASK
+        return self._state >> (48 - count)
+
+    def uniform(self) -> float:
+        """Return the next number from 0, below 1 (`nextDouble`)."""
+        high = self._bits(26)
+        return ((high << 27) + self._bits(27)) * 2.0**-53
+
+    def below(self, bound: int) -> int:
+        """Return the next whole number from 0, below `bound` (`nextInt`)."""
+        if bound & -bound == bound:
+            return (bound * self._bits(31)) >> 31
+        while True:
+            bits = self._bits(31)
+            if bits - bits % bound + bound - 1 < 1 << 31:
+                return bits % bound
+
+
+_MULTIPLIER = 0x5DEECE66D
+_MASK = (1 << 48) - 1
+SEED = 0xDEADBEEF - (1 << 32)
+"""The seed of ARX's tests: a literal of 32 bits, which Java takes for a negative number."""

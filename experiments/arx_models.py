@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from aegis.advisor.search.payout import Stakes
+from aegis.privacy.sampling import SampledPrivacy, sampled_privacy
 from arx_java import Call, Name, New
 
 
@@ -29,7 +31,7 @@ class Loss:
 _OVER = "over=quasi-identifiers"
 
 
-def loss_of(metric: Any) -> Loss:
+def loss_of(metric: Any, models: list[Any]) -> Loss:
     """Return the objective for a quality model; by default ARX takes `loss`."""
     if metric is None:
         return Loss(f"loss(mean=geometric, {_OVER})")
@@ -39,6 +41,8 @@ def loss_of(metric: Any) -> Loss:
     given = list(metric.arguments)
     if name.startswith("Precomputed"):
         name, given = name.removeprefix("Precomputed"), given[1:]
+    if name == "PublisherPayout":
+        return _payout(given, _stakes(models))
     if any(isinstance(a, Name) and a.text.endswith("RANK") for a in given):
         raise InexpressibleError("losses compared attribute by attribute (rank)")
     factor = next((a for a in given if isinstance(a, float)), None)
@@ -59,11 +63,20 @@ def loss_of(metric: Any) -> Loss:
     return losses[name]
 
 
+def _payout(given: list[Any], stakes: Stakes) -> Loss:
+    """Return a publisher's payout: what is lost of the largest possible one."""
+    if len(given) > 1:
+        raise InexpressibleError("a publisher's payout with weighted suppression")
+    attacker = "journalist" if given and given[0] is True else "prosecutor"
+    amounts = f"benefit={stakes.benefit:g}, loss={stakes.loss:g}, gain={stakes.gain:g}"
+    return Loss(f"publisher-payout({amounts}, cost={stakes.cost:g}, attacker={attacker})")
+
+
 def demands(models: list[Any]) -> tuple[dict[str, Any], str | None]:
     """Return the privacy rule, and the table of the subset that is released where it is one."""
     rule: dict[str, Any] = {}
     subset = None
-    costs = next((m for m in models if isinstance(m, Call)), None)
+    stakes = _stakes(models)
     for model in models:
         if isinstance(model, Call):
             if model.name == "getPopulationUniqueness":
@@ -75,12 +88,8 @@ def demands(models: list[Any]) -> tuple[dict[str, Any], str | None]:
             if model.name != "setCostBenefitConfiguration":
                 raise InexpressibleError(f"privacy model by {model.name}")
             continue
-        key, value = _demand(model, costs)
-        for argument in model.arguments:
-            if isinstance(argument, Call) and argument.on == Name("DataSubset"):
-                subset = Path(argument.arguments[1].arguments[0]).name
-            elif isinstance(argument, Call) and argument.name == "getSubset":
-                raise InexpressibleError("a subset drawn by Java's generator")
+        key, value = _demand(model, stakes)
+        subset = _subset(model) or subset
         if key is not None:
             rule.setdefault(key, []).append(value)
     if not rule:
@@ -89,13 +98,23 @@ def demands(models: list[Any]) -> tuple[dict[str, Any], str | None]:
     return plain, subset
 
 
-def _demand(model: New, costs: Call | None) -> tuple[str | None, Any]:
+def _subset(model: New) -> str | None:
+    """Return the table of the rows that a model selects; None where it selects none."""
+    if model.name == "EDDifferentialPrivacy":
+        return f"sampled-{_sampled(model).rate!r}.csv"
+    for argument in model.arguments:
+        if isinstance(argument, Call) and argument.on == Name("DataSubset"):
+            return Path(argument.arguments[1].arguments[0]).name
+        if isinstance(argument, Call) and argument.name == "getSubset":
+            return f"drawn-{argument.arguments[0]}.csv"
+    return None
+
+
+def _demand(model: New, stakes: Stakes) -> tuple[str | None, Any]:
     given = model.arguments
     name = model.name
-    if name in ("KAnonymity", "KMap"):
-        if len(given) > 2:
-            raise InexpressibleError("k-map of an estimated population")
-        return {"KAnonymity": "k", "KMap": "k_map"}[name], given[0]
+    if name in ("KAnonymity", "KMap", "EDDifferentialPrivacy"):
+        return _least_rows(model)
     if name == "Inclusion":
         return None, None
     if name == "SampleUniqueness":
@@ -112,9 +131,25 @@ def _demand(model: New, costs: Call | None) -> tuple[str | None, Any]:
         return "l_diversity", {"attribute": given[0]} | _diversity(name, given)
     if name.endswith(("TCloseness", "BLikeness")):
         return _compared(name, given)
-    if name in ("ProfitabilityProsecutorNoAttack", "ProfitabilityJournalistNoAttack"):
-        return ("k" if "Prosecutor" in name else "k_map"), _no_attack(costs)
+    if name.startswith("Profitability"):
+        return _profit(name, stakes)
     raise InexpressibleError(f"privacy model {name}")
+
+
+def _least_rows(model: New) -> tuple[str, int]:
+    if model.name == "EDDifferentialPrivacy":
+        # ARX counts its k one step further than the theorem asks for.
+        return "k", _sampled(model).k + 1
+    if len(model.arguments) > 2:
+        raise InexpressibleError("k-map of an estimated population")
+    return {"KAnonymity": "k", "KMap": "k_map"}[model.name], model.arguments[0]
+
+
+def _profit(name: str, stakes: Stakes) -> tuple[str, dict[str, Any]]:
+    if not name.endswith("NoAttack"):
+        raise InexpressibleError("classes that pay their publisher, by the information they lose")
+    attacker = "prosecutor" if "Prosecutor" in name else "journalist"
+    return "no_attack", {"attacker": attacker, "gain": stakes.gain, "cost": stakes.cost}
 
 
 def _diversity(name: str, given: tuple[Any, ...]) -> dict[str, Any]:
@@ -136,22 +171,30 @@ def _compared(name: str, given: tuple[Any, ...]) -> tuple[str, dict[str, Any]]:
     return "t_closeness", asked | {"t": limit, "distance": distance}
 
 
-def _no_attack(costs: Call | None) -> int:
-    """Return the class size from which an attack does not pay: gain / size is at most its cost."""
-    configuration = costs.arguments[0].name if costs is not None else "default"
-    gain, cost = CONFIGURATIONS[configuration]
-    if cost == 0:
-        raise InexpressibleError("an attack without cost")
-    return max(1, math.ceil(gain / cost - 1e-9))
+def _sampled(model: New) -> SampledPrivacy:
+    """Return the rate and the k of differential privacy by sampling and generalisation."""
+    epsilon, delta = model.arguments[:2]
+    return sampled_privacy(
+        _LOGARITHMS[epsilon.text] if isinstance(epsilon, Name) else epsilon, delta
+    )
+
+
+_LOGARITHMS = {"LN2": math.log(2), "LN3": math.log(3)}
+
+
+def _stakes(models: list[Any]) -> Stakes:
+    """Return what a publisher and an adversary win and lose: ARX's defaults unless a test says it."""
+    costs = next((m for m in models if isinstance(m, Call)), None)
+    named = costs is not None and costs.name == "setCostBenefitConfiguration"
+    return CONFIGURATIONS[costs.arguments[0].name] if costs is not None and named else Stakes()
 
 
 USA = 317_238_626
 """People of the population that ARX takes where a test says USA."""
 CONFIGURATIONS = {
-    "default": (300.0, 4.0),
-    "getConfig1": (1200.0, 2.0),
-    "getConfig2": (120.0, 20.0),
-    "getConfig3": (120.0, 20.0),
-    "getConfig4": (1000.0, 20.0),
+    "getConfig1": Stakes(benefit=1200, loss=300, gain=1200, cost=2),
+    "getConfig2": Stakes(benefit=1200, loss=3000, gain=120, cost=20),
+    "getConfig3": Stakes(benefit=120, loss=3000, gain=120, cost=20),
+    "getConfig4": Stakes(benefit=120, loss=3000, gain=1000, cost=20),
 }
-"""Gain and cost of an adversary by the function of the test that sets them."""
+"""Costs and benefits by the function of the test that sets them."""

@@ -1,4 +1,4 @@
-"""Record-level methods: microaggregation, clustering, Mondrian, MO-OBAM, the hybrid scheme."""
+"""Record-level methods: microaggregation, clustering, Mondrian, MO-OBAM, sampling, the hybrid scheme."""
 
 from aegis.anonymizers.base import ANONYMIZERS, Anonymizer, Grouped, Options, Style
 from aegis.anonymizers.encode import encode, encode_for
@@ -26,6 +26,7 @@ from aegis.anonymizers.run import (
     check_release,
     read_records,
 )
+from aegis.anonymizers.safe_pub import SampledOptions
 from aegis.policy import AttributeKind
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "RecordGroups",
     "RecordTable",
     "Records",
+    "SampledOptions",
     "SensitiveAttribute",
     "Style",
     "SuppressionOptions",

@@ -130,6 +130,9 @@ class Anonymizer:
     by_cell
         Whether it shows values record by record and works on them as masks show them; it counts
         persons itself where the policy does.
+    sampled
+        Whether it works on values as masks show them that learn nothing from the table, and draws
+        records, so that the release is differentially private.
     quadratic
         Whether tables above `Options.partition_above` are cut into Mondrian cells first.
     """
@@ -144,6 +147,7 @@ class Anonymizer:
     method: Method
     quadratic: bool = False
     by_cell: bool = False
+    sampled: bool = False
 
     def configure(self, **given: Any) -> Options:
         """Return the method's options.

@@ -202,9 +202,11 @@ def anonymize_records(
     PolicyError, DataError
         Options that the method does not take or that no release of these records can meet.
     """
-    by_cell, records = recipe.anonymizer.by_cell, read.records
+    method, records = recipe.anonymizer, read.records
+    by_cell = method.by_cell or method.sampled
     if by_cell:
-        read = shown_by_masks(read, recipe.options.get("masks"))
+        given = recipe.options.get("masks")
+        read = shown_by_masks(read, given, learning=not method.sampled)
         records = read.records
     elif read.persons is not None:
         records = middle_of_each(records, read.persons)

@@ -23,7 +23,9 @@ ROW = "__aegis_row__"
 """Column that brings masked rows back into their order."""
 
 
-def shown_by_masks(read: RecordTable, given: Mapping[str, Any] | None) -> RecordTable:
+def shown_by_masks(
+    read: RecordTable, given: Mapping[str, Any] | None, *, learning: bool = True
+) -> RecordTable:
     """Return the table with its quasi-identifiers masked, and encoded as they are shown.
 
     Parameters
@@ -34,6 +36,8 @@ def shown_by_masks(read: RecordTable, given: Mapping[str, Any] | None) -> Record
         Masks by quasi-identifier, as a policy writes them; any other stays as it is where the policy
         has `identity` among its candidates or names none, and is shown under its first candidate that
         draws nothing at random otherwise.
+    learning
+        Whether masks may learn from the table.
 
     Raises
     ------
@@ -45,6 +49,13 @@ def shown_by_masks(read: RecordTable, given: Mapping[str, Any] | None) -> Record
     """
     masks = _masks(read.policy, given or {})
     shown = {name: mask for name, mask in masks.items() if mask is not None}
+    for name, mask in shown.items() if not learning else ():
+        if not mask.fitted:
+            raise PolicyError(
+                f"Mask {mask} of {name!r} learns from the table, and then what is shown depends on "
+                "every record.",
+                hint="Name one that does not: a level, fixed edges or a width, listed values.",
+            )
     table = _masked(read, shown)
     records = encode(table, _roles(read, table), degenerate=True)
     return replace(

@@ -1,0 +1,94 @@
+"""Differential privacy by sampling and generalisation: which classes a sample may show.
+
+Who draws each record with a chance of its own, generalises in a way that does not depend on the data,
+and leaves out classes below k, gives (epsilon, delta)-differential privacy: Li, Qardaji, Su, On
+sampling, anonymization, and differential privacy (ASIACCS 2012), theorem 5; Bild, Kuhn, Prasser,
+SafePub (PoPETs 2018).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import binom
+
+from aegis.errors import PolicyError
+
+HIGHEST = 5.0
+"""Largest epsilon; above it nearly all records would be drawn, and k take long to find."""
+
+
+@dataclass(frozen=True)
+class SampledPrivacy:
+    """How much to draw, and which classes to show.
+
+    Attributes
+    ----------
+    epsilon, delta
+        The guarantee.
+    rate
+        The chance with which each record is drawn.
+    k
+        The least number of drawn records in a class that is shown.
+    """
+
+    epsilon: float
+    delta: float
+    rate: float
+    k: int
+
+
+def sampled_privacy(epsilon: float, delta: float, rate: float | None = None) -> SampledPrivacy:
+    """Return the chance to draw a record, and the smallest k that will do.
+
+    With gamma = 1 - (1 - rate) / e^epsilon the smallest k is that for which the largest tail
+    P(Bin(n, rate) > gamma n), over n from k / gamma - 1 on, is at most delta.
+
+    Parameters
+    ----------
+    epsilon
+        Above 0, up to 5.
+    delta
+        Above 0, below 1.
+    rate
+        The chance to draw a record; by default the largest that epsilon allows, 1 - e^-epsilon.
+
+    Raises
+    ------
+    PolicyError
+        A number out of its range, or a rate above what epsilon allows.
+
+    Examples
+    --------
+    >>> sampled_privacy(1.0, 1e-6).k
+    74
+    """
+    if not 0 < epsilon <= HIGHEST:
+        raise PolicyError(
+            f"epsilon = {epsilon}.", hint=f"Give a number above 0 and up to {HIGHEST:g}."
+        )
+    if not 0 < delta < 1:
+        raise PolicyError(f"delta = {delta}.", hint="Give a number above 0 and below 1.")
+    largest = -math.expm1(-epsilon)
+    chance = largest if rate is None else rate
+    if not 0 < chance <= largest * (1 + 1e-12):
+        raise PolicyError(
+            f"rate = {rate} with epsilon = {epsilon:g}.",
+            hint=f"Draw each record with a chance above 0 and up to 1 - e^-epsilon = {largest:.6g}.",
+        )
+    return SampledPrivacy(epsilon, delta, chance, _least_k(epsilon, delta, chance))
+
+
+def _least_k(epsilon: float, delta: float, rate: float) -> int:
+    gamma = 1 - (1 - rate) * math.exp(-epsilon)
+    # By Chernoff the tail of n is at most exp(-n decay): from `end` on none is above delta.
+    decay = gamma * math.log(gamma / rate) - (gamma - rate)
+    end = math.ceil(-math.log(delta) / decay) + 1
+    sizes = np.arange(1, end + 1)
+    tails = binom.sf(np.floor(sizes * gamma), sizes, rate)
+    above = np.flatnonzero(tails > delta)
+    last = int(sizes[above[-1]]) if len(above) else 0
+    # All n from the least on must lie beyond the last tail that is too large.
+    return math.floor(gamma * (last + 1)) + 1

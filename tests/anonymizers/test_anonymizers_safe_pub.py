@@ -1,0 +1,103 @@
+"""Differential privacy by sampling and generalisation, on the running program."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import aegis
+from aegis.anonymizers import (
+    ANONYMIZERS,
+    Recipe,
+    SampledOptions,
+    anonymize_records,
+    read_records,
+)
+from aegis.errors import PolicyError
+from aegis.policy import Policy, load_policy
+from aegis.sources import open_table
+
+ROWS = 6000
+RANDOM = np.random.default_rng(5)
+TABLE = pa.table(
+    {
+        "age": RANDOM.integers(20, 80, ROWS),
+        "sex": [("f", "m")[i] for i in RANDOM.integers(0, 2, ROWS)],
+        "y": [("no", "yes")[i] for i in RANDOM.integers(0, 2, ROWS)],
+    }
+)
+
+
+def policy(**masks: Any) -> Policy:
+    age = {"role": "quasi-identifier", "masks": masks.get("age", [{"bucketize": {"width": 10}}])}
+    return load_policy(
+        {
+            "version": 1,
+            "label": "y",
+            "privacy": {"k": 2, "suppression": 1},
+            "attributes": {"age": age, "sex": {"role": "quasi-identifier"}},
+        }
+    )
+
+
+def test_a_sample_is_released_without_small_classes(tmp_path: Path) -> None:
+    recipe = Recipe("safe-pub", {"epsilon": 0.5, "delta": 1e-4}, seed=8)
+    made = aegis.anonymize(TABLE, policy(), recipe, output=tmp_path / "r.parquet")
+    released = pq.read_table(tmp_path / "r.parquet")
+    details = made.grouped.details
+    k, drawn = details["least_class"], details["drawn"]
+    assert k == SampledOptions(epsilon=0.5, delta=1e-4).privacy.k
+    # The number drawn is binomial: four standard deviations.
+    assert abs(drawn - ROWS * details["rate"]) < 4 * (ROWS * 0.39 * 0.61) ** 0.5
+    classes = Counter(zip(*(released[n].to_pylist() for n in ("age", "sex")), strict=True))
+    assert min(classes.values()) >= k
+    assert released.num_rows == drawn - details["in_small_classes"]
+    assert set(released["age"].to_pylist()) <= {f"[{a}, {a + 10}[" for a in range(20, 80, 10)}
+
+
+def test_who_is_drawn_depends_on_the_seed_alone() -> None:
+
+    recipe = Recipe("safe-pub", {"epsilon": 1.0, "delta": 0.01})
+    read = read_records(open_table(TABLE), policy())
+    one, other = (anonymize_records(read, Recipe("safe-pub", recipe.options, s)) for s in (1, 2))
+    again = anonymize_records(read, Recipe("safe-pub", recipe.options, 1))
+    assert np.array_equal(one.grouped.groups.of, again.grouped.groups.of)
+    assert not np.array_equal(one.grouped.groups.of, other.grouped.groups.of)
+    assert ANONYMIZERS.get("safe-pub").sampled
+
+
+@pytest.mark.parametrize("mask", [{"quantiles": {"count": 4}}, {"equal_width": {"count": 4}}])
+def test_masks_that_learn_from_the_table_are_refused(mask: Any, tmp_path: Path) -> None:
+    with pytest.raises(PolicyError, match="learns from the table"):
+        aegis.anonymize(
+            TABLE, policy(age=[mask]), Recipe("safe-pub"), output=tmp_path / "r.parquet"
+        )
+
+
+def test_persons_are_refused(tmp_path: Path) -> None:
+    table = TABLE.append_column("p", pa.array(np.arange(ROWS) // 2))
+    written = {
+        "version": 1,
+        "label": "y",
+        "person": "p",
+        "privacy": {"k": 2, "suppression": 1},
+        "attributes": {
+            "age": {"role": "quasi-identifier", "masks": [{"bucketize": {"width": 10}}]}
+        },
+    }
+    with pytest.raises(PolicyError, match="guarantee is one of records"):
+        aegis.anonymize(
+            table, load_policy(written), Recipe("safe-pub"), output=tmp_path / "r.parquet"
+        )
+
+
+@pytest.mark.parametrize("option", [{"epsilon": 6.0}, {"delta": 0.0}, {"rate": 0.99}])
+def test_options_out_of_range_are_refused(option: dict[str, float]) -> None:
+    with pytest.raises(PolicyError):
+        Recipe("safe-pub", option).anonymizer.configure(**option)
