@@ -115,6 +115,29 @@ def test_the_best_of_a_search_is_that_of_counting_rows(
         assert found.best == min(costs)
 
 
+@pytest.mark.parametrize(
+    ("rule", "level"),
+    [
+        ({"k_map": 5}, 1),
+        ({"k_map": 12}, 2),
+        ({"k_map": 12, "suppression": 0.5}, 2),
+        ({"delta_presence": {"maximum": 0.5, "minimum": 0.01}}, 2),
+        ({"delta_presence": {"maximum": 0.6}}, 1),
+    ],
+)
+def test_masks_alike_on_the_table_may_differ_on_its_population(
+    tmp_path: Path, rule: dict[str, Any], level: int
+) -> None:
+    """All rows are of the south: `level 1` and `level 2` group them alike, and not the people."""
+    everybody = [(30, town) for town in ("Ulm", "Rom", "Ulm", "Rom", "Ulm", "Kiel", "Oslo") * 2]
+    sample = [row for row in everybody if row[1] in ("Ulm", "Rom")][:6]
+    write(tmp_path / "all.csv", everybody)
+    write(tmp_path / "some.csv", sample, y=["a", "b"] * 3)
+    policy = policy_for(tmp_path, rule)
+    best = aegis.search(tmp_path / "some.csv", policy, objective="height").require_best()
+    assert str(best.configuration.masks["town"]) == f"level({level})"
+
+
 def test_a_release_keeps_to_the_population(tables: tuple[Path, list[Any], list[Any]]) -> None:
     folder, everybody, _ = tables
     policy = policy_for(folder, {"k_map": 6, "suppression": 0.3})

@@ -103,6 +103,15 @@ class PrivacyPlan:
         """Whether classes are counted beside the population."""
         return self._population is not None
 
+    def groups_of_people(self, name: str, candidate: Candidate) -> Groups | None:
+        """Return the group of each value of the population, (W,), numbered as those of the table.
+
+        None without a population, or where the attribute forms no classes.
+        """
+        if self._population is None or name not in self._population.values:
+            return None
+        return self._population.groups(name, candidate).astype(np.int32)
+
     @property
     def values(self) -> dict[str, int]:
         """The most values that each attribute may show, null one of them: under its finest mask.

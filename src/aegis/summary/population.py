@@ -67,7 +67,7 @@ class Population:
             np.concatenate(
                 [
                     groups[q][frequency.representatives[q]][frequency.codes[q]].astype(np.int64),
-                    self._group(q, choice[q])[self.codes[q]],
+                    self.groups(q, choice[q])[self.codes[q]],
                 ]
             )
             for q in frequency.quasi
@@ -84,7 +84,7 @@ class Population:
         absent = int(self.counts.sum()) - int(sizes.sum())
         return replace(table, population=sizes, absent=absent)
 
-    def _group(self, name: str, candidate: Candidate) -> Ints:
+    def groups(self, name: str, candidate: Candidate) -> Ints:
         """Return the group of each value under a candidate; those the table lacks come after its own."""
         key = (name, candidate.mask)
         if key not in self._groups:

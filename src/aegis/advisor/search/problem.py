@@ -6,7 +6,7 @@ variable. The search narrows boxes until each domain is a single candidate.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -60,12 +60,16 @@ class Variable:
         Whether the attribute forms equivalence classes.
     channels
         Per noise mask among the candidates P(level | atom), shape (A, L).
+    people
+        Per candidate the group of each value of the population that classes are counted beside,
+        shape (n, W); None without one. Candidates that group the table's values alike may differ there.
     """
 
     attribute: AttributeSummary
     candidates: tuple[Candidate, ...]
     quasi: bool
     channels: Mapping[int, npt.NDArray[np.float64]] = field(default_factory=dict)
+    people: Ints | None = None
     _covers: dict[int, tuple[int, ...]] = field(default_factory=dict, repr=False)
     _joins: dict[int, Ints] = field(default_factory=dict, repr=False)
     _meets: dict[int, Ints] = field(default_factory=dict, repr=False)
@@ -90,6 +94,8 @@ class Variable:
         compares with it.
         """
         groups = np.stack([c.groups for c in self.candidates])
+        if self.people is not None:
+            groups = np.hstack([groups, self.people])
         order = _refinements(groups)
         noisy = np.array([c.noise is not None for c in self.candidates])
         if noisy.any():
@@ -256,15 +262,33 @@ class Problem:
         }
 
 
-def make_problem(summary: Summary) -> Problem:
-    """Return the search space of a summary: every combination of its candidate masks."""
+GroupsOfPeople = Callable[[str, Candidate], "Ints | None"]
+"""Group of each value of a population under a candidate of an attribute; None without one."""
+
+
+def make_problem(summary: Summary, of_people: GroupsOfPeople | None = None) -> Problem:
+    """Return the search space of a summary: every combination of its candidate masks.
+
+    Parameters
+    ----------
+    summary
+        The aggregates behind the search.
+    of_people
+        How candidates group a population beside which classes are counted.
+    """
     quasi = set(summary.frequency.quasi) if summary.frequency else set()
     variables = []
     duplicates: list[str] = []
     for attribute in summary.all_attributes:
-        kept: dict[tuple[bytes, object], Candidate] = {}
+        kept: dict[tuple[bytes, bytes, object], Candidate] = {}
+        people: dict[int, Ints | None] = {}
         for candidate in attribute.candidates:
-            first = kept.setdefault((candidate.groups.tobytes(), candidate.noise), candidate)
+            outside = None
+            if of_people is not None and candidate.noise is None:
+                outside = of_people(attribute.name, candidate)
+            key = (candidate.groups.tobytes(), _told_apart(candidate, outside), candidate.noise)
+            first = kept.setdefault(key, candidate)
+            people.setdefault(id(first), outside)
             if first is not candidate:
                 duplicates.append(
                     f"{attribute.name}: {candidate.mask} groups the values as {first.mask} does; left out"
@@ -278,8 +302,17 @@ def make_problem(summary: Summary) -> Problem:
             for i, candidate in enumerate(listed)
             if candidate.noise is not None
         }
-        variables.append(Variable(attribute, listed, is_quasi, channels))
+        outsides = [groups for groups in people.values() if groups is not None]
+        beside = np.stack(outsides) if len(outsides) == len(listed) > 0 else None
+        variables.append(Variable(attribute, listed, is_quasi, channels, beside))
     return Problem(summary, tuple(variables), tuple(duplicates))
+
+
+def _told_apart(candidate: Candidate, outside: Ints | None) -> bytes:
+    """Return what a candidate tells apart of a population, alike for candidates that do so alike."""
+    if outside is None:
+        return b""
+    return _first_alike(np.concatenate([candidate.groups, outside])).tobytes()
 
 
 def _domain(chosen: npt.NDArray[np.bool_]) -> int:

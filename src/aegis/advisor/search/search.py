@@ -215,7 +215,7 @@ class Searcher:
         self.plan = plan
         self.progress = progress
         self.scorer = Scorer(summary)
-        self.problem = make_problem(summary)
+        self.problem = make_problem(summary, plan.groups_of_people)
         self.objective = make_objective(objective, self.problem, self.scorer, plan)
         self.measure = MEASURES.get(measure)
 
