@@ -7,6 +7,7 @@ they name, as far as those are at hand; neither is part of this project. A case 
 - `no data`, where the table is not at hand;
 - `agrees`: the same figure at the optimum (or at every transformation that it names);
 - `better`: our optimum is below theirs, and theirs has their figure by our loss and is admissible;
+- `theirs fails the rule`: the transformation that ARX expects is not admissible, counted by our rule;
 - `differs`: anything else.
 
     python experiments/arx_cases.py --tests ARX/src/test/org/deidentifier/arx/test --data DIR
@@ -346,7 +347,9 @@ def _verdict(result: dict[str, Any]) -> str:
     if not result["proven"]:
         return "not proven in time"
     theirs = result.get("theirs_by_our_loss")
-    known = expected is not None and alike(theirs, expected) and result["theirs_admissible"]
+    if expected is not None and not result["theirs_admissible"]:
+        return "theirs fails the rule"
+    known = expected is not None and alike(theirs, expected)
     return "better" if known and ours is not None and ours < expected else "differs"
 
 
@@ -395,6 +398,7 @@ def table(results: dict[str, Any]) -> str:
     verdicts = (
         "agrees",
         "better",
+        "theirs fails the rule",
         "differs",
         "not proven in time",
         "refused",

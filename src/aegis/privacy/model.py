@@ -332,6 +332,8 @@ class PrivacyModel:
         How a query says it; None: it cannot be written as one.
     window_by_person
         Whether the query can count distinct persons, too.
+    hopeless
+        Whether no finer table can meet the demand, whatever is suppressed; None: nothing tells.
     implies
         Names of models whose demand, with the same numbers, every table meets that meets this one.
     """
@@ -359,6 +361,7 @@ class PrivacyModel:
     strictest_counts: bool = False
     window: Window | None = None
     window_by_person: bool = True
+    hopeless: Callable[[ClassTable, Criterion], bool] | None = None
     implies: tuple[str, ...] = ()
 
     def __reduce__(self) -> tuple[Callable[[str], PrivacyModel], tuple[str]]:

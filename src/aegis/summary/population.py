@@ -14,6 +14,7 @@ from aegis.errors import DataError, PolicyError
 from aegis.masks import Mask, evaluate
 from aegis.policy import Policy
 from aegis.privacy import ClassTable
+from aegis.privacy.classes import number
 from aegis.sources import open_table
 from aegis.summary.classes import count_population
 from aegis.summary.codes import encode, settle
@@ -72,9 +73,7 @@ class Population:
             )
             for q in frequency.quasi
         )
-        both = np.unique(combine(columns, frequency.cells + len(self.counts)), return_inverse=True)[
-            1
-        ]
+        both = number(combine(columns, frequency.cells + len(self.counts)))[1]
         people = np.bincount(
             both[frequency.cells :], weights=self.counts, minlength=int(both.max(initial=0)) + 1
         ).astype(np.int64)

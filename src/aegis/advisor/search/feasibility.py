@@ -83,7 +83,7 @@ class InMemory:
         self.clock = clock
         self.frequency = frequency
         self.checked = 0
-        self.rule = _prunable(plan.rule)
+        self.rule = prunable(plan.rule)
         self._limit = plan.rule.allowed_rows(frequency.rows)
         self._codes: dict[tuple[int, int], tuple[Ids, int]] = {}
         self._tables: OrderedDict[tuple[int, ...], tuple[Ids, int]] = OrderedDict()
@@ -192,9 +192,9 @@ class InMemory:
 
     def _rule(self, box: Box) -> PrivacyRule | None:
         """Return the part of the rule that judges a whole box."""
-        open_masks = _undecided(self.problem, box)
+        open_masks = undecided(self.problem, box)
         if open_masks not in self._sound:
-            self._sound[open_masks] = _sound_part(self.rule, open_masks)
+            self._sound[open_masks] = sound_part(self.rule, open_masks)
         return self._sound[open_masks]
 
     def _sensitive(self, box: Box) -> Mapping[str, npt.NDArray[np.integer]]:
@@ -243,7 +243,7 @@ class InEngine:
     def possible(self, box: Box) -> bool:
         """Return whether the configuration at the coarsest corner meets the rule, if there is one."""
         rule = self.plan.rule
-        if not self._monotone or _sound_part(rule, _undecided(self.problem, box)) != rule:
+        if not self._monotone or sound_part(rule, undecided(self.problem, box)) != rule:
             return True
         corner = []
         for variable, domain in zip(self.problem.variables, box, strict=True):
@@ -266,13 +266,13 @@ class InEngine:
         return self._admits[key]
 
 
-def _undecided(problem: Problem, box: Box) -> frozenset[str]:
+def undecided(problem: Problem, box: Box) -> frozenset[str]:
     """Return the attributes that have several candidates left in a box."""
     pairs = zip(problem.variables, box, strict=True)
     return frozenset(v.name for v, domain in pairs if domain & (domain - 1))
 
 
-def _sound_part(rule: PrivacyRule | None, undecided: frozenset[str]) -> PrivacyRule | None:
+def sound_part(rule: PrivacyRule | None, undecided: frozenset[str]) -> PrivacyRule | None:
     """Return the rule without comparisons of protected attributes whose mask is undecided."""
     if rule is None:
         return None
@@ -345,7 +345,7 @@ class _Cells:
         return frequency.count(ids, cells)
 
 
-def _prunable(rule: PrivacyRule) -> PrivacyRule | None:
+def prunable(rule: PrivacyRule) -> PrivacyRule | None:
     """Return the criteria that may strike candidates: monotone, and measured on counts alone."""
     part = rule.monotone_part
     if part is None or not part.hierarchical:

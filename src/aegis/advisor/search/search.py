@@ -19,6 +19,7 @@ from aegis.advisor.preference import Prefer
 from aegis.advisor.rank import AfterSuppression, against, rank_choice
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import Scorer, utility_kept
+from aegis.advisor.search.beside import BesidePopulation
 from aegis.advisor.search.binding import explain
 from aegis.advisor.search.branch import BranchAndBound, Found, gap
 from aegis.advisor.search.classes import ClassLoss
@@ -228,9 +229,10 @@ class Searcher:
         """Return what is admissible under a rule; by default without a time limit."""
         plan = self.plan if rule is self.plan.rule else self.plan.under(rule)
         clock = clock or Clock(None)
-        if self.summary.frequency is None or plan.by_population:
+        if self.summary.frequency is None:
             return InEngine(self.problem, plan, clock)
-        return InMemory(self.problem, self.summary.frequency, plan, clock)
+        counted = BesidePopulation if plan.by_population else InMemory
+        return counted(self.problem, self.summary.frequency, plan, clock)
 
     @property
     def rule_matters(self) -> bool:

@@ -1,0 +1,69 @@
+"""Feasibility of rules that go by a population: classes are counted beside it."""
+
+from __future__ import annotations
+
+from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.search.clock import Clock
+from aegis.advisor.search.feasibility import InMemory, prunable, sound_part, undecided
+from aegis.advisor.search.problem import Box, Problem, members
+from aegis.privacy import PrivacyRule
+from aegis.summary import FrequencyTable
+
+
+class BesidePopulation(InMemory):
+    """Feasibility from the frequency table and the population.
+
+    What of the rule looks at the table alone strikes candidates as it does without a population. What
+    goes by people is counted at the coarsest corner of a box, where there is one: it proves that
+    nothing in the box is admissible where it is monotone and fails, or is `hopeless`.
+    """
+
+    def __init__(
+        self, problem: Problem, frequency: FrequencyTable, plan: PrivacyPlan, clock: Clock
+    ) -> None:
+        super().__init__(problem, frequency, plan, clock)
+        self.rule = prunable(plan.rule.without_crowd)
+        self._part = plan.rule.monotone_part
+        self._corners: dict[tuple[Box, PrivacyRule | None], bool] = {}
+
+    def possible(self, box: Box) -> bool:
+        """Return whether the coarsest corner of a box meets what of the rule judges a box."""
+        return super().possible(box) and self._corner_possible(box)
+
+    def narrow(self, box: Box) -> Box | None:
+        """Return the box without candidates that fail with all others at their coarsest."""
+        narrowed = super().narrow(box)
+        if narrowed is None or not self._corner_possible(narrowed):
+            return None
+        left = list(narrowed)
+        for index, variable in enumerate(self.problem.variables):
+            if not variable.quasi:
+                continue
+            for candidate in members(left[index]) if left[index] & (left[index] - 1) else ():
+                self.clock.check()
+                tried = tuple(1 << candidate if i == index else d for i, d in enumerate(left))
+                if not self._corner_possible(tried):
+                    left[index] &= ~(1 << candidate)
+            if not left[index]:
+                return None
+        return tuple(left)
+
+    def _corner_possible(self, box: Box) -> bool:
+        """Return whether something in a box may meet what goes by people, as far as its corner tells."""
+        corner = []
+        for variable, domain in zip(self.problem.variables, box, strict=True):
+            chosen = variable.coarsest(domain) if variable.quasi else variable.finest(domain)
+            if chosen is None:
+                return True
+            corner.append(1 << chosen)
+        part = sound_part(self._part, undecided(self.problem, box))
+        key = (tuple(corner), part)
+        if key not in self._corners:
+            self.checked += 1
+            table = self.plan.classes(self.problem.choice(key[0]))
+            lost = any(
+                one.model.hopeless is not None and one.model.hopeless(table, one)
+                for one in self.plan.rule.criteria
+            )
+            self._corners[key] = not lost and (part is None or part.check(table).admissible)
+        return self._corners[key]
