@@ -13,7 +13,7 @@ from aegis.masks import Hierarchy, Mask
 from aegis.policy import Policy
 from aegis.privacy import ClassTable, PrivacyRule, Verdict
 from aegis.sources import Source
-from aegis.summary import Summary, count_in_engine
+from aegis.summary import Candidate, Summary, count_in_engine
 from aegis.summary.codes import natural_order
 from aegis.summary.count_cells import finest_key
 from aegis.summary.population import Population, population_of
