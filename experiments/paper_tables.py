@@ -176,9 +176,24 @@ def ranking_table() -> list[str]:
     ]
 
 
-def anonymous_table() -> list[str]:
-    """Return the rows of figure 6b with the paper's two models and the unmasked table."""
-    means = _means("figure_6b_k_anonymous_forest")
+def network_table(suffix: str = "") -> list[str]:
+    """Return the rows of figure 6a: what each favourite reaches with the multilayer perceptron."""
+    means = [row for row in _means(f"figure_6a_mlp{suffix}") if row["model"] == "mlp"]
+    scores = [f"{one}:{measure}" for one in ESTIMATES for measure in MEASURES]
+    lines = []
+    for data in dict.fromkeys(row["data"] for row in means):
+        own = {row["score"]: row for row in means if row["data"] == data}
+        first = next(iter(own.values()))
+        reached = _bold(own[score]["reached"] for score in (*scores, "mascara", DEFAULT))
+        lines.append(
+            _line(data, *(_percent(first[w]) for w in ("best_of_all", "mean_of_all")), *reached)
+        )
+    return lines
+
+
+def anonymous_table(suffix: str = "_forest") -> list[str]:
+    """Return the rows of figure 6b with the unmasked table; by default of the paper's two models."""
+    means = _means(f"figure_6b_k_anonymous{suffix}")
     scores = [f"{one}:{measure}" for one in ESTIMATES[:2] for measure in MEASURES]
     lines = []
     for data, model in dict.fromkeys((row["data"], row["model"]) for row in means):
@@ -206,6 +221,10 @@ def main() -> None:
         histogram_table("_paper"),
         time_table(),
         anonymous_table(),
+        anonymous_table("_forest_paper"),
+        anonymous_table("_paper"),
+        network_table(),
+        network_table("_paper"),
         distance_table(),
         change_table(),
         ranking_table(),

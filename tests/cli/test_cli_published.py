@@ -129,6 +129,17 @@ def test_the_rule_is_that_of_the_file(shell, held):
     assert shell("advise", "held.published", "-p", "weak.yaml", "--rule-override").code == 0
 
 
+def test_a_lock_holds_for_masked_tables(shell, held):
+    made = shell("summarize", *MASKED, "-p", "held.yaml", "-o", "held.published", "--locked")
+    assert made.code == 0, made.err
+    held.joinpath("weak.yaml").write_text(POLICY.replace("k: 5", "k: 2"))
+    refused = shell("advise", "held.published", "-p", "weak.yaml", "--rule-override")
+    assert refused.code == 2
+    assert "is locked to the rule k-anonymity (k = 5)" in refused.err
+    held.joinpath("strong.yaml").write_text(POLICY.replace("k: 5", "k: 6"))
+    assert shell("advise", "held.published", "-p", "strong.yaml", "--rule-override").code == 0
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -246,6 +257,9 @@ def test_contingency_tables_rank_as_their_masked_tables(shell, cells, more):
         )["ranking"]
         for name in ("rows", "cells")
     ]
+    for table, counts in zip(*told, strict=True):
+        assert table.pop("smallest_class") > 0
+        assert counts.pop("smallest_class") is None  # which values share a row is not known
     assert told[0] == told[1]
 
 
@@ -286,3 +300,88 @@ def test_wrong_contingency_tables_are_refused(shell, cells, change, message):
     assert refused.code == 2
     assert message in refused.err
     assert not cells.joinpath("c.published").exists()
+
+
+@pytest.fixture
+def mixed(shell, cells):
+    """M1 masks age and shows sex; M2 shows age and hides sex; M5 shows both; M17 has its counts."""
+    raw = [{n: row[n] for n in ("age", "sex", "income")} for row in rows_of(cells)]
+    write(cells, "raw.csv", raw)
+    write(cells, "hidden.csv", [{n: row[n] for n in ("age", "income")} for row in raw])
+    given = (
+        *("--masked", "M2=hidden.csv", "--masked", "M1=one.csv", "--masked", "M5=raw.csv"),
+        *("--contingency", "M17=c_two.csv"),
+    )
+    made = shell("summarize", *given, *KNOWN, "-p", "open.yaml", "-o", "mix.published")
+    assert made.code == 0, made.err
+    return cells
+
+
+def ranked(shell, *more):
+    words = ("advise", "mix.published", "-p", "open.yaml", "--measure", "mi", "-f", "json")
+    told = shell(*words, *more)
+    assert told.code == 0, told.err
+    return json.loads(told.out)
+
+
+def test_masked_and_plain_columns_and_counts_are_ranked_together(shell, mixed):
+    told = ranked(shell)
+    assert told["masked_tables"]
+    assert not told["optimal"]
+    assert {r["name"]: r["smallest_class"] for r in told["ranking"]}["M17"] is None
+    assert told["best"] == "M5"
+    assert [r["name"] for r in told["ranking"]][-1] == "M17"
+
+
+@pytest.mark.parametrize("case", ["aegis+1d", "aegis-1d", "sampling", "all-evidence"])
+def test_a_table_without_masks_deviates_by_nothing(shell, mixed, case):
+    told = ranked(shell, "--estimate", case)
+    assert told["best"] == "M5"
+    raw = told["ranking"][0]["estimate"]
+    assert raw["interval"] == [0, 0]
+    assert {a["method"] for a in raw["attributes"].values()} == {"exact"}
+
+
+@pytest.mark.parametrize("case", ["aegis+1d", "aegis-1d"])
+def test_what_an_estimate_does_not_tell_apart_is_in_the_order_of_the_measure(shell, mixed, case):
+    told = ranked(shell, "--estimate", case)
+    assert max(r["estimate"]["pud"] for r in told["ranking"]) < 1e-12  # theory, Theorem 1
+    scores = [r["score"] for r in told["ranking"]]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_masked_tables_are_not_called_combinations_of_masks(shell, mixed):
+    words = ("advise", "mix.published", "-p", "open.yaml", "--measure", "mi")
+    page = shell(*words, "--report", "r.html")
+    assert page.code == 0, page.err
+    assert "4 masked tables; 4 meet the rule" in page.out
+    assert "contingency tables do not tell which values share a row" in page.out
+    html = mixed.joinpath("r.html").read_text()
+    assert "The best of 4 that meet the rule, among 4 masked tables." in html
+    for text in (page.out, html):
+        assert "ombination" not in text
+        assert "nmasked table" not in text
+    assert "best masked table says about" in html
+    assert "M5: 2 raw values" in html
+
+
+def test_masked_tables_are_ranked_as_csv(shell, mixed):
+    told = shell("advise", "mix.published", "-p", "open.yaml", "--measure", "mi", "-f", "csv")
+    assert told.code == 0, told.err
+    lines = list(csv.DictReader(told.out.splitlines()))
+    assert lines[0]["name"] == "M5"
+    by_name = {line["name"]: line for line in lines}
+    assert by_name["M17"]["smallest_class"] == ""
+    assert by_name["M2"]["mask:sex"] == "M2: hidden"
+    assert "pud_finest" in lines[0]
+    assert "pud" not in lines[0]
+
+
+def test_values_that_a_histogram_names_without_a_row_change_nothing(shell, mixed):
+    histograms = json.loads(mixed.joinpath("h.json").read_text())
+    histograms["sex"]["X"] = 0
+    mixed.joinpath("h.json").write_text(json.dumps(histograms))
+    given = ("--masked", "M2=hidden.csv", "--masked", "M5=raw.csv", "--histograms", "h.json")
+    words = ("summarize", *given, "-p", "open.yaml", "-o", "mix.published", "--force")
+    assert shell(*words).code == 0
+    assert ranked(shell, "--estimate", "all-evidence")["best"] == "M5"

@@ -79,6 +79,9 @@ class Advice:
         The rule that the summary was made under, where the advice is from a summary alone.
     rule_override
         Which rule stood in for it; None where the owner's was kept to.
+    masked_tables
+        Whether masked tables were ranked as they stand, not combinations of candidate masks:
+        `combinations` is then how many there are, and `unmasked` the best that any of them shows.
 
     Examples
     --------
@@ -110,6 +113,7 @@ class Advice:
     proxy: ProxyFigures | None = None
     owner_rule: OwnerRule | None = None
     rule_override: RuleOverride | None = None
+    masked_tables: bool = False
 
     def share_lost(self, name: str) -> float | None:
         """Return `lost_alone` of an attribute in percent of the utility; None where it is unknown.
@@ -144,6 +148,26 @@ class Advice:
         return bool(self.summary.get("information", "raw") != "raw")
 
     @property
+    def baseline(self) -> str:
+        """What `unmasked` is a figure of, in words.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> study.rank(generate_count=5).baseline
+        'the unmasked table'
+        """
+        if self.masked_tables:
+            return "the best masked table"
+        return "the table under its finest masks" if self.against_finest else "the unmasked table"
+
+    @property
+    def ranked_things(self) -> str:
+        """What one entry of the ranking is called."""
+        return "masked table" if self.masked_tables else "configuration"
+
+    @property
     def expectation(self) -> Expectation | None:
         """What models are expected to reach with the best release; None where nothing says so."""
         best = self.best
@@ -160,6 +184,7 @@ class Advice:
     def headline(self) -> str | None:
         """What models are expected to reach, in words; None where nothing says so."""
         before = "with the finest masks" if self.against_finest else "unmasked"
+        before = "in the best masked table" if self.masked_tables else before
         told = self.expectation
         return None if told is None else told.words(self.class_rows, before)
 
@@ -207,7 +232,7 @@ class Advice:
         """
         if self.best is not None:
             return self.best
-        what = "combinations of candidate masks" if self.search else "configurations"
+        what = "combinations of candidate masks" if self.search else f"{self.ranked_things}s"
         count = self.combinations if self.search else len(self.ranking)
         closest = self.closest
         if self.undecided or closest is None:
@@ -247,6 +272,7 @@ class Advice:
             "expected": None if self.expectation is None else self.expectation.to_dict(),
             "lost_alone": dict(self.lost_alone),
             "combinations": self.combinations,
+            "masked_tables": self.masked_tables,
             "ranking": [ranked.to_dict() for ranked in self.ranking],
             "summary": dict(self.summary),
             "policy": dict(self.policy),
@@ -282,7 +308,7 @@ class Advice:
                 "utility_kept": r.utility_kept,
                 "pud_finest" if r.against_finest else "pud": r.pud,
                 "admissible": r.admissible,
-                "smallest_class": r.smallest_class,
+                "smallest_class": r.known_smallest_class,
                 "suppressed_rows": r.suppressed_rows,
                 "violations": "; ".join(r.violations),
             }

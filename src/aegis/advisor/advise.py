@@ -153,7 +153,8 @@ def _by_estimate(
         summary, choices, case, measure=estimated_measure(measure), progress=progress
     )
     told = [(replace(ranked, estimate=estimates[ranked.name]), choice) for ranked, choice in scored]
-    return sorted(told, key=lambda s: (not s[0].admissible, estimates[s[0].name].pud, s[0].name))
+    # What the estimates do not tell apart stays in the order of the measure.
+    return sorted(told, key=lambda s: (not s[0].admissible, estimates[s[0].name].place))
 
 
 def _listed(

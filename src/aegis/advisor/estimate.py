@@ -207,6 +207,14 @@ class Estimate:
     attributes: dict[str, AttributeEstimate]
     case: str | None = None
 
+    @property
+    def place(self) -> float:
+        """`pud` as rankings compare it: what is below the rounding errors of its parts is none."""
+        parts = (abs(x) for a in self.attributes.values() for x in (a.masked, a.estimate))
+        largest = max(parts, default=0.0)
+        digits = 9 - math.ceil(math.log10(largest)) if largest > 0 else 9
+        return round(self.pud, digits)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the estimate as JSON values."""
         return {

@@ -61,6 +61,9 @@ class Ranked:
     against_finest
         Whether `pud`, and the unmasked figures, are against the finest masks of a summary that
         carries no more, not against the raw table.
+    classes_known
+        Whether which values share a row is known, and so what classes there are: contingency tables
+        do not tell. `smallest_class` then means nothing, and is null in JSON.
     """
 
     configuration: Configuration
@@ -82,11 +85,17 @@ class Ranked:
     method: RecordLevel | None = None
     estimate: Estimate | None = None
     against_finest: bool = False
+    classes_known: bool = True
 
     @property
     def name(self) -> str:
         """The configuration's name."""
         return self.configuration.name
+
+    @property
+    def known_smallest_class(self) -> int | None:
+        """Rows of the smallest class; None where the classes are not known."""
+        return self.smallest_class if self.classes_known else None
 
     @property
     def masks(self) -> dict[str, Any]:
@@ -118,7 +127,7 @@ class Ranked:
             "pud_finest": self.pud if self.against_finest else None,
             "estimate": None if self.estimate is None else self.estimate.to_dict(),
             "admissible": self.admissible,
-            "smallest_class": self.smallest_class,
+            "smallest_class": self.known_smallest_class,
             "suppressed_rows": self.suppressed_rows,
             "violations": list(self.violations),
             "objective": self.objective,

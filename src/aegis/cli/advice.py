@@ -45,7 +45,8 @@ def print_advice(
     page.warn(advice.warnings)
     if page.format is Format.CSV:
         names = list(advice.ranking[0].attributes) if advice.ranking else []
-        header = [*FIXED, *(f"mask:{n}" for n in names), *(f"change:{n}" for n in names)]
+        fixed = ("pud_finest" if c == "pud" and advice.against_finest else c for c in FIXED)
+        header = [*fixed, *(f"mask:{n}" for n in names), *(f"change:{n}" for n in names)]
         places = _places(advice, top)
         page.csv(header, (_flat(i + 1, advice.ranking[i], names) for i in places))
         return
@@ -81,12 +82,13 @@ def _rank(advice: Advice, place: int) -> str:
 
 
 def _flat(rank: int, ranked: Ranked, names: list[str]) -> list[object]:
-    masks: Mapping[str, object] = (
-        ranked.configuration.masks if ranked.method is None else ranked.shown
-    )
+    masks: Mapping[str, object] = ranked.configuration.masks
+    if ranked.method is not None or not masks:  # of a masked table its masks are not known
+        masks = ranked.shown
     return [
         *(rank, ranked.name, ranked.score, ranked.utility_kept, ranked.pud),
-        *(str(ranked.admissible).lower(), ranked.smallest_class, ranked.suppressed_rows),
+        *(str(ranked.admissible).lower(), ranked.known_smallest_class),
+        ranked.suppressed_rows,
         "; ".join(ranked.violations),
         *(
             ranked.stderr,
@@ -132,10 +134,11 @@ def _extent(advice: Advice) -> tuple[str, str]:
     beside = counted(len(releases), "record-level release")
     if advice.search is None:
         admissible = sum(r.admissible for r in advice.ranking)
+        of_all = f"{len(listed):,} of {counted(advice.combinations, 'combination')} of masks"
+        what = counted(len(listed), "masked table") if advice.masked_tables else of_all
         return (
             "Ranked",
-            f"{len(listed):,} of {counted(advice.combinations, 'combination')} of masks"
-            f"{f', {beside}' if releases else ''}; "
+            f"{what}{f', {beside}' if releases else ''}; "
             f"{admissible:,} meet{'s' * (admissible == 1)} the rule",
         )
     admissible = sum(r.admissible for r in listed)
@@ -182,7 +185,8 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
                 *((fixed(r.objective),) if by_objective else ()),
                 *(_score(r, first=rank == "1"), percent(r.utility_kept), fixed(r.pud)),
                 *(_estimated(r) if estimated else ()),
-                *(f"{r.smallest_class:,}", share(r.suppressed_rows, rows), _verdict(r)),
+                _k(r),
+                *(share(r.suppressed_rows, rows), _verdict(r)),
             )
             for rank, r in zip(ranks, shown, strict=True)
         ),
@@ -199,7 +203,8 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
         f"\n{objective_legend(advice)}"
         f"score: {advice.measure} ({_baseline(advice)} {fixed(advice.unmasked)}).\n"
         f"kept: percent of the {_baseline(advice)} utility.\n"
-        f"{_pud(advice)}: mean change per attribute. k: smallest class once rows are suppressed."
+        f"{_pud(advice)}: mean change per attribute{_best_shown(advice)}. "
+        f"k: smallest class once rows are suppressed{_no_classes(shown)}."
         + _estimate_legend(advice)
         + _certainty(advice)
         + _below(ranks),
@@ -213,7 +218,31 @@ def _pud(advice: Advice) -> str:
 
 
 def _baseline(advice: Advice) -> str:
+    if advice.masked_tables:
+        return "best table's"
     return "finest masks'" if advice.against_finest else "unmasked"
+
+
+def _whole(advice: Advice) -> str:
+    """Return what the column is called that masked attributes are held against."""
+    if advice.masked_tables:
+        return "best table"
+    return "finest" if advice.against_finest else "unmasked"
+
+
+def _best_shown(advice: Advice) -> str:
+    """Say what deviations of masked tables are from."""
+    return ", from the best that any table shows of it" if advice.masked_tables else ""
+
+
+def _k(ranked: Ranked) -> str:
+    return f"{ranked.smallest_class:,}" if ranked.classes_known else "–"
+
+
+def _no_classes(shown: list[Ranked]) -> str:
+    """Say why some tables have no smallest class."""
+    known = all(r.classes_known for r in shown)
+    return "" if known else "; –: contingency tables do not tell which values share a row"
 
 
 def _estimated(ranked: Ranked) -> tuple[str, str]:
@@ -328,9 +357,10 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     if advice.by_chance:
         part = f", in a table whose {what} may be chance"
     yield heading(f"Best: {best.name}{part}")
+    in_classes = f", each in a class of at least {best.smallest_class:,}"
     yield line(
-        f"{rows - best.suppressed_rows:,} of {rows:,} rows are released, each in a class of at "
-        f"least {best.smallest_class:,}." + _proven(advice)
+        f"{rows - best.suppressed_rows:,} of {rows:,} rows are released"
+        f"{in_classes if best.classes_known else ''}." + _proven(advice)
     )
     if advice.headline is not None:
         yield line(f"{advice.headline}.")
@@ -340,7 +370,7 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     measure = MEASURES.get(advice.measure)
     columns = (
         *(Column("attribute", wraps=True), Column("mask", wraps=True)),
-        *(number("finest" if advice.against_finest else "unmasked"), number("masked")),
+        *(number(_whole(advice)), number("masked")),
         *(number("kept"), *([number("lost")] if advice.lost_alone else [])),
     )
     yield table(
@@ -356,9 +386,8 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
         ),
     )
     if advice.lost_alone:
-        against = "finest" if advice.against_finest else "unmasked"
         yield line(
-            f"\n{against}, masked, kept: what the attribute tells by itself. lost: what the whole "
+            f"\n{_whole(advice)}, masked, kept: what the attribute tells by itself. lost: what the whole "
             "table would lose if only this attribute were masked.",
             style="dim",
         )

@@ -81,6 +81,7 @@ def summarize_masked(
     refused: Mapping[str, object],
     page: Output,
     exact: bool,
+    locked: bool,
     seed: int,
     force: bool,
 ) -> None:
@@ -111,6 +112,7 @@ def summarize_masked(
             histograms=None if histograms is None else read_histograms(histograms),
             mappings=None if mapping is None else read_mapping_of(mapping),
             exact=exact,
+            locked=locked,
             seed=seed,
             progress=progress,
         )
@@ -176,10 +178,12 @@ def _print(page: Output, published: Published, output: Path, policy_file: Path) 
         )
     )
     page.say(*written([output]))
+    # Contingency tables take a measure of single attributes; tables the default.
+    measure = ("--measure", "mi") if published.marginal else ()
     page.suggest(
         *next_step(
             "rank the masked tables",
-            *("aegis", "advise", output, "--policy", policy_file, "--measure", "mi"),
+            *("aegis", "advise", output, "--policy", policy_file, *measure),
         )
     )
 

@@ -175,11 +175,11 @@ def command(
                 "--information": carried if carried != "raw" else None,
                 "--protect": protection if protection != "none" else None,
                 "--sign": sign,
-                "--locked": locked,
                 "--write-histograms": write_histograms,
             },
             page=Output(format, quiet),
             exact=exact,
+            locked=locked,
             seed=seed,
             force=force,
         )

@@ -18,7 +18,7 @@ from aegis.progress import SILENT, Progress
 from aegis.published.contingencies import Contingencies, table_of
 from aegis.published.model import Histogram, Possible, Published, codes_of
 from aegis.sources import Source, open_table
-from aegis.summary import Summary, summarize
+from aegis.summary import Summary, lock, summarize
 
 
 def publish(
@@ -29,6 +29,7 @@ def publish(
     histograms: Mapping[str, Histogram] | None = None,
     mappings: Mapping[str, Mapping[str, Possible]] | None = None,
     exact: bool = False,
+    locked: bool = False,
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> Published:
@@ -49,6 +50,8 @@ def publish(
         By attribute, where it is known: rows of each raw value, values as text.
     mappings
         By configuration and attribute, where it is known: the raw values of each masked one.
+    locked
+        Whether a rule weaker than the policy's is refused wherever the tables are ranked.
     exact, seed, progress
         As of `aegis.summarize`.
 
@@ -90,6 +93,8 @@ def publish(
             step.note(name)
             tables[name] = _summarised(table, declared, exact=exact, seed=seed)
             step.advance()
+    if locked:
+        tables = {name: lock(summary) for name, summary in tables.items()}
     published = Published(tables, told, known, frozenset(counted))
     _check_tables(published)
     for attribute, histogram in told.items():

@@ -52,9 +52,12 @@ class Published:
         return self.first.terms
 
     def domain(self, attribute: str) -> tuple[str, ...]:
-        """Return the raw values that are known of an attribute; empty where none are."""
+        """Return the raw values that are known of an attribute; empty where none are.
+
+        Values that a histogram names without a row are left out: no table can show them.
+        """
         if attribute in self.histograms:
-            return tuple(self.histograms[attribute])
+            return tuple(value for value, rows in self.histograms[attribute].items() if rows)
         named = (
             value
             for mapping in self.mappings.values()

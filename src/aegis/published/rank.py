@@ -92,7 +92,8 @@ def rank_published(
     ranking.sort(
         key=lambda r: (
             not r.admissible,
-            -sign * r.score if r.estimate is None else r.estimate.pud,
+            0.0 if r.estimate is None else r.estimate.place,
+            -sign * r.score,
             r.name,
         )
     )
@@ -104,8 +105,9 @@ def rank_published(
         ranking=tuple(ranking),
         unmasked=best,
         reference=best,
-        optimal=case is None and ranking[0].admissible,
+        optimal=False,  # of what masks might have made, nothing is known
         combinations=len(ranking),
+        masked_tables=True,
         summary={**published.first.to_dict(), "information": str(_known(published))},
         policy=policy_mapping(policy),
         warnings=(*([] if override is None else [override.sentence]), *said, AGAINST),
@@ -156,9 +158,24 @@ def _ranked(published: Published, name: str, policy: Policy, measure: Measure) -
     return replace(
         ranked,
         configuration=Configuration(name, {}),
-        declared=dict.fromkeys(ranked.attributes, name),
+        declared={attribute: _shows(published, name, attribute) for attribute in ranked.attributes},
         against_finest=True,
+        classes_known=name not in published.marginal,
     )
+
+
+def _shows(published: Published, name: str, attribute: str) -> str:
+    """Return what is known of the mask of a table's column, in words."""
+    size = published.tables[name].attributes[attribute].unmasked.size
+    if size <= 1:
+        return f"{name}: hidden"
+    raw = _shows_all(published, published.joint(name, attribute), attribute)
+    return f"{name}: {size:,} {'raw ' if raw else ''}values"
+
+
+def _shows_all(published: Published, joint: MaskedJoint | None, attribute: str) -> bool:
+    """Whether a table is known to show every raw value of an attribute apart."""
+    return joint is not None and len(joint.joint) == len(published.domain(attribute))
 
 
 def _against_best(ranking: Sequence[Ranked], measure: Measure) -> list[Ranked]:
@@ -207,7 +224,8 @@ class _Estimator:
             raise PolicyError(
                 f"What the masked values of {attribute!r} in {where} stand for is not known, so that "
                 "no deviation from the raw table can be estimated.",
-                hint="Give a mapping for it, or rank by a measure, which needs none.",
+                hint="Give a mapping for it (of a column that is as it was, its histogram), or rank by "
+                "a measure, which needs none.",
             )
         return told
 
@@ -220,8 +238,11 @@ class _Estimator:
         joints = self.joints[attribute]
         masked = self._value(name, attribute)
         domain = self.published.domain(attribute)
-        exact = next((n for n, j in joints.items() if len(j.joint) == len(domain)), None)
-        if exact is not None and (not self.case.own_mask or exact == name):
+        looked_at = [name] if self.case.own_mask else list(joints)
+        exact = next(
+            (n for n in looked_at if _shows_all(self.published, joints[n], attribute)), None
+        )
+        if exact is not None:
             value = self._value(exact, attribute)
             return AttributeEstimate(
                 *(value, value, value, masked), information=Information.RAW, method="exact"

@@ -186,6 +186,8 @@ def _verdict(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
         "admissible_count": count(admissible),
         "combinations": count(advice.combinations),
         "optimal": advice.optimal,
+        "baseline": advice.baseline,
+        "masked_tables": advice.masked_tables,
         "objective": _objective(advice),
         "unproven": _unproven(advice),
         "name": None,
@@ -240,7 +242,7 @@ def _key_figures(
         else measured(subject.score)
     )
     unmasked = FINEST.lower() if finest else "before masking"
-    note = "may be chance" if advice.by_chance else "of what the unmasked table says"
+    note = "may be chance" if advice.by_chance else f"of what {advice.baseline} says"
     figures = [
         {"label": "Utility kept", "value": kept, "note": note},
         *_expected_figure(advice),
@@ -251,7 +253,7 @@ def _key_figures(
         },
         {
             "label": "Smallest class",
-            "value": count(after.k if after else subject.smallest_class),
+            "value": count(after.k if after else subject.known_smallest_class),
             "note": f"{count(before.k)} {unmasked}" if before else "rows that look alike",
         },
     ]
@@ -279,9 +281,9 @@ def _attributes(subject: Ranked, advice: Advice, measure: Measure) -> list[dict[
     """Return what the configuration does to each attribute, in the order of the policy."""
     known, rows = advice.summary["attributes"], advice.class_rows
     entries = []
-    masks: Mapping[str, Any] = (
-        subject.configuration.masks if subject.method is None else subject.shown
-    )
+    masks: Mapping[str, Any] = subject.configuration.masks
+    if subject.method is not None or not masks:  # of a masked table its masks are not known
+        masks = subject.shown
     for name, mask in masks.items():
         about = known.get(name, {})
         score = subject.attributes.get(name)
@@ -333,23 +335,36 @@ def _ranking(advice: Advice, measure: Measure) -> dict[str, Any]:
         "cut": len(advice.ranking) > len(shown),
         "relative": relative,
         "objective": _objective(advice),
-        "axis": "utility kept (% of unmasked)" if relative else f"score ({measure.title})",
+        "axis": f"utility kept (% of {_of_what(advice)})"
+        if relative
+        else f"score ({measure.title})",
         "rows": [
             _ranked_row(place, r, total, first=r is advice.best) for place, r in enumerate(shown, 1)
         ],
-        "against_finest": advice.against_finest,
+        "baseline": advice.baseline,
+        "pud": "PUD (finest)" if advice.against_finest else "PUD",
+        "unmasked": _of_what(advice).capitalize(),
         "compared": any(r.stderr is not None for r in shown),
         "points": [_point(r, relative, total, first=r is advice.best) for r in shown],
         "scatter": [
             _point(r, relative, total, first=r is advice.best)
             for r in advice.ranking[:SCATTER_LIMIT]
         ],
-        "by_class": all(r.suppressed_rows == 0 for r in advice.ranking[:SCATTER_LIMIT]),
+        "by_class": all(
+            r.suppressed_rows == 0 and r.classes_known for r in advice.ranking[:SCATTER_LIMIT]
+        ),
         "scatter_cut": len(advice.ranking) > SCATTER_LIMIT,
         "scatter_shown": min(len(advice.ranking), SCATTER_LIMIT),
         "heat_names": [clean(name, limit=NAME_LIMIT) for name in names],
         "heat": [[_cell(r, name, measure, advice.class_rows) for name in names] for r in shown],
     }
+
+
+def _of_what(advice: Advice) -> str:
+    """Return in a word what utility kept is a share of."""
+    if advice.masked_tables:
+        return "best table"
+    return "finest" if advice.against_finest else "unmasked"
 
 
 def _ranked_row(place: int, ranked: Ranked, total: int, *, first: bool) -> dict[str, Any]:
@@ -363,7 +378,7 @@ def _ranked_row(place: int, ranked: Ranked, total: int, *, first: bool) -> dict[
         "against": against_best(ranked, first=first),
         "pud": measured(ranked.pud),
         "left_out": part(ranked.suppressed_rows, total),
-        "smallest_class": count(ranked.smallest_class),
+        "smallest_class": count(ranked.known_smallest_class),
     }
 
 
@@ -432,7 +447,7 @@ def _in_one_phrase(criteria: Sequence[str]) -> str:
 def _documents(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
     """Return the policy and the recommended configuration as YAML."""
     chosen: Mapping[str, Any] | None = None
-    if subject is not None:
+    if subject is not None and not advice.masked_tables:  # whose masks are not known
         chosen = method_yaml(subject) or {"configurations": {subject.name: subject.masks}}
         if advice.measure not in (
             DEFAULT_MEASURE,
@@ -472,8 +487,9 @@ def _provenance(advice: Advice) -> list[dict[str, Any]]:
         ("Joint counts of attributes from", how, False),
         ("Seed", str(summary["seed"]), False),
         ("Ranked", ranked_words(advice), False),
-        ("Combinations of the candidates", count(advice.combinations), False),
     ]
+    if not advice.masked_tables:
+        facts.append(("Combinations of the candidates", count(advice.combinations), False))
     facts += [
         (f"SHA-256 of the {name}", digest, True) for name, digest in summary["digests"].items()
     ]

@@ -56,7 +56,7 @@ def records_section(advice: Advice) -> dict[str, Any] | None:
 def ranked_words(advice: Advice) -> str:
     """Return what was ranked, for example "20 configurations and 1 record-level release"."""
     releases = sum(r.method is not None for r in advice.ranking)
-    masks = plural(len(advice.ranking) - releases, "configuration")
+    masks = plural(len(advice.ranking) - releases, advice.ranked_things)
     return f"{masks} and {plural(releases, 'record-level release')}" if releases else masks
 
 
