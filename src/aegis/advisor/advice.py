@@ -163,6 +163,13 @@ class Advice:
         return "the table under its finest masks" if self.against_finest else "the unmasked table"
 
     @property
+    def baseline_word(self) -> str:
+        """The same as the head of a column."""
+        if self.masked_tables:
+            return "best table"
+        return "finest" if self.against_finest else "unmasked"
+
+    @property
     def ranked_things(self) -> str:
         """What one entry of the ranking is called."""
         return "masked table" if self.masked_tables else "configuration"

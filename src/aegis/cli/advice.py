@@ -223,13 +223,6 @@ def _baseline(advice: Advice) -> str:
     return "finest masks'" if advice.against_finest else "unmasked"
 
 
-def _whole(advice: Advice) -> str:
-    """Return what the column is called that masked attributes are held against."""
-    if advice.masked_tables:
-        return "best table"
-    return "finest" if advice.against_finest else "unmasked"
-
-
 def _best_shown(advice: Advice) -> str:
     """Say what deviations of masked tables are from."""
     return ", from the best that any table shows of it" if advice.masked_tables else ""
@@ -370,7 +363,7 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     measure = MEASURES.get(advice.measure)
     columns = (
         *(Column("attribute", wraps=True), Column("mask", wraps=True)),
-        *(number(_whole(advice)), number("masked")),
+        *(number(advice.baseline_word), number("masked")),
         *(number("kept"), *([number("lost")] if advice.lost_alone else [])),
     )
     yield table(
@@ -387,7 +380,7 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     )
     if advice.lost_alone:
         yield line(
-            f"\n{_whole(advice)}, masked, kept: what the attribute tells by itself. lost: what the whole "
+            f"\n{advice.baseline_word}, masked, kept: what the attribute tells by itself. lost: what the whole "
             "table would lose if only this attribute were masked.",
             style="dim",
         )

@@ -335,7 +335,7 @@ def _ranking(advice: Advice, measure: Measure) -> dict[str, Any]:
         "cut": len(advice.ranking) > len(shown),
         "relative": relative,
         "objective": _objective(advice),
-        "axis": f"utility kept (% of {_of_what(advice)})"
+        "axis": f"utility kept (% of {advice.baseline_word})"
         if relative
         else f"score ({measure.title})",
         "rows": [
@@ -343,7 +343,7 @@ def _ranking(advice: Advice, measure: Measure) -> dict[str, Any]:
         ],
         "baseline": advice.baseline,
         "pud": "PUD (finest)" if advice.against_finest else "PUD",
-        "unmasked": _of_what(advice).capitalize(),
+        "unmasked": advice.baseline_word.capitalize(),
         "compared": any(r.stderr is not None for r in shown),
         "points": [_point(r, relative, total, first=r is advice.best) for r in shown],
         "scatter": [
@@ -358,13 +358,6 @@ def _ranking(advice: Advice, measure: Measure) -> dict[str, Any]:
         "heat_names": [clean(name, limit=NAME_LIMIT) for name in names],
         "heat": [[_cell(r, name, measure, advice.class_rows) for name in names] for r in shown],
     }
-
-
-def _of_what(advice: Advice) -> str:
-    """Return in a word what utility kept is a share of."""
-    if advice.masked_tables:
-        return "best table"
-    return "finest" if advice.against_finest else "unmasked"
 
 
 def _ranked_row(place: int, ranked: Ranked, total: int, *, first: bool) -> dict[str, Any]:
