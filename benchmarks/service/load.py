@@ -1,14 +1,17 @@
-"""Users in parallel who browse and request: `python -m benchmarks.service.load 50 [DATABASE]`.
+"""Users in parallel who browse and request: `python -m benchmarks.service.load USERS [OPTIONS]`.
 
-Each user waits a second on average between two calls. Printed: calls, errors, and how long answers
-took; who runs it says on which machine, and what else it did.
+A user reads what came before clicking on: the pause between two calls is drawn from a negative
+exponential distribution, as TPC-W (clause 5.3.1.1) draws it with a mean of seven seconds. Here the mean is
+five seconds, unless another one is given. All users begin within one such pause. Printed: calls, errors,
+how long answers took, and what each took of processor time; who runs it says on which machine, and what
+else it did.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import random
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -19,12 +22,14 @@ import httpx
 from aegis.catalog import Catalog
 from benchmarks.service.place import fill, processor_time, quantile, served
 
-SECONDS = 30.0
+SECONDS = 40.0
+PAUSE = 5.0
+"""Seconds between two calls of one user, on average."""
 DATA_SETS = 200
 
 
 async def user(
-    url: str, token: str, seed: int, seconds: float, told: list[tuple[float, int]]
+    url: str, token: str, seed: int, seconds: float, pause: float, told: list[tuple[float, int]]
 ) -> None:
     """Browse, look at a data set, request it, look at one's requests.
 
@@ -39,7 +44,7 @@ async def user(
     ) as caller:
 
         async def call(method: str, path: str, body: object = None) -> httpx.Response:
-            await asyncio.sleep(draw.expovariate(1.0))
+            await asyncio.sleep(draw.expovariate(1 / pause))
             began = time.perf_counter()
             answer = await caller.request(method, path, json=body)
             told.append((time.perf_counter() - began, answer.status_code))
@@ -57,31 +62,52 @@ async def user(
             await call("GET", "/requests")
 
 
-async def load(url: str, tokens: list[str], seconds: float) -> list[tuple[float, int]]:
+async def load(
+    url: str, tokens: list[str], seconds: float, pause: float
+) -> list[tuple[float, int]]:
     """Return seconds and status of each call, of so many seconds."""
     told: list[tuple[float, int]] = []
-    users = (user(url, token, n, seconds, told) for n, token in enumerate(tokens))
+    users = (user(url, token, n, seconds, pause, told) for n, token in enumerate(tokens))
     await asyncio.gather(*users)
     return told
 
 
 def main() -> None:
     """Run it and print the figures."""
-    users = int(sys.argv[1])
+    given = options()
     with tempfile.TemporaryDirectory() as folder:
-        database = sys.argv[2] if len(sys.argv) > 2 else str(Path(folder) / "catalog.db")
+        database = given.database or str(Path(folder) / "catalog.db")
         objects = str(Path(folder) / "objects")
-        tokens = fill(Catalog.open(database, objects), users, DATA_SETS, 0)[:users]
-        with served("--database", database, "--objects", objects, "--no-worker") as url:
-            asyncio.run(load(url, tokens[:3], 3.0))  # what a service loads with its first calls
+        catalog = Catalog.open(database, objects)
+        tokens = fill(catalog, given.users, DATA_SETS, 0)[: given.users]
+        catalog.database.close()
+        processes = ("--processes", str(given.processes))
+        with served("--database", database, "--objects", objects, "--no-worker", *processes) as url:
+            asyncio.run(
+                load(url, tokens[:8], 3.0, 0.2)
+            )  # what a service loads with its first calls
             before = processor_time()
-            told = asyncio.run(load(url, tokens, SECONDS))
+            told = asyncio.run(load(url, tokens, given.seconds, given.pause))
             spent = processor_time() - before
     seconds = [second for second, _ in told]
-    print(f"{users} users, {len(told)} calls in {SECONDS:g} s")
+    print(f"{given.users} users, {given.pause:g} s between calls, {given.processes} processes")
+    print(f"{len(told)} calls in {given.seconds:g} s: {len(told) / given.seconds:.0f} a second")
     print(f"statuses {dict(Counter(status for _, status in told))}")
     print(f"processor time of the service: {1000 * spent / len(told):.1f} ms a call")
     print(f"p50 {quantile(seconds, 0.5):.0f} ms, p95 {quantile(seconds, 0.95):.0f} ms")
+
+
+def options() -> argparse.Namespace:
+    """Return what was asked for."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("users", type=int)
+    parser.add_argument(
+        "--database", help="an empty PostgreSQL database; an SQLite file without it"
+    )
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--pause", type=float, default=PAUSE)
+    parser.add_argument("--seconds", type=float, default=SECONDS)
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -124,13 +124,22 @@ def quantile(seconds: list[float], share: float) -> float:
 
 
 def processor_time() -> float:
-    """Return the seconds of processor time of the processes that this one has started."""
-    total = 0.0
+    """Return the seconds of processor time of all processes that this one has started, and of theirs."""
+    spent, parents = {}, {}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            if "aegis.cli.main" in (folder / "cmdline").read_text() and os.getpid() == int(
-                fields[1]
-            ):
-                total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return total
+            parents[int(folder.name)] = int(fields[1])
+            spent[int(folder.name)] = int(fields[11]) + int(fields[12])
+    return sum(ticks for n, ticks in spent.items() if _is_below(n, parents)) / os.sysconf(
+        "SC_CLK_TCK"
+    )
+
+
+def _is_below(process: int, parents: dict[int, int]) -> bool:
+    """Return whether a process was started by this one, or by one that was."""
+    while process in parents:
+        process = parents[process]
+        if process == os.getpid():
+            return True
+    return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import httpx
 import pytest
 from service_support import PASSWORD, POLICY, running
@@ -9,8 +11,8 @@ from service_support import PASSWORD, POLICY, running
 from aegis.catalog import Catalog
 from aegis.catalog.access import PERMISSIONS, Action, Role, Tie
 from aegis.service.app import API, API_ROOMS, create_app
-from aegis.service.guard import Rates
 from aegis.service.pages.rooms import PAGE_ROOMS
+from aegis.service.rates import OwnRates, SharedRates, shared_files
 from aegis.service.routes import PUBLIC
 from aegis.service.settings import Settings
 
@@ -172,10 +174,30 @@ def test_another_host_is_refused(place):
 
 
 def test_callers_are_slowed_down():
-    rates = Rates(calls=60)
+    rates = OwnRates(calls=60)
     assert [rates.take("one") for _ in range(60)] == [0.0] * 60
     assert rates.take("one") > 0
     assert rates.take("other") == 0.0
+
+
+def test_processes_that_share_a_file_count_calls_together():
+    with shared_files() as (file, _), ThreadPoolExecutor(8) as pool:
+        several = [SharedRates(60, file) for _ in range(4)]
+        waits = list(pool.map(lambda n: several[n % 4].take("one"), range(200)))
+        assert 60 <= waits.count(0.0) <= 62  # one comes back each second
+        assert several[1].take("other") == 0.0
+        for rates in several:
+            rates.close()
+
+
+def test_a_full_file_of_rates_gives_up_who_was_idle_longest():
+    with shared_files() as (file, _):
+        rates = SharedRates(60, file)
+        for n in range(40_000):
+            rates.take(f"caller {n}")
+        assert [rates.take("new") for _ in range(60)] == [0.0] * 60
+        assert rates.take("new") > 0
+        rates.close()
 
 
 def test_large_calls_are_refused_before_they_are_read(place):

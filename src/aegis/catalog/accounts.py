@@ -16,7 +16,7 @@ from importlib.resources import files
 
 from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from aegis.catalog.access import PERMISSIONS, Action, Actor, Role, authorise
@@ -347,6 +347,9 @@ def revoke_token(session: Session, by: Actor, token_id: str) -> Token:
     return token
 
 
+_BY_HASH = select(Token).where(Token.hash == bindparam("hash"))
+
+
 def token_actor(session: Session, secret: str) -> Actor:
     """Return who acts with a token.
 
@@ -355,7 +358,7 @@ def token_actor(session: Session, secret: str) -> Actor:
     NotSignedIn
         It is unknown, revoked or over.
     """
-    token = session.scalar(select(Token).where(Token.hash == hash_of(secret)))
+    token = session.scalar(_BY_HASH, {"hash": hash_of(secret)})
     if token is None or token.account.disabled or not _lasts(session, token):
         raise NotSignedIn("This token is not valid.", hint="Make another one.")
     return actor_of(token.account, token)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from aegis.catalog.database import Database
+from aegis.catalog.database import CONNECTIONS, Database
 from aegis.catalog.limited import USUAL, WorkLimits
 from aegis.catalog.objects import Objects
 
@@ -56,7 +56,12 @@ class Catalog:
 
     @classmethod
     def open(
-        cls, database: str, objects: str | None = None, *, limits: Limits = Limits()
+        cls,
+        database: str,
+        objects: str | None = None,
+        *,
+        limits: Limits = Limits(),
+        connections: int = CONNECTIONS,
     ) -> Catalog:
         """Open a catalog, making what is missing.
 
@@ -68,7 +73,9 @@ class Catalog:
             A folder or URL for files; by default a folder beside the SQLite file.
         limits
             What one upload may be.
+        connections
+            How many connections with the database stay open.
         """
         if objects is None:
             objects = "objects" if "://" in database else f"{Path(database)}.objects"
-        return cls(Database(database), Objects(objects), limits)
+        return cls(Database(database, connections=connections), Objects(objects), limits)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from alembic import command
@@ -15,6 +16,11 @@ from sqlalchemy.orm import Session
 
 from aegis.errors import EngineError
 
+CONNECTIONS = 40
+_PATIENCE = 30
+"""Seconds that a writer waits for its turn."""
+_BEGIN = text("BEGIN IMMEDIATE")
+_TURN = text("SELECT pg_advisory_xact_lock(:key)")
 _WRITERS = 0x41454749
 """Number of the lock that writers of one PostgreSQL database take in turn."""
 
@@ -26,6 +32,8 @@ class Database:
     ----------
     url
         SQLAlchemy's URL, or the path of an SQLite file.
+    connections
+        How many stay open: as many as there are threads that use them.
 
     Raises
     ------
@@ -33,8 +41,9 @@ class Database:
         The database cannot be reached, or the URL names none that is known.
     """
 
-    def __init__(self, url: str) -> None:
-        self.engine = _open(url)
+    def __init__(self, url: str, *, connections: int = CONNECTIONS) -> None:
+        self.engine = _open(url, connections)
+        self._writers = Lock()
         self._migrate()
 
     @contextmanager
@@ -47,14 +56,29 @@ class Database:
     def writing(self) -> Iterator[Session]:
         """Yield a session whose transaction is the only one that writes, committed at the end.
 
-        Writers take turns, so that the log is one chain and a decision is made on what is so.
+        Writers take turns, so that the log is one chain and a decision is made on what is so. Those
+        of one process queue here: each that waits in the database holds a connection, and SQLite
+        has it ask again and again.
         """
-        with Session(self.engine, expire_on_commit=False) as session, session.begin():
+        with (
+            self._turn(),
+            Session(self.engine, expire_on_commit=False) as session,
+            session.begin(),
+        ):
             if self.engine.dialect.name == "sqlite":
-                session.execute(text("BEGIN IMMEDIATE"))
+                session.execute(_BEGIN)
             else:
-                session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITERS})
+                session.execute(_TURN, {"key": _WRITERS})
             yield session
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        if not self._writers.acquire(timeout=_PATIENCE):
+            raise EngineError("Too many wait to write.", hint="Try again in a minute.")
+        try:
+            yield
+        finally:
+            self._writers.release()
 
     def close(self) -> None:
         """Close all connections."""
@@ -73,12 +97,12 @@ class Database:
             raise _unreachable(self.engine, error) from error
 
 
-def _open(url: str) -> Engine:
+def _open(url: str, connections: int) -> Engine:
     address = url if "://" in url else f"sqlite:///{Path(url).absolute()}"
     if address.startswith(("postgres://", "postgresql://")):
         address = "postgresql+psycopg://" + address.split("://", 1)[1]
     try:
-        engine = create_engine(address, pool_pre_ping=True, **_pool(address))
+        engine = create_engine(address, pool_pre_ping=True, **_pool(address, connections))
     except (ArgumentError, ImportError) as error:
         raise EngineError(
             "The database of the catalog is none that is known.",
@@ -89,11 +113,11 @@ def _open(url: str) -> Engine:
     return engine
 
 
-def _pool(address: str) -> dict[str, Any]:
-    # As many as a service has threads: a connection beyond the pool is made anew for each call.
-    size = {"pool_size": 40, "max_overflow": 10}
+def _pool(address: str, connections: int) -> dict[str, Any]:
+    # A connection beyond the pool is made anew for each call.
+    size = {"pool_size": connections, "max_overflow": 10}
     if address.startswith("sqlite"):
-        return {**size, "connect_args": {"timeout": 30, "check_same_thread": False}}
+        return {**size, "connect_args": {"timeout": _PATIENCE, "check_same_thread": False}}
     return size
 
 

@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, delete, false, func, or_, select, true
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, defer, joinedload, lazyload
 
 from aegis.catalog import data_sets
 from aegis.catalog.access import Action, Actor, Role, authorise, may
@@ -32,6 +32,14 @@ from aegis.catalog.records import (
     now,
 )
 from aegis.catalog.states import FINAL, State, Step, after
+
+_IN_LISTS = (
+    defer(Request.configuration),
+    lazyload(Request.data_set),
+    joinedload(Request.version).load_only(Version.number),
+    joinedload(Request.consumer).load_only(Account.name),
+)
+"""What lists load of a request: much of what belongs to it is long, and shown on its own page alone."""
 
 
 def draft(
@@ -310,13 +318,14 @@ def listed(
 ) -> tuple[Sequence[Request], int]:
     """Return a page of the requests that the actor may see, the newest first, and their number."""
     data_sets.authorise_some(by, Action.SEE_REQUEST)
-    found = select(Request).where(_visible(by))
+    conditions = [_visible(by)]
     if state is not None:
-        found = found.where(Request.state == state)
+        conditions.append(Request.state == state)
     if data_set is not None:
-        found = found.where(Request.data_set_id == data_set)
-    count = session.scalar(select(func.count()).select_from(found.subquery())) or 0
-    page = found.order_by(Request.created.desc()).offset(offset).limit(limit)
+        conditions.append(Request.data_set_id == data_set)
+    count = session.scalar(select(func.count(Request.id)).where(*conditions)) or 0
+    page = select(Request).where(*conditions).options(*_IN_LISTS)
+    page = page.order_by(Request.created.desc()).offset(offset).limit(limit)
     return session.scalars(page).all(), count
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from aegis.catalog.errors import CatalogError
+from aegis.catalog.objects import Objects
+from aegis.catalog.records import Version
 from aegis.errors import AegisError
 from aegis.policy import Configuration, Policy, dump_configurations
 from aegis.progress import SILENT, Progress
@@ -119,9 +121,17 @@ def make(
     return dumps(made).encode("utf-8")
 
 
-def costs(bundle: bytes) -> list[dict[str, Any]]:
-    """Return what each candidate mask costs by itself, as the protected summary scores it."""
-    return costs_in(read(bundle))
+def costs(objects: Objects, version: Version) -> tuple[dict[str, Any], ...]:
+    """Return what each candidate mask costs by itself, as a version's protected summary scores it.
+
+    A file in the store never changes, so what was computed of one is true for good.
+    """
+    return _costs(objects, version.summary_key)
+
+
+@lru_cache(maxsize=1024)
+def _costs(objects: Objects, key: str) -> tuple[dict[str, Any], ...]:
+    return tuple(costs_in(read(objects.get(key))))
 
 
 def costs_in(summary: ProtectedSummary) -> list[dict[str, Any]]:

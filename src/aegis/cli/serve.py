@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "aegis serve --local data/",
     "aegis serve --database catalog.db --port 8080",
-    "aegis serve --database postgresql://aegis@db/catalog --objects s3://releases --origin https://aegis.example.org",
+    "aegis serve --database postgresql://aegis@db/catalog --objects s3://releases --origin https://aegis.example.org --processes 4",
 )
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -83,6 +84,16 @@ def command(
         bool,
         typer.Option("--worker/--no-worker", help="Work on background jobs in this process, too."),
     ] = True,
+    processes: Annotated[
+        int,
+        typer.Option(
+            "--processes",
+            metavar="NUMBER",
+            min=1,
+            max=64,
+            help="Processes that answer calls, such as one for each processor (Linux, macOS).",
+        ),
+    ] = 1,
     job_seconds: JobSeconds = JOB_SECONDS,
     job_memory: JobMemory = JOB_MEMORY,
     quiet: Quiet = False,
@@ -104,6 +115,8 @@ def command(
         )
     if local is not None and not local.is_dir():
         raise PolicyError(f"{local} is no folder.", hint="Give the folder of your tables.")
+    if processes > 1:
+        _require_several(processes, local, port)
     shown = f"[{host}]" if ":" in host else host
     settings = Settings(
         database=database,
@@ -112,11 +125,28 @@ def command(
         folder=local,
         origin=origin or f"http://{shown}:{port}",
         worker=worker,
+        processes=processes,
         provider=_provider(issuer, client),
         work=work_limits(job_seconds, job_memory),
     )
     Output(quiet=quiet).say(f"Serving on {settings.origin} (Ctrl-C ends it)")
     serve(settings, host, port)
+
+
+def _require_several(processes: int, local: Path | None, port: int) -> None:
+    """Raise where one process must answer all calls."""
+    if local is not None:
+        raise PolicyError(
+            f"{processes} processes for a workbench, whose open tables are in the memory of one.",
+            hint="Leave --processes out; for several people serve a catalog, without --local.",
+        )
+    if sys.platform == "win32":
+        raise PolicyError(
+            f"{processes} processes on Windows, where they cannot count calls together.",
+            hint="Leave --processes out.",
+        )
+    if port == 0:
+        raise PolicyError("Several processes need one port.", hint="Give --port above 0.")
 
 
 def _provider(issuer: str | None, client: str | None) -> Provider | None:

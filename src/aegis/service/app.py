@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.staticfiles import StaticFiles
@@ -20,7 +21,7 @@ import aegis
 from aegis.catalog import Catalog, Limits
 from aegis.errors import AegisError
 from aegis.service.api import accounts, data_sets, log, requests, work
-from aegis.service.guard import BodyLimit, guard
+from aegis.service.guard import BodyLimit, Guard
 from aegis.service.pages import error_page, page_routers
 from aegis.service.problems import problem, status_of, wants_page
 from aegis.service.settings import Settings
@@ -31,6 +32,16 @@ API = "/api/v1"
 API_ROOMS = (accounts, data_sets, requests, work, log)
 RELEASES = "aegis-releases"
 """Folder of the releases of a workbench, beside the tables."""
+_THREADS = 40
+"""Threads that answer calls, of all processes together: most of a call waits for the database."""
+_FEWEST = 10
+_BESIDE = 4
+"""Connections beside those of the threads: of the worker, and of events that are followed."""
+
+
+def threads_of(settings: Settings) -> int:
+    """Return how many threads of one process answer calls."""
+    return max(_FEWEST, _THREADS // settings.processes)
 
 
 def create_app(settings: Settings, catalog: Catalog | None = None) -> FastAPI:
@@ -46,10 +57,16 @@ def create_app(settings: Settings, catalog: Catalog | None = None) -> FastAPI:
     opened = catalog
     if opened is None and not settings.local:
         limits = Limits(work=settings.work)
-        opened = Catalog.open(settings.database, settings.objects, limits=limits)
+        opened = Catalog.open(
+            settings.database,
+            settings.objects,
+            limits=limits,
+            connections=threads_of(settings) + _BESIDE,
+        )
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:  # noqa: ARG001 - FastAPI's form
+        current_default_thread_limiter().total_tokens = threads_of(settings)
         worker = WorkerThread(opened) if opened is not None and settings.worker else None
         if worker is not None:
             worker.start()
@@ -75,7 +92,7 @@ def create_app(settings: Settings, catalog: Catalog | None = None) -> FastAPI:
         app.state.benches = Benches(settings.folder, settings.folder / RELEASES)
     largest = Limits().release if opened is None else opened.limits.release
     app.add_middleware(BodyLimit, upload=largest)
-    app.middleware("http")(guard(settings))
+    app.add_middleware(Guard, settings=settings)
     if not settings.local:
         for room in API_ROOMS:
             app.include_router(room.routes.router, prefix=API)

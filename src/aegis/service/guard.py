@@ -5,22 +5,16 @@ OWASP ASVS 5.0: 3.4 (headers), 3.5 (forms from elsewhere), 2.4 (rates), 5.2 (siz
 
 from __future__ import annotations
 
-import secrets
-import time
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from threading import Lock
-
 from fastapi import HTTPException, Request
+from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from aegis.catalog.accounts import hash_of
 from aegis.service.problems import problem
+from aegis.service.rates import OwnRates, Rates, SharedRates
 from aegis.service.settings import Settings
 
-Next = Callable[[Request], Awaitable[Response]]
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -29,6 +23,10 @@ _HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    ),
 }
 _FORM_BYTES = 8 << 20
 _FIELD_BYTES = 16 << 20
@@ -44,46 +42,48 @@ _ADDRESS = 20
 """So many callers may share an address."""
 
 
-@dataclass
-class Rates:
-    """Calls per minute and caller: a bucket that fills evenly.
+class Guard:
+    """What stands before all routes; a plain ASGI middleware, so that streams pass unbuffered.
 
-    Attributes
+    Parameters
     ----------
-    calls
-        Most calls in a minute.
+    app
+        What answers.
+    settings
+        How the service runs.
     """
 
-    calls: int
-    _buckets: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
-    _lock: Lock = field(default_factory=Lock)
+    def __init__(self, app: ASGIApp, *, settings: Settings) -> None:
+        self._app = app
+        self._settings = settings
+        self._hosts = _hosts(settings)
+        self._rates, self._addresses = _rates(settings)
 
-    def take(self, caller: str, cost: int = 1) -> float:
-        """Take what a call costs; return the seconds to wait, 0 where the call may go on."""
-        moment = time.monotonic()
-        with self._lock:
-            left, seen = self._buckets.pop(caller, (float(self.calls), moment))
-            left = min(self.calls, left + (moment - seen) * self.calls / 60)
-            allowed = left >= cost
-            self._buckets[caller] = (left - cost if allowed else left, moment)
-            while len(self._buckets) > 10_000:
-                self._buckets.popitem(last=False)
-        return 0.0 if allowed else (cost - left) * 60 / self.calls
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a call."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope)
+
+        async def sealed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                _seal(MutableHeaders(scope=message), request.url.path, self._settings)
+            await send(message)
+
+        refused = _too_often(request, self._rates, self._addresses) or _refused(
+            request, self._settings, self._hosts
+        )
+        await (self._app if refused is None else refused)(scope, receive, sealed)
 
 
-def guard(settings: Settings) -> Callable[[Request, Next], Awaitable[Response]]:
-    """Return the middleware of a service."""
-    rates = Rates(settings.calls)
-    addresses = Rates(settings.calls * _ADDRESS)
-
-    async def run(request: Request, following: Next) -> Response:
-        request.state.nonce = secrets.token_urlsafe(16)
-        refused = _too_often(request, rates, addresses) or _refused(request, settings)
-        response = refused if refused is not None else await following(request)
-        _seal(request, response, settings)
-        return response
-
-    return run
+def _rates(settings: Settings) -> tuple[Rates, Rates]:
+    """Return what counts the calls of each caller, and those of each address."""
+    calls, all_of_address = settings.calls, settings.calls * _ADDRESS
+    if settings.shared is None:
+        return OwnRates(calls), OwnRates(all_of_address)
+    callers, addresses = settings.shared
+    return SharedRates(calls, callers), SharedRates(all_of_address, addresses)
 
 
 class BodyLimit:
@@ -140,8 +140,8 @@ def _too_often(request: Request, rates: Rates, addresses: Rates) -> Response | N
     return answer
 
 
-def _refused(request: Request, settings: Settings) -> Response | None:
-    if request.url.hostname not in _hosts(settings):
+def _refused(request: Request, settings: Settings, hosts: frozenset[str]) -> Response | None:
+    if request.url.hostname not in hosts:
         return problem(421, "WrongHost", "This service has another name.", settings.origin)
     if request.method not in _SAFE and not _from_here(request, settings):
         return problem(
@@ -154,9 +154,10 @@ def _refused(request: Request, settings: Settings) -> Response | None:
     return None
 
 
-def _hosts(settings: Settings) -> set[str]:
+def _hosts(settings: Settings) -> frozenset[str]:
     named = settings.origin.split("://", 1)[1].rsplit(":", 1)[0].strip("[]").lower()
-    return {named, "127.0.0.1", "localhost", "testserver"} if not settings.secure else {named}
+    local = () if settings.secure else ("127.0.0.1", "localhost", "testserver")
+    return frozenset((named, *local))
 
 
 def _from_here(request: Request, settings: Settings) -> bool:
@@ -180,14 +181,10 @@ def _caller(request: Request) -> str:
     return hash_of(key) if key else ""
 
 
-def _seal(request: Request, response: Response, settings: Settings) -> None:
+def _seal(headers: MutableHeaders, path: str, settings: Settings) -> None:
     """Set the headers that keep pages to themselves."""
-    response.headers.update(_HEADERS)
-    response.headers["Content-Security-Policy"] = (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-        "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
-    )
-    if not request.url.path.startswith("/static/"):
-        response.headers["Cache-Control"] = "no-store"
+    headers.update(_HEADERS)
+    if not path.startswith("/static/"):
+        headers["Cache-Control"] = "no-store"
     if settings.secure:
-        response.headers["Strict-Transport-Security"] = "max-age=31536000"
+        headers["Strict-Transport-Security"] = "max-age=31536000"

@@ -82,9 +82,19 @@ def caller(request: Request) -> Caller:
     return found
 
 
-def actor(found: Annotated[Caller, Depends(caller)]) -> Actor:
+async def _actor(found: Annotated[Caller, Depends(caller)]) -> Actor:
     """Return whose rights count."""
     return found.actor
+
+
+async def _catalog(request: Request) -> Catalog:
+    """Return the catalog; `async`, since what does not is given to a thread, which costs more."""
+    return catalog_of(request)
+
+
+async def _settings(request: Request) -> Settings:
+    """Return how the service runs."""
+    return settings_of(request)
 
 
 def require_form_key(found: Caller, given: str) -> None:
@@ -95,7 +105,7 @@ def require_form_key(found: Caller, given: str) -> None:
         raise NotAllowed("The form has expired.", hint="Load the page again and repeat it.")
 
 
-ActorOf = Annotated[Actor, Depends(actor)]
+ActorOf = Annotated[Actor, Depends(_actor)]
 CallerOf = Annotated[Caller, Depends(caller)]
-CatalogOf = Annotated[Catalog, Depends(catalog_of)]
-SettingsOf = Annotated[Settings, Depends(settings_of)]
+CatalogOf = Annotated[Catalog, Depends(_catalog)]
+SettingsOf = Annotated[Settings, Depends(_settings)]

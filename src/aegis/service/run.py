@@ -1,11 +1,25 @@
-"""Run a service until it is told to stop."""
+"""Run a service until it is told to stop, in one process or in several."""
 
 from __future__ import annotations
 
-import uvicorn
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
 
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.supervisors import Multiprocess
+
+from aegis.catalog import Catalog, Limits
 from aegis.service.app import create_app
+from aegis.service.rates import shared_files
 from aegis.service.settings import Settings
+from aegis.service.worker import WorkerThread
 from aegis.sources.embedded import lock_embedded
 
 
@@ -13,17 +27,79 @@ def serve(settings: Settings, host: str, port: int) -> None:
     """Serve on an address; returns when the process is told to end.
 
     The embedded engine of this process opens nothing outside of the tables of `--local`.
+
+    With several processes this one listens, starts the others anew where one ends, and works on
+    background jobs; what they must agree on is in the database, or in the shared files of `rates`.
     """
-    lock_embedded([] if settings.folder is None else [settings.folder])
-    uvicorn.run(
-        create_app(settings),
-        host=host,
-        port=port,
-        log_level="warning",
-        server_header=False,
-        date_header=True,
-        proxy_headers=settings.secure,
-        timeout_graceful_shutdown=5,
+    if settings.processes == 1:
+        uvicorn.run(_Application(settings)(), **_options(settings), host=host, port=port)
+        return
+    with shared_files() as shared, _working(settings):
+        each = replace(settings, shared=shared, worker=False)
+        config = uvicorn.Config(
+            _Application(each),  # type: ignore[arg-type]
+            factory=True,
+            workers=settings.processes,
+            **_options(settings),
+            host=host,
+            port=port,
+        )
+        Multiprocess(config, sockets=[config.bind_socket()]).run()
+
+
+@dataclass(frozen=True)
+class _Application:
+    """Makes the application in the process that serves it.
+
+    Attributes
+    ----------
+    settings
+        How the service runs.
+    """
+
+    settings: Settings
+
+    def __call__(self) -> FastAPI:
+        folder = self.settings.folder
+        lock_embedded([] if folder is None else [folder])
+        if self.settings.shared is not None:
+            threading.Thread(target=_end_with_parent, daemon=True).start()
+        return create_app(self.settings)
+
+
+def _options(settings: Settings) -> dict[str, Any]:
+    return {
+        "log_level": "warning",
+        "access_log": False,
+        "server_header": False,
+        "date_header": True,
+        "proxy_headers": settings.secure,
+        "timeout_graceful_shutdown": 5,
         # Longer than proxies keep idle connections: one that closes as a call comes looks like a failure.
-        timeout_keep_alive=75,
+        "timeout_keep_alive": 75,
+    }
+
+
+@contextmanager
+def _working(settings: Settings) -> Iterator[None]:
+    """Work on background jobs beside the processes that answer; bring the database up to date first."""
+    catalog = Catalog.open(
+        settings.database, settings.objects, limits=Limits(work=settings.work), connections=2
     )
+    worker = WorkerThread(catalog) if settings.worker else None
+    if worker is not None:
+        worker.start()
+    try:
+        yield
+    finally:
+        if worker is not None:
+            worker.stop()
+        catalog.database.close()
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it has ended, however that came."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)

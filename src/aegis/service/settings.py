@@ -29,6 +29,10 @@ class Settings:
         Most calls of one caller in a minute; calls that work hard count for several.
     provider
         The identity provider where people may sign in, too.
+    processes
+        How many processes answer calls.
+    shared
+        Files in which they count calls together: of callers, and of addresses; None for one process.
     work
         What one job of the worker, or the check of an upload, may take.
     """
@@ -41,6 +45,8 @@ class Settings:
     worker: bool = True
     calls: int = 600
     provider: Provider | None = None
+    processes: int = 1
+    shared: tuple[Path, Path] | None = None
     work: WorkLimits | None = USUAL
 
     @property

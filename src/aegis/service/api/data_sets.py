@@ -167,4 +167,4 @@ def costs(identifier: str, actor: ActorOf, catalog: CatalogOf) -> list[dict[str,
     with catalog.database.reading() as session:
         data_sets.seen(session, actor, Action.BROWSE, identifier)
         newest = data_sets.newest(session, identifier)
-    return [] if newest is None else costs_of(catalog.objects.get(newest.summary_key))
+    return [] if newest is None else list(costs_of(catalog.objects, newest))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Annotated, Any
 
 from fastapi import Form, Request
@@ -16,7 +15,7 @@ from aegis.catalog.access import may
 from aegis.catalog.errors import NotThere
 from aegis.catalog.flow import policy_of
 from aegis.catalog.records import DataSet, Version
-from aegis.catalog.summaries import as_declared, costs, costs_in, read, written
+from aegis.catalog.summaries import as_declared, costs_in, read, written
 from aegis.policy import Policy, Role, dump_policy
 from aegis.protect import (
     ProtectedAdvice,
@@ -70,16 +69,6 @@ class View:
     preview: tuple[tuple[str, str, str], ...]
     changes: tuple[str, ...]
     unknown: tuple[str, ...]
-
-
-def costs_of(catalog: Catalog, version: Version) -> list[dict[str, Any]]:
-    """Return what each mask costs, from the protected summary of a version."""
-    return _costs(catalog.objects.get(version.summary_key))
-
-
-@lru_cache(maxsize=64)
-def _costs(bundle: bytes) -> list[dict[str, Any]]:
-    return costs(bundle)
 
 
 def view_of(

@@ -91,7 +91,7 @@ def register(
 @routes.get("/data-sets/{identifier}", Action.BROWSE)
 def show(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
     """A data set: schema, terms, what each mask costs, versions."""
-    from aegis.service.pages.bench import costs_of
+    from aegis.catalog.summaries import costs as costs_of
 
     with catalog.database.reading() as session:
         data_set = data_sets.seen(session, who.actor, Action.BROWSE, identifier)
@@ -100,7 +100,7 @@ def show(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf) -
         allowed = {str(a): may(who.actor, a, subject) for a in Action}
         own, _ = requests.listed(session, who.actor, data_set=identifier, limit=20)
         leak = jobs.latest_of_data_set(session, identifier, "leak")
-    costs = costs_of(catalog, versions[0]) if versions else []
+    costs = costs_of(catalog.objects, versions[0]) if versions else []
     return page(
         request,
         "data_set.html",

@@ -19,6 +19,7 @@ _TEMPLATES = Environment(
     loader=PackageLoader("aegis.service"),
     autoescape=True,
     undefined=StrictUndefined,
+    auto_reload=False,
     trim_blocks=True,
     lstrip_blocks=True,
 )

@@ -1,0 +1,134 @@
+"""How often who may call: buckets that fill evenly, of one process or of several that share a file."""
+
+from __future__ import annotations
+
+import struct
+import tempfile
+import time
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from mmap import mmap
+from pathlib import Path
+from threading import Lock
+from typing import Protocol
+
+_BUCKET = struct.Struct("=8sdd")
+"""A caller's name in eight bytes, the calls it has left, and when that was so."""
+_BUCKETS = 1 << 14
+_TRIED = 8
+"""So many places of the file one caller may have."""
+
+
+class Rates(Protocol):
+    """What counts calls."""
+
+    def take(self, caller: str, cost: int = 1) -> float:
+        """Take what a call costs; return the seconds to wait, 0 where the call may go on."""
+        ...
+
+
+@dataclass
+class OwnRates:
+    """Calls per minute and caller, as one process sees them.
+
+    Attributes
+    ----------
+    calls
+        Most calls in a minute.
+    """
+
+    calls: int
+    _buckets: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def take(self, caller: str, cost: int = 1) -> float:
+        """Take what a call costs; return the seconds to wait, 0 where the call may go on."""
+        moment = time.monotonic()
+        with self._lock:
+            left, seen = self._buckets.pop(caller, (float(self.calls), moment))
+            left, wait = _taken(self.calls, left, moment - seen, cost)
+            self._buckets[caller] = (left, moment)
+            while len(self._buckets) > 10_000:
+                self._buckets.popitem(last=False)
+        return wait
+
+
+class SharedRates:
+    """Calls per minute and caller, counted together by all processes that open the same file.
+
+    The file has a fixed number of places; where all that a caller may have are taken, the one that
+    was idle longest is given up. The lock is the file's, so it ends with a process that is killed.
+
+    Parameters
+    ----------
+    calls
+        Most calls in a minute.
+    file
+        Made by `make_shared`.
+    """
+
+    def __init__(self, calls: int, file: Path) -> None:
+        self.calls = calls
+        self._file = file.open("r+b")
+        self._places = mmap(self._file.fileno(), _BUCKETS * _BUCKET.size)
+        self._lock = Lock()
+
+    def take(self, caller: str, cost: int = 1) -> float:
+        """Take what a call costs; return the seconds to wait, 0 where the call may go on."""
+        key = blake2b(caller.encode(), digest_size=8).digest()
+        with self._alone():
+            moment = time.monotonic()  # read under the lock, so that it never runs backwards
+            place, left, seen = self._find(key, moment)
+            left, wait = _taken(self.calls, left, moment - seen, cost)
+            _BUCKET.pack_into(self._places, place, key, left, moment)
+        return wait
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._places.close()
+        self._file.close()
+
+    def _find(self, key: bytes, moment: float) -> tuple[int, float, float]:
+        """Return the place of a caller with what it has left, or the place to take for it."""
+        first = int.from_bytes(key, "little")
+        longest, idle = 0, float("inf")
+        for step in range(_TRIED):
+            place = (first + step) % _BUCKETS * _BUCKET.size
+            name, left, seen = _BUCKET.unpack_from(self._places, place)
+            if name == key:
+                return place, left, seen
+            if seen < idle:
+                longest, idle = place, seen
+        return longest, float(self.calls), moment
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        import fcntl
+
+        with self._lock:  # the file's lock is one for all threads of a process
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+            try:
+                yield
+            finally:
+                fcntl.flock(self._file, fcntl.LOCK_UN)
+
+
+@contextmanager
+def shared_files() -> Iterator[tuple[Path, Path]]:
+    """Make the files of callers and of addresses, for as long as a service runs."""
+    with tempfile.TemporaryDirectory(prefix="aegis-rates-") as folder:
+        files = (Path(folder) / "callers", Path(folder) / "addresses")
+        for file in files:
+            file.write_bytes(bytes(_BUCKETS * _BUCKET.size))
+        yield files
+
+
+def _taken(calls: int, left: float, passed: float, cost: int) -> tuple[float, float]:
+    """Return what a bucket has left after a call, and the seconds that the call must wait."""
+    filled = min(calls, left + passed * calls / 60)
+    if filled >= cost:
+        return filled - cost, 0.0
+    return filled, (cost - filled) * 60 / calls
