@@ -85,7 +85,7 @@ def pillai_trace(
     class_counts = joint[: offsets[1]].sum(axis=0)
     classes = int(np.count_nonzero(class_counts))
     levels = joint.sum(axis=1)
-    kept = _kept_levels(levels, n, offsets)
+    kept = kept_levels(levels, n, offsets)
     if not kept.size:
         return PillaiFit(0.0, 0.0, 0)
     count = levels[kept]
@@ -101,13 +101,27 @@ def pillai_trace(
         label = np.hstack([label, chance[kept] * scale[:, None]])
     rank, white = whitened(correlation, label)
     solved, drawn = white[:, : len(free)], white[:, len(free) :]
-    trace = float(((solved**2).sum(axis=0) / class_counts[free]).sum())
-    trace += float((solved.sum(axis=1) ** 2).sum() / class_counts[last].sum())
+    trace = explained(solved, class_counts[free], float(class_counts[last].sum()))
     seen_rank = max(rank - float((drawn**2).sum()), 0.0)
-    return PillaiFit(trace, _adjusted(trace, seen_rank, classes, n), rank)
+    return PillaiFit(trace, adjusted_trace(trace, seen_rank, classes, n), rank)
 
 
-def _kept_levels(levels: Floats, n: float, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+def explained(solved: Floats, free: Floats, last: float) -> float:
+    """Return the trace, from what the whitened indicators have in common with all classes but one.
+
+    Parameters
+    ----------
+    solved
+        Covariance of the whitened indicators and each class, times the rows, shape (r, C - 1).
+    free, last
+        Rows of these classes, and of the one that is left out.
+    """
+    trace = float(((solved**2).sum(axis=0) / free).sum())
+    return trace + float((solved.sum(axis=1) ** 2).sum() / last)
+
+
+def kept_levels(levels: Floats, n: float, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+    """Return the levels whose indicators are factorised: all that vary but one of each attribute."""
     keep = (levels > 0) & (levels < n)
     # One argmax per attribute: the loop is over attributes, of which there are few.
     for start, stop in pairwise(offsets.tolist()):
@@ -115,27 +129,39 @@ def _kept_levels(levels: Floats, n: float, offsets: npt.NDArray[np.int64]) -> np
     return np.flatnonzero(keep)
 
 
-def whitened(correlation: Floats, label: Floats) -> tuple[int, Floats]:
-    """Return the rank r of `correlation` and L^-1 P `label`, shape (r, columns of label)."""
+def factorised(correlation: Floats, noise: float) -> tuple[Floats, npt.NDArray[np.intp], int]:
+    """Return the Cholesky factor of a correlation matrix, the order of its rows, and its rank.
+
+    The matrix is overwritten; a pivot counts as 0 below `noise` times the rounding noise of a level.
+    """
     # SciPy's LAPACK takes longer to import than most of what a command does without it.
-    from scipy.linalg.lapack import dpstrf, dtrtrs
+    from scipy.linalg.lapack import dpstrf
 
     # A symmetric matrix is its own transpose, which LAPACK reads without a copy.
-    factor, pivots, rank, info = dpstrf(
-        correlation.T, tol=_NOISE * len(correlation), lower=1, overwrite_a=1
-    )
+    factor, pivots, rank, info = dpstrf(correlation.T, tol=_NOISE * noise, lower=1, overwrite_a=1)
     if info < 0:
         raise InternalError(f"LAPACK dpstrf refused argument {-info}.")
-    right = label[pivots[:rank] - 1]
+    if rank and factor[0, 0] ** 2 <= _NOISE * noise:  # LAPACK holds no first pivot against `tol`
+        rank = 0
+    return factor, pivots[:rank] - 1, int(rank)
+
+
+def whitened(correlation: Floats, label: Floats, *, noise: float = 0.0) -> tuple[int, Floats]:
+    """Return the rank r of `correlation` and L^-1 P `label`, shape (r, columns of label)."""
+    from scipy.linalg.lapack import dtrtrs
+
+    factor, order, rank = factorised(correlation, max(noise, len(correlation)))
+    right = label[order]
     if not right.shape[1] or not rank:
-        return int(rank), right
+        return rank, right
     solved, info = dtrtrs(factor[:rank, :rank], right, lower=1, overwrite_b=1)
     if info:
         raise InternalError(f"LAPACK dtrtrs failed with code {info} at rank {rank}.")
-    return int(rank), solved
+    return rank, solved
 
 
-def _adjusted(trace: float, rank: float, classes: int, n: float) -> float:
+def adjusted_trace(trace: float, rank: float, classes: int, n: float) -> float:
+    """Return the adjusted form of a trace; see `PillaiFit` for its edges."""
     freedom = n - rank - 1
     if classes < 2 or freedom <= 1e-9 * n:  # the rank of drawn rows is no whole number
         return 0.0

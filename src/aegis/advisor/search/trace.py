@@ -24,6 +24,7 @@ from aegis.advisor.search.problem import (
     is_leaf,
 )
 from aegis.measures import PillaiFit, pillai_trace
+from aegis.measures.given import Given
 from aegis.summary import Matrix
 
 Key = tuple[int, ...]
@@ -34,6 +35,8 @@ _LEVELS = 1024
 """Levels of all attributes together up to which a box is fitted before it is split."""
 _CUBED = 1e-10
 """Seconds of a fit per cubed level, on a machine of the slow kind."""
+_STAYING = 16
+"""Levels of attributes with one candidate from which on they are factorised once for all boxes."""
 _DENSE = 1 << 11
 """Levels up to which counts between them are held in a dense array."""
 
@@ -64,8 +67,9 @@ class Pillai:
         self._noisy = [j for j, variable in enumerate(problem.variables) if variable.channels]
         self._bounds: dict[Box, float] = {}
         reduced = _Reduced.of(problem)
-        self._finest = _Corner(problem, reduced, finest=True)
-        self._coarsest = _Corner(problem, reduced, finest=False)
+        rest = _Rest.of(problem, reduced)
+        self._finest = _Corner(problem, reduced, rest, finest=True)
+        self._coarsest = _Corner(problem, reduced, rest, finest=False)
 
     def bound(self, box: Box) -> float:
         """Return the bound of a box; see the class."""
@@ -181,6 +185,43 @@ class _Reduced:
         return cls(total, grouping.T @ pairs.stacked_joint, offsets, atoms)
 
 
+@dataclass(frozen=True)
+class _Rest:
+    """What is left to choose, where some attributes have one candidate and many levels.
+
+    Attributes
+    ----------
+    reduced
+        Of the attributes with several candidates; its `total` is what the others leave unexplained.
+    given
+        The attributes with one candidate, factorised.
+    places
+        Which attributes have several candidates, shape (m,).
+    """
+
+    reduced: _Reduced
+    given: Given
+    places: tuple[int, ...]
+
+    @classmethod
+    def of(cls, problem: Problem, reduced: _Reduced) -> _Rest | None:
+        """Return it where it saves much and loses no digit; None elsewhere."""
+        attributes = problem.variables[: len(reduced.atoms)]
+        chosen = len(problem.variables) > len(attributes) or any(v.channels for v in attributes)
+        stays = np.array([len(variable.candidates) == 1 for variable in attributes])
+        sizes = np.diff(reduced.offsets)
+        if chosen or sparse.issparse(reduced.total) or stays.all() or sizes[stays].sum() < _STAYING:
+            return None
+        rows = float(problem.summary.pairs.rows)
+        given = Given.of(reduced.total, reduced.stacked_joint, rows, reduced.offsets, stays)
+        if given is None:
+            return None
+        places = tuple(np.flatnonzero(~stays).tolist())
+        offsets = np.concatenate([[0], np.cumsum(sizes[~stays])])
+        atoms = tuple(reduced.atoms[place] for place in places)
+        return cls(_Reduced(given.total, given.joint, offsets, atoms), given, places)
+
+
 def _told_apart(variable: Variable) -> Ints:
     """Return the level of each atom under all candidates together; a channel needs every atom."""
     if variable.channels:
@@ -196,11 +237,15 @@ class _Corner:
     put them side by side and to add up rows.
     """
 
-    def __init__(self, problem: Problem, reduced: _Reduced, *, finest: bool) -> None:
+    def __init__(
+        self, problem: Problem, reduced: _Reduced, rest: _Rest | None, *, finest: bool
+    ) -> None:
         self._variables = problem.variables
-        self._count = len(reduced.atoms)
         self._finest = finest
-        self._reduced = reduced
+        self._rest = rest
+        self._reduced = reduced if rest is None else rest.reduced
+        self._places = range(len(problem.variables)) if rest is None else rest.places
+        self._count = len(self._reduced.atoms)
         self._rows = float(problem.summary.pairs.rows)
         self._numbers: dict[tuple[int, int], int] = {}
         self._known: dict[tuple[int, bytes], int] = {}
@@ -210,25 +255,37 @@ class _Corner:
 
     def fit(self, box: Box) -> tuple[PillaiFit, int]:
         """Return the fit and the number of classes."""
-        key = tuple([self._number(j, domain) for j, domain in enumerate(box)])
+        key = tuple([self._number(j, box[place]) for j, place in enumerate(self._places)])
         if key not in self._fits:
-            total, joint, offsets, chance = self._counts(key)
-            if len(key) > self._count:
-                joint = group_classes(joint, self._groupings[key[-1]].levels)
-            fit = pillai_trace(total, joint, self._rows, offsets, chance)
-            self._fits[key] = (fit, int(joint.any(axis=0).sum()))
+            self._fits[key] = self._fitted(key) if self._rest is None else self._beside(key)
         return self._fits[key]
 
+    def _fitted(self, key: Key) -> tuple[PillaiFit, int]:
+        total, joint, offsets, chance = self._counts(key)
+        if len(key) > self._count:
+            joint = group_classes(joint, self._groupings[key[-1]].levels)
+        fit = pillai_trace(total, joint, self._rows, offsets, chance)
+        return fit, int(joint.any(axis=0).sum())
+
+    def _beside(self, key: Key) -> tuple[PillaiFit, int]:
+        """Return the fit beside the attributes that stay as they are."""
+        assert self._rest is not None
+        given = self._rest.given
+        total, joint, offsets, _ = self._counts(key)
+        label = _added(given.label, *self._rows_of(key))
+        return given.fit(total, label, joint, offsets), joint.shape[1]
+
     def levels(self, box: Box) -> int:
-        """Return the number of levels of all attributes at the corner of a box."""
-        numbers = [self._number(j, domain) for j, domain in enumerate(box[: self._count])]
+        """Return how many levels are factorised for the corner of a box."""
+        places = list(self._places)[: self._count]
+        numbers = [self._number(j, box[place]) for j, place in enumerate(places)]
         return sum(self._groupings[number].size for number in numbers)
 
     def _number(self, index: int, domain: int) -> int:
-        """Return the number of the grouping of one variable's domain."""
+        """Return the number of the grouping of one variable's domain, by its place in the counts."""
         place = (index, domain)
         if place not in self._numbers:
-            levels = self._levels(index, self._variables[index], domain)
+            levels = self._levels(index, self._variables[self._places[index]], domain)
             content = (index, levels.tobytes())
             if content not in self._known:
                 self._known[content] = len(self._groupings)
@@ -255,17 +312,22 @@ class _Corner:
         noisy = any(grouping.levels.ndim == 2 for grouping in groupings)
         if noisy or sparse.issparse(self._reduced.total):
             return group_counts(self._reduced, [grouping.levels for grouping in groupings])
-        sizes = [0, *(len(grouping.starts) for grouping in groupings)]
-        offsets = np.cumsum(sizes)
+        offsets = np.cumsum([0, *(len(grouping.starts) for grouping in groupings)])
+        rows, starts = self._rows_of(key)
+        columns = np.concatenate([self._summed(number) for number in key[: self._count]], axis=1)
+        total = _added(columns, rows, starts)
+        joint = _added(self._reduced.stacked_joint, rows, starts)
+        return GroupedCounts(total, joint, offsets)
+
+    def _rows_of(self, key: Key) -> tuple[Ints, Ints]:
+        """Return the levels, one group after the other, and where each group starts."""
+        groupings = [self._groupings[number] for number in key[: self._count]]
         rows = np.concatenate([grouping.rows for grouping in groupings])
         before = self._reduced.offsets.tolist()
         starts = np.concatenate(
             [grouping.starts + start for grouping, start in zip(groupings, before, strict=False)]
         )
-        columns = np.concatenate([self._summed(number) for number in key[: self._count]], axis=1)
-        total = _added(columns, rows, starts)
-        joint = _added(self._reduced.stacked_joint, rows, starts)
-        return GroupedCounts(total, joint, offsets)
+        return rows, starts
 
     def _summed(self, number: int) -> npt.NDArray[np.float64]:
         """Return the co-occurrence of all levels with the groups of one grouping, (D, groups)."""

@@ -1,0 +1,148 @@
+"""Pillai's trace of attributes beside others that stay as they are, which are factorised once.
+
+With F the indicators that stay and V the others, both together explain what F explains and what the
+residual of V does, S_vv.f = S_vv - S_vf S_ff^+ S_fv. Grouping V groups that residual: G' S_vv.f G. So
+a search that tries many groupings of V factorises matrices of V's levels alone; it is the Cholesky
+factorisation of all levels with those of F taken first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.errors import InternalError
+from aegis.measures.pillai import (
+    Floats,
+    Numbers,
+    PillaiFit,
+    adjusted_trace,
+    explained,
+    factorised,
+    kept_levels,
+    whitened,
+)
+
+_SMALLEST = 1e-2
+"""Smallest pivot of F by which is divided: a smaller one would cost digits of the residual."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """What attributes that stay leave unexplained of the others.
+
+    Attributes
+    ----------
+    total
+        Covariance of the others' indicators, times the rows, without what those that stay explain,
+        shape (D, D).
+    label
+        The same of these indicators with the classes, all but the last, shape (D, C - 1).
+    joint
+        Rows per level of the others and class, shape (D, C); classes without rows are left out.
+    rows
+        Number of rows.
+    noise
+        Rounding noise of what is left, in units of that of a level.
+    rank, trace
+        Of the indicators that stay.
+    """
+
+    total: Floats
+    label: Floats
+    joint: Floats
+    rows: float
+    noise: float
+    rank: int
+    trace: float
+
+    @classmethod
+    def of(
+        cls,
+        total: Numbers,
+        joint: Numbers,
+        n: float,
+        offsets: npt.NDArray[np.int64],
+        stays: npt.NDArray[np.bool_],
+    ) -> Given | None:
+        """Return what the attributes that stay leave; None where that would lose digits.
+
+        Parameters
+        ----------
+        total, joint, n, offsets
+            As `pillai_trace` takes them, of counts without noise.
+        stays
+            Per attribute whether it stays, shape (m,).
+        """
+        from scipy.linalg.lapack import dtrtrs
+
+        joint = np.asarray(joint, dtype=np.float64)
+        joint = joint[:, joint.any(axis=0)]
+        levels, of_level = joint.sum(axis=1), np.repeat(stays, np.diff(offsets))
+        kept = kept_levels(levels, n, offsets)
+        kept, others = kept[of_level[kept]], np.flatnonzero(~of_level)
+        if not kept.size:
+            return None
+        scale = 1 / np.sqrt(levels[kept] * (1 - levels[kept] / n))
+        own = _centred(total, levels, n, kept, kept) * (scale[:, None] * scale)
+        factor, order, rank = factorised(own, len(levels))
+        smallest = float(np.diag(factor)[:rank].min(initial=1.0)) ** 2
+        if not rank or smallest < _SMALLEST:
+            return None
+        free = joint[:, :-1] - levels[:, None] * (joint[: offsets[1], :-1].sum(axis=0) / n)
+        right = np.hstack([_centred(total, levels, n, kept, others), free[kept]])
+        right = (right * scale[:, None])[order]
+        solved, info = dtrtrs(factor[:rank, :rank], right, lower=1)
+        if info:
+            raise InternalError(f"LAPACK dtrtrs failed with code {info} at rank {rank}.")
+        of_others, of_label = solved[:, : len(others)], solved[:, len(others) :]
+        classes = joint[: offsets[1]].sum(axis=0)
+        return cls(
+            _centred(total, levels, n, others, others) - of_others.T @ of_others,
+            free[others] - of_others.T @ of_label,
+            np.ascontiguousarray(joint[others]),
+            n,
+            (len(kept) + len(others)) / smallest,
+            rank,
+            explained(of_label, classes[:-1], float(classes[-1])),
+        )
+
+    def fit(
+        self, total: Floats, label: Floats, joint: Floats, offsets: npt.NDArray[np.int64]
+    ) -> PillaiFit:
+        """Return `pillai_trace` of those that stay and a grouping of the others.
+
+        Parameters
+        ----------
+        total, label, joint
+            `self`'s, added up over groups of levels: shapes (d, d), (d, C - 1), (d, C).
+        offsets
+            Where each of the other attributes' groups start, shape (m + 1,).
+        """
+        levels = joint.sum(axis=1)
+        kept = kept_levels(levels, self.rows, offsets)
+        classes = joint[: offsets[1]].sum(axis=0)
+        trace, rank = self.trace, self.rank
+        if kept.size:
+            scale = 1 / np.sqrt(levels[kept] * (1 - levels[kept] / self.rows))
+            correlation = total[np.ix_(kept, kept)] * (scale[:, None] * scale)
+            right = label[kept] * scale[:, None]
+            more, solved = whitened(correlation, right, noise=self.noise)
+            trace += explained(solved, classes[:-1], float(classes[-1]))
+            rank += more
+        return PillaiFit(trace, adjusted_trace(trace, rank, len(classes), self.rows), rank)
+
+
+def _centred(
+    total: Numbers,
+    levels: Floats,
+    n: float,
+    rows: npt.NDArray[np.intp],
+    columns: npt.NDArray[np.intp],
+) -> Floats:
+    """Return covariances of indicators, times the rows."""
+    counts = np.asarray(total[np.ix_(rows, columns)], dtype=np.float64)
+    centred: Floats = counts - (levels[rows] / n)[:, None] * levels[columns]
+    return centred
