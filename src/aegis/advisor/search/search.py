@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from copy import copy
 from dataclasses import dataclass, replace
 
 from aegis.advisor.advice import Advice
@@ -69,6 +70,7 @@ def search_combinations(
     explain_best: bool = True,
     prefer: str = Prefer.LEAST_MASKING,
     progress: Progress = SILENT,
+    prepared: Prepared | None = None,
 ) -> Advice:
     """Return the best admissible configurations among all combinations, with proof.
 
@@ -108,6 +110,9 @@ def search_combinations(
         hair. Only where the objective is the measure: a loss has no standard error.
     progress
         Receives incumbent, bound and gap.
+    prepared
+        What does not depend on the rule, of an earlier search of this summary under this policy's
+        masks and measure; one search at a time. Its best are tried first, and it takes the new ones.
 
     Returns
     -------
@@ -125,11 +130,16 @@ def search_combinations(
     started = time.perf_counter()
     if span is not None:
         check_span(span, plan.rule, summary.rows, plan.values)
-    searcher, unmasked, chosen = _searcher(summary, plan, policy, objective, measure, progress)
+    if prepared is None:
+        prepared = prepare(
+            summary, plan, policy, objective=objective, measure=measure, progress=progress
+        )
+    searcher, unmasked = prepared.searcher.under(plan, progress), prepared.unmasked
     shown = searcher.measure
     clock = Clock(time_limit)
     share = None if time_limit is None else SEARCHED * time_limit
-    found, figures = searcher.run(plan.rule, top=top, time_limit=share)
+    found, figures = searcher.run(plan.rule, top=top, time_limit=share, start=prepared.tried)
+    prepared.tried = tuple(box for _, box in found.best) or prepared.tried
     if found.interrupted:
         clock.stop()
     if not found.best:
@@ -150,7 +160,7 @@ def search_combinations(
         policy=policy_mapping(policy),
         warnings=(
             *warnings_of(summary, plan),
-            *chosen,
+            *prepared.warnings,
             *disagreement(ranking, searcher.scorer, shown),
         ),
         search=figures,
@@ -167,38 +177,6 @@ def search_combinations(
     total = time.perf_counter() - started + sum(summary.timings.values())
     timings = {**summary.timings, "search": figures.seconds, "total": total}
     return replace(advice, timings=timings)
-
-
-def _searcher(
-    summary: Summary,
-    plan: PrivacyPlan,
-    policy: Policy,
-    objective: str | None,
-    measure: str | None,
-    progress: Progress,
-) -> tuple[Searcher, float, tuple[str, ...]]:
-    """Return who searches, the score of the unmasked table, and what to say of the measure.
-
-    Values that nearly all differ use up what `SEARCHED_MEASURE` takes for chance, so that it may see
-    nothing in a table of few rows that has such columns. Where nobody named a measure, the one that
-    ranks by default, which is held out, then takes its place if it sees something.
-    """
-    asked = objective_and_measure(policy, objective, measure)
-    made = Searcher(summary, plan, *asked, progress)
-    unmasked = made.unmasked()
-    named = any((objective, measure, policy.measure))
-    can_hold_out = policy.label is not None and summary.pairs.folds is not None
-    if named or not can_hold_out or not tells_nothing(unmasked, made.measure.direction.sign):
-        return made, unmasked, ()
-    other = Searcher(summary, plan, DEFAULT_MEASURE, DEFAULT_MEASURE, progress)
-    held_out = other.unmasked()
-    if tells_nothing(held_out, other.measure.direction.sign):
-        return made, unmasked, ()
-    why = (
-        f"by {made.measure.name} the unmasked table tells nothing of {summary.label.column}, as where "
-        f"values nearly all differ: {DEFAULT_MEASURE} is maximised instead"
-    )
-    return other, held_out, (why,)
 
 
 class Searcher:
@@ -224,6 +202,15 @@ class Searcher:
         """Return the score of the unmasked table."""
         with self.progress.step("Scoring the unmasked table"):
             return self.scorer.value(self.scorer.unmasked, self.measure)
+
+    def under(self, plan: PrivacyPlan, progress: Progress) -> Searcher:
+        """Return a searcher under another rule that shares scores and bounds with this one."""
+        if plan is self.plan and progress is self.progress:
+            return self
+        other = copy(self)
+        other.objective = self.objective_under(plan.rule)
+        other.plan, other.progress = plan, progress
+        return other
 
     def feasibility(self, rule: PrivacyRule, clock: Clock | None = None) -> Feasibility:
         """Return what is admissible under a rule; by default without a time limit."""
@@ -480,6 +467,61 @@ class Searcher:
         return utility_kept(score, scorer.reference(measure), measure, scorer.classes)
 
 
+@dataclass(eq=False)
+class Prepared:
+    """What searches of one summary under several rules share.
+
+    Attributes
+    ----------
+    searcher
+        Scores and bounds, which do not depend on the rule and are remembered.
+    unmasked
+        Score of the unmasked table.
+    warnings
+        What to say of the measure.
+    tried
+        The best of the last search, to be tried first by the next one.
+    """
+
+    searcher: Searcher
+    unmasked: float
+    warnings: tuple[str, ...] = ()
+    tried: tuple[Box, ...] = ()
+
+
+def prepare(
+    summary: Summary,
+    plan: PrivacyPlan,
+    policy: Policy,
+    *,
+    objective: str | None = None,
+    measure: str | None = None,
+    progress: Progress = SILENT,
+) -> Prepared:
+    """Return what searches of a summary share; parameters as those of `search_combinations`.
+
+    Values that nearly all differ use up what `SEARCHED_MEASURE` takes for chance, so that it may see
+    nothing in a table of few rows that has such columns. Where nobody named a measure, the one that
+    ranks by default, which is held out, then takes its place if it sees something.
+    """
+    asked = objective_and_measure(policy, objective, measure)
+    made = Searcher(summary, plan, *asked, progress)
+    unmasked = made.unmasked()
+    named = any((objective, measure, policy.measure))
+    can_hold_out = policy.label is not None and summary.pairs.folds is not None
+    if named or not can_hold_out or not tells_nothing(unmasked, made.measure.direction.sign):
+        return Prepared(made, unmasked)
+    other = Searcher(summary, plan, DEFAULT_MEASURE, DEFAULT_MEASURE, progress)
+    held_out = other.unmasked()
+    if tells_nothing(held_out, other.measure.direction.sign):
+        return Prepared(made, unmasked)
+    why = (
+        f"by {made.measure.name} the unmasked table tells nothing of {summary.label.column}, as where "
+        f"values nearly all differ: {DEFAULT_MEASURE} is maximised instead"
+    )
+    return Prepared(other, held_out, (why,))
+
+
 @dataclass(frozen=True)
 class Judged:
     """What came of judging a ranking: why the first is preferred, and what there was no time for."""
@@ -496,4 +538,4 @@ def _stopped(found: Found) -> str:
     return f"the search {why} before it found an admissible configuration; there may be one"
 
 
-__all__ = ["Measure", "Objective", "Problem", "Searcher", "search_combinations"]
+__all__ = ["Measure", "Objective", "Prepared", "Problem", "Searcher", "prepare", "search_combinations"]
