@@ -14,7 +14,7 @@ from advisor_support import policy_of, random_rows, table_of
 from aegis import Study, search
 from aegis.advisor import PrivacyPlan
 from aegis.advisor.figures import FrontPoint
-from aegis.advisor.search import FrontRange
+from aegis.advisor.search import FrontRange, Searcher
 from aegis.advisor.search.binding import relaxations
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.front import (
@@ -24,7 +24,6 @@ from aegis.advisor.search.front import (
     rule_at,
     trace_front,
 )
-from aegis.advisor.search.search import Searcher
 from aegis.errors import PolicyError
 from aegis.masks import refines
 from aegis.policy import Policy

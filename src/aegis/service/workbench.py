@@ -23,12 +23,12 @@ from aegis.advisor.generate import generate
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.rank import rank_choice
 from aegis.advisor.scoring import Choice
-from aegis.advisor.search import search_combinations
+from aegis.advisor.search import Prepared, prepare, search_combinations
 from aegis.catalog.errors import NotThere, WrongState
 from aegis.catalog.flow import configuration_of, policy_in, policy_of
 from aegis.errors import DataError
 from aegis.files import write_text
-from aegis.measures import SEARCHED_MEASURE, Measure
+from aegis.measures import Measure
 from aegis.policy import (
     Configuration,
     Policy,
@@ -38,7 +38,6 @@ from aegis.policy import (
 from aegis.policy.load import parse_value
 from aegis.privacy import ClassTable, Verdict
 from aegis.study import Study
-from aegis.summary import Summary
 
 if TYPE_CHECKING:
     from aegis.release import Release
@@ -49,6 +48,8 @@ _BENCHES = 8
 """Tables that are open at once; the one that was not used for longest is closed."""
 _REMEMBERED = 200_000
 """Most classes of one configuration that are remembered."""
+_BEST = 5
+"""The best and its runners-up."""
 _PREVIEW = 8
 """Values of each attribute that a preview shows."""
 TABLES = (".csv", ".tsv", ".parquet", ".pq", ".arrow", ".feather", ".json", ".xlsx")
@@ -127,14 +128,36 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class _Known:
-    """What does not depend on the rule: scores of masks, and of the configurations that are shown."""
+    """What does not depend on the rule: scores of masks, and of the configurations that are shown.
 
-    measure: Measure
-    scorer: Scorer
+    Attributes
+    ----------
+    prepared
+        What searches share; the scores on the page are by the same measure.
+    searching
+        Held by the search that uses it.
+    named
+        The measure that the policy names, or None.
+    costs, choices, unmasked, classes
+        See `View`; the configurations that are shown, and what the rule counts of them.
+    """
+
+    prepared: Prepared
+    named: str | None
     costs: tuple[MaskCost, ...]
     choices: tuple[tuple[str, Choice], ...]
-    unmasked: float
     classes: dict[tuple[Any, ...], ClassTable] = field(default_factory=dict)
+    searching: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def measure(self) -> Measure:
+        """What is maximised, and shown."""
+        return self.prepared.searcher.measure
+
+    @property
+    def scorer(self) -> Scorer:
+        """What scores configurations."""
+        return self.prepared.searcher.scorer
 
     def verdict(self, place: int, plan: PrivacyPlan) -> Verdict:
         """Return what the rule says of a configuration that is shown.
@@ -154,15 +177,17 @@ class _Known:
         return plan.rule.check(table)
 
     @classmethod
-    def of(cls, summary: Summary, measure: Measure, seed: int) -> _Known:
-        scorer = Scorer(summary)
-        drawn = generate(summary, _DRAWN, seed=seed)
+    def of(cls, study: Study) -> _Known:
+        """Return it of a study, by what a search of it maximises."""
+        summary = study.summary
+        prepared = prepare(summary, study.plan, study.policy)
+        scorer, measure = prepared.searcher.scorer, prepared.searcher.measure
+        drawn = generate(summary, _DRAWN, seed=study.seed)
         return cls(
-            measure,
-            scorer,
+            prepared,
+            study.policy.measure,
             mask_costs(summary, measure.name, scorer=scorer),
             tuple((one.name, scorer.choose(one)) for one in drawn),
-            scorer.value(scorer.unmasked, measure),
         )
 
 
@@ -265,12 +290,8 @@ class Bench:
         """
         with self.lock:
             started = time.perf_counter()
-            study = self.study
-            measure = study.policy.measure_by(default=SEARCHED_MEASURE)
-            known = self._known
-            if known is None or known.measure is not measure:
-                known = self._known = _Known.of(study.summary, measure, study.seed)
-            plan = study.plan
+            study, known = self.study, self._remembered()
+            plan, measure = study.plan, known.measure
             ranked = [
                 rank_choice(name, choice, known.scorer, plan, measure, known.verdict(place, plan))
                 for place, (name, choice) in enumerate(known.choices)
@@ -281,10 +302,16 @@ class Bench:
                 study.policy,
                 known.costs,
                 tuple(ranked),
-                known.unmasked,
+                known.prepared.unmasked,
                 measure.name,
                 time.perf_counter() - started,
             )
+
+    def _remembered(self) -> _Known:
+        known = self._known
+        if known is None or known.named != self.policy.measure:
+            known = self._known = _Known.of(self.study)
+        return known
 
     def best(self, seconds: float) -> Advice:
         """Search the best configuration for so long.
@@ -300,17 +327,25 @@ class Bench:
             study = self.study
             summary, plan, policy = study.summary, study.plan, study.policy
             source = study.source if plan.in_engine else None
+            known = self._remembered()
         # Not `Study.search`, which reads the table once more to say what lies outside the rule; and,
         # where the table is not read, without the lock, so that controls go on moving.
-        with self.lock if plan.in_engine else nullcontext():
-            return search_combinations(
-                *(summary, plan, policy),
-                source=source,
-                top=5,
-                time_limit=seconds,
-                explain_best=False,
-                progress=watch,
-            )
+        # A search that was ended by this one may not have noticed yet: then it keeps what is shared.
+        shares = known.searching.acquire(blocking=False)
+        try:
+            with self.lock if plan.in_engine else nullcontext():
+                return search_combinations(
+                    *(summary, plan, policy),
+                    source=source,
+                    top=_BEST,
+                    time_limit=seconds,
+                    explain_best=False,
+                    progress=watch,
+                    prepared=known.prepared if shares else None,
+                )
+        finally:
+            if shares:
+                known.searching.release()
 
     def front(self, span: str, seconds: float) -> Any:
         """Return the best for each of several strengths of the rule."""

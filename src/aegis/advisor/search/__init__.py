@@ -2,13 +2,16 @@
 
 from aegis.advisor.search.front import FrontRange, rules_of
 from aegis.advisor.search.request import check_request, objective_names
-from aegis.advisor.search.search import Searcher, search_combinations
+from aegis.advisor.search.search import Prepared, prepare, search_combinations
+from aegis.advisor.search.searcher import Searcher
 
 __all__ = [
     "FrontRange",
+    "Prepared",
     "Searcher",
     "check_request",
     "objective_names",
+    "prepare",
     "rules_of",
     "search_combinations",
 ]

@@ -13,7 +13,7 @@ from aegis.advisor.search.problem import Box
 from aegis.privacy import PrivacyRule
 
 if TYPE_CHECKING:
-    from aegis.advisor.search.search import Searcher
+    from aegis.advisor.search.searcher import Searcher
 
 SUPPRESSION_STEP = 0.01
 """One step of the suppression limit: one more percent of the rows."""

@@ -16,7 +16,7 @@ from aegis.errors import PolicyError
 from aegis.privacy import PrivacyRule
 
 if TYPE_CHECKING:
-    from aegis.advisor.search.search import Searcher
+    from aegis.advisor.search.searcher import Searcher
 
 PARAMETERS = ("k", "risk", "l", "suppression")
 _MOST = 12

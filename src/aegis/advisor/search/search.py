@@ -4,55 +4,36 @@ from __future__ import annotations
 
 import math
 import time
-from copy import copy
 from dataclasses import dataclass, replace
 
 from aegis.advisor.advice import Advice
 from aegis.advisor.advise import warnings_of
-from aegis.advisor.confidence import with_confidence
 from aegis.advisor.doubts import with_doubts
 from aegis.advisor.expectation import expectation_of
-from aegis.advisor.figures import SearchFigures
 from aegis.advisor.generate import combinations
 from aegis.advisor.merits import disagreement
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.preference import Prefer
-from aegis.advisor.rank import AfterSuppression, against, rank_choice
-from aegis.advisor.ranked import Ranked
-from aegis.advisor.scoring import Scorer, utility_kept
-from aegis.advisor.search.beside import BesidePopulation
+from aegis.advisor.rank import AfterSuppression, against
 from aegis.advisor.search.binding import explain
-from aegis.advisor.search.branch import BranchAndBound, Found, gap
-from aegis.advisor.search.classes import ClassLoss
 from aegis.advisor.search.clock import Clock
-from aegis.advisor.search.closest import find_closest
-from aegis.advisor.search.feasibility import Feasibility, InEngine, InMemory
 from aegis.advisor.search.front import FrontRange, check_span, trace_front
-from aegis.advisor.search.objective import Objective
-from aegis.advisor.search.objectives import make_objective
-from aegis.advisor.search.problem import Box, Problem, make_problem
-from aegis.advisor.search.reach import Reach, state_gap
+from aegis.advisor.search.problem import Box
 from aegis.advisor.search.request import (
     check_request,
     objective_and_measure,
 )
-from aegis.advisor.search.ties import settle_ties, tells_nothing
+from aegis.advisor.search.searcher import Searcher
+from aegis.advisor.search.ties import tells_nothing
 from aegis.blas import one_blas_thread
-from aegis.measures import DEFAULT_MEASURE, MEASURES, Measure
+from aegis.measures import DEFAULT_MEASURE
 from aegis.policy import Policy, policy_mapping
-from aegis.privacy import PrivacyRule
-from aegis.progress import SILENT, Progress, Step
+from aegis.progress import SILENT, Progress
 from aegis.sources import Source
 from aegis.summary import Summary
 
-RERANKED = 200
-"""Configurations that are ranked anew under an objective without a bound."""
 SEARCHED = 0.8
 """Share of the time limit that the search may take; the rest is for what is said about its best."""
-BOUNDED, EXPLORED = 10.0, 0.6
-"""Seconds that the bound of an expected AUC may take, at most, and the share of time before it."""
-ENUMERATED = 5_000
-"""Largest space in which every admissible configuration is visited for such an objective."""
 
 
 @one_blas_thread
@@ -179,294 +160,6 @@ def search_combinations(
     return replace(advice, timings=timings)
 
 
-class Searcher:
-    """Searches one summary under changing rules, sharing all that does not depend on the rule."""
-
-    def __init__(
-        self,
-        summary: Summary,
-        plan: PrivacyPlan,
-        objective: str,
-        measure: str,
-        progress: Progress = SILENT,
-    ) -> None:
-        self.summary = summary
-        self.plan = plan
-        self.progress = progress
-        self.scorer = Scorer(summary)
-        self.problem = make_problem(summary, plan.groups_of_people)
-        self.objective = make_objective(objective, self.problem, self.scorer, plan)
-        self.measure = MEASURES.get(measure)
-
-    def unmasked(self) -> float:
-        """Return the score of the unmasked table."""
-        with self.progress.step("Scoring the unmasked table"):
-            return self.scorer.value(self.scorer.unmasked, self.measure)
-
-    def under(self, plan: PrivacyPlan, progress: Progress) -> Searcher:
-        """Return a searcher under another rule that shares scores and bounds with this one."""
-        if plan is self.plan and progress is self.progress:
-            return self
-        other = copy(self)
-        other.objective = self.objective_under(plan.rule)
-        other.plan, other.progress = plan, progress
-        return other
-
-    def feasibility(self, rule: PrivacyRule, clock: Clock | None = None) -> Feasibility:
-        """Return what is admissible under a rule; by default without a time limit."""
-        plan = self.plan if rule is self.plan.rule else self.plan.under(rule)
-        clock = clock or Clock(None)
-        if self.summary.frequency is None:
-            return InEngine(self.problem, plan, clock)
-        counted = BesidePopulation if plan.by_population else InMemory
-        return counted(self.problem, self.summary.frequency, plan, clock)
-
-    @property
-    def rule_matters(self) -> bool:
-        """Whether the objective itself depends on the rule."""
-        return isinstance(self.objective, ClassLoss)
-
-    def objective_under(self, rule: PrivacyRule) -> Objective:
-        """Return the objective under a rule: losses of classes charge what the rule suppresses."""
-        if rule is self.plan.rule or not isinstance(self.objective, ClassLoss):
-            return self.objective
-        return self.objective.under(self.plan.under(rule))
-
-    def run(
-        self,
-        rule: PrivacyRule,
-        *,
-        top: int,
-        time_limit: float | None,
-        start: tuple[Box, ...] = (),
-    ) -> tuple[Found, SearchFigures]:
-        """Search under a rule; `start` holds configurations that are worth trying first."""
-        began = time.perf_counter()
-        clock = Clock(time_limit)
-        feasibility = self.feasibility(rule, clock)
-        objective = self.objective_under(rule)
-        with self.progress.step(f"Searching {self._size():,} combinations") as step:
-            found, exact, notes = self._find(objective, feasibility, top, clock, start, step)
-        sign = objective.sign
-        best = found.best[0][0] if found.best else -math.inf
-        left = gap(best, found.bound)
-        if exact and left == 0 and not found.complete and top > 1:
-            notes = (*notes, "the first is proven best, the order of the others is not")
-        if not found.complete:
-            notes = (*notes, _stopped(found))
-        notes = (*notes, *self.problem.duplicates)
-        if self.summary.frequency is None:
-            notes = (*notes, "classes were counted in the engine, one query per configuration")
-        if not rule.monotone:
-            notes = (
-                *notes,
-                "some criteria are not monotone under the suppression limit: they were checked "
-                "configuration by configuration and pruned nothing",
-            )
-        return found, SearchFigures(
-            objective=objective.name,
-            optimal=exact and left == 0,
-            exact=exact,
-            best=sign * best if found.best else None,
-            bound=sign * found.bound if exact and math.isfinite(found.bound) else None,
-            gap=left if exact else None,
-            combinations=self._size(),
-            nodes=found.nodes,
-            checked=feasibility.checked,
-            seconds=time.perf_counter() - began,
-            rule_monotone=rule.monotone,
-            notes=notes,
-            complete=found.complete,
-            stopped=None if found.complete else "interrupt" if found.interrupted else "time limit",
-        )
-
-    def _find(
-        self,
-        objective: Objective,
-        feasibility: Feasibility,
-        top: int,
-        clock: Clock,
-        start: tuple[Box, ...],
-        step: Step,
-    ) -> tuple[Found, bool, tuple[str, ...]]:
-        if objective.bounded or self._size() <= ENUMERATED:
-            one = BranchAndBound(
-                self.problem, objective, feasibility, top=top, clock=clock, step=step
-            )
-            return one.run(start), True, ()
-        return self._find_without_bound(objective, feasibility, top, clock, start, step)
-
-    def _find_without_bound(
-        self,
-        objective: Objective,
-        feasibility: Feasibility,
-        top: int,
-        clock: Clock,
-        start: tuple[Box, ...],
-        step: Step,
-    ) -> tuple[Found, bool, tuple[str, ...]]:
-        """Return the best of those that are best by the trace, and of what is near them."""
-        plain = make_objective("pillai-plain", self.problem, self.scorer, self.plan)
-        wide = BranchAndBound(
-            self.problem,
-            plain,
-            feasibility,
-            top=max(RERANKED, top),
-            clock=Clock(clock.left(2)),
-            step=step,
-        ).run(start)
-        boxes = [box for _, box in wide.best]
-        # What was worth trying first is worth ranking, too.
-        boxes += [box for box in start if box not in boxes and feasibility.admits(box)]
-        bounded, left = Reach.bounds(objective.name, self.problem), clock.left()
-        share = clock if not bounded or left is None else Clock(EXPLORED * left)
-        near = BranchAndBound(
-            self.problem, objective, feasibility, top=max(RERANKED, top), clock=share, step=step
-        )
-        if wide.interrupted:
-            share.stop()
-        found = near.explore(boxes)
-        if wide.complete and found.complete and len(wide.best) < max(RERANKED, top):
-            # So few are admissible that each of them was visited.
-            bound = found.best[0][0] if found.best else -math.inf
-            return Found(found.best[:top], bound, wide.nodes, complete=True), True, ()
-        if bounded and not (wide.interrupted or found.interrupted):
-            return self._with_gap(near, feasibility, clock, step, top, wide)
-        note = (
-            f"{objective.name} has no valid bound: the {len(wide.best)} best configurations "
-            "by plug-in Pillai's trace were ranked by it, and those near the best were tried; "
-            "nothing is proven"
-        )
-        complete = wide.complete and found.complete
-        interrupted = wide.interrupted or found.interrupted
-        ranked = Found(found.best[:top], math.inf, wide.nodes, complete, interrupted)
-        return ranked, False, (note,)
-
-    def _with_gap(
-        self,
-        near: BranchAndBound,
-        feasibility: Feasibility,
-        clock: Clock,
-        step: Step,
-        top: int,
-        wide: Found,
-    ) -> tuple[Found, bool, tuple[str, ...]]:
-        """Return the best by an expected AUC, and how far any other one may be ahead of it."""
-        left = clock.left()
-        limit = BOUNDED if left is None else min(BOUNDED, left)
-        complete = wide.complete and near.found.complete
-        found = state_gap(self.problem, near, feasibility, limit, step)
-        note = (
-            f"the bound is of {Reach.name}, which no {near.objective.name} exceeds: configurations "
-            f"were listed by it and scored, for at most {limit:.0f} s"
-        )
-        stated = Found(found.best[:top], found.bound, wide.nodes, complete, found.interrupted)
-        return stated, True, (note,)
-
-    def _size(self) -> int:
-        return math.prod(len(v.candidates) for v in self.problem.variables)
-
-    def rank(self, found: Found, clock: Clock) -> list[Ranked]:
-        """Return the configurations that were found, best first, or else the closest one."""
-        if found.best:
-            return [
-                self.ranked(f"best-{i + 1}", box, value)
-                for i, (value, box) in enumerate(found.best)
-            ]
-        box = find_closest(self.problem, self.plan, clock)
-        return [] if box is None else [self.ranked("closest", box, self.objective.bound(box))]
-
-    def settle_for_closest(
-        self, found: Found, figures: SearchFigures, clock: Clock
-    ) -> SearchFigures:
-        """Take the configuration that removes fewest rows, where a stopped search found none.
-
-        It goes into `found` when it is admissible; the figures say so.
-        """
-        box = None if found.complete else find_closest(self.problem, self.plan, clock)
-        if box is None or not self.plan.check(self.problem.choice(box)).admissible:
-            return figures
-        value = self.objective.bound(box)
-        found.best.append((value, box))
-        note = "this is the configuration that removes fewest rows"
-        return replace(
-            figures,
-            best=self.objective.sign * value,
-            gap=gap(value, found.bound) if figures.exact else None,
-            notes=(*figures.notes, note),
-        )
-
-    def ranked(self, name: str, box: Box, value: float) -> Ranked:
-        """Return one configuration with its scores."""
-        choice = self.problem.choice(box)
-        ranked = rank_choice(name, choice, self.scorer, self.plan, self.measure)
-        if self.objective.name == self.measure.name:
-            return ranked
-        return replace(ranked, objective=self.objective.sign * value)
-
-    def judge(
-        self,
-        ranking: list[Ranked],
-        found: Found,
-        after: AfterSuppression,
-        prefer: Prefer,
-        clock: Clock,
-    ) -> tuple[list[Ranked], Judged]:
-        """Return the ranking, preferred first, with what its kept rows score and standard errors.
-
-        What would not end in time is left out and said. `found` takes the same order.
-        """
-        each = self.objective.effort(found.best[0][1])
-        timings = self.summary.timings
-        lacking = []
-        preferred = None
-        if self.objective.name == self.measure.name:
-            choices = [self.problem.choice(box) for _, box in found.best]
-            folds = self.summary.pairs.folds
-            count = 0 if folds is None else len(folds.rows)
-            if clock.allows(count * (timings.get("cooccurrence", 0.0) + each * len(choices))):
-                with self.progress.step("Estimating standard errors"):
-                    ranking = with_confidence(ranking, choices, self.scorer, self.measure)
-                settled = settle_ties(self, found, ranking, prefer, clock)
-                ranking, found.best, preferred = settled.ranking, settled.boxes, settled.note
-            else:
-                lacking.append("there was no time left to estimate standard errors")
-        again = sum(timings.values()) if after.reads_table else timings.get("cooccurrence", 0.0)
-        if clock.allows(again + each):
-            with self.progress.step("Scoring the rows that are kept"):
-                score = after.score(self.problem.choice(found.best[0][1]))
-            ranking = [replace(ranking[0], after_suppression=score), *ranking[1:]]
-        else:
-            lacking.append("there was no time left to score the rows that are kept")
-        return ranking, Judged(preferred, tuple(lacking))
-
-    def told(self, figures: SearchFigures, judged: Judged, unmasked: float) -> SearchFigures:
-        """Return the figures with what was judged, and without proof where scores say nothing."""
-        notes = (*figures.notes, *judged.lacking)
-        blind = self.objective.name == self.measure.name and tells_nothing(
-            unmasked, self.measure.direction.sign
-        )
-        if blind:
-            notes = (
-                *notes,
-                f"by {self.measure.name} the unmasked table tells nothing: it is too small, or its "
-                "attributes say too little, to tell masks apart; the least masking is preferred",
-            )
-        return replace(
-            figures,
-            optimal=figures.optimal and not blind,
-            notes=notes,
-            preferred=judged.preferred,
-            tells_masks_apart=not blind,
-        )
-
-    def utility_kept(self, box: Box) -> float | None:
-        """Return the percent of the unmasked utility that a configuration keeps."""
-        measure, scorer = self.measure, self.scorer
-        score = scorer.value(self.problem.choice(box), measure)
-        return utility_kept(score, scorer.reference(measure), measure, scorer.classes)
-
-
 @dataclass(eq=False)
 class Prepared:
     """What searches of one summary under several rules share.
@@ -520,22 +213,3 @@ def prepare(
         f"values nearly all differ: {DEFAULT_MEASURE} is maximised instead"
     )
     return Prepared(other, held_out, (why,))
-
-
-@dataclass(frozen=True)
-class Judged:
-    """What came of judging a ranking: why the first is preferred, and what there was no time for."""
-
-    preferred: str | None
-    lacking: tuple[str, ...]
-
-
-def _stopped(found: Found) -> str:
-    """Return what a search that did not end by itself has to say for itself."""
-    why = "was interrupted" if found.interrupted else "reached its time limit"
-    if found.best:
-        return f"the search {why}: this is the best until then"
-    return f"the search {why} before it found an admissible configuration; there may be one"
-
-
-__all__ = ["Measure", "Objective", "Prepared", "Problem", "Searcher", "prepare", "search_combinations"]

@@ -24,7 +24,7 @@ from aegis.advisor.search.objectives import Additive
 from aegis.advisor.search.problem import Box, Problem, Variable
 
 if TYPE_CHECKING:
-    from aegis.advisor.search.search import Searcher
+    from aegis.advisor.search.searcher import Searcher
 
 _DEVIATIONS = 2.0
 """Standard errors below the best score from which on nothing is looked at."""
