@@ -145,7 +145,7 @@ def test_a_stopped_search_says_so_and_never_that_nothing_meets_the_rule(
     summary = summarize(table, policy_of(rule))
     assert search(summary, policy_of(rule)).best is not None
     monkeypatch.setattr("aegis.advisor.search.feasibility.InMemory.admits", lambda _, __: False)
-    monkeypatch.setattr("aegis.advisor.search.search.find_closest", lambda *_: None)
+    monkeypatch.setattr("aegis.advisor.search.searcher.find_closest", lambda *_: None)
     advice = search(summary, policy_of(rule), time_limit=0)
     assert advice.undecided
     assert advice.search.stopped == "time limit"

@@ -5,12 +5,16 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 from service_support import write_table
 
+from aegis.advisor.search import search_combinations
 from aegis.catalog.errors import WrongState
+from aegis.catalog.flow import policy_of
 from aegis.privacy import PrivacyRule
 from aegis.service.workbench import Bench, edited
+from aegis.study import Study
 
 
 @pytest.fixture(scope="module")
@@ -97,3 +101,43 @@ def _line(mask) -> str:
     from aegis.service.pages.controls import one_line
 
     return one_line(mask.spec())
+
+
+def test_searches_that_share_bounds_end_where_a_new_one_does(bench):
+    """What is remembered of one rule is worth nothing under another one, unless it is true there, too."""
+    for rule in ({"k": 3}, {"k": 12, "suppression": 0.1}, {"k": 2}, {"k": 40}):
+        bench.take(replace(bench.policy, privacy=PrivacyRule.parse(rule)))
+        shared = bench.best(60)
+        study = bench.study
+        new = search_combinations(study.summary, study.plan, study.policy, explain_best=False)
+        assert shared.optimal
+        assert new.optimal
+        assert shared.best.score == pytest.approx(new.best.score, abs=1e-9), rule
+        assert shared.best.admissible
+
+
+def test_the_bench_goes_by_what_a_search_maximises():
+    """Where values nearly all differ the usual measure sees nothing, and a search takes another one."""
+    rows = range(80)
+    table = pa.table(
+        {
+            "score": [n * 37 % 80 + 0.25 for n in rows],
+            "place": ["near" if n % 8 < 4 else "far" for n in rows],
+            "answer": ["yes" if n % 8 in (0, 1, 2, 5) else "no" for n in rows],
+        }
+    )
+    policy = policy_of(
+        """
+        version: 1
+        label: answer
+        privacy: {k: 2, suppression: 0.1}
+        attributes:
+          score: {role: quasi-identifier, masks: [identity, {bucketize: {width: 20}}, suppress]}
+          place: {role: quasi-identifier, masks: [identity, suppress]}
+        """
+    )
+    small = Bench(table, Study(table, policy))
+    view = small.view()
+    assert view.measure == "held-out-pillai"
+    assert view.unmasked > 0
+    assert small.best(30).measure == view.measure

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -25,6 +25,7 @@ from aegis.service.guard import BodyLimit, Guard
 from aegis.service.pages import error_page, page_routers
 from aegis.service.problems import problem, status_of, wants_page
 from aegis.service.settings import Settings
+from aegis.service.warm import warm_in_background
 from aegis.service.workbench import Benches
 from aegis.service.worker import WorkerThread
 
@@ -64,23 +65,11 @@ def create_app(settings: Settings, catalog: Catalog | None = None) -> FastAPI:
             connections=threads_of(settings) + _BESIDE,
         )
 
-    @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:  # noqa: ARG001 - FastAPI's form
-        current_default_thread_limiter().total_tokens = threads_of(settings)
-        worker = WorkerThread(opened) if opened is not None and settings.worker else None
-        if worker is not None:
-            worker.start()
-        yield
-        if worker is not None:
-            worker.stop()
-        if opened is not None:
-            opened.database.close()
-
     app = FastAPI(
         title="Aegis",
         version=aegis.__version__,
         summary="A masking advisor's catalog: data sets, requests, releases.",
-        lifespan=lifespan,
+        lifespan=_lifespan(settings, opened),
         docs_url=None,
         redoc_url=None,
         openapi_url=f"{API}/openapi.json",
@@ -102,6 +91,28 @@ def create_app(settings: Settings, catalog: Catalog | None = None) -> FastAPI:
     app.mount("/static", StaticFiles(directory=static), name="static")
     _handle_errors(app)
     return app
+
+
+def _lifespan(
+    settings: Settings, catalog: Catalog | None
+) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    """Return what goes on beside the calls, from the first to the last."""
+
+    @asynccontextmanager
+    async def run(app: FastAPI) -> AsyncIterator[None]:  # noqa: ARG001 - FastAPI's form
+        current_default_thread_limiter().total_tokens = threads_of(settings)
+        worker = WorkerThread(catalog) if catalog is not None and settings.worker else None
+        if worker is not None:
+            worker.start()
+        if settings.local:
+            warm_in_background()
+        yield
+        if worker is not None:
+            worker.stop()
+        if catalog is not None:
+            catalog.database.close()
+
+    return run
 
 
 @dataclass(frozen=True)

@@ -223,14 +223,14 @@ class Bench:
     identifier
         Its name in URLs.
     table
-        The table's path.
+        The table's path, or a table in memory.
     study
         The table under the policy as it is now.
     lock
         One change at a time.
     """
 
-    table: str
+    table: Any
     study: Study
     identifier: str = field(default_factory=lambda: uuid4().hex[:12])
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -238,7 +238,7 @@ class Bench:
     _turn: int = 0
 
     @classmethod
-    def open(cls, table: str, label: str) -> Bench:
+    def open(cls, table: Any, label: str) -> Bench:
         """Open a table with the policy that `aegis init` proposes for it."""
         return cls(table, Study(table, aegis.init_policy(table, label=label).policy))
 

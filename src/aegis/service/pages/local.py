@@ -27,7 +27,7 @@ from aegis.sources import open_table
 routes = Routes(include_in_schema=False)
 SECONDS = 10.0
 """Most seconds of one front."""
-EFFORTS = (1.0, 4.0, 15.0)
+EFFORTS = (1.5, 4.0, 15.0)
 """Seconds of a search; the page asks for the next while the best is not proven."""
 _FILES = ("masked.parquet", "certificate.json", "report.html", "configuration.yaml", "policy.yaml")
 
