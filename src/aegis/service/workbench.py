@@ -331,6 +331,7 @@ class Bench:
         # Not `Study.search`, which reads the table once more to say what lies outside the rule; and,
         # where the table is not read, without the lock, so that controls go on moving.
         # A search that was ended by this one may not have noticed yet: then it keeps what is shared.
+        # Beside a population it is in the policy which masks are alike.
         shares = known.searching.acquire(blocking=False)
         try:
             with self.lock if plan.in_engine else nullcontext():
@@ -341,7 +342,7 @@ class Bench:
                     time_limit=seconds,
                     explain_best=False,
                     progress=watch,
-                    prepared=known.prepared if shares else None,
+                    prepared=known.prepared if shares and not plan.by_population else None,
                 )
         finally:
             if shares:
