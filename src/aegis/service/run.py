@@ -37,7 +37,7 @@ def serve(settings: Settings, host: str, port: int) -> None:
     with shared_files() as shared, _working(settings):
         each = replace(settings, shared=shared, worker=False)
         config = uvicorn.Config(
-            _Application(each),  # type: ignore[arg-type]
+            _Application(each),
             factory=True,
             workers=settings.processes,
             **_options(settings),
