@@ -7,14 +7,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from protect_support import make_table
 from scipy.optimize import linprog
 
 import aegis
-from aegis.protect import Moments, audit_leak, protect
-from aegis.protect.derive_pairs import _bounds, _Program, audit_pairs
+from aegis.errors import DataError
+from aegis.protect import Moments, audit_leak, derive_pairs, protect
+from aegis.protect.counts import _rounded, _without_pairs
+from aegis.protect.derive_pairs import _bounds, _Program, audit_pairs, first_pinned
 from aegis.protect.model import GRID
 
+STEP = 3
+"""To which drawn label tables are rounded."""
 KEY = b"a secret of at least 16 bytes"
 
 
@@ -130,3 +136,90 @@ def test_larger_pairs_are_looked_at_where_moments_weigh_most(told, monkeypatch):
     monkeypatch.setattr("aegis.protect.derive_pairs.HEAVIEST", 3)
     found = audit_pairs(told)
     assert 0 < found.looked_at < found.cells
+
+
+def drawn(told, seed, step, attributes=2):
+    """What is told of some attributes of random rows, moments rounded to a step."""
+    random = np.random.default_rng(seed)
+    sizes = random.integers(2, 8 - 2 * attributes + 2, attributes)
+    truth = np.maximum(random.poisson(random.gamma(0.5, 120 / attributes**2, sizes)), 1)
+    for axis in range(attributes):  # no cell of an attribute has fewer rows than the threshold
+        truth[tuple(slice(None) if i == axis else 0 for i in range(attributes))] += 10
+    named, blocks = {}, []
+    for axis, own in enumerate(list(told.attributes.values())[:attributes]):
+        rows = truth.sum(axis=tuple(i for i in range(attributes) if i != axis))
+        table = np.stack([rows - rows // 3, rows // 3], axis=1) // STEP * STEP
+        codes = random.integers(-2 * GRID, 2 * GRID, (len(rows), int(random.integers(1, 3))))
+        ones = np.ones(len(rows), dtype=np.int64)
+        named[own.name] = replace(own, table=table, codes=codes, units=ones, candidates=())
+        at = np.indices(truth.shape)[axis].ravel()
+        blocks.append(codes[at] / GRID)
+    owner = np.repeat(np.arange(attributes), [b.shape[1] for b in blocks])
+    rows = np.hstack(blocks)
+    matrix = rows.T @ (rows * truth.ravel()[:, None]) / truth.sum()
+    matrix[owner[:, None] == owner[None, :]] = 0.0
+    counts = np.array([truth.sum() - truth.sum() // 3, truth.sum() // 3], dtype=float)
+    moments = _rounded(Moments(matrix, 0.0), step)
+    protection = replace(told.protection, step=STEP)
+    told = replace(told, protection=protection)
+    return replace(told, attributes=named, class_counts=counts, moments=moments)
+
+
+def plain_narrow(program, narrower):
+    """Two programs per cell: the cells that may be small, in a range that is narrower."""
+    pinned = {}
+    both = np.vstack([program.sums.toarray(), -program.sums.toarray()])
+    limit = np.concatenate([program.most, -program.least])
+    for place in range(program.size):
+        ends = []
+        for sign in (1, -1):
+            aim = np.zeros(program.size)
+            aim[place] = sign
+            bounds = [(0, high) for high in program.high]
+            solved = linprog(aim, A_ub=both, b_ub=limit, bounds=bounds)
+            if solved.x is None:
+                return None
+            ends.append(sign * solved.fun)
+        low, high = int(np.ceil(ends[0] - 1e-6)), int(np.floor(ends[1] + 1e-6))
+        if high - low + 1 < narrower and low < narrower and high > 0:
+            pinned[divmod(place, program.shape[1])] = (low, high)
+    return pinned
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1e-4, 1e-2, 0.1]), st.booleans())
+@settings(max_examples=25)
+def test_programs_nearby_and_shared_find_what_two_programs_per_cell_find(told, seed, step, nearby):
+    protected = drawn(told, seed, step)
+    (program,) = programs(protected)
+    patch = pytest.MonkeyPatch()
+    with patch.context() as changed:
+        if nearby:  # look nearby at once, at fewer lines than there are
+            changed.setattr(derive_pairs, "LOOKS", 1)
+            changed.setattr(derive_pairs, "NEARBY", (2,))
+        try:
+            found = {
+                d.cells: (d.range.low, d.range.high)
+                for d in program.narrower_than(25, program.asked())
+            }
+        except DataError:
+            found = None
+    assert found == plain_narrow(program, 25)
+
+
+def test_moments_are_as_coarse_as_whole_audits_of_every_step_make_them(told):
+    """What a pair needs is found by looking at it alone, and no pair is passed over."""
+    coarsened = 0
+    for seed in (0, 2, 3, 9):
+        protected = drawn(told, seed, 1e-3, attributes=3)
+        quick = _without_pairs(protected)
+        whole = protected
+        while whole.moments is not None and audit_pairs(whole).derivable:
+            step = 3 * whole.moments.error * np.sqrt(12)
+            whole = replace(whole, moments=None if step > 0.1 else _rounded(whole.moments, step))
+        assert (quick.moments is None) == (whole.moments is None)
+        if whole.moments is not None:
+            assert quick.moments.error == whole.moments.error
+            assert np.array_equal(quick.moments.matrix, whole.moments.matrix)
+            coarsened += quick.moments.error > protected.moments.error
+            assert first_pinned(quick) is None
+    assert coarsened

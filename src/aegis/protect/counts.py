@@ -20,7 +20,7 @@ from aegis.progress import SILENT, Progress
 from aegis.protect.cells import Cells, cells_of, join_similar, without_small
 from aegis.protect.codes import code_cells
 from aegis.protect.derive import Derivable, derivable_cells
-from aegis.protect.derive_pairs import audit_pairs
+from aegis.protect.derive_pairs import first_pinned
 from aegis.protect.mechanisms import (
     apply_key,
     check_key,
@@ -293,12 +293,16 @@ def _without_pairs(protected: ProtectedSummary) -> ProtectedSummary:
     """Return the summary with moments so coarse that no small combination of cells follows.
 
     The step is trebled until linear programming pins none down: a multiple of the old step is at most
-    one old step from one of the new, so that the true figure stays within half a new step. Where nothing
+    one old step from one of the new, so that the true figure stays within half a new step, and what agrees
+    with the old figure agrees with the new one: pairs that held need not be looked at again. Where nothing
     helps before figures are too coarse to tell anything, moments are left out.
     """
+    pair = 0
     while protected.moments is not None:
-        if not audit_pairs(protected).derivable:
+        pinned = first_pinned(protected, pair)
+        if pinned is None:
             return protected
+        pair = pinned
         step = 3 * protected.moments.error * math.sqrt(12)
         coarser = None if step > COARSEST else _rounded(protected.moments, step)
         protected = replace(protected, moments=coarser)

@@ -5,7 +5,7 @@ least and the largest count that agree with all of it are the solutions of two l
 cell (Cox, Linear sensitivity measures in statistical disclosure control, J. Stat. Planning and
 Inference 5, 1981; Fischetti and Salazar, Management Science 47, 2001), which HiGHS solves. Counts
 are whole, so that ranges are rounded inwards; where the program is that of a two-way table it has
-whole solutions by itself.
+whole solutions by itself, and for few classes these are known in closed form (`derive_tables`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from aegis.errors import DataError
+from aegis.protect.derive_tables import MOST_CLASSES, table_ranges
 from aegis.protect.mechanisms import keyed_range, rounded_range
 from aegis.protect.model import Level, Method, ProtectedSummary
 
@@ -166,27 +167,40 @@ def _narrow(
     name: str, bounds: Ints, totals: Sequence[tuple[int, int]], threshold: int, narrower: int
 ) -> list[Derivable]:
     """Return the cells of one label table, with bounds (K, C, 2), that are narrower."""
-    cells, classes, _ = bounds.shape
-    low, high = bounds[..., 0].ravel(), bounds[..., 1].ravel()
-    # Cells with many possible counts left over are settled without a linear program.
-    asked = [i for i in range(cells * classes) if high[i] > 0 and low[i] < narrower]
+    classes = bounds.shape[1]
+    low, high = bounds[..., 0], bounds[..., 1]
+    # Cells with many possible counts left over need not be looked at.
+    asked = np.flatnonzero(((high > 0) & (low < narrower)).ravel()).tolist()
     if not asked:
         return []
-    rows = sparse.kron(sparse.eye_array(cells), np.ones((1, classes)))
-    columns = sparse.kron(np.ones((1, cells)), sparse.eye_array(classes))
-    intervals = ranges(
-        low,
-        high,
-        sums=sparse.vstack([rows, columns]),
-        least=np.array([threshold] * cells + [t[0] for t in totals]),
-        most=np.array([np.inf] * cells + [t[1] for t in totals]),
-        asked=asked,
-    )
+    least, most = np.array(totals, dtype=np.int64).T
+    if classes <= MOST_CLASSES:
+        ends = table_ranges(low, high, threshold, least, most)
+        intervals = [Range(int(ends[0].flat[i]), int(ends[1].flat[i])) for i in asked]
+    else:
+        intervals = _programmed(low, high, threshold, (least, most), asked)
     return [
         Derivable(name, place // classes, place % classes, own)
         for place, own in zip(asked, intervals, strict=True)
         if own.values < narrower and own.high > 0
     ]
+
+
+def _programmed(
+    low: Ints, high: Ints, threshold: int, totals: tuple[Ints, Ints], asked: Sequence[int]
+) -> list[Range]:
+    """Return the ranges of cells of a label table by two linear programs each."""
+    cells, classes = low.shape
+    rows = sparse.kron(sparse.eye_array(cells), np.ones((1, classes)))
+    columns = sparse.kron(np.ones((1, cells)), sparse.eye_array(classes))
+    return ranges(
+        low.ravel(),
+        high.ravel(),
+        sums=sparse.vstack([rows, columns]),
+        least=np.concatenate([np.full(cells, threshold), totals[0]]),
+        most=np.concatenate([np.full(cells, np.inf), totals[1]]),
+        asked=asked,
+    )
 
 
 def _remembered(

@@ -7,7 +7,8 @@ more than either cell can have. The true table is among those that agree, so tha
 down is pinned down.
 
 Most cells need no program of their own: every solution is a table that agrees, and a cell that has been
-seen at two counts as far apart as the threshold is settled, for the tables between them agree, too.
+seen at two counts as far apart as the threshold is settled, for the tables between them agree, too. Programs
+that look for many cells at once come first, then small ones around a cell (`nearby`), then the whole one.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from scipy import sparse
 from aegis.errors import DataError
 from aegis.protect.derive import Range, published_range
 from aegis.protect.model import GRID, Level, ProtectedAttribute, ProtectedSummary
+from aegis.protect.nearby import SLACK, Nearby, Seen
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -34,7 +36,12 @@ HEAVIEST = 20
 """Cells of a larger pair that are looked at."""
 SHARED = 60
 """Programs at most that look for many cells at once."""
-_SLACK = 1e-6
+LEAST_SHARED = 1
+"""Of them, those after which it is asked whether they are worth it."""
+LOOKS = 150
+"""Cells of a table whose program takes as long as one look nearby: a shared program should settle more."""
+NEARBY = (8, 32)
+"""Lines of a pair's table, of each side, that a program around one cell may change."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +106,28 @@ def audit_pairs(protected: ProtectedSummary, narrower: int | None = None) -> Pai
     return PairAudit(tuple(derivable), looked_at, cells)
 
 
+def first_pinned(protected: ProtectedSummary, start: int = 0) -> int | None:
+    """Return the number of the first pair of attributes of which a combination is pinned down.
+
+    Parameters
+    ----------
+    protected
+        What was published, of level `counts`.
+    start
+        Number of the pair to begin with, as returned for finer moments: what finer ones do not pin down,
+        coarser ones do not either, for all tables that agree with the former agree with the latter.
+
+    Returns
+    -------
+    The number, or None where no pair is pinned down.
+    """
+    threshold = protected.protection.threshold or 2
+    for number, program in enumerate(_programs(protected, threshold)):
+        if number >= start and any(True for _ in program.narrower_than(threshold, program.asked())):
+            return number
+    return None
+
+
 def _programs(protected: ProtectedSummary, threshold: int) -> Iterator[_Program]:
     """Yield the linear program of each pair of attributes that has moments."""
     attributes = list(protected.attributes.values())
@@ -133,8 +162,8 @@ class _Program:
         self.size = self.shape[0] * self.shape[1]
         high = np.minimum(first[:, None, :, 1], second[None, :, :, 1]).sum(axis=2)
         self.high = high.ravel().astype(np.float64)
-        codes = [_decoded(a) for a in attributes]
-        self.products = np.einsum("ap,bq->pqab", *codes).reshape(-1, self.size)
+        self.codes = _decoded(attributes[0]), _decoded(attributes[1])
+        self.products = np.einsum("ap,bq->pqab", *self.codes).reshape(-1, self.size)
         moments = protected.moments
         if moments is None:
             raise ValueError("A summary without moments says nothing of pairs.")
@@ -169,37 +198,47 @@ class _Program:
         weight = np.abs(self.products[:, possible]).max(axis=0)
         return possible[np.argsort(-weight, kind="stable")[:HEAVIEST]]
 
-    def narrower_than(self, narrower: int, asked: Ints) -> list[DerivablePair]:
-        """Return the cells among those asked that may be small, in a range that is narrower."""
-        low, high = np.full(self.size, np.inf), np.full(self.size, -np.inf)
-        random = np.random.default_rng(0)
-        left = asked
-        for _ in range(SHARED):
-            aim = np.zeros(self.size)
-            aim[left] = -random.uniform(0.2, 1.0, len(left))
-            for sign in (1.0, -1.0) if left is asked else (1.0,):
-                table = self._solved(sign * aim)
-                np.minimum(low, table, out=low)
-                np.maximum(high, table, out=high)
-            still = left[~_wide(low[left], high[left], narrower)]
-            if len(still) > 0.98 * len(left) or not len(still):
-                left = still
-                break
-            left = still
-        pinned = []
+    def narrower_than(self, narrower: int, asked: Ints) -> Iterator[DerivablePair]:
+        """Yield the cells among those asked that may be small, in a range that is narrower."""
+        seen = Seen(self.size)
+        left = self._aimed_at_together(seen, narrower, asked, -(-self.size // LOOKS))
+        for lines in NEARBY if len(left) else ():
+            nearby = Nearby(self, seen, lines)
+            for place in left.tolist():
+                if not seen.wide(place, narrower):
+                    nearby.look(place, narrower)
+            left = left[~seen.wide(left, narrower)]
+        left = self._aimed_at_together(seen, narrower, left, 1)
         for place in left.tolist():
             own = self._range(place)
             if own.values < narrower and own.low < narrower and own.high > 0:
                 names = (self.attributes[0].name, self.attributes[1].name)
                 cells = divmod(place, self.shape[1])
-                pinned.append(DerivablePair(names, (int(cells[0]), int(cells[1])), own))
-        return pinned
+                yield DerivablePair(names, (int(cells[0]), int(cells[1])), own)
+
+    def _aimed_at_together(self, seen: Seen, narrower: int, asked: Ints, worth: int) -> Ints:
+        """Solve programs that look for many cells at once; return the cells that they do not settle.
+
+        They end where one settles fewer than `worth` cells.
+        """
+        random = np.random.default_rng(len(asked))
+        left = asked
+        for number in range(SHARED if len(asked) else 0):
+            aim = np.zeros(self.size)
+            aim[left] = -random.uniform(0.2, 1.0, len(left))
+            for sign in (1.0, -1.0) if left is asked else (1.0,):
+                seen.add(self._solved(sign * aim))
+            still = left[~seen.wide(left, narrower)]
+            settled, left = len(left) - len(still), still
+            if not len(left) or (number >= LEAST_SHARED and settled < worth):
+                break
+        return left
 
     def _range(self, place: int) -> Range:
         aim = np.zeros(self.size)
         aim[place] = 1.0
         low, high = float(self._solved(aim)[place]), float(self._solved(-aim)[place])
-        return Range(math.ceil(low - _SLACK), math.floor(high + _SLACK))
+        return Range(math.ceil(low - SLACK), math.floor(high + SLACK))
 
     def _solved(self, aim: Floats) -> Floats:
         from scipy.optimize import Bounds, LinearConstraint, milp
@@ -217,12 +256,6 @@ class _Program:
             )
         table: Floats = solved.x
         return table
-
-
-def _wide(low: Floats, high: Floats, narrower: int) -> npt.NDArray[np.bool_]:
-    """Return which cells were seen at whole counts so far apart that they are settled."""
-    wide: npt.NDArray[np.bool_] = np.floor(high + _SLACK) - np.ceil(low - _SLACK) + 1 >= narrower
-    return wide
 
 
 def _decoded(attribute: ProtectedAttribute) -> Floats:

@@ -31,6 +31,10 @@ Floats = npt.NDArray[np.float64]
 BLOCK_LENGTH = 2.0
 """Where attributes are clipped one by one: times the root mean square length of their codes."""
 _BATCH = 1 << 18
+_CHUNK = 1 << 13
+"""Rows that are multiplied at once: their codes fit the processor's cache."""
+_SHORTER = 1 - 1e-12
+"""Rows are clipped this much shorter than they may be, so that no rounding makes them longer."""
 _SAMPLE = 50_000
 """Rows that are looked at to see whether rows repeat."""
 _EXACT = 1 << 53
@@ -75,7 +79,7 @@ def clipped_rows(rows: Ints, longest: int) -> Ints:
     if not over.any():
         return rows
     shortened = rows.copy()
-    factor = np.sqrt(longest / squares[over].astype(np.float64)) * (1 - 1e-12)
+    factor = np.sqrt(longest / squares[over].astype(np.float64)) * _SHORTER
     shortened[over] = np.trunc(rows[over] * factor[:, None]).astype(np.int64)
     return shortened
 
@@ -124,16 +128,17 @@ def moments_of_rows(
     names = [cells.name for _, cells in attributes]
     selected = _counted_rows(source, label, names)
     tables = [_by_value(cells, own) for (_, cells), own in zip(attributes, codes, strict=True)]
+    adder = _Adder(tables, longest)
     with progress.step("Adding up moments", source.rows) as step:
         for batch in source.batches(selected, rows=_BATCH):
-            rows = np.hstack(
-                [
-                    tables[i][code_values(batch.column(f"a{i}"), values)]
-                    for i, (values, _) in enumerate(attributes)
-                ]
-            )
+            places = [
+                code_values(batch.column(f"a{i}"), values)
+                for i, (values, _) in enumerate(attributes)
+            ]
             alike = batch.column("rows").to_numpy()
-            sums += _products(clipped_rows(rows, longest), alike)
+            for start in range(0, len(alike), _CHUNK):
+                part = slice(start, start + _CHUNK)
+                sums += adder.products([own[part] for own in places], alike[part])
             step.advance(int(alike.sum()))
     return MomentSums(_cross(sums, offsets), sensitivity_of_rows(longest, len(codes)))
 
@@ -154,14 +159,62 @@ def _counted_rows(source: Source, label: str, names: Sequence[str]) -> ir.Table:
     return selected.mutate(rows=ibis.literal(1, "int64"))
 
 
+class _Adder:
+    """Adds up products of clipped codes, in floats where these are exact, else in whole numbers.
+
+    Parameters
+    ----------
+    tables
+        Per attribute the codes of each distinct value, shape (V_i, q_i).
+    longest
+        Squared length at which a row is clipped.
+    """
+
+    def __init__(self, tables: Sequence[Ints], longest: int) -> None:
+        self._tables = tables
+        self._longest = longest
+        self._offsets = offsets_of(tables)
+        floats = [own.astype(np.float64) for own in tables]
+        self._columns = [np.ascontiguousarray(own.T) for own in floats]
+        self._squares = [(own * own).sum(axis=1) for own in floats]
+        self._most = sum(float(own.max(initial=0)) for own in self._squares)
+
+    def products(self, places: Sequence[Ints], alike: Ints) -> Ints:
+        """Return the sum of x x' over clipped rows, each counted so often.
+
+        Parameters
+        ----------
+        places
+            Per attribute the place of each row's value, shape (n,).
+        alike
+            How many rows each one stands for, shape (n,).
+        """
+        if self._most * int(alike.sum()) >= _EXACT:
+            rows = np.hstack([own[at] for own, at in zip(self._tables, places, strict=True)])
+            return _products(clipped_rows(rows, self._longest), alike)
+        rows = np.empty((int(self._offsets[-1]), len(alike)))
+        squares = np.zeros(len(alike))
+        for start, columns, own, at in zip(
+            self._offsets, self._columns, self._squares, places, strict=False
+        ):
+            squares += own[at]
+            for place, column in enumerate(columns):
+                # Places are within the values: `clip` only spares another copy.
+                np.take(column, at, out=rows[start + place], mode="clip")
+        over = squares > self._longest
+        if over.any():
+            factor = np.ones(len(alike))
+            factor[over] = np.sqrt(self._longest / squares[over]) * _SHORTER
+            rows *= factor
+            np.trunc(rows, out=rows)
+        # Of a matrix times itself half the products are enough.
+        other = rows if int(alike.max(initial=1)) == 1 else rows * alike
+        return np.rint(rows @ other.T).astype(np.int64)
+
+
 def _products(rows: Ints, alike: Ints) -> Ints:
     """Return the sum of x x' over rows of codes (n, p), each counted so often, exactly."""
-    weighted = rows * alike[:, None]
-    largest = int(np.abs(rows).max(initial=0))
-    if largest * largest * int(alike.sum()) >= _EXACT:
-        return rows.T @ weighted
-    products = rows.astype(np.float64).T @ weighted.astype(np.float64)
-    return np.rint(products).astype(np.int64)
+    return rows.T @ (rows * alike[:, None])
 
 
 def _by_value(cells: Cells, codes: Ints) -> Ints:

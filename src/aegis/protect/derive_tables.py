@@ -1,0 +1,74 @@
+"""Ranges of the cells of a label table in closed form, where the linear program is that of a two-way table.
+
+Rows by cell and class lie in known ranges, each row of the table adds up to at least a threshold, each
+column to a known range. The column sums that one row can have form a generalised polymatroid,
+
+    p(S) = max(low(S), threshold - high(C without S)) <= x(S) <= high(S) = b(S)    for all sets S of classes,
+
+those of all rows together the one of the sums of p and b, and one meets a box [L, U] where p(S) <= U(S) and
+L(S) <= b(S) for all S (Frank and Tardos, Generalized polymatroids and submodular flows, Mathematical
+Programming 42, 1988). Fixing one cell and asking when these still hold gives its least and its largest count:
+whole numbers, the ones that linear programming finds, without any program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.errors import DataError
+
+Ints = npt.NDArray[np.int64]
+MOST_CLASSES = 10
+"""Classes up to which all their sets are gone through."""
+
+
+def table_ranges(
+    low: Ints, high: Ints, threshold: int, least: Ints, most: Ints
+) -> tuple[Ints, Ints]:
+    """Return the least and the largest count of every cell.
+
+    Parameters
+    ----------
+    low, high
+        What each cell is known to lie between, shape (K, C); at most `MOST_CLASSES` classes.
+    threshold
+        What each row of the table has at least.
+    least, most
+        What each column adds up to, shape (C,).
+
+    Raises
+    ------
+    DataError
+        No table agrees with all of it.
+    """
+    narrowest, widest = low.copy(), high.copy()
+    feasible = bool((high.sum(axis=1) >= threshold).all() and (low <= high).all())
+    for chosen in _sets(low.shape[1]):
+        inside, outside = low[:, chosen].sum(axis=1), high[:, ~chosen].sum(axis=1)
+        own = np.maximum(inside, threshold - outside)
+        spare = int(most[chosen].sum()) - int(own.sum())
+        short = int(least[chosen].sum()) - int(high[:, chosen].sum())
+        feasible &= spare >= 0 and short <= 0
+        # A cell of a class outside S makes up for what the others may not have; one inside lacks the rest.
+        for label in np.flatnonzero(~chosen):
+            needed = threshold - outside + high[:, label] - own - spare
+            np.maximum(narrowest[:, label], needed, out=narrowest[:, label])
+        for label in np.flatnonzero(chosen):
+            np.maximum(narrowest[:, label], short + high[:, label], out=narrowest[:, label])
+            room = spare + own - inside + low[:, label]
+            np.minimum(widest[:, label], room, out=widest[:, label])
+    if not feasible or bool((least > most).any()):
+        raise DataError(
+            "No table agrees with all of the published figures.",
+            hint="They contradict one another: publish them from one table.",
+        )
+    return narrowest, widest
+
+
+def _sets(classes: int) -> Iterator[npt.NDArray[np.bool_]]:
+    """Yield every set of classes as a mask, shape (C,)."""
+    for number in range(1 << classes):
+        yield np.array([number >> place & 1 for place in range(classes)], dtype=bool)
