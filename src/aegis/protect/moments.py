@@ -192,7 +192,7 @@ class _Adder:
         if self._most * int(alike.sum()) >= _EXACT:
             rows = np.hstack([own[at] for own, at in zip(self._tables, places, strict=True)])
             return _products(clipped_rows(rows, self._longest), alike)
-        rows = np.empty((int(self._offsets[-1]), len(alike)))
+        coded: Floats = np.empty((int(self._offsets[-1]), len(alike)))
         squares = np.zeros(len(alike))
         for start, columns, own, at in zip(
             self._offsets, self._columns, self._squares, places, strict=False
@@ -200,16 +200,17 @@ class _Adder:
             squares += own[at]
             for place, column in enumerate(columns):
                 # Places are within the values: `clip` only spares another copy.
-                np.take(column, at, out=rows[start + place], mode="clip")
+                np.take(column, at, out=coded[start + place], mode="clip")
         over = squares > self._longest
         if over.any():
             factor = np.ones(len(alike))
             factor[over] = np.sqrt(self._longest / squares[over]) * _SHORTER
-            rows *= factor
-            np.trunc(rows, out=rows)
+            coded *= factor
+            np.trunc(coded, out=coded)
         # Of a matrix times itself half the products are enough.
-        other = rows if int(alike.max(initial=1)) == 1 else rows * alike
-        return np.rint(rows @ other.T).astype(np.int64)
+        other = coded if int(alike.max(initial=1)) == 1 else coded * alike
+        sums: Ints = np.rint(coded @ other.T).astype(np.int64)
+        return sums
 
 
 def _products(rows: Ints, alike: Ints) -> Ints:
