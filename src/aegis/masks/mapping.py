@@ -83,6 +83,8 @@ def _float(text: str) -> float | None:
 def keyed_by(targets: Mapping[str, Any], dtype: dt.DataType) -> dict[Any, Any]:
     """Return targets by what a column of `dtype` holds, without those that it never holds."""
     read = _reader(dtype)
+    if read is str:  # every value is its own text
+        return {text: target for text, target in targets.items() if text is not None}
     keyed: dict[Any, Any] = {}
     for text, target in targets.items():
         try:
