@@ -11,10 +11,10 @@ they name, as far as those are at hand; neither is part of this project. A case 
 - `differs`: anything else.
 
     python experiments/arx_cases.py --tests ARX/src/test/org/deidentifier/arx/test --data DIR
-        [--only TestAnonymizationKMap] [--seconds 60] [--table]
+        [--only TestAnonymizationKMap] [--seconds 60]
 
-Goes on where it was stopped: what is in results/arx_cases.json is not run again. `--table` writes
-nothing but the table of docs/benchmarks.md to the standard output.
+Goes on where it was stopped: what is in results/arx_cases.json is not run again. arx_tables.py makes
+the tables of the docs from it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ import csv
 import json
 import math
 import time
-from collections import Counter
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -393,36 +392,8 @@ def outcome(bench: Bench, case: Case) -> dict[str, Any]:
         return words | {"verdict": "refused", "missing": str(error)}
 
 
-def table(results: dict[str, Any]) -> str:
-    """Return the table of the documentation: cases by class and verdict."""
-    verdicts = (
-        "agrees",
-        "better",
-        "theirs fails the rule",
-        "differs",
-        "not proven in time",
-        "refused",
-        "not run",
-        "no data",
-    )
-    heads = ["test class", "cases", "expressible", *verdicts, "processor time, s"]
-    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
-    rows: dict[str, Counter[str]] = {}
-    for key, one in ((k, v) for k, v in results.items() if "verdict" in v):
-        row = rows.setdefault(key.partition("[")[0].removeprefix("Test"), Counter())
-        row[one["verdict"]] += 1
-        row["seconds"] += one.get("seconds", 0)
-    total: Counter[str] = sum(rows.values(), Counter())
-    for name, row in [*sorted(rows.items()), ("all", total)]:
-        cases = sum(n for v, n in row.items() if v != "seconds")
-        cells = [cases, cases - row["not expressible"], *(row[v] or "" for v in verdicts)]
-        written = " | ".join(map(str, cells))
-        lines.append(f"| {name} | {written} | {row['seconds']:.1f} |")
-    return "\n".join(lines)
-
-
 def main() -> None:
-    """Run the cases, or print the table of those that were run."""
+    """Run the cases."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tests", type=Path)
     parser.add_argument("--data", type=Path)
@@ -431,11 +402,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--until", type=float, default=math.inf, help="processor time, in s")
     parser.add_argument("--results", type=Path, default=RESULTS)
-    parser.add_argument("--table", action="store_true")
     arguments = parser.parse_args()
-    if arguments.table:
-        print(table(json.loads((arguments.results / f"{NAME}.json").read_text())))
-        return
     run_all(arguments)
 
 

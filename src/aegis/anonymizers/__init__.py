@@ -27,6 +27,7 @@ from aegis.anonymizers.run import (
     read_records,
 )
 from aegis.anonymizers.safe_pub import SampledOptions
+from aegis.anonymizers.swapping import RankSwapOptions, RecordSwapOptions
 from aegis.policy import AttributeKind
 
 __all__ = [
@@ -43,9 +44,11 @@ __all__ = [
     "ObamPoint",
     "OptionEntry",
     "Options",
+    "RankSwapOptions",
     "Recipe",
     "RecordAttribute",
     "RecordGroups",
+    "RecordSwapOptions",
     "RecordTable",
     "Records",
     "SampledOptions",

@@ -133,6 +133,8 @@ class Anonymizer:
     sampled
         Whether it works on values as masks show them that learn nothing from the table, and draws
         records, so that the release is differentially private.
+    by_row
+        Whether it moves values between rows, and so cannot count persons.
     quadratic
         Whether tables above `Options.partition_above` are cut into Mondrian cells first.
     """
@@ -148,6 +150,7 @@ class Anonymizer:
     quadratic: bool = False
     by_cell: bool = False
     sampled: bool = False
+    by_row: bool = False
 
     def configure(self, **given: Any) -> Options:
         """Return the method's options.

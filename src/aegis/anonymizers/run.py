@@ -17,7 +17,7 @@ from aegis.anonymizers.recipe import Recipe, options_dict
 from aegis.anonymizers.records import Integers, Records
 from aegis.anonymizers.release import build_release
 from aegis.anonymizers.shown import least_mask, shown_by_masks
-from aegis.errors import DataError
+from aegis.errors import DataError, PolicyError
 from aegis.masking import count_unseen, fit_masks, masked_table, refuse_unseen, suppress
 from aegis.masks import Mask
 from aegis.policy import Policy, Role, Unseen
@@ -204,6 +204,12 @@ def anonymize_records(
     """
     method, records = recipe.anonymizer, read.records
     by_cell = method.by_cell or method.sampled
+    if method.by_row and read.persons is not None:
+        raise PolicyError(
+            f"{method.name} moves values between rows, and the policy counts persons, who may have "
+            "several.",
+            hint="Give a table with one row for each person, and leave `person` out.",
+        )
     if by_cell:
         given = recipe.options.get("masks")
         read = shown_by_masks(read, given, learning=not method.sampled)

@@ -1,0 +1,332 @@
+"""Swapping: values change places between records, so that every column keeps its distribution.
+
+`rank-swap` swaps numbers and other ordered values with values of a close rank: Moore, Controlled
+data-swapping techniques for masking public use microdata (US Census Bureau, RR 96-04). `record-swap`
+swaps where records lie, those that are at risk there first, between records that are alike in chosen
+columns: targeted record swapping, as in the 2021 census round (sdcMicro's recordSwap).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from aegis.anonymizers.base import ANONYMIZERS, Anonymizer, Options, Outcome, Style, within
+from aegis.anonymizers.groups import RecordGroups, centroid, squared_distances, total_groups
+from aegis.anonymizers.losses import InformationLoss
+from aegis.anonymizers.records import (
+    Codes,
+    Floats,
+    Integers,
+    RecordAttribute,
+    Records,
+    distinct_rows,
+)
+from aegis.errors import PolicyError
+from aegis.policy import AttributeKind
+from aegis.progress import Progress
+
+_TRIES = 32
+"""Partners that are drawn before all that are left are listed."""
+
+
+@dataclass(frozen=True)
+class RankSwapOptions(Options):
+    """Options of rank swapping.
+
+    Attributes
+    ----------
+    percent
+        How far apart the ranks of two values that are swapped may be, in percent of the records:
+        above 0 and up to 100.
+    """
+
+    percent: float = 5.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within("percent", self.percent, 1e-9, 100)
+
+
+@dataclass(frozen=True)
+class RecordSwapOptions(Options):
+    """Options of targeted record swapping.
+
+    Attributes
+    ----------
+    geography
+        Quasi-identifiers that say where a record lies, the coarsest first: `[region, county]`.
+    similar
+        Quasi-identifiers in which two records that are swapped have the same values.
+    rate
+        Share of the records that are swapped at least, at risk or not, as far as partners are found.
+    """
+
+    geography: tuple[str, ...] = ()
+    similar: tuple[str, ...] = ()
+    rate: float = 0.05
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within("rate", self.rate, 0, 1)
+
+    def check(self, records: Records) -> None:
+        """Raise as `Options.check`, and where columns are not as they have to be."""
+        super().check(records)
+        for name in (*self.geography, *self.similar):
+            records.attribute(name)
+        if not self.geography:
+            raise PolicyError(
+                "record-swap needs the columns that say where a record lies.",
+                hint="Name quasi-identifiers, the coarsest first: geography=[region, county].",
+            )
+        both = set(self.geography) & set(self.similar)
+        if both:
+            raise PolicyError(
+                f"{', '.join(sorted(both))}: swapped, and alike in what is swapped.",
+                hint="Name a column under `geography` or under `similar`, not both.",
+            )
+
+
+def _rank_swap(
+    records: Records, options: RankSwapOptions, random: np.random.Generator, progress: Progress
+) -> Outcome:
+    ordered = [a for a in records.attributes if a.ordered]
+    if not ordered:
+        raise PolicyError(
+            "rank-swap needs values in an order, and no quasi-identifier has one.",
+            hint="Give a quasi-identifier of numbers or dates, or an `order`.",
+        )
+    released = {a.name: a.codes for a in records.attributes}
+    with progress.step("Swapping ranks", len(ordered)) as step:
+        for attribute in ordered:
+            released[attribute.name] = swapped_ranks(attribute, options.percent, random)
+            step.advance(1)
+    return _outcome(records, released, options.k, _rank_note(ordered, options.percent))
+
+
+def swapped_ranks(attribute: RecordAttribute, percent: float, random: np.random.Generator) -> Codes:
+    """Return the codes of an attribute with each present value swapped with one of a close rank.
+
+    Values that are alike have their ranks by lot. A value whose partners are all taken stays.
+    """
+    rows = np.flatnonzero(attribute.codes != attribute.missing)
+    ranked = rows[np.lexsort((random.random(len(rows)), attribute.codes[rows]))]
+    reach = max(1, math.floor(percent * len(rows) / 100))
+    taken = np.zeros(len(ranked), dtype=np.bool_)
+    codes = attribute.codes.copy()
+    for rank in range(len(ranked)):
+        if taken[rank]:
+            continue
+        last = min(rank + reach, len(ranked) - 1)
+        partner = _free(taken, rank + 1, last + 1, random)
+        if partner is None:
+            continue
+        taken[rank] = taken[partner] = True
+        one, other = ranked[rank], ranked[partner]
+        codes[one], codes[other] = attribute.codes[other], attribute.codes[one]
+    return codes
+
+
+def _free(
+    taken: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    start: int,
+    end: int,
+    random: np.random.Generator,
+) -> int | None:
+    """Return a place from `start`, below `end`, that is not taken, each with the same chance."""
+    if start >= end:
+        return None
+    for place in random.integers(start, end, _TRIES).tolist():
+        if not taken[place]:
+            return int(place)
+    left = np.flatnonzero(~taken[start:end])
+    return None if not len(left) else start + int(random.choice(left))
+
+
+def _record_swap(
+    records: Records, options: RecordSwapOptions, random: np.random.Generator, progress: Progress
+) -> Outcome:
+    with progress.step("Swapping records", len(records)):
+        places, at_risk, helpless = swapped_places(records, options, random)
+    released = {
+        a.name: a.codes[places] if a.name in options.geography else a.codes
+        for a in records.attributes
+    }
+    swapped = int((places != np.arange(len(records))).sum())
+    note = (
+        f"{swapped:,} of {len(records):,} records changed places; {at_risk:,} were in classes below "
+        f"{options.k:,} somewhere, and for {helpless:,} of them no partner was left"
+    )
+    details = {"swapped": swapped, "at_risk": at_risk, "without_partner": helpless}
+    return _outcome(records, released, options.k, note, details)
+
+
+def swapped_places(
+    records: Records, options: RecordSwapOptions, random: np.random.Generator
+) -> tuple[Integers, int, int]:
+    """Return whose place each record has, shape (N,), how many were at risk, and how many of them stay.
+
+    A record is at risk at a level of the geography where fewer than k records there have its other
+    values. From the coarsest level on each is swapped with a record of another area of that level;
+    then more are, at the finest level, until the rate is reached.
+    """
+    geography = [records.attribute(name) for name in options.geography]
+    others = [a for a in records.attributes if a.name not in options.geography]
+    swap = _Swap(records, options, random)
+    risky = np.zeros(len(records), dtype=np.bool_)
+    for level in range(1, len(geography) + 1):
+        area, key = _rows_of(geography[:level]), _rows_of([*geography[:level], *others])
+        at_risk = np.bincount(key)[key] < options.k
+        risky |= at_risk
+        swap.each(np.flatnonzero(at_risk), area)
+    wanted = math.ceil(options.rate * len(records))
+    swap.each(np.arange(len(records)), _rows_of(geography), until=wanted)
+    stays = risky & (swap.places == np.arange(len(records)))
+    return swap.places, int(risky.sum()), int(stays.sum())
+
+
+class _Swap:
+    """Records that change places, each at most once."""
+
+    def __init__(
+        self, records: Records, options: RecordSwapOptions, random: np.random.Generator
+    ) -> None:
+        self._random = random
+        self.places: Integers = np.arange(len(records))
+        self._taken = np.zeros(len(records), dtype=np.bool_)
+        similar = [records.attribute(name) for name in options.similar]
+        self._alike = _rows_of(similar) if similar else np.zeros(len(records), dtype=np.int64)
+        order = np.argsort(self._alike, kind="stable")
+        starts = np.flatnonzero(np.diff(self._alike[order], prepend=-1))
+        self._pools = np.split(order, starts[1:])
+
+    def each(self, rows: Integers, area: Integers, *, until: int | None = None) -> None:
+        """Swap rows, in an order by lot, with ones of other areas; stop where `until` are swapped."""
+        for row in self._random.permutation(rows).tolist():
+            if until is not None and int(self._taken.sum()) >= until:
+                return
+            if self._taken[row]:
+                continue
+            partner = self._partner(row, area)
+            if partner is not None:
+                self._taken[row] = self._taken[partner] = True
+                self.places[row], self.places[partner] = partner, row
+
+    def _partner(self, row: int, area: Integers) -> int | None:
+        pool = self._pools[int(self._alike[row])]
+        for one in pool[self._random.integers(0, len(pool), _TRIES)].tolist():
+            if not self._taken[one] and area[one] != area[row]:
+                return int(one)
+        left = pool[~self._taken[pool] & (area[pool] != area[row])]
+        return None if not len(left) else int(self._random.choice(left))
+
+
+def _rows_of(attributes: list[RecordAttribute]) -> Integers:
+    return distinct_rows([a.codes for a in attributes], [a.size for a in attributes])[1]
+
+
+def _rank_note(ordered: list[RecordAttribute], percent: float) -> str:
+    names = ", ".join(a.name for a in ordered)
+    return f"values of {names} are swapped with values at most {percent:g} % of the ranks away"
+
+
+def _outcome(
+    records: Records,
+    released: Mapping[str, Codes],
+    k: int,
+    note: str,
+    details: Mapping[str, int] | None = None,
+) -> Outcome:
+    _, labels = distinct_rows(
+        [released[a.name] for a in records.attributes], [a.size for a in records.attributes]
+    )
+    columns = {
+        a.name: tuple(a.domain[code] for code in released[a.name].tolist())
+        for a in records.attributes
+    }
+    changed = float(np.mean([released[a.name] != a.codes for a in records.attributes]))
+    warning = (
+        "nothing is promised of the sizes of classes: the rule is held against what is released"
+    )
+    return Outcome(
+        labels,
+        (f"{note}; {100 * changed:.3g} % of the cells changed", warning),
+        {"changed_cells": changed} | dict(details or {}),
+        columns,
+        claims_k=False,
+        loss=_loss(records, released, labels, k, changed),
+    )
+
+
+def _loss(
+    records: Records, released: Mapping[str, Codes], labels: Integers, k: int, changed: float
+) -> InformationLoss:
+    sizes = RecordGroups.number(labels).sizes
+    average = len(records) / len(sizes)
+    return InformationLoss(
+        scaled=_moved(records, released, scaled=True),
+        unscaled=_moved(records, released, scaled=False),
+        penalty=changed,
+        discernibility=int(np.sum(sizes**2)),
+        average_class_size=average,
+        normalised_class_size=average / k,
+    )
+
+
+def _moved(records: Records, released: Mapping[str, Codes], *, scaled: bool) -> float:
+    """Return how far values moved, over how far they are from the overall centroids."""
+    whole = total_groups(records)
+    moved = total = 0.0
+    for attribute in records.attributes:
+        codes = released[attribute.name]
+        numeric = attribute.kind is AttributeKind.NUMERIC
+        numbers: Floats = attribute.numbers[codes] if numeric else np.empty(0)
+        moved += float(
+            squared_distances(attribute, attribute.codes, numbers, codes, scaled=scaled).sum()
+        )
+        middle = centroid(attribute, whole)
+        total += float(
+            squared_distances(
+                attribute,
+                attribute.codes,
+                middle.numbers[whole.of] if numeric else middle.numbers,
+                middle.codes if numeric else middle.codes[whole.of],
+                scaled=scaled,
+            ).sum()
+        )
+    return moved / total if total > 0 else 0.0
+
+
+for _name, _summary, _reference, _options, _method in (
+    (
+        "rank-swap",
+        "Ordered values are swapped with values of a close rank.",
+        "Moore 1996",
+        RankSwapOptions,
+        _rank_swap,
+    ),
+    (
+        "record-swap",
+        "Records at risk change places with records that are alike elsewhere.",
+        "Targeted record swapping, as for the census round of 2021; sdcMicro",
+        RecordSwapOptions,
+        _record_swap,
+    ),
+):
+    ANONYMIZERS.register(
+        Anonymizer(
+            _name,
+            _summary,
+            _reference,
+            _options,
+            Style.GENERALISED,
+            "N log N",
+            False,
+            _method,
+            by_row=True,
+        )
+    )
