@@ -3,7 +3,9 @@
 The files are those of https://github.com/vincentarelbundock/Rdatasets, `csv/PACKAGE/ITEM.csv`; the
 folder with `csv` in it is named by `AEGIS_RDATASETS`. `FURTHER` are single files of other
 collections, in the folder `AEGIS_FURTHER`: https://github.com/PedroB6/datasets (bank marketing) and
-https://github.com/propublica/compas-analysis (court records). They were chosen by size and by kind of label
+https://github.com/propublica/compas-analysis (court records), and the test part of the KDD census income
+data (UCI, CC BY 4.0; `data/census-income.test.gz` of https://github.com/rzskhr/census-income-classification).
+They were chosen by size and by kind of label
 (yes or no, rare or not, several classes) before anything was trained on them. `RESERVE` was trained
 on only once the score was settled.
 """
@@ -39,6 +41,8 @@ class PublicSet:
         The environment variable that names the folder of the file.
     delimiter
         What separates its columns.
+    names
+        Its columns, where the file has no line of names.
     """
 
     path: str
@@ -46,6 +50,7 @@ class PublicSet:
     left_out: tuple[str, ...] = ()
     folder: str = "AEGIS_RDATASETS"
     delimiter: str = ","
+    names: tuple[str, ...] = ()
 
     def open(self) -> pa.Table:
         """Return the table, of at most `MOST_ROWS` rows drawn with a fixed seed."""
@@ -55,7 +60,10 @@ class PublicSet:
             raise SystemExit(f"{path} is missing; set {self.folder} to the folder that holds it.")
         options = pyarrow.csv.ConvertOptions(null_values=["", "NA"], strings_can_be_null=True)
         parsing = pyarrow.csv.ParseOptions(delimiter=self.delimiter)
-        table: Any = pyarrow.csv.read_csv(path, convert_options=options, parse_options=parsing)
+        reading = pyarrow.csv.ReadOptions(column_names=list(self.names) or None)
+        table: Any = pyarrow.csv.read_csv(
+            path, read_options=reading, convert_options=options, parse_options=parsing
+        )
         left_out = {"rownames", *self.left_out}
         names = table.column_names  # a file may name a column twice: the first one counts
         shown = [i for i, n in enumerate(names) if names.index(n) == i and n not in left_out]
@@ -84,6 +92,14 @@ RESERVE = {
     "thyroid": PublicSet("csv/MLDataR/thyroid_disease.csv", "ThryroidClass"),
 }
 """Sets that are trained on when the choice is made."""
+CENSUS = (
+    *("AAGE", "ACLSWKR", "ADTIND", "ADTOCC", "AHGA", "AHRSPAY", "AHSCOL", "AMARITL", "AMJIND"),
+    *("AMJOCC", "ARACE", "AREORGN", "ASEX", "AUNMEM", "AUNTYPE", "AWKSTAT", "CAPGAIN", "CAPLOSS"),
+    *("DIVVAL", "FILESTAT", "GRINREG", "GRINST", "HHDFMX", "HHDREL", "MARSUPWT", "MIGMTR1"),
+    *("MIGMTR3", "MIGMTR4", "MIGSAME", "MIGSUN", "NOEMP", "PARENT", "PEFNTVTY", "PEMNTVTY"),
+    *("PENATVTY", "PRCITSHP", "SEOTR", "VETQVA", "VETYN", "WKSWORK", "YEAR", "INCOME"),
+)
+"""Columns of the KDD census income data by the codes of the Census Bureau."""
 FURTHER = {
     "bank": PublicSet("bank-full.csv", "y", ("duration",), "AEGIS_FURTHER", ";"),
     "court": PublicSet(
@@ -99,5 +115,8 @@ FURTHER = {
         ),
         "AEGIS_FURTHER",
     ),
+    "census": PublicSet(
+        "census-income.test.gz", "INCOME", ("MARSUPWT",), "AEGIS_FURTHER", names=CENSUS
+    ),
 }
-"""Bank marketing (12 % say yes) and court records, with their near-keys."""
+"""Bank marketing (12 % say yes), court records with their near-keys, and a rare income (6 %)."""

@@ -7,14 +7,14 @@ rows of each masked table (three folds). Reported by set, chooser and model: ran
 points lost free of luck: the best of one half of the splits and the chosen configuration, both on
 the other half. The calibration compares what the measure says with what logistic regression reached.
 
-    AEGIS_RDATASETS=FOLDER python experiments/selection_public.py [--data NAME,...] [--stores FOLDER]
+    AEGIS_RDATASETS=FOLDER python experiments/selection_public.py [--data NAME,...] [--stores FOLDER] [--suffix _x]
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -91,12 +91,15 @@ def _auc(metrics: Mapping[str, Any]) -> float:
 
 
 def metrics_of(
-    rows: CodedTable, choices: Mapping[str, Choice], path: Path | None
+    rows: CodedTable,
+    choices: Mapping[str, Choice],
+    path: Path | None,
+    runs: Sequence[tuple[Sequence[str], int]] = RUNS,
 ) -> dict[str, dict[str, list[Any]]]:
     """Return the metrics by model and configuration, one entry per split; train what is not stored."""
     store = Store(path)
     by_model: dict[str, dict[str, list[Any]]] = {}
-    for names, count in RUNS:
+    for names, count in runs:
         models = [MODELS.get(name) for name in names]
         splits = make_splits(rows.label, count=count, test_share=0.3, seed=SEED)
         for task in tasks(rows, choices, models, splits, SEED):
@@ -197,7 +200,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default=",".join(CONFIRMATION))
     parser.add_argument("--stores", type=Path, help="folder of finished trainings")
+    parser.add_argument("--suffix", default="", help="of the result files, such as _further")
     given = parser.parse_args()
+    stem = NAME + given.suffix
     rows: list[dict[str, Any]] = []
     pairs: list[dict[str, Any]] = []
     seconds: dict[str, dict[str, float]] = {}
@@ -210,10 +215,10 @@ def main() -> None:
         pairs += calibration(name, told["scores"][SCORE], values["lr"])
         seconds[name] = told["seconds"]
         print(name, flush=True)
-        write_csv(NAME, rows)
-        write_csv(f"{NAME}_calibration", pairs)
-        write_json(NAME, {"means": means(rows), "calibration": errors(pairs), "seconds": seconds})
-    draw(pairs)
+        write_csv(stem, rows)
+        write_csv(f"{stem}_calibration", pairs)
+        write_json(stem, {"means": means(rows), "calibration": errors(pairs), "seconds": seconds})
+    draw(stem, pairs)
 
 
 def means(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -251,7 +256,7 @@ def errors(pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def draw(pairs: list[dict[str, Any]]) -> None:
+def draw(stem: str, pairs: list[dict[str, Any]]) -> None:
     """Draw what was expected against what logistic regression reached."""
     import altair
 
@@ -267,7 +272,7 @@ def draw(pairs: list[dict[str, Any]]) -> None:
     )
     line = altair.Chart(altair.Data(values=[{"x": 0.45}, {"x": 0.9}])).mark_line(color="gray")
     diagonal = line.encode(x=altair.X("x:Q", scale=axis), y=altair.Y("x:Q", scale=axis))
-    save_chart(NAME, (diagonal + points).properties(width=420, height=420))
+    save_chart(stem, (diagonal + points).properties(width=420, height=420))
 
 
 if __name__ == "__main__":
