@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from aegis.advisor.advice import Advice
-from aegis.advisor.confidence import with_confidence
+from aegis.advisor.confidence import confidence_note, with_confidence
 from aegis.advisor.doubts import with_doubts
 from aegis.advisor.expectation import expectation_of
 from aegis.advisor.generate import combinations, generate
@@ -107,6 +107,7 @@ def rank_configurations(
     if estimate is None:  # of an order by estimates, errors of the measure say nothing
         choices = [choice for _, choice in scored]
         ranking = list(with_confidence(ranking, choices, scorer, chosen, progress))
+        notes = (*notes, *confidence_note(scorer, choices, chosen))
         ranking, why = preferred_first(ranking, choices, scorer, preference)
     possible = combinations(summary)
     now = time.perf_counter()

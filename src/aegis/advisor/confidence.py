@@ -27,6 +27,8 @@ from aegis.summary.folds import without_fold
 
 COMPARED = 10
 """Configurations whose standard errors are computed: the best ones."""
+EFFORT = 6e9
+"""Most that standard errors may cost: folds times configurations times the cube of their levels."""
 CERTAINTY = 0.975
 """Quantile of Student's t that a difference must exceed: two-sided, five percent."""
 
@@ -62,6 +64,37 @@ class FoldScorer(Scorer):
             return expected.contingency(level.T @ masked_classes(counts, label), measure)
         joint = group_rows(counts, level, candidate.n_levels)
         return Contingency.of(masked_classes(joint, label))
+
+
+def compared(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> int:
+    """Return of how many configurations, the best first, standard errors are computed.
+
+    Without each fold the levels of all attributes are factorised anew, which on wide tables takes many
+    times as long as the scores themselves: there they are computed of fewer, or of none.
+    """
+    most = min(len(choices), COMPARED)
+    folds = scorer.summary.pairs.folds
+    if measure.without_parts is not None or measure.scope is not Scope.CONFIGURATION or not folds:
+        return most
+    spent = 0.0
+    for place, choice in enumerate(choices[:most]):
+        levels = sum(choice[name].n_levels for name in scorer.summary.attributes)
+        spent += np.count_nonzero(folds.rows) * float(levels) ** 3
+        if spent > EFFORT:
+            return place if place > 1 else 0  # of one alone nothing is compared
+    return most
+
+
+def confidence_note(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> tuple[str, ...]:
+    """Return a sentence where standard errors are left out because they would take too long."""
+    few = compared(scorer, choices, measure)
+    if few == min(len(choices), COMPARED):
+        return ()
+    of = f"of the best {few} only" if few else "of none"
+    return (
+        f"standard errors were computed {of}: so many values as these attributes have together take "
+        "long to factorise without each fold. Coarser candidates, or fewer attributes, have them.",
+    )
 
 
 def jackknife(
@@ -117,13 +150,13 @@ def with_confidence(
     ranking
         Configurations, best first.
     choices
-        What each of the first ones masks with, in the same order; at most `COMPARED` are used.
+        What each of the first ones masks with, in the same order; as many as `compared` says are used.
     scorer, measure
         What scored them.
     progress
         Receives one step per fold.
     """
-    chosen = list(choices)[:COMPARED]
+    chosen = list(choices)[: compared(scorer, choices, measure)]
     values = jackknife(scorer, chosen, measure, progress) if chosen else None
     if values is None:
         return list(ranking)
