@@ -296,3 +296,9 @@ def test_delta_disclosure_in_another_logarithm(given: Rows, values: str, base: f
     assert other.figures(table) == pytest.approx(natural.figures(table) / math.log(base))
     scaled = other.with_parameter("delta", 0.4 / math.log(base))
     assert scaled.failing(table).tolist() == natural.failing(table).tolist()
+
+
+def test_a_presence_that_no_class_can_have_is_refused() -> None:
+    with pytest.raises(PolicyError, match=r"minimum = 0\.9 and maximum = 0\.1: no class meets both"):
+        PrivacyRule.parse({"delta_presence": {"minimum": 0.9, "maximum": 0.1}})
+    assert PrivacyRule.parse({"delta_presence": {"minimum": 0.1, "maximum": 0.1}}).criteria

@@ -334,6 +334,8 @@ class PrivacyModel:
         Whether the query can count distinct persons, too.
     hopeless
         Whether no finer table can meet the demand, whatever is suppressed; None: nothing tells.
+    ordered
+        Names of two parameters of which the first may not exceed the second: nothing could meet that.
     implies
         Names of models whose demand, with the same numbers, every table meets that meets this one.
     """
@@ -362,6 +364,7 @@ class PrivacyModel:
     window: Window | None = None
     window_by_person: bool = True
     hopeless: Callable[[ClassTable, Criterion], bool] | None = None
+    ordered: tuple[str, str] | None = None
     implies: tuple[str, ...] = ()
 
     def __reduce__(self) -> tuple[Callable[[str], PrivacyModel], tuple[str]]:
@@ -401,7 +404,19 @@ class PrivacyModel:
             if key not in allowed:
                 raise PolicyError.unknown(f"parameter of {self.title}", key, allowed)
         values = tuple((one.name, self._value(one, given)) for one in self.parameters)
+        self._check_order(dict(values))
         return Criterion(self, values, self._attribute(given), self._reference(given))
+
+    def _check_order(self, values: Mapping[str, float]) -> None:
+        if self.ordered is None:
+            return
+        low, high = self.ordered
+        if values[low] > values[high]:
+            raise PolicyError(
+                f"{self.title} asks for {low} = {values[low]:g} and {high} = {values[high]:g}: no class "
+                "meets both.",
+                hint=f"Give a {low} that is not above the {high}.",
+            )
 
     @property
     def compares(self) -> bool:

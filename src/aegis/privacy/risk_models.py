@@ -85,6 +85,7 @@ MODELS.register(
         argument="The share of a merger lies between the shares of its parts. " + MIXTURE,
         figures=lambda table, _: table.sizes / table.crowds,
         fails=_presence_outside,
+        ordered=("minimum", "maximum"),
         # People in classes without a row have none in any finer class either.
         hopeless=lambda table, criterion: criterion["minimum"] > 0 and table.absent > 0,
         shortfall="whose share of the population lies outside {minimum}..{maximum}",
