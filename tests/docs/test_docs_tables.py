@@ -36,6 +36,9 @@ TABLES = [
     ("paper_tables", "paper", "time_table", (), 5),
     ("protected_tables", "experiments", "rank_table", (), 20),
     ("protected_tables", "experiments", "rule_table", (), 15),
+    ("arx_tables", "benchmarks", "summary_table", (), 27),
+    ("arx_tables", "benchmarks", "missing_table", (), 6),
+    ("arx_tables", "arx-cases", "case_table", (), 550),
 ]
 
 

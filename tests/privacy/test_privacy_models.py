@@ -299,6 +299,8 @@ def test_delta_disclosure_in_another_logarithm(given: Rows, values: str, base: f
 
 
 def test_a_presence_that_no_class_can_have_is_refused() -> None:
-    with pytest.raises(PolicyError, match=r"minimum = 0\.9 and maximum = 0\.1: no class meets both"):
+    with pytest.raises(
+        PolicyError, match=r"minimum = 0\.9 and maximum = 0\.1: no class meets both"
+    ):
         PrivacyRule.parse({"delta_presence": {"minimum": 0.9, "maximum": 0.1}})
     assert PrivacyRule.parse({"delta_presence": {"minimum": 0.1, "maximum": 0.1}}).criteria

@@ -43,14 +43,18 @@ def effective_values(counts: SensitiveCounts) -> FloatArray:
 
 
 def corrected_values(counts: SensitiveCounts) -> FloatArray:
-    """Return exp(entropy) per class by Grassberger's estimate, from 0.
+    """Return exp(entropy) per class by Grassberger's estimate, from 0 to the values that it holds.
+
+    The estimate is right on average, and of two rows with two values exp(2): a class is worth no more
+    than the values that are in it, as ARX has it, too.
 
     H = G(n) - (1/n) sum_v n_v G(n_v), G(n) = psi(n) + (-1)^n / 2 (psi((n + 1) / 2) - psi(n / 2)):
     Grassberger, Entropy Estimates from Insufficient Samplings (arXiv physics/0307138, 2003).
     """
     weighted = counts.sum_by_class(counts.counts * _grassberger(counts.counts))
     figures = np.exp(_grassberger(counts.sizes) - weighted / counts.sizes)
-    return np.asarray(np.where(counts.certain, np.minimum(figures, 1.0), figures))
+    held = np.where(counts.certain, 1, counts.lengths)
+    return np.asarray(np.minimum(figures, held))
 
 
 def _grassberger(numbers: IntArray) -> FloatArray:

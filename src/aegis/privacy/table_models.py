@@ -52,9 +52,9 @@ MODELS.register(
         title="entropy l-diversity, corrected",
         description=(
             "Entropy l-diversity by an estimate of the entropy that is right on average also of "
-            "small classes, where the plain one is too low."
+            "small classes, where the plain one is too low; a class is worth no more than the values in it."
         ),
-        formula="G(|E|) - sum_v q_v G(n_v) >= ln l, G(n) = digamma(n) + (-1)^n int_0^1 x^(n-1)/(1+x)",
+        formula="|{v : q_v > 0}| >= l, G(|E|) - sum_v q_v G(n_v) >= ln l, G(n) = digamma(n) + (-1)^n int_0^1 x^(n-1)/(1+x)",
         reference=(
             "Stammler, Katzenbeisser, Hamacher: Correcting Finite Sampling Issues in Entropy "
             "l-diversity (PSD 2016); Grassberger: arXiv physics/0307138"
