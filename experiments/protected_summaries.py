@@ -88,12 +88,12 @@ def protections(draws: int) -> Iterator[tuple[str, str, int]]:
         for epsilon in EPSILONS:
             yield f"noise {epsilon:g}", "rule", draw
     for draw in range(min(draws, FEWER_DRAWS)):
-        for method in Method:
-            yield f"counts {method}", "rule", draw
-    for draw in range(min(draws, FEWER_DRAWS)):
         for epsilon in EPSILONS:
             for asked in ("tables", "codes"):
                 yield f"noise {epsilon:g}", asked, draw
+    for draw in range(min(draws, FEWER_DRAWS)):
+        for method in Method:
+            yield f"counts {method}", "rule", draw
 
 
 def protected_by(own: Prepared, protection: str, asked: str, draw: int) -> ProtectedSummary:

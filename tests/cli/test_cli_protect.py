@@ -73,7 +73,7 @@ def test_a_spent_budget_refuses_and_keeps_what_was_written(shell, folder):
 @pytest.mark.parametrize(
     "words",
     [
-        ("report", "told.protected", "-p", "policy.yaml", "-o", "r.html"),
+        ("report", "told.protected", "-p", "policy.yaml", "-o", "r.html", "--evaluate", "lr"),
         ("compose", "best.yaml", "best.yaml", "told.protected", "-p", "policy.yaml"),
         ("apply", "told.protected", "-p", "policy.yaml", "-c", "best.yaml", "-o", "a.csv"),
         ("audit", "told.protected", "--quasi-identifiers", "age"),
@@ -109,6 +109,21 @@ def test_what_needs_exact_counts_says_so_and_what_to_do(shell, folder, words):
         or "Compare two of one kind" in said
     )
     assert not any((folder / name).exists() for name in ("r.html", "a.csv", "a.aegis"))
+
+
+def test_report_works_from_a_protected_summary_as_advise_does(shell, folder):
+    asked = ("told.protected", "-p", "policy.yaml")
+    assert shell("report", *asked, "-o", "told.html").code == 0
+    assert shell("advise", *asked, "--search", "--report", "advised.html").code == 0
+    assert (folder / "told.html").read_text() == (folder / "advised.html").read_text()
+
+
+def test_an_attribute_may_be_left_out_of_a_protected_summary(shell, folder):
+    asked = ("advise", "told.protected", "-p", "policy.yaml", "-f", "json", "--generate", "3")
+    whole = json.loads(shell(*asked).out)
+    less = json.loads(shell(*asked, "--leave-out", "sex").out)
+    assert "sex" in whole["ranking"][0]["masks"]
+    assert "sex" not in less["ranking"][0]["masks"]
 
 
 def test_what_was_tampered_with_is_refused_and_costs_nothing(shell, folder):

@@ -245,10 +245,12 @@ def command(
                 "--estimate": estimate,
                 "--proxy": proxy or None,
                 "--population": population,
+                "--prefer": prefer,
             },
             page=Output(format, quiet),
             seed=seed,
             rule_override=rule_override,
+            leave_out=dropped or (),
         )
         return
     if is_published(table):

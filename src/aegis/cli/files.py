@@ -61,8 +61,8 @@ def open_subject(
     if is_protected(given):
         raise PolicyError(
             f"{given} is a protected summary, and this needs rows or exact counts.",
-            hint="Give the table or its exact summary (.aegis); aegis advise and aegis leak take "
-            "protected ones.",
+            hint="Give the table or its exact summary (.aegis); aegis advise, report, reconstruct "
+            "and leak take protected ones.",
         )
     elsewhere = engine is not None and engine.elsewhere
     if memory_limit is not None and elsewhere:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,15 +15,20 @@ from aegis.errors import PolicyError
 
 if TYPE_CHECKING:
     from aegis.policy import Configuration
-    from aegis.protect import ProtectedAdvice, ProtectedRanked
+    from aegis.protect import ProtectedAdvice, ProtectedRanked, ProtectedSummary
 
 NEEDS_EXACT = {
     "--measure": "a protected summary is scored by the target-coded trace alone",
     "--objective": "a protected summary is scored by the target-coded trace alone",
     "--front": "a front needs the classes of every configuration",
     "--after": "its owner holds the rule against earlier releases",
+    "--merit": "what models reach is expected from exact counts",
+    "--models": "what models reach is expected from exact counts",
+    "--verify-key": "a protected summary is not signed",
     "--proxy": "models are trained on rows",
     "--with": "record-level methods need the rows",
+    "--evaluate": "models are trained on rows",
+    "--prefer": "it has no front to choose from",
     "--estimate": "its deviations are from what was protected, not from the raw table",
 }
 
@@ -47,12 +52,13 @@ def advise_protected(
     page: Output,
     seed: int,
     rule_override: bool,
+    leave_out: Sequence[str] = (),
+    printed: bool = True,
 ) -> None:
     """Rank or search from a protected summary, and print and write what was found."""
     from aegis.files import write_text
     from aegis.policy import dump_configurations, load_policy
     from aegis.protect import (
-        audit_leak,
         load_protected,
         rank_protected,
         search_protected,
@@ -67,6 +73,7 @@ def advise_protected(
             )
     policy = load_policy(policy_file)
     summary, override = summary_under(load_protected(table), policy, rule_override=rule_override)
+    summary = _without(summary, leave_out)
     with reporting(quiet=page.quiet) as progress:
         if search:
             advice = search_protected(
@@ -87,10 +94,11 @@ def advise_protected(
             output, dump_configurations({best.name: best.configuration}, made_under=made_under)
         )
     if report is not None:
-        from aegis.report.protected import render_protected
-
-        write_text(report, render_protected(advice, audit=audit_leak(summary)))
-    _print(page, advice, top or None)
+        _write_report(report, advice, summary)
+    if printed:
+        _print(page, advice, top or None)
+    else:
+        page.warn(advice.warnings)
     made = output if best is not None else None
     page.say(*written([made, report]))
     advice.require_best()
@@ -102,6 +110,33 @@ def advise_protected(
                 *("--configuration", str(made), "-o", unused(made.with_name("masked.parquet"))),
             )
         )
+
+
+def _without(summary: ProtectedSummary, leave_out: Sequence[str]) -> ProtectedSummary:
+    """Return a protected summary without some attributes; what is said of the rule goes with them."""
+    from aegis.protect.narrow import narrowed
+
+    for name in leave_out:
+        if name not in summary.attributes:
+            raise PolicyError.unknown("attribute to leave out", name, summary.attributes)
+    if not leave_out:
+        return summary
+    return narrowed(
+        summary,
+        {
+            name: [candidate.declared for candidate in attribute.candidates]
+            for name, attribute in summary.attributes.items()
+            if name not in leave_out
+        },
+    )
+
+
+def _write_report(path: Path, advice: ProtectedAdvice, summary: ProtectedSummary) -> None:
+    from aegis.protect import audit_leak
+    from aegis.report import write_page
+    from aegis.report.protected import render_protected
+
+    write_page(path, render_protected(advice, audit=audit_leak(summary)))
 
 
 def _print(page: Output, advice: ProtectedAdvice, top: int | None) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from aegis.cli.files import REPORT, check_outputs, is_bundle, written
+from aegis.cli.files import REPORT, check_outputs, is_bundle, is_protected, written
 from aegis.cli.opening import DEFAULT, Opening, opens_table
 from aegis.cli.options import (
     Configurations,
@@ -56,7 +56,7 @@ def command(
         str,
         typer.Argument(
             metavar="TABLE|SUMMARY|CERTIFICATE",
-            help="A table or its summary (.aegis), for the report on advice; or the certificate of a "
+            help="A table or its summary (.aegis, .protected), for the report on advice; or the certificate of a "
             "release (.json), for the page on what was released.",
             show_default=False,
         ),
@@ -128,6 +128,33 @@ def command(
     if evaluate is not None:
         _check_training(table, policy, names)
     listed = None if configurations is None else load_configurations(configurations, policy)
+    if is_protected(table):
+        from aegis.cli.protected import advise_protected
+        from aegis.study import SEARCH_SECONDS
+
+        advise_protected(
+            *(table, policy_file),
+            search=not (configurations or generate or policy.configurations),
+            listed=listed,
+            generate=generate,
+            time_limit=SEARCH_SECONDS,
+            top=0,
+            output=None,
+            report=output,
+            refused={
+                "--measure": measure,
+                "--merit": merit,
+                "--evaluate": evaluate,
+                "--models": models,
+                "--verify-key": verify_key,
+            },
+            page=Output(quiet=quiet),
+            seed=seed,
+            rule_override=rule_override,
+            leave_out=split_names(leave_out) or (),
+            printed=False,
+        )
+        return
     with reporting(quiet=quiet) as progress:
         study = Study(
             opening.subject(table, policy, quiet=quiet, verify_key=verify_key),

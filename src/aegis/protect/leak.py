@@ -333,14 +333,16 @@ def _protected(summary: ProtectedSummary, demanded: Level, threshold: int | None
             f"range narrower than {held_at}"
         )
     if pairs.cells:
+        partly = pairs.looked_at < pairs.cells
         findings.append(
             f"linear programming looked at {pairs.looked_at:,} of {pairs.cells:,} combinations of two "
-            "attributes, those on which moments weigh most where not at all"
+            "attributes"
+            + (": of large pairs at those on which moments weigh most" if partly else "")
         )
     if summary.level is Level.NOISE:
         findings.append(
-            f"epsilon {said.epsilon:g} at delta {said.delta:g}, per {said.unit}: whoever reads it "
-            f"learns of one of them a factor of e^{said.epsilon:g} at most"
+            f"epsilon {said.epsilon:g} at delta {said.delta:g}, per {str(said.unit).removesuffix('s')}: "
+            f"whoever reads it learns of one of them a factor of e^{said.epsilon:g} at most"
         )
     else:
         findings.append("it makes no formal promise; only the linear program was run against it")
