@@ -200,6 +200,14 @@ def test_histograms_are_written_and_read_again(shell, held):
     for name, rows in wanted.items():
         lines = [f"{name},rows", *(f"{v},{n}" for v, n in rows.items())]
         held.joinpath("csvs", f"{name}.csv").write_text("\n".join(lines) + "\n")
+    folder = shell(*words[:5], "t.aegis", "--write-histograms", "made")
+    assert folder.code == 0, folder.err
+    files = {f.name: f.read_text() for f in held.joinpath("made").iterdir()}
+    assert files == {f.name: f.read_text() for f in held.joinpath("csvs").iterdir()}
+    again = shell(*words[:5], "u.aegis", "--write-histograms", "made", "--force")
+    assert again.code == 2
+    assert "made exists" in again.err
+    assert not held.joinpath("u.aegis").exists()
     known = ("--histograms", "csvs", "--mapping", "mapping.json")
     assert shell("summarize", *MASKED, *known, "-p", "held.yaml", "-o", "held.published").code == 0
 
@@ -385,3 +393,26 @@ def test_values_that_a_histogram_names_without_a_row_change_nothing(shell, mixed
     words = ("summarize", *given, "-p", "open.yaml", "-o", "mix.published", "--force")
     assert shell(*words).code == 0
     assert ranked(shell, "--estimate", "all-evidence")["best"] == "M5"
+
+
+@pytest.mark.parametrize("source", ["table", "masked"])
+def test_estimates_are_in_csv_and_report(shell, mixed, source):
+    words = ("advise", "mix.published", "-p", "open.yaml")
+    if source == "table":
+        words = ("advise", "table.csv", "-p", "policy.yaml", "--generate", "5")
+    words += ("--measure", "mi", "--estimate", "aegis+1d")
+    told = shell(*words, "-f", "csv", "--report", "e.html")
+    assert told.code == 0, told.err
+    lines = list(csv.DictReader(told.out.splitlines()))
+    exact = json.loads(shell(*words, "-f", "json").out)["ranking"]
+    for line, ranked in zip(lines, exact, strict=True):
+        estimate = ranked["estimate"]
+        assert line["estimate"] == "aegis+1d"
+        assert float(line["estimated_pud"]) == estimate["pud"]
+        assert [float(line["estimated_low"]), float(line["estimated_high"])] == estimate["interval"]
+    page = mixed.joinpath("e.html").read_text()
+    assert "Estimated deviation from the raw table" in page
+    assert "as estimated by <code>aegis+1d</code>" in page
+    plain = shell(*words[:-2], "-f", "csv", "--report", "e.html", "--force")
+    assert "estimated_pud" not in plain.out
+    assert "Estimated deviation" not in mixed.joinpath("e.html").read_text()

@@ -35,6 +35,10 @@ FIXED = (
 """Columns of the CSV before those of the attributes."""
 
 
+ESTIMATED = ("estimate", "estimated_pud", "estimated_low", "estimated_high")
+"""Columns after these where deviations were estimated."""
+
+
 def print_advice(
     page: Output, advice: Advice, origin: str, policy: Policy, top: int | None
 ) -> None:
@@ -46,7 +50,13 @@ def print_advice(
     if page.format is Format.CSV:
         names = list(advice.ranking[0].attributes) if advice.ranking else []
         fixed = ("pud_finest" if c == "pud" and advice.against_finest else c for c in FIXED)
-        header = [*fixed, *(f"mask:{n}" for n in names), *(f"change:{n}" for n in names)]
+        estimated = any(r.estimate is not None for r in advice.ranking)
+        header = [
+            *fixed,
+            *(ESTIMATED if estimated else ()),
+            *(f"mask:{n}" for n in names),
+            *(f"change:{n}" for n in names),
+        ]
         places = _places(advice, top)
         page.csv(header, (_flat(i + 1, advice.ranking[i], names) for i in places))
         return
@@ -95,9 +105,16 @@ def _flat(rank: int, ranked: Ranked, names: list[str]) -> list[object]:
             None if ranked.tied_with_best is None else str(ranked.tied_with_best).lower(),
             ranked.objective,
         ),
+        *_estimate_cells(ranked),
         *(masks[name] for name in names),
         *(ranked.attributes[name].change for name in names),
     ]
+
+
+def _estimate_cells(ranked: Ranked) -> tuple[object, ...]:
+    """Return the case, the estimated deviation and its bounds, where there are any."""
+    found = ranked.estimate
+    return () if found is None else (found.case, found.pud, *(found.interval or (None, None)))
 
 
 def _label(summary: Mapping[str, Any]) -> str:

@@ -85,8 +85,9 @@ def command(
         typer.Option(
             "--write-histograms",
             metavar="FILE",
-            help="Also write the labelled rows by attribute and value (JSON), as --histograms takes "
-            "them.",
+            help="Also write the labelled rows by attribute and value, as --histograms takes them: "
+            "a JSON file, or where the name has no ending a new folder with a CSV file for each "
+            "attribute.",
             show_default=False,
         ),
     ] = None,
@@ -159,9 +160,7 @@ def command(
     to be shared. With --information nothing it counts no more than the masks
     show; rankings and searches are the same.
     """
-    from aegis.files import write_text
     from aegis.policy import load_policy
-    from aegis.published import histograms_of
     from aegis.signing import load_private_key
     from aegis.study import Study
     from aegis.summary import Information
@@ -207,9 +206,9 @@ def command(
     for name, given in (("--epsilon", epsilon), ("--delta", delta), ("--key-file", key_file)):
         if given is not None:
             raise PolicyError(f"{name} is for a protected summary.", hint="Add --protect.")
-    check_outputs(
-        [(output, (BUNDLE,)), (write_histograms, JSON)], force=force, inputs=(table, policy_file)
-    )
+    page = None if write_histograms is None or _is_folder(write_histograms) else write_histograms
+    check_outputs([(output, (BUNDLE,)), (page, JSON)], force=force, inputs=(table, policy_file))
+    _check_folder(write_histograms)
     if carried not in list(Information):
         raise PolicyError.unknown("information setting", carried, [str(i) for i in Information])
     policy = load_policy(policy_file)
@@ -224,9 +223,37 @@ def command(
     with reporting(quiet=quiet) as progress:
         study = Study(subject, policy, exact=exact, seed=seed, like=model, progress=progress)
         summary = study.save(output, information=carried, locked=locked, key=key, force=force)
-    if write_histograms is not None:
-        write_text(write_histograms, json.dumps(histograms_of(summary), indent=1) + "\n")
+    _write_histograms(summary, write_histograms)
     _print(summary, output, policy_file, Output(format, quiet))
+
+
+def _is_folder(target: Path) -> bool:
+    """Whether histograms go to a folder of CSV files: its name has no ending."""
+    return target.suffix == ""
+
+
+def _write_histograms(summary: Summary, target: Path | None) -> None:
+    from aegis.files import write_text
+    from aegis.published import histograms_of, write_histograms
+
+    if target is None:
+        return
+    if _is_folder(target):
+        write_histograms(histograms_of(summary), target)
+    else:
+        write_text(target, json.dumps(histograms_of(summary), indent=1) + "\n")
+
+
+def _check_folder(folder: Path | None) -> None:
+    """Raise unless a new folder can be made, where one is asked for."""
+    if folder is None or not _is_folder(folder):
+        return
+    if folder.exists():
+        raise PolicyError(f"{folder} exists.", hint="Name a folder that is to be made.")
+    if not folder.absolute().parent.is_dir():
+        raise PolicyError(
+            f"Cannot write {folder}: its folder does not exist.", hint="Create it first."
+        )
 
 
 def _refuse_bundle(table: str) -> None:

@@ -3,7 +3,12 @@
 from aegis.published.build import publish
 from aegis.published.contingencies import Contingencies, read_contingencies
 from aegis.published.file import load_published, save_published
-from aegis.published.histograms import histograms_of, read_histograms, read_mapping_of
+from aegis.published.histograms import (
+    histograms_of,
+    read_histograms,
+    read_mapping_of,
+    write_histograms,
+)
 from aegis.published.model import Published
 from aegis.published.rank import rank_published
 
@@ -18,4 +23,5 @@ __all__ = [
     "read_histograms",
     "read_mapping_of",
     "save_published",
+    "write_histograms",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,38 @@ def read_histograms(path: str | Path) -> dict[str, dict[str, int]]:
         return {file.stem: _checked(file.stem, _rows_of(file)) for file in files}
     document = _document(place, "histograms")
     return {str(name): _checked(str(name), rows) for name, rows in document.items()}
+
+
+def write_histograms(histograms: Mapping[str, Mapping[str, int]], folder: str | Path) -> None:
+    """Write one CSV file per attribute into a new folder, as `read_histograms` takes them.
+
+    Raises
+    ------
+    DataError
+        The folder exists, or an attribute has a name that no file can have.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from aegis.published import read_histograms, write_histograms
+    >>> folder = pathlib.Path(tempfile.mkdtemp()) / "histograms"
+    >>> write_histograms({"age": {"25": 2, "35": 1}}, folder)
+    >>> read_histograms(folder)
+    {'age': {'25': 2, '35': 1}}
+    """
+    target = Path(folder)
+    if target.exists():
+        raise DataError(f"{target} exists.", hint="Name a folder that is to be made.")
+    for name in histograms:
+        if not name or "\0" in name or Path(name).name != name:
+            raise DataError(f"No file can be named {name!r}.", hint="Write JSON instead.")
+    with tempfile.TemporaryDirectory(dir=target.parent) as made:
+        whole = Path(made, "histograms")
+        whole.mkdir()
+        for name, rows in histograms.items():
+            with Path(whole, f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+                csv.writer(file, lineterminator="\n").writerows([(name, "rows"), *rows.items()])
+        whole.rename(target)
 
 
 def _document(place: Path, what: str) -> dict[str, Any]:

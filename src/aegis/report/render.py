@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from aegis.report import charts, charts_trained
 from aegis.report.context import build_context
+from aegis.report.context_estimate import estimates_section
 from aegis.report.context_optional import leak_section
 from aegis.report.optional import EvaluationResult
 from aegis.report.palette import CORRELATION_BOUNDS, DARK, HEAT_BOUNDS, LIGHT
@@ -70,6 +71,7 @@ def render(
         evaluation=evaluation,
         shown=shown,
     )
+    context["estimates"] = estimates_section(advice)
     context["leak"] = None if leak is None else leak_section(leak.to_dict())
     context["drawings"] = _drawings(context)
     context["style"] = {"light": LIGHT, "dark": DARK, "font": FONT, "bounds": HEAT_BOUNDS}

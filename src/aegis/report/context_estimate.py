@@ -1,0 +1,56 @@
+"""Deviations from the raw table that were estimated, by configuration and by attribute."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aegis.report.words import clean, measured
+
+if TYPE_CHECKING:
+    from aegis.advisor.advice import Advice
+
+NAME_LIMIT = 120
+TOP = 20
+"""Configurations that are listed."""
+
+
+def _between(ends: tuple[float, float] | None) -> str:
+    return "–" if ends is None else f"{measured(ends[0])} to {measured(ends[1])}"
+
+
+def estimates_section(advice: Advice) -> dict[str, Any] | None:
+    """Return the estimates of the first configurations, and of the first one's attributes.
+
+    None where no estimate was asked for.
+    """
+    told = [(r.name, r.estimate) for r in advice.ranking if r.estimate is not None]
+    if not told:
+        return None
+    name, first = told[0]
+    return {
+        "measure": first.measure,
+        "case": first.case or first.method,
+        "shown": min(len(told), TOP),
+        "total": len(told),
+        "lines": [
+            {
+                "name": clean(own, limit=NAME_LIMIT),
+                "pud": measured(estimate.pud),
+                "between": _between(estimate.interval),
+            }
+            for own, estimate in told[:TOP]
+        ],
+        "name": clean(name, limit=NAME_LIMIT),
+        "attributes": [
+            {
+                "name": clean(attribute, limit=NAME_LIMIT),
+                "masked": measured(one.masked),
+                "raw": measured(one.estimate),
+                "deviation": measured(one.deviation),
+                "between": _between(one.interval),
+                "known": str(one.information or first.information),
+                "method": one.method or first.method,
+            }
+            for attribute, one in first.attributes.items()
+        ],
+    }
