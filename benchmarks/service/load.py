@@ -28,6 +28,10 @@ PAUSE = 5.0
 DATA_SETS = 200
 
 
+class OverError(Exception):
+    """The time is over: a call that is under way is waited for, none is begun."""
+
+
 async def user(
     url: str, token: str, seed: int, seconds: float, pause: float, told: list[tuple[float, int]]
 ) -> None:
@@ -45,12 +49,14 @@ async def user(
 
         async def call(method: str, path: str, body: object = None) -> httpx.Response:
             await asyncio.sleep(draw.expovariate(1 / pause))
+            if time.monotonic() > end:
+                raise OverError
             began = time.perf_counter()
             answer = await caller.request(method, path, json=body)
             told.append((time.perf_counter() - began, answer.status_code))
             return answer
 
-        while time.monotonic() < end:
+        while True:
             name = f"set-{draw.randrange(DATA_SETS)}"
             await call("GET", f"/?words={name}")
             await call("GET", f"/data-sets/{name}")
@@ -68,7 +74,9 @@ async def load(
     """Return seconds and status of each call, of so many seconds."""
     told: list[tuple[float, int]] = []
     users = (user(url, token, n, seconds, pause, told) for n, token in enumerate(tokens))
-    await asyncio.gather(*users)
+    for ended in await asyncio.gather(*users, return_exceptions=True):
+        if isinstance(ended, BaseException) and not isinstance(ended, OverError):
+            raise ended
     return told
 
 
