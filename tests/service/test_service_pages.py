@@ -7,7 +7,7 @@ import shutil
 
 import httpx
 import pytest
-from service_support import PASSWORD, PEOPLE, running, write_table
+from service_support import PASSWORD, PEOPLE, POLICY, running, write_table
 
 from aegis.catalog.flow import policy_of
 from aegis.service.settings import Settings
@@ -45,6 +45,49 @@ def signed_in(place, caller: httpx.Client, name: str) -> str:
     form = {"name": name, "password": PASSWORD}
     caller.post("/sign-in", data=form, headers={"Origin": place.url})
     return caller.get("/tokens").text.split('name="form_key" value="', 1)[1].split('"', 1)[0]
+
+
+@pytest.mark.parametrize(
+    ("field", "given", "status", "told"),
+    [
+        ("ceiling", "much", 400, "is no number"),
+        ("ceiling", "nan", 400, "A budget of nan"),
+        ("approvals", "x", 422, "approvals: Input should be a valid integer"),
+        ("source", "http://169.254.169.254/", 400, "is no name"),
+        ("identifier", "Census 2", 400, "cannot be a data set"),
+        ("public_key", "ab", 400, "no Ed25519 key"),
+    ],
+)
+def test_a_field_that_is_wrong_is_told_on_the_page_and_nothing_is_registered(
+    place, field, given, status, told
+):
+    with httpx.Client(base_url=place.url, headers={"Origin": place.url}) as paula:
+        form = {
+            "form_key": signed_in(place, paula, "paula"),
+            "identifier": "other",
+            "source": "adult",
+            "public_key": place.key,
+        }
+        answer = paula.post("/register", data={**form, field: given})
+        assert answer.status_code == status
+        assert told in html.unescape(answer.text)
+        assert paula.get("/data-sets/other").status_code == 404
+
+
+def test_a_summary_that_could_not_be_made_is_told_on_the_page(place):
+    """Its provider alone is told what the agent said of the table."""
+    with place.client("paula") as paula:
+        asked = POLICY.replace("  age:", "  height:")
+        paula.ask_summary("census", asked, protect="noise", epsilon=1.0)
+        place.work()
+    pages = {}
+    for name in ("paula", "clara"):
+        with httpx.Client(base_url=place.url) as caller:
+            signed_in(place, caller, name)
+            pages[name] = html.unescape(caller.get("/data-sets/census").text)
+    assert "No summary was made." in pages["paula"]
+    assert "height" in pages["paula"]
+    assert "No summary was made." not in pages["clara"]
 
 
 def test_a_policy_is_edited_over_a_protected_summary_and_proposed(place):

@@ -192,6 +192,11 @@ def may(actor: Actor, action: Action, subject: Subject = NOTHING) -> bool:
 def authorise(actor: Actor, action: Action, subject: Subject = NOTHING) -> None:
     """Raise `NotAllowed` unless the actor may."""
     if not may(actor, action, subject):
+        if actor.scopes is not None and action not in actor.scopes:
+            raise NotAllowed(
+                f"This token of {actor.name} is not for {action}.",
+                hint=f"It is for: {', '.join(sorted(actor.scopes))}. Make one with this scope, too.",
+            )
         roles = ", ".join(PERMISSIONS.get(action, {})) or "nobody"
         raise NotAllowed(
             f"{actor.name} may not {action.replace('-', ' ')} here.",

@@ -77,6 +77,26 @@ _STEPS: Mapping[Step, tuple[frozenset[State], State]] = MappingProxyType(
 )
 """For each step the states from which it starts, and the state in which it ends."""
 
+_DONE = MappingProxyType(
+    {
+        Step.SUBMIT: "submitted",
+        Step.REVIEW: "taken up for review",
+        Step.RETURN: "returned",
+        Step.APPROVE: "approved",
+        Step.REJECT: "rejected",
+        Step.WITHDRAW: "withdrawn",
+        Step.RUN: "carried out",
+        Step.COMPLETE: "released",
+        Step.FAIL: "given up",
+        Step.RETRY: "tried again",
+        Step.DRIFT: "sent back",
+        Step.EXPIRE: "ended",
+        Step.RENEW: "renewed",
+        Step.REVOKE: "revoked",
+    }
+)
+"""How errors call each step."""
+
 FINAL = frozenset({State.REVOKED, State.REJECTED, State.WITHDRAWN})
 """States that nothing leaves."""
 
@@ -93,7 +113,8 @@ def after(state: State, step: Step) -> State:
     if state not in starts:
         allowed = ", ".join(sorted(starts))
         raise WrongState(
-            f"A request that is {state} cannot {step}.", hint=f"That starts from: {allowed}."
+            f"A request that is {state} cannot be {_DONE[step]}.",
+            hint=f"Only one that is: {allowed}.",
         )
     return end
 

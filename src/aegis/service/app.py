@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from importlib.resources import files
@@ -115,6 +115,11 @@ def _lifespan(
     return run
 
 
+def _field(place: Sequence[str | int]) -> str:
+    """Return what a call names wrongly, without where in the call it stands."""
+    return ".".join(map(str, place[1:])) or "the call"
+
+
 @dataclass(frozen=True)
 class _Told:
     """An error as it is answered."""
@@ -134,8 +139,10 @@ class _Told:
         if isinstance(error, AegisError):
             return cls(status_of(error), title, error.message, error.hint)
         if isinstance(error, RequestValidationError):
-            wrong = (f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()[:5])
-            return cls(422, "Invalid", f"Not as expected: {'; '.join(wrong)}.", "Mend it.")
+            wrong = "; ".join(f"{_field(e['loc'])}: {e['msg']}" for e in error.errors()[:5])
+            return cls(
+                422, "Invalid", f"Not as expected: {wrong}.", "Correct it and send it again."
+            )
         if isinstance(error, HTTPException):
             return cls(error.status_code, str(error.detail), f"{error.detail}.", "See the address.")
         if isinstance(error, DataError):

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from aegis.catalog import Action, budget, data_sets, flow, jobs, requests
 from aegis.catalog.access import Role, authorise, may
+from aegis.catalog.errors import CatalogError
 from aegis.service.identity import CallerOf, CatalogOf, require_form_key
 from aegis.service.pages.people import Key, Text
 from aegis.service.pages.render import page, see
@@ -83,7 +84,7 @@ def register(
             population=population,
             approvals=approvals,
             public=public,
-            ceiling=float(ceiling) if ceiling.strip() else None,
+            ceiling=_number(ceiling),
         )
     return see(f"/data-sets/{made.id}")
 
@@ -100,6 +101,11 @@ def show(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf) -
         allowed = {str(a): may(who.actor, a, subject) for a in Action}
         own, _ = requests.listed(session, who.actor, data_set=identifier, limit=20)
         leak = jobs.latest_of_data_set(session, identifier, "leak")
+        summarising = (
+            jobs.latest_of_data_set(session, identifier, "summarize")
+            if allowed[str(Action.UPLOAD_SUMMARY)]
+            else None
+        )
     costs = costs_of(catalog.objects, versions[0]) if versions else []
     return page(
         request,
@@ -112,6 +118,7 @@ def show(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf) -
         costs=costs,
         requests=own,
         leak=leak,
+        summarising=summarising,
         is_provider=Role.PROVIDER in who.actor.roles,
     )
 
@@ -186,3 +193,13 @@ def ledger(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf)
         entries=entries,
         releases=releases,
     )
+
+
+def _number(text: str) -> float | None:
+    """Return a number that may be left out."""
+    try:
+        return float(text) if text.strip() else None
+    except ValueError as error:
+        raise CatalogError(
+            f"The budget {text!r} is no number.", hint="Give an epsilon such as 4, or leave it out."
+        ) from error

@@ -140,7 +140,9 @@ def show(request_id: str, request: Request, who: CallerOf, catalog: CatalogOf) -
     steps = [
         step
         for step, action in _OPEN_STEPS.items()
-        if asked.state in _OFFERED[step] and may(who.actor, action, subject)
+        if asked.state in _OFFERED[step]
+        and may(who.actor, action, subject)
+        and (step != "approve" or asked.configuration is not None)
     ]
     return page(
         request,
