@@ -82,6 +82,10 @@ class Expectation:
         return asdict(self)
 
 
+MOST_CLASSES = 100
+"""Classes of a label up to which an AUC is expected: its moments are of each three of them."""
+
+
 def expectation_of(
     scorer: Scorer, measure: Measure, ranking: Sequence[Ranked]
 ) -> Expectation | None:
@@ -110,6 +114,8 @@ def _in_reach(scorer: Scorer) -> bool:
     """Whether an AUC has a meaning here and takes no longer than what was asked for."""
     classes = sum(rows > 0 for rows in scorer.classes)
     if not scorer.summary.label.there or classes < 2 or scorer.parts < 2:
+        return False
+    if classes > MOST_CLASSES:
         return False
     levels = sum(scorer.unmasked[name].size for name in scorer.summary.attributes)
     return levels**2 * classes <= 2 * MOST_LEVELS**2
