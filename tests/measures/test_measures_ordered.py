@@ -34,12 +34,12 @@ def ordered_data(draw):
 def test_thresholds_are_counts_of_rows_on_one_side(rows):
     codes, label, ordered = rows
     counts = in_order(codes, label, ordered).in_order
-    total, joint, chance = thresholds(counts)
-    assert chance is None
+    coded = thresholds(counts)
+    assert coded.chance is None
     seen = steps(codes, ordered)
     classes = np.eye(int(label.max()) + 1)[label]
-    assert total.tolist() == (seen.T @ seen).tolist()
-    assert joint.tolist() == (seen.T @ classes).tolist()
+    assert coded.total.tolist() == (seen.T @ seen).tolist()
+    assert coded.joint.tolist() == (seen.T @ classes).tolist()
 
 
 @given(rows=ordered_data())

@@ -92,10 +92,11 @@ def rank_configurations(
     preference = Prefer.SCORE if prefer is None else Prefer.of(prefer)
     listed = _listed(summary, policy, configurations, generate_count, seed)
     scorer = Scorer(summary)
+    choices = [scorer.choose(configuration) for configuration in listed]
+    scorer.expect(choices)
     scored = []
     with progress.step("Scoring configurations", len(listed)) as step:
-        for configuration in listed:
-            choice = scorer.choose(configuration)
+        for configuration, choice in zip(listed, choices, strict=True):
             scored.append((rank_choice(configuration.name, choice, scorer, plan, chosen), choice))
             step.advance()
     sign = chosen.direction.sign

@@ -16,6 +16,8 @@ Levels = npt.NDArray[Any]
 """Level of each atom, shape (A,), or P(level | atom) of a noise mask, shape (A, L)."""
 _REMEMBERED_BYTES = 1 << 28
 """Most memory for sums that are remembered, in one place."""
+_DENSE_INDICATORS = 1 << 16
+"""Most entries of the indicators of one attribute that are multiplied as a dense matrix."""
 
 
 class RememberedArrays:
@@ -115,26 +117,69 @@ class RowGroups:
         self._pairs = pairs
         self._offsets = offsets
         self._rows = RememberedArrays()
+        self._joints: dict[Hashable, npt.NDArray[np.int64]] = {}
+        self._told: dict[Hashable, Matrix | None] = {}
 
-    def counts(self, levels: Sequence[Levels], keys: Sequence[Hashable]) -> GroupedCounts:
-        """Return `group_counts`; equal keys of an attribute stand for equal levels."""
-        if sparse.issparse(self._pairs.total) or any(level.ndim == 2 for level in levels):
+    @property
+    def remember(self) -> bool:
+        """Whether anything is remembered: only then can some attributes be counted alone."""
+        return not sparse.issparse(self._pairs.total)
+
+    def counts(
+        self,
+        levels: Sequence[Levels],
+        keys: Sequence[Hashable],
+        which: Sequence[int] | None = None,
+    ) -> GroupedCounts:
+        """Return `group_counts`; equal keys of an attribute stand for equal levels.
+
+        Of all attributes, or, where something is remembered, of those at some places.
+        """
+        places = range(len(levels)) if which is None else which
+        if not (self.remember and len(levels)) or any(level.ndim == 2 for level in levels):
             return group_counts(self._pairs, levels)
-        grouping, offsets = stacked_grouping(levels)
-        if not len(levels):
-            return group_counts(self._pairs, levels)
-        rows = np.concatenate(
-            [self._grouped(i, *one) for i, one in enumerate(zip(levels, keys, strict=True))]
-        )
-        joint = np.rint(grouping.T @ self._pairs.stacked_joint).astype(np.int64)
-        return GroupedCounts(rows @ grouping, joint, offsets)
+        own = list(zip(places, zip(levels, keys, strict=True), strict=True))
+        rows = [self._grouped(i, level, key) for i, (level, key) in own]
+        joint = [self._joint(i, level, key) for i, (level, key) in own]
+        offsets = np.cumsum([0, *map(len, joint)]).astype(np.int64)
+        total = np.empty((int(offsets[-1]), int(offsets[-1])))
+        by_atom = np.concatenate(rows)
+        for (i, (level, key)), start, stop in zip(own, offsets, offsets[1:], strict=False):
+            columns = by_atom[:, self._offsets[i] : self._offsets[i + 1]]
+            told = self._indicators(i, level, key)
+            total[:, start:stop] = columns if told is None else columns @ told
+        return GroupedCounts(total, np.concatenate(joint), offsets)
 
     def _grouped(self, index: int, level: Levels, key: Hashable) -> npt.NDArray[np.float64]:
         """Return the rows of an attribute by level, columns by atom, shape (L, D)."""
+        told = self._indicators(index, level, key)
         start, stop = self._offsets[index : index + 2]
-        return self._rows.get(
-            (index, key), lambda: stacked_grouping([level])[0].T @ self._pairs.total[start:stop]
-        )
+        if told is None:
+            own: npt.NDArray[np.float64] = self._pairs.total[start:stop]
+            return own
+        return self._rows.get((index, key), lambda: told.T @ self._pairs.total[start:stop])
+
+    def _joint(self, index: int, level: Levels, key: Hashable) -> npt.NDArray[np.int64]:
+        """Return the rows of an attribute by level and class, shape (L, C)."""
+        known = (index, key)
+        if known not in self._joints:
+            own = self._pairs.stacked_joint[slice(*self._offsets[index : index + 2])]
+            told = self._indicators(index, level, key)
+            self._joints[known] = np.rint(own if told is None else told.T @ own).astype(np.int64)
+        return self._joints[known]
+
+    def _indicators(self, index: int, level: Levels, key: Hashable) -> Matrix | None:
+        """Return which level each atom has, shape (A, L); None where each atom is its own."""
+        known = (index, key)
+        if known not in self._told:
+            size = int(level.max(initial=0)) + 1
+            if size == len(level) and np.array_equal(level, np.arange(size)):
+                self._told[known] = None
+            elif size * len(level) <= _DENSE_INDICATORS:
+                self._told[known] = (level[:, None] == np.arange(size)).astype(np.float64)
+            else:
+                self._told[known] = stacked_grouping([level])[0]
+        return self._told[known]
 
 
 def stacked_grouping(

@@ -28,6 +28,7 @@ from aegis.advisor.grouping import (
 from aegis.advisor.pairs import PairValues
 from aegis.advisor.parts import PARTS, PartBlocks, pair_block, widths
 from aegis.advisor.scores import AttributeScore, ConfigurationScore, utility_kept
+from aegis.advisor.shared import CommonParts
 from aegis.errors import PolicyError
 from aegis.measures import (
     Contingency,
@@ -82,6 +83,7 @@ class Scorer:
         self._orders: dict[Any, tuple[Levels, bool]] = {}
         self._lost: dict[Any, npt.NDArray[np.float64]] = {}
         self._groups = RowGroups(summary.pairs, summary.pairs.offsets)
+        self._common = CommonParts(self._some)
 
     @cached_property
     def _weights(self) -> npt.NDArray[np.float64]:
@@ -194,6 +196,9 @@ class Scorer:
         levels = sum(self.unmasked[name].size for name in self._names)
         if measure.scope is Scope.CONFIGURATION and levels > MOST_LEVELS:
             return {}
+        if self._groups.remember:
+            unmasked, masked = ([c[name] for name in self._names] for c in (self.unmasked, choice))
+            self._common.expect_alone(unmasked, masked)
         whole = self.value(self.unmasked, measure)
         return {
             name: sign * (whole - self.value({**self.unmasked, name: choice[name]}, measure))
@@ -296,6 +301,8 @@ class Scorer:
         known, filled = self._counts.get(key, (None, frozenset()))
         if known is None:
             known = self._whole(which, candidates, label)
+            if len(which) == len(self._names) and (common := self._common.of(candidates, label)):
+                known = known.extended(sharing=common)
         missing = frozenset(needs) - filled
         if missing:
             more: dict[str, Any] = {}
@@ -307,6 +314,18 @@ class Scorer:
             if len(self._counts) > _REMEMBERED:
                 self._counts.popitem(last=False)
         return known
+
+    def expect(self, choices: Sequence[Choice]) -> None:
+        """Take note of configurations that are to be scored: what they share is solved once."""
+        if self._groups.remember:
+            self._common.expect([[choice[name] for name in self._names] for choice in choices])
+
+    def _some(
+        self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
+    ) -> Cooccurrence:
+        """Return the counts of some attributes alone, of levels and of levels in order."""
+        order = self._in_order(which, candidates, label)
+        return self._whole(which, candidates, label).extended(order=order)
 
     def _whole(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
@@ -327,7 +346,7 @@ class Scorer:
     ) -> GroupedCounts:
         """Return the counts of all attributes from remembered sums, or those of one alone."""
         if len(which) > 1 or len(self._names) == 1:
-            return self._groups.counts(levels, keys)
+            return self._groups.counts(levels, keys, which)
         index, level = which[0], levels[0]
         counts = self.summary.pairs.joints[index]
         chance = None

@@ -11,15 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import ibis
 import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.advice import Advice
+from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.masking import masked_population, masked_table, suppress
+from aegis.masks import Kind
 from aegis.policy import Policy
 from aegis.sources import Source
 from aegis.summary import PERSON, Summary
+from aegis.summary.coded_rows import KnownRows
 from aegis.summary.outside import (
     MOST_ROWS,
     NEAR_KEY,
@@ -82,7 +86,12 @@ class Uncovered:
 
 
 def with_uncovered(
-    advice: Advice, summary: Summary, policy: Policy, source: Source | None = None
+    advice: Advice,
+    summary: Summary,
+    policy: Policy,
+    source: Source | None = None,
+    plan: PrivacyPlan | None = None,
+    known: KnownRows | None = None,
 ) -> Advice:
     """Return the advice with what its best release leaves outside the rule.
 
@@ -94,6 +103,9 @@ def with_uncovered(
         What it was made from.
     source
         The table, where it is at hand; its rows are compared with each other.
+    plan, known
+        What holds configurations against the rule, and the rows as codes, where the summary was
+        made of them: then the table is not read again.
     """
     scorer = Scorer(summary)
     leaks = {
@@ -111,13 +123,39 @@ def with_uncovered(
         for name, candidate in choice.items()
         if candidate.noise is None and candidate.size >= NEAR_KEY * summary.rows > 1
     }
-    counted = unique_rows(source, policy, choice)
+    counted = None if plan is None else _unique_known(known, plan, choice)
+    if counted is None:
+        counted = unique_rows(source, policy, choice)
     released, unique = (None, None) if counted is None else counted
     return _told(advice, Uncovered(label, released, unique, near, leaks))
 
 
 def _told(advice: Advice, uncovered: Uncovered) -> Advice:
     return replace(advice, uncovered=uncovered, warnings=(*advice.warnings, *uncovered.sentences))
+
+
+def _unique_known(
+    known: KnownRows | None, plan: PrivacyPlan, choice: Choice
+) -> tuple[int, int] | None:
+    """Return `unique_rows` from the rows as codes; None where they do not tell it."""
+    summary, frequency = plan.summary, plan.summary.frequency
+    drawn = any(candidate.noise is not None for candidate in choice.values())
+    if known is None or frequency is None or drawn or summary.label.mask is not None:
+        return None
+    shown = [candidate.shown.type for candidate in choice.values()]
+    if any(Kind.of(ibis.dtype(dtype)) is None for dtype in shown):
+        return None  # a column that is not compared
+    label = None
+    if summary.label.there:
+        own = choice.get(summary.label.column)
+        label = np.arange(len(summary.label.classes) + 1) if own is None else own.groups
+    kept = np.ones(frequency.cells, dtype=np.bool_)
+    if frequency.quasi:
+        ids = frequency.class_ids({name: choice[name].groups for name in frequency.quasi})
+        classes = plan.classes(choice)
+        kept = np.isin(ids, classes.kept_ids(plan.rule.check(classes).kept_classes))
+    groups = {name: choice[name].groups for name in summary.attributes}
+    return known.alone(groups, label, kept)
 
 
 def unique_rows(source: Source | None, policy: Policy, choice: Choice) -> tuple[int, int] | None:

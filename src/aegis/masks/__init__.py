@@ -6,7 +6,15 @@ from aegis.masks.catalog import MASKS, MaskParameter, MaskType, parse_mask
 from aegis.masks.categories import Group, KeepFrequent
 from aegis.masks.compose import Compose, parts_of
 from aegis.masks.dates import Truncate
-from aegis.masks.grouping import Grouping, common_refinement, evaluate, refines, same, transform
+from aegis.masks.grouping import (
+    Grouping,
+    common_refinement,
+    evaluate,
+    evaluate_columns,
+    refines,
+    same,
+    transform,
+)
 from aegis.masks.hierarchy import Hierarchy
 from aegis.masks.intervals import Bucketize, EqualWidth, Quantiles
 from aegis.masks.level import Level
@@ -48,6 +56,7 @@ __all__ = [
     "channel_blocks",
     "common_refinement",
     "evaluate",
+    "evaluate_columns",
     "join_lookups",
     "lookup_of",
     "parse_mask",

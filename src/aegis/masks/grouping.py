@@ -26,6 +26,8 @@ from aegis.sources import embedded
 from aegis.sources.source import fetch
 
 NULL_LABEL = "null"
+_FEW_VALUES = 10_000
+"""Distinct values up to which columns are masked in one query."""
 Codes = npt.NDArray[np.integer[Any]]
 
 
@@ -90,16 +92,37 @@ def evaluate(
         values = values.combine_chunks()
     if dtype is not None:
         values = values.cast(dtype.to_pyarrow())
-    shown: dict[int, pa.ChunkedArray] = {}
-    for place, mask in enumerate(masks):
-        lookup = lookup_of(mask, ibis.dtype(values.type))
-        if lookup is not None:
-            shown[place] = pa.chunked_array([lookup.evaluate(values)])
-    rest = [place for place in range(len(masks)) if place not in shown]
-    if rest:
-        columns = _masked([masks[place] for place in rest], values, connection or embedded())
-        shown |= dict(zip(rest, columns, strict=True))
-    return [_group(shown[place]) for place in range(len(masks))]
+    return evaluate_columns([(masks, values)], connection)[0]
+
+
+def evaluate_columns(
+    columns: Sequence[tuple[Sequence[Mask], pa.Array]], connection: Any = None
+) -> list[list[Grouping]]:
+    """Return `evaluate` of the masks and the distinct values of several columns.
+
+    Columns of few values go into one query: asking costs more than answering.
+    """
+    shown: dict[tuple[int, int], pa.ChunkedArray] = {}
+    rest: list[tuple[int, list[int]]] = []
+    for number, (masks, values) in enumerate(columns):
+        for place, mask in enumerate(masks):
+            lookup = lookup_of(mask, ibis.dtype(values.type))
+            if lookup is not None:
+                shown[number, place] = pa.chunked_array([lookup.evaluate(values)])
+        asked = [place for place in range(len(masks)) if (number, place) not in shown]
+        if asked:
+            rest.append((number, asked))
+    together = [asked for asked in rest if len(columns[asked[0]][1]) <= _FEW_VALUES]
+    alone = [asked for asked in rest if len(columns[asked[0]][1]) > _FEW_VALUES]
+    for query in [together, *([asked] for asked in alone)] if together else [[a] for a in alone]:
+        given = [([columns[n][0][place] for place in places], columns[n][1]) for n, places in query]
+        masked = iter(_masked(given, connection or embedded()))
+        for number, places in query:
+            shown |= {(number, place): next(masked) for place in places}
+    return [
+        [_group(shown[number, place]) for place in range(len(masks))]
+        for number, (masks, _) in enumerate(columns)
+    ]
 
 
 def transform(mask: Mask, data: ValueCounts) -> ValueCounts:
@@ -116,21 +139,32 @@ def transform(mask: Mask, data: ValueCounts) -> ValueCounts:
     )
 
 
-def _masked(masks: Sequence[Mask], values: pa.Array, connection: Any) -> list[pa.ChunkedArray]:
-    """Return the masked values of each mask, in the order of `values`."""
-    rows = np.arange(len(values), dtype=np.int64)
+def _masked(
+    columns: Sequence[tuple[Sequence[Mask], pa.Array]], connection: Any
+) -> list[pa.ChunkedArray]:
+    """Return the masked values of each mask of each column, in the order of its values."""
+    most = max(len(values) for _, values in columns)
+    rows = np.arange(most, dtype=np.int64)
     # Built from a buffer: Arrow imports pandas to convert a NumPy array.
-    numbers = pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(rows)])
-    table = ibis.memtable(pa.Table.from_arrays([numbers, values], names=["row", "value"]))
-    column = table["value"]
-    query = table.select(
-        "row", **{f"mask_{i}": mask.told_apart(column) for i, mask in enumerate(masks)}
-    )
+    arrays = [pa.Array.from_buffers(pa.int64(), most, [None, pa.py_buffer(rows)])]
+    names = ["row"]
+    for number, (_, values) in enumerate(columns):
+        short = most - len(values)
+        filled = pa.concat_arrays([values, pa.nulls(short, values.type)]) if short else values
+        arrays.append(filled)
+        names.append(f"value_{number}")
+    table = ibis.memtable(pa.Table.from_arrays(arrays, names=names))
+    asked = [
+        (mask.told_apart(table[f"value_{number}"]), len(values))
+        for number, (masks, values) in enumerate(columns)
+        for mask in masks
+    ]
+    query = table.select("row", **{f"mask_{i}": shown for i, (shown, _) in enumerate(asked)})
     result = fetch(connection, query)
     returned = result.column("row").to_numpy()
     if not np.array_equal(returned, rows):
         result = result.take(pc.sort_indices(result.column("row")))
-    return [result.column(f"mask_{i}") for i in range(len(masks))]
+    return [result.column(f"mask_{i}").slice(0, size) for i, (_, size) in enumerate(asked)]
 
 
 def _group(column: pa.ChunkedArray) -> Grouping:

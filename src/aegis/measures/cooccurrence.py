@@ -20,6 +20,7 @@ from aegis.measures.pillai import Numbers, PillaiFit, pillai_trace
 
 if TYPE_CHECKING:
     from aegis.measures.expected_merit import Coding
+    from aegis.measures.shared import Sharing
 
 
 class Need(StrEnum):
@@ -98,6 +99,9 @@ class Cooccurrence:
         of `UNPOOLED`; without it no level is taken for shared.
     parts, parts_in_order
         The counts by part of the rows and class, of the levels and of those in order.
+    sharing
+        What other configurations have too, so that it need not be solved again for this one. It
+        changes no figure.
     """
 
     n: float
@@ -110,6 +114,7 @@ class Cooccurrence:
     pooled: npt.NDArray[np.float64] | None = None
     parts: PartCounts | None = None
     parts_in_order: PartCounts | None = None
+    sharing: Sharing | None = None
 
     def __post_init__(self) -> None:
         levels = len(self.joint)
@@ -147,8 +152,11 @@ class Cooccurrence:
     @cached_property
     def traces(self) -> npt.NDArray[np.float64]:
         """Held-out traces of the values at each penalty of `UNPOOLED`, for all that use them."""
+        shared = None if self.sharing is None else self.sharing.values(self.offsets)
         return held_out_traces(
-            self.total, self.joint, self.class_totals, self.n, UNPOOLED, chance=self.chance
+            *(self.total, self.joint, self.class_totals, self.n, UNPOOLED),
+            chance=self.chance,
+            shared=shared,
         )
 
     @cached_property

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import InternalError
+from aegis.measures.tridiagonal import Tridiagonal
 
 if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence
+    from aegis.measures.shared import Shared
 
 Numbers = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -22,6 +25,61 @@ UNPOOLED = (1.0, *PENALTIES)
 """And one for a learner that believes a value after one row."""
 
 
+@dataclass(frozen=True, eq=False)
+class Centred:
+    """Second-order counts of the levels that some rows show and others do not, less their means.
+
+    Attributes
+    ----------
+    total
+        Co-occurrence of all levels, shape (D, D).
+    kept
+        Places of the levels that vary, shape (d,).
+    count
+        Rows of each of these, shape (d,).
+    rows
+        Rows of each class that occurs, shape (C,).
+    label
+        Covariance of kept levels and classes, times n, shape (d, C).
+    n
+        Rows behind the counts.
+    """
+
+    total: Numbers
+    kept: npt.NDArray[np.intp]
+    count: Floats
+    rows: Floats
+    label: Floats
+    n: float
+
+    @classmethod
+    def of(cls, total: Numbers, joint: Numbers, class_counts: Numbers, n: float) -> Centred | None:
+        """Return the centred counts; None where no level varies, or no class."""
+        count = np.diagonal(total).astype(np.float64)
+        kept = np.flatnonzero((count > 0) & (count < n))
+        seen = np.flatnonzero(class_counts)
+        if not kept.size or seen.size < 2:
+            return None
+        count, rows = count[kept], class_counts[seen].astype(np.float64)
+        label: Floats = joint[np.ix_(kept, seen)] - np.outer(count, rows / n)
+        return cls(total, kept, count, rows, label, n)
+
+    def covariance(
+        self,
+        rows: npt.NDArray[np.intp] | None = None,
+        columns: npt.NDArray[np.intp] | None = None,
+    ) -> Floats:
+        """Return the covariance of kept levels, times n: of all, or between some and others."""
+        above, beside = (
+            np.arange(len(self.kept)) if which is None else which for which in (rows, columns)
+        )
+        both: Floats = self.total[np.ix_(self.kept[above], self.kept[beside])].astype(
+            np.float64, copy=False
+        )
+        both -= np.outer(self.count[above] / self.n, self.count[beside])
+        return both
+
+
 def held_out_traces(
     total: Numbers,
     joint: Numbers,
@@ -30,6 +88,7 @@ def held_out_traces(
     penalties: Sequence[float] = PENALTIES,
     *,
     chance: Floats | None = None,
+    shared: Shared | None = None,
 ) -> Floats:
     """Return an estimate of the held-out trace under each penalty, shape (len(penalties),).
 
@@ -64,44 +123,51 @@ def held_out_traces(
     chance
         As of `Cooccurrence`, shape (d, k): what drawn rows explain more by chance than expected
         counts do, which takes its share off the residual sum of squares.
+    shared
+        Levels that other configurations have too, from which these are solved with less work.
 
     Raises
     ------
     InternalError
         There is NaN in the counts, or LAPACK reports a failure.
     """
-    count = np.diagonal(total).astype(np.float64)
-    kept = np.flatnonzero((count > 0) & (count < n))
-    seen = np.flatnonzero(class_counts)
-    if not kept.size or seen.size < 2:
+    given = Centred.of(total, joint, class_counts, n)
+    if given is None:
         return np.zeros(len(penalties))
-    count, rows = count[kept], class_counts[seen].astype(np.float64)
-    covariance: Floats = total[np.ix_(kept, kept)].astype(np.float64, copy=False)
-    covariance -= np.outer(count / n, count)
-    label: Floats = joint[np.ix_(kept, seen)] - np.outer(count, rows / n)
-    if chance is not None:
-        label = np.hstack([label, chance[kept]])
-    diagonal, beside, turned = _tridiagonal(covariance, label)
-    strength = np.asarray(penalties, dtype=np.float64)
-    freedom = (
-        n
-        - 1
-        - np.array([_effective(diagonal, beside, p, expected=chance is not None) for p in strength])
-    )
-    left = rows * (1 - rows / n)
-    traces = np.zeros(len(strength))
+    moments = None
+    if shared is not None and chance is None:
+        moments = shared.moments(given, penalties)
+    if moments is None:
+        moments = _moments(given, penalties, None if chance is None else chance[given.kept])
+    effective, explained = moments
+    seen = len(given.rows)
+    left = given.rows * (1 - given.rows / n)
+    freedom = n - 1 - effective
+    traces = np.zeros(len(penalties))
     for place in np.flatnonzero(~(freedom <= 0)):  # else nothing is known of other rows
-        penalty = strength[place]
-        fitted = _solve(diagonal + penalty, beside, turned)
-        explained = ((turned + penalty * fitted) * fitted).sum(axis=0)
         charge = ((n - 1) / freedom[place]) ** 2
-        drawn = 1 - explained[seen.size :].sum() / (n - 1)
+        drawn = 1 - explained[place, seen:].sum() / (n - 1)
         # No learner does better on rows it did not see than the counts themselves say.
-        rest = (left - explained[: seen.size]) * max(drawn * charge, 1.0)
-        traces[place] = ((left - rest) / rows).sum()
+        rest = (left - explained[place, :seen]) * max(drawn * charge, 1.0)
+        traces[place] = ((left - rest) / given.rows).sum()
     if not np.isfinite(traces).all():
         raise InternalError(f"Held-out traces {traces.tolist()}: the counts are no numbers.")
     return traces
+
+
+def _moments(
+    given: Centred, penalties: Sequence[float], chance: Floats | None
+) -> tuple[Floats, Floats]:
+    """Return effective degrees of freedom, shape (P,), and explained squares, shape (P, C + k)."""
+    label = given.label if chance is None else np.hstack([given.label, chance])
+    form = Tridiagonal.of(given.covariance(), label)
+    explained = np.empty((len(penalties), label.shape[1]))
+    for place, penalty in enumerate(penalties):
+        fitted = form.solve(penalty)
+        explained[place] = ((form.right + penalty * fitted) * fitted).sum(axis=0)
+    expected = chance is not None
+    effective = np.array([form.effective(p, expected=expected) for p in penalties])
+    return effective, explained
 
 
 def held_out(counts: Cooccurrence) -> float:
@@ -119,64 +185,3 @@ def held_out(counts: Cooccurrence) -> float:
 def mean_reached(traces: Floats) -> float:
     """Return the mean over learners that may penalise up to each penalty in turn, at least 0."""
     return float(np.maximum(np.maximum.accumulate(traces), 0.0).mean())
-
-
-def _tridiagonal(matrix: Floats, right: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return diagonal and subdiagonal of Q' `matrix` Q, and Q' `right`."""
-    from scipy.linalg.lapack import dormqr, dsytrd, dsytrd_lwork
-
-    size = len(matrix)
-    room, _ = dsytrd_lwork(size, lower=1)
-    # A symmetric matrix is its own transpose, which LAPACK reads without a copy.
-    factor, diagonal, beside, scales, info = dsytrd(
-        matrix.T, lower=1, lwork=int(room), overwrite_a=1
-    )
-    _check(info, "dsytrd")
-    turned = np.array(right)
-    if size > 1:  # the first row and column stay as they are
-        turned[1:], _, info = dormqr(
-            "L", "T", factor[1:, :-1], scales, turned[1:], 64 * max(right.shape)
-        )
-        _check(info, "dormqr")
-    return diagonal, beside, turned
-
-
-def _effective(diagonal: Floats, beside: Floats, penalty: float, *, expected: bool) -> float:
-    """Return trace(T (T + p I)^-1) of a tridiagonal T, p > 0; negative eigenvalues count as 0.
-
-    That is its size less p times the trace of the inverse, whose diagonal follows from the pivots of
-    the factorisations from above and from below: 1 / (down_i + up_i - (T + p I)_ii) (Meurant, A review
-    on the inverse of symmetric tridiagonal and block tridiagonal matrices, SIAM J. Matrix Anal. Appl.
-    13, 1992).
-    """
-    from scipy.linalg.lapack import dpttrf, dsterf
-
-    shifted = diagonal + penalty
-    if len(shifted) == 1:
-        return float(diagonal[0] / shifted[0])
-    down, _, failed = dpttrf(shifted, beside)
-    up, _, beneath = dpttrf(shifted[::-1], beside[::-1])
-    if expected or failed or beneath:  # no covariance, perhaps: what is negative says nothing
-        spread, info = dsterf(diagonal, beside)
-        _check(info, "dsterf")
-        spread = np.maximum(spread, 0.0)
-        return float((spread / (spread + penalty)).sum())
-    inverse = 1.0 / (down + up[::-1] - shifted)
-    return float(len(shifted) - penalty * inverse.sum())
-
-
-def _solve(diagonal: Floats, beside: Floats, right: Floats) -> Floats:
-    """Solve a positive definite tridiagonal system."""
-    from scipy.linalg.lapack import dptsv
-
-    if len(diagonal) == 1:
-        return right / diagonal
-    *_, solved, info = dptsv(diagonal, beside, right)
-    _check(info, "dptsv")
-    found: Floats = solved
-    return found
-
-
-def _check(info: int, routine: str) -> None:
-    if info:
-        raise InternalError(f"LAPACK {routine} failed with code {info}.")

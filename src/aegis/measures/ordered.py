@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from aegis.measures.held_out import PENALTIES, held_out_traces, mean_reached
 
 if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence, OrderedCounts
+    from aegis.measures.shared import Sharing
 
 Floats = npt.NDArray[np.float64]
 
@@ -21,10 +23,8 @@ VALUES, THRESHOLDS = 2 / 3, 1 / 3
 """Weights of the two codings."""
 
 
-def thresholds(counts: OrderedCounts) -> tuple[Floats, Floats, Floats | None]:
-    """Return co-occurrence, joint and chance with thresholds for the levels in an order.
-
-    Shapes (d, d), (d, C) and (d, k), as of `Cooccurrence`.
+def thresholds(counts: OrderedCounts) -> OrderedCounts:
+    """Return the same counts with thresholds for the levels in an order.
 
     The indicator of level t of an ordered attribute becomes that of t or a later level. So the
     coefficient of a threshold is the *step* between neighbours, and a ridge penalty on it pulls
@@ -36,8 +36,8 @@ def thresholds(counts: OrderedCounts) -> tuple[Floats, Floats, Floats | None]:
     total: Floats = counts.total[np.ix_(kept, kept)].astype(np.float64)
     joint: Floats = counts.joint[kept].astype(np.float64)
     chance = None if counts.chance is None else counts.chance[kept]
-    bounds = pairwise(np.searchsorted(kept, counts.offsets).tolist())
-    for (start, stop), ordered in zip(bounds, counts.ordered, strict=True):
+    offsets = np.searchsorted(kept, counts.offsets)
+    for (start, stop), ordered in zip(pairwise(offsets.tolist()), counts.ordered, strict=True):
         if ordered:
             own = slice(start, stop)
             total[own] = total[own][::-1].cumsum(axis=0)[::-1]
@@ -45,11 +45,14 @@ def thresholds(counts: OrderedCounts) -> tuple[Floats, Floats, Floats | None]:
             joint[own] = joint[own][::-1].cumsum(axis=0)[::-1]
             if chance is not None:
                 chance[own] = chance[own][::-1].cumsum(axis=0)[::-1]
-    return total, joint, chance
+    return replace(counts, total=total, joint=joint, offsets=offsets, chance=chance)
 
 
 def ordered_traces(
-    counts: OrderedCounts, class_counts: npt.NDArray[np.generic], n: float
+    counts: OrderedCounts,
+    class_counts: npt.NDArray[np.generic],
+    n: float,
+    sharing: Sharing | None = None,
 ) -> Floats:
     """Return the held-out trace of regressions on thresholds, one per penalty, shape (5,).
 
@@ -66,10 +69,15 @@ def ordered_traces(
         Rows per class, shape (C,).
     n
         Rows behind the counts.
+    sharing
+        What other configurations have too.
     """
-    total, joint, chance = thresholds(counts)
+    coded = thresholds(counts)
     penalties = [STRONGER * penalty for penalty in PENALTIES]
-    return held_out_traces(total, joint, class_counts, n, penalties, chance=chance)
+    shared = None if sharing is None else sharing.thresholds(coded.offsets)
+    return held_out_traces(
+        *(coded.total, coded.joint, class_counts, n, penalties), chance=coded.chance, shared=shared
+    )
 
 
 def held_out_codings(counts: Cooccurrence) -> float:
@@ -80,5 +88,5 @@ def held_out_codings(counts: Cooccurrence) -> float:
     penalty, and charged for those that share a level (`pooled_losses`); thresholds as by
     `ordered_traces`. From 0 to C - 1; 0 for one class, for constant attributes and without rows.
     """
-    ordered = ordered_traces(counts.in_order, counts.class_totals, counts.n)
+    ordered = ordered_traces(counts.in_order, counts.class_totals, counts.n, counts.sharing)
     return VALUES * mean_reached(counts.traces + counts.losses) + THRESHOLDS * mean_reached(ordered)

@@ -60,7 +60,7 @@ def complete_advice(
             seed=seed,
             progress=subject.progress,
         )
-    advice = with_uncovered(advice, summary, policy, subject.source)
+    advice = with_uncovered(advice, summary, policy, subject.source, subject.plan, subject.known)
     if subject.source is None:
         advice = with_owner_rule(advice, summary, subject.overridden)
     return with_privacy(advice, summary, subject.plan, policy)

@@ -17,7 +17,9 @@ from aegis.policy import Policy, RuleOverride
 from aegis.privacy import PrivacyRule
 from aegis.progress import Progress
 from aegis.sources import Source, open_table
-from aegis.summary import Summary, declared_policy, says_rule, summarize
+from aegis.summary import Summary, declared_policy, says_rule
+from aegis.summary.build import SAMPLE_ROWS, summarize_rows
+from aegis.summary.coded_rows import KnownRows
 from aegis.summary.narrow import narrow
 
 BUNDLE = ".aegis"
@@ -59,6 +61,7 @@ class Subject:
     overridden: RuleOverride | None = None
     like: Summary | None = None
     _summary: Summary | None = None
+    _known: KnownRows | None = None
     _plan: PrivacyPlan | None = None
     _lock: RLock = field(default_factory=RLock)
 
@@ -117,14 +120,19 @@ class Subject:
         return self._summary
 
     @property
+    def known(self) -> KnownRows | None:
+        """The rows as codes, where the summary was made here and they are few enough to be held."""
+        return self._known
+
+    @property
     def summary(self) -> Summary:
         """The aggregates of the table, made at the first call."""
         with self._lock:
             if self._summary is None:
-                self._summary = summarize(
+                self._summary, self._known = summarize_rows(
                     self.rows_to("summarise"),
                     self.policy,
-                    exact=self.exact,
+                    None if self.exact else SAMPLE_ROWS,
                     seed=self.seed,
                     like=self.like,
                     progress=self.progress,

@@ -33,6 +33,7 @@ def describe(
     max_levels: int,
     *,
     like: AttributeSummary | None = None,
+    groupings: Sequence[Grouping] | None = None,
 ) -> AttributeSummary:
     """Return the summary of an attribute from its values and their counts.
 
@@ -52,9 +53,12 @@ def describe(
         The same attribute of another table: where that one pools the groups of a candidate, the
         same groups keep a level of their own here, all others are pooled, and ranges are cut where
         they are there.
+    groupings
+        What each mask, and the identity after them, treats alike, where that is known.
     """
     masks = with_identity(masks)
-    groupings = evaluate([fitted for fitted, _ in masks], data.values)
+    if groupings is None:
+        groupings = evaluate([fitted for fitted, _ in masks], data.values)
     models: Sequence[Model | None] = [None] * len(masks)
     if like is not None:
         models = [(like, candidate) for candidate in (*like.candidates, like.unmasked)]

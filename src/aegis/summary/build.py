@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aegis.errors import DataError, PolicyError
-from aegis.masks import Kind, Mask, Quantiles, ValueCounts
-from aegis.policy import Attribute, Policy, Role, Terms, as_policy, policy_digest
+from aegis.masks import Grouping, Kind, Mask, ValueCounts, evaluate_columns
+from aegis.policy import Attribute, Policy, Terms, as_policy, policy_digest
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source, open_table
-from aegis.summary.attributes import describe
+from aegis.summary.attributes import Masks, describe, with_identity
+from aegis.summary.checks import (
+    check_classes,
+    check_columns,
+    check_hierarchy,
+    check_label,
+    kind_of,
+    label_bins,
+)
+from aegis.summary.coded_rows import MOST_KNOWN, MOST_ROWS, CodedRows, KnownRows, read_coded
 from aegis.summary.codes import code_values, encode, settle, show, sorted_values
 from aegis.summary.cooccurrence import Chunk, PairCounts, count_pairs
 from aegis.summary.count_cells import count_cells
@@ -35,8 +44,6 @@ SAMPLE_ROWS = 1_000_000
 """Rows of the sample behind co-occurrence counts of larger tables."""
 FOLDS = 10
 """Folds of the rows behind standard errors."""
-MAX_CLASSES = 1_024
-"""Most classes of a label."""
 ALL_ROWS = "all rows"
 """The one class of a table without a label."""
 MAX_VALUES = 5_000_000
@@ -95,13 +102,28 @@ def summarize(
     >>> summary.rows, len(summary.attributes)
     (32561, 11)
     """
+    rows = None if exact else sample_rows
+    return summarize_rows(table, policy, rows, max_levels, seed, like, progress)[0]
+
+
+def summarize_rows(
+    table: Any,
+    policy: Policy | str | Path,
+    sample_rows: int | None = SAMPLE_ROWS,
+    max_levels: int = MAX_LEVELS,
+    seed: int = 0,
+    like: Summary | None = None,
+    progress: Progress = SILENT,
+) -> tuple[Summary, KnownRows | None]:
+    """Return `summarize`, and the rows as they were read, where they were held in memory."""
     policy = as_policy(policy)
     if like is not None:
         _check_model(like, policy)
         max_levels = like.max_levels
-    return _Builder(
+    builder = _Builder(
         open_table(table, reading=policy.reading), policy, max_levels, seed, like, progress
-    ).build(None if exact else sample_rows)
+    )
+    return builder.build(sample_rows), builder.known
 
 
 class _Builder:
@@ -125,18 +147,16 @@ class _Builder:
         self.timings: dict[str, float] = {}
         self.rows = 0
         self.label_mask: Mask | None = None
+        self.coded: CodedRows | None = None
+        self.known: KnownRows | None = None
 
     def build(self, sample_rows: int | None) -> Summary:
         check_columns(self.source, self.policy)
         check_noise(self.policy)
         started = time.perf_counter()
         label, classes = self._label()
-        attributes = {}
-        with self.progress.step("Counting values by class", len(self.policy.features)) as step:
-            for attribute in self.policy.features:
-                step.note(attribute.name)
-                attributes[attribute.name] = self._attribute(attribute, classes)
-                step.advance()
+        self.coded = self._coded_rows(classes)
+        attributes = self._attributes(classes)
         own = self.policy.label_attribute
         label_attribute = None
         if own is not None and own.scored:
@@ -175,14 +195,14 @@ class _Builder:
         if not declared:
             return self._no_label()
         column = self.source.table[declared.column]
-        _check_label(column)
+        check_label(column)
         values, counts = self._distinct(column)
         self.rows = int(counts.sum())
         if self.rows == 0:
             raise DataError(f"{self.source.origin} has no rows.", hint="Give a table with rows.")
         if declared.bins is not None:
             if self.like is None:
-                self.label_mask = _label_bins(column, values, counts, declared.bins)
+                self.label_mask = label_bins(column, values, counts, declared.bins)
             else:
                 self.label_mask = self.like.label.mask
             values, counts = self._distinct(self._class(self.source.table))
@@ -190,7 +210,7 @@ class _Builder:
         classes, class_counts = values.drop_null(), counts[valid]
         if self.like is not None:
             classes, class_counts = add_classes(classes, class_counts, self.like.label)
-        _check_classes(declared.column, classes)
+        check_classes(declared.column, classes)
         texts = tuple(show(v) for v in classes.to_pylist())
         missing = self.rows - int(class_counts.sum())
         return LabelSummary(declared.column, texts, class_counts, missing, self.label_mask), classes
@@ -217,10 +237,49 @@ class _Builder:
         values, order = sorted_values(counted["v"].combine_chunks())
         return values, counted["n"].to_numpy().astype(np.int64)[order]
 
-    def _attribute(self, attribute: Attribute, classes: pa.Array) -> AttributeSummary:
+    def _coded_rows(self, classes: pa.Array) -> CodedRows | None:
+        """Read the rows where they fit: then no query follows, and the table is read once."""
+        if self.rows > MOST_ROWS or not self.source.engine.in_process:
+            return None
+        for attribute in self.policy.features:
+            kind_of(self.source.table[attribute.name], attribute)
+        names = [attribute.name for attribute in self.policy.features]
+        return read_coded(self.source, names, self._class, classes)
+
+    def _attributes(self, classes: pa.Array) -> dict[str, AttributeSummary]:
+        """Summarise the attributes; what their masks treat alike comes from one query."""
+        features = self.policy.features
+        counted, fitted = [], []
+        with self.progress.step("Counting values by class", len(features)) as step:
+            for attribute in features:
+                step.note(attribute.name)
+                data, joint = self._counts(attribute, classes)
+                counted.append((data, joint))
+                fitted.append(self._fitted(attribute, data))
+                step.advance()
+            columns = [
+                ([mask for mask, _ in with_identity(masks)], data.values)
+                for (data, _), masks in zip(counted, fitted, strict=True)
+            ]
+            grouped = evaluate_columns(columns)
+        return {
+            attribute.name: self._described(attribute, *of, masks, groupings)
+            for attribute, of, masks, groupings in zip(
+                features, counted, fitted, grouped, strict=True
+            )
+        }
+
+    def _counts(
+        self, attribute: Attribute, classes: pa.Array
+    ) -> tuple[ValueCounts, npt.NDArray[np.int64]]:
+        """Return the rows of each value, and by class."""
         table = self.source.table
         column = table[attribute.name]
-        kind = _kind(column, attribute)
+        kind = kind_of(column, attribute)
+        if self.coded is not None:
+            values, rows = self.coded.values[attribute.name], self.coded.rows(attribute.name)
+            data = ValueCounts(kind, values, rows, self.policy.shared_rows)
+            return data, self.coded.joint(attribute.name)
         counted = self.source.collect(
             table.group_by(v=column, y=self._class(table)).aggregate(n=table.count())
         )
@@ -237,11 +296,8 @@ class _Builder:
         size = len(values)
         joint = np.bincount(own, weights=counts[labelled], minlength=size * len(classes))
         rows = np.bincount(codes, weights=counts, minlength=size).astype(np.int64)
-        return self._summarised(
-            attribute,
-            ValueCounts(kind, values, rows, self.policy.shared_rows),
-            joint.astype(np.int64).reshape(size, len(classes)),
-        )
+        data = ValueCounts(kind, values, rows, self.policy.shared_rows)
+        return data, joint.astype(np.int64).reshape(size, len(classes))
 
     def _label_attribute(
         self, attribute: Attribute, label: LabelSummary, classes: pa.Array
@@ -255,23 +311,32 @@ class _Builder:
             counts = np.append(counts, label.unlabelled)
             joint = np.vstack([joint, np.zeros(len(classes), dtype=np.int64)])
         data = ValueCounts(kind, values, counts, self.policy.shared_rows)
-        return self._summarised(attribute, data, joint)
+        return self._described(attribute, data, joint, self._fitted(attribute, data))
 
-    def _summarised(
-        self, attribute: Attribute, data: ValueCounts, joint: npt.NDArray[np.int64]
-    ) -> AttributeSummary:
+    def _fitted(self, attribute: Attribute, data: ValueCounts) -> Masks:
+        """Return an attribute's masks, fitted to its values, or as the model has fitted them."""
         for mask in attribute.masks:
             mask.check(data.kind, attribute.name)
-        _check_hierarchy(attribute, data)
+        check_hierarchy(attribute, data)
         model = None if self.like is None else self.like.attribute(attribute.name)
         if model is None:
-            masks = [(mask.fit(data), mask) for mask in attribute.masks]
-        else:
-            masks = [(candidate.mask, candidate.declared) for candidate in model.candidates]
+            return [(mask.fit(data), mask) for mask in attribute.masks]
+        return [(candidate.mask, candidate.declared) for candidate in model.candidates]
+
+    def _described(
+        self,
+        attribute: Attribute,
+        data: ValueCounts,
+        joint: npt.NDArray[np.int64],
+        masks: Masks,
+        groupings: Sequence[Grouping] | None = None,
+    ) -> AttributeSummary:
+        model = None if self.like is None else self.like.attribute(attribute.name)
         return describe(
             *(attribute.name, attribute.role, attribute.weight, data, joint, masks),
             self.max_levels,
             like=model,
+            groupings=groupings,
         )
 
     def _pairs(
@@ -310,6 +375,17 @@ class _Builder:
 
         Rows of one person fall into one fold: else what is held out would be known in part.
         """
+        if self.coded is not None and self.policy.person is None and self._all_rows(sample_rows):
+            labelled = self.coded.labelled
+            yield Chunk(
+                [
+                    a.atoms[self.coded.codes[n][labelled]].astype(np.int64)
+                    for n, a in attributes.items()
+                ],
+                self.coded.label[labelled],
+            )
+            step.advance(self.rows)
+            return
         rows = self._sample(sample_rows)
         columns = [rows.table[name].name(f"a{i}") for i, name in enumerate(attributes)]
         own = {} if self.policy.person is None else {"p": rows.table[self.policy.person]}
@@ -331,9 +407,12 @@ class _Builder:
             )
             step.advance(len(batch))
 
+    def _all_rows(self, sample_rows: int | None) -> bool:
+        return sample_rows is None or self.rows <= sample_rows
+
     def _sample(self, rows: int | None) -> Source:
         """Return a sample of that many rows, or the table itself where it has no more."""
-        if rows is None or self.rows <= rows:
+        if self._all_rows(rows):
             return self.source
         return Source(self.source.sample(rows, seed=self.seed), self.source.origin)
 
@@ -347,10 +426,15 @@ class _Builder:
         label = self.policy.label.column
         if label_attribute is not None:
             known[label] = label_attribute
+        quasi = tuple(a.name for a in self.policy.quasi_identifiers)
         with self.progress.step("Counting equivalence classes", self.rows):
+            if self.coded is not None and self.policy.person is None:
+                frequency, cell = self.coded.frequency(quasi, self.policy.sensitive, known, label)
+                self.known = KnownRows(self.coded, cell) if self.rows <= MOST_KNOWN else None
+                return frequency
             return count_cells(
                 self.source,
-                tuple(a.name for a in self.policy.quasi_identifiers),
+                quasi,
                 self.policy.sensitive,
                 known,
                 label,
@@ -370,77 +454,4 @@ def _check_model(like: Summary, policy: Policy) -> None:
         raise PolicyError(
             "The summary to be like was made under another policy.",
             hint="Parts can be merged only under one policy: give the one that it was made with.",
-        )
-
-
-def check_columns(source: Source, policy: Policy) -> None:
-    """Raise when the table lacks a column that the policy names, or holds what no mask works on."""
-    if policy.label:
-        source.require(policy.label.column, where="the policy's label")
-    if policy.person is not None:
-        source.require(policy.person, where="the policy's person")
-    for attribute in policy.attributes.values():
-        if attribute.role is not Role.IGNORE:
-            source.require(attribute.name, where="named in the policy")
-
-
-def _kind(column: ir.Column, attribute: Attribute) -> Kind:
-    kind = Kind.of(column.type())
-    if kind is None:
-        raise DataError(
-            f"Attribute {attribute.name!r} has type {column.type()}, which no mask works on.",
-            hint="Convert it to a number, text, date or boolean, or give it the role ignore.",
-        )
-    return kind
-
-
-def _check_label(column: ir.Column) -> None:
-    dtype = column.type()
-    if Kind.of(dtype) is None and not dtype.is_null():
-        raise DataError(
-            f"The label {column.get_name()!r} has type {dtype}, which cannot be cut into classes.",
-            hint="Convert it to a number, text, date or boolean.",
-        )
-
-
-def _label_bins(
-    column: ir.Column, values: pa.Array, counts: npt.NDArray[np.int64], bins: int
-) -> Mask:
-    """Return the quantile mask that cuts a numeric label into classes."""
-    kind = Kind.of(column.type())
-    if kind is None or not kind.numeric:
-        raise DataError(
-            f"The label {column.get_name()!r} is cut into {bins} bins but has type {column.type()}.",
-            hint="Bins are for numeric labels; leave them out.",
-        )
-    return Quantiles(count=bins).fit(ValueCounts(kind, values, counts))
-
-
-def _check_classes(column: str, classes: pa.Array) -> None:
-    if len(classes) == 0:
-        raise DataError(
-            f"The label {column!r} is null in every row.", hint="Choose a label that is known."
-        )
-    if len(classes) == 1:
-        raise DataError(
-            f"The label {column!r} has one class only: {classes[0].as_py()!r}.",
-            hint="Advice needs a label with at least two classes.",
-        )
-    if len(classes) > MAX_CLASSES:
-        raise DataError(
-            f"The label {column!r} has {len(classes):,} classes; at most {MAX_CLASSES} are allowed.",
-            hint="For a numeric label, write `label: {column: NAME, bins: 5}`.",
-        )
-
-
-def _check_hierarchy(attribute: Attribute, data: ValueCounts) -> None:
-    if attribute.hierarchy is None:
-        return
-    missing = attribute.hierarchy.uncovered(data.values)
-    if missing:
-        shown = ", ".join(repr(v) for v in missing[:5])
-        raise DataError(
-            f"The hierarchy of {attribute.name!r} does not cover {len(missing)} of its values: {shown}"
-            + (", ..." if len(missing) > 5 else "."),
-            hint="Add a row for each of them to the hierarchy.",
         )

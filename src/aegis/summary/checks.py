@@ -1,0 +1,93 @@
+"""What a table must be like to be summarised, and the classes of a label that is cut into bins."""
+
+from __future__ import annotations
+
+import ibis.expr.types as ir
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from aegis.errors import DataError
+from aegis.masks import Kind, Mask, Quantiles, ValueCounts
+from aegis.policy import Attribute, Policy, Role
+from aegis.sources import Source
+
+MAX_CLASSES = 1_024
+"""Most classes of a label."""
+
+
+def check_columns(source: Source, policy: Policy) -> None:
+    """Raise when the table lacks a column that the policy names, or holds what no mask works on."""
+    if policy.label:
+        source.require(policy.label.column, where="the policy's label")
+    if policy.person is not None:
+        source.require(policy.person, where="the policy's person")
+    for attribute in policy.attributes.values():
+        if attribute.role is not Role.IGNORE:
+            source.require(attribute.name, where="named in the policy")
+
+
+def kind_of(column: ir.Column, attribute: Attribute) -> Kind:
+    """Return the kind of a column; raise `DataError` where no mask works on its type."""
+    kind = Kind.of(column.type())
+    if kind is None:
+        raise DataError(
+            f"Attribute {attribute.name!r} has type {column.type()}, which no mask works on.",
+            hint="Convert it to a number, text, date or boolean, or give it the role ignore.",
+        )
+    return kind
+
+
+def check_label(column: ir.Column) -> None:
+    """Raise `DataError` where a label is of a type that has no classes."""
+    dtype = column.type()
+    if Kind.of(dtype) is None and not dtype.is_null():
+        raise DataError(
+            f"The label {column.get_name()!r} has type {dtype}, which cannot be cut into classes.",
+            hint="Convert it to a number, text, date or boolean.",
+        )
+
+
+def label_bins(
+    column: ir.Column, values: pa.Array, counts: npt.NDArray[np.int64], bins: int
+) -> Mask:
+    """Return the quantile mask that cuts a numeric label into classes."""
+    kind = Kind.of(column.type())
+    if kind is None or not kind.numeric:
+        raise DataError(
+            f"The label {column.get_name()!r} is cut into {bins} bins but has type {column.type()}.",
+            hint="Bins are for numeric labels; leave them out.",
+        )
+    return Quantiles(count=bins).fit(ValueCounts(kind, values, counts))
+
+
+def check_classes(column: str, classes: pa.Array) -> None:
+    """Raise `DataError` unless the label has at least two classes, and not too many."""
+    if len(classes) == 0:
+        raise DataError(
+            f"The label {column!r} is null in every row.", hint="Choose a label that is known."
+        )
+    if len(classes) == 1:
+        raise DataError(
+            f"The label {column!r} has one class only: {classes[0].as_py()!r}.",
+            hint="Advice needs a label with at least two classes.",
+        )
+    if len(classes) > MAX_CLASSES:
+        raise DataError(
+            f"The label {column!r} has {len(classes):,} classes; at most {MAX_CLASSES} are allowed.",
+            hint="For a numeric label, write `label: {column: NAME, bins: 5}`.",
+        )
+
+
+def check_hierarchy(attribute: Attribute, data: ValueCounts) -> None:
+    """Raise `DataError` where the hierarchy of an attribute does not cover its values."""
+    if attribute.hierarchy is None:
+        return
+    missing = attribute.hierarchy.uncovered(data.values)
+    if missing:
+        shown = ", ".join(repr(v) for v in missing[:5])
+        raise DataError(
+            f"The hierarchy of {attribute.name!r} does not cover {len(missing)} of its values: {shown}"
+            + (", ..." if len(missing) > 5 else "."),
+            hint="Add a row for each of them to the hierarchy.",
+        )

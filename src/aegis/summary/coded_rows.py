@@ -1,0 +1,171 @@
+"""The rows of a table as codes of their values: read once, for all that is counted of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import ibis.expr.types as ir
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from aegis.sources import Source
+from aegis.summary.codes import encode, settle
+from aegis.summary.count_cells import finest_key
+from aegis.summary.frequency import FrequencyTable, combine
+from aegis.summary.model import AttributeSummary
+
+MOST_ROWS = 1_000_000
+"""Largest table whose rows are held as codes while they are counted."""
+MOST_KNOWN = 250_000
+"""Largest table whose rows are held for as long as its summary is in use."""
+
+Codes = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class CodedRows:
+    """Rows of a table, in its order.
+
+    Attributes
+    ----------
+    values
+        Per column its distinct values, ascending, null last.
+    codes
+        Per column the place of each row's value among them, shape (N,).
+    label
+        Class of each row, shape (N,); the number of classes where it has none.
+    classes
+        Number of classes C.
+    """
+
+    values: Mapping[str, pa.Array]
+    codes: Mapping[str, npt.NDArray[np.int32]]
+    label: Codes
+    classes: int
+
+    @property
+    def labelled(self) -> npt.NDArray[np.bool_]:
+        """Whether each row has a class, shape (N,)."""
+        return self.label < self.classes
+
+    def rows(self, name: str) -> Codes:
+        """Return how many rows hold each value of a column, shape (V,)."""
+        return np.bincount(self.codes[name], minlength=len(self.values[name])).astype(np.int64)
+
+    def joint(self, name: str) -> Codes:
+        """Return how many rows hold each value of a column by class, shape (V, C)."""
+        size, labelled = len(self.values[name]), self.labelled
+        own = self.codes[name][labelled].astype(np.int64) * self.classes + self.label[labelled]
+        counted = np.bincount(own, minlength=size * self.classes)
+        return counted.astype(np.int64).reshape(size, self.classes)
+
+    def frequency(
+        self,
+        quasi: tuple[str, ...],
+        sensitive: tuple[str, ...],
+        attributes: Mapping[str, AttributeSummary],
+        label: str,
+    ) -> tuple[FrequencyTable, Codes]:
+        """Return what `count_cells` returns, and the cell of each row, shape (N,)."""
+        names = tuple(dict.fromkeys((*quasi, *sensitive, label)))
+        codes: dict[str, npt.NDArray[np.integer]] = {}
+        representatives: dict[str, npt.NDArray[np.int32]] = {}
+        for name in names:
+            if name == label:
+                codes[name] = self.label
+                continue
+            finest = finest_key(attributes[name])
+            if finest is None:
+                codes[name] = self.codes[name]
+                size = len(self.values[name])
+                representatives[name] = np.arange(size, dtype=np.int32)
+            else:
+                codes[name] = finest.groups[self.codes[name]]
+                first = np.unique(finest.groups, return_index=True)[1]
+                representatives[name] = first.astype(np.int32)
+        known = np.arange(int(self.label.max(initial=0)) + 1, dtype=np.int32)
+        representatives[label] = known
+        key = combine(codes.values(), len(self.label))
+        _, first, cell, counts = np.unique(
+            key, return_index=True, return_inverse=True, return_counts=True
+        )
+        by_cell = {name: own[first].astype(np.int32) for name, own in codes.items()}
+        table = FrequencyTable(
+            quasi, sensitive, label, by_cell, counts.astype(np.int64), representatives
+        )
+        return table, cell.astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownRows:
+    """The rows behind a summary, as long as whoever made it asks for more of them.
+
+    Attributes
+    ----------
+    coded
+        The rows.
+    cell
+        The cell of the frequency table that each is in, shape (N,).
+    """
+
+    coded: CodedRows
+    cell: Codes
+
+    def alone(
+        self,
+        groups: Mapping[str, npt.NDArray[np.integer]],
+        label: npt.NDArray[np.integer] | None,
+        kept_cells: npt.NDArray[np.bool_],
+    ) -> tuple[int, int]:
+        """Return how many rows are kept, and how many of them no other equals in what is shown.
+
+        Parameters
+        ----------
+        groups
+            Per released column the group of each value.
+        label
+            The group of each class, and of what is none; None where no label is released.
+        kept_cells
+            Whether the rows of each cell are kept.
+        """
+        keep = kept_cells[self.cell]
+        columns = [own[self.coded.codes[name][keep]] for name, own in groups.items()]
+        if label is not None:
+            columns.append(label[self.coded.label[keep]])
+        rows = int(keep.sum())
+        counts = np.unique(combine(columns, rows), return_counts=True)[1]
+        return rows, int((counts == 1).sum())
+
+
+def read_coded(
+    source: Source,
+    names: Sequence[str],
+    label_class: Callable[[ir.Table], ir.Value],
+    classes: pa.Array,
+) -> CodedRows:
+    """Read some columns and the class of all rows, in one scan.
+
+    Parameters
+    ----------
+    source
+        The table, of an engine in this process.
+    names
+        The columns.
+    label_class
+        The class of each row of a table.
+    classes
+        The classes, in order.
+    """
+    columns = {f"a{i}": source.table[name] for i, name in enumerate(names)}
+    read = source.collect(source.table.select(**columns, y=label_class(source.table)))
+    codes: dict[str, npt.NDArray[np.int32]] = {}
+    values: dict[str, pa.Array] = {}
+    for i, name in enumerate(names):
+        places, values[name] = encode(read[f"a{i}"].combine_chunks())
+        codes[name] = places.astype(np.int32)
+    own = pc.index_in(settle(read["y"].combine_chunks()), value_set=classes)
+    label = pc.fill_null(own, len(classes)).to_numpy().astype(np.int64)
+    return CodedRows(values, codes, label, len(classes))

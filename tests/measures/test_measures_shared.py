@@ -1,0 +1,97 @@
+"""Traces solved from levels that configurations share, against those of the whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from measures_brute import cooccurrence, data
+
+from aegis.advisor import Scorer, shared
+from aegis.measures import UNPOOLED, OrderedCounts, get
+from aegis.measures import shared as shared_levels
+from aegis.measures.shared import SharedLevels, Sharing
+from aegis.policy import load_policy
+from aegis.summary import summarize
+
+measure = get("held-out-pillai")
+
+
+@pytest.fixture(autouse=True)
+def few_levels(monkeypatch):
+    monkeypatch.setattr(shared_levels, "FEWEST_LEVELS", 1)
+    monkeypatch.setattr(shared, "FEWEST_LEVELS", 1)
+
+
+def in_order(counts, ordered):
+    order = OrderedCounts(counts.total, counts.joint, counts.offsets, ordered)
+    return replace(counts, order=order)
+
+
+@given(rows=data(), drawn=st.data())
+def test_what_is_shared_changes_no_figure(rows, drawn):
+    codes, label = rows
+    size = codes.shape[1]
+    which = drawn.draw(st.lists(st.integers(0, size - 1), min_size=1, unique=True))
+    ordered = drawn.draw(st.lists(st.booleans(), min_size=size, max_size=size))
+    whole = in_order(cooccurrence(codes, label), ordered)
+    part = in_order(cooccurrence(codes[:, which], label), [ordered[i] for i in which])
+    solved = replace(whole, sharing=Sharing(SharedLevels(lambda: part), which))
+    assert solved.traces == pytest.approx(whole.traces, abs=1e-9)
+    assert measure(solved) == pytest.approx(measure(whole), abs=1e-9)
+
+
+def test_it_is_solved_from_what_is_shared():
+    rng = np.random.default_rng(4)
+    codes, label = rng.integers(0, 9, (200, 3)), rng.integers(0, 3, 200)
+    codes[:, 1] //= 3
+    whole, part = cooccurrence(codes, label), cooccurrence(codes[:, [2, 0]], label)
+    sharing = Sharing(SharedLevels(lambda: part), [2, 0])
+    given_whole = shared_levels.Centred.of(whole.total, whole.joint, whole.class_totals, whole.n)
+    moments = sharing.values(whole.offsets).moments(given_whole, UNPOOLED)
+    assert moments is not None
+    assert [len(own) for own in moments] == [len(UNPOOLED)] * 2
+    assert replace(whole, sharing=sharing).traces == pytest.approx(whole.traces, abs=1e-12)
+
+
+def test_levels_that_are_not_the_same_are_not_shared():
+    rng = np.random.default_rng(5)
+    codes, label = rng.integers(0, 9, (200, 2)), rng.integers(0, 2, 200)
+    whole, other = cooccurrence(codes, label), cooccurrence(codes[:, :1] // 2, label)
+    sharing = Sharing(SharedLevels(lambda: other), [0])
+    assert replace(whole, sharing=sharing).traces.tolist() == whole.traces.tolist()
+
+
+MASKS = ["identity", {"bucketize": {"width": 4}}, {"randomised_response": {"keep": 0.5}}]
+
+
+def test_a_ranking_shares_and_scores_the_same():
+    rng = np.random.default_rng(6)
+    columns = {
+        "a": rng.integers(0, 30, 400).tolist(),
+        "b": rng.integers(0, 30, 400).tolist(),
+        "c": rng.integers(0, 12, 400).tolist(),
+        "y": rng.choice(["p", "q"], 400).tolist(),
+    }
+    attributes = {name: {"role": "feature", "masks": MASKS} for name in "abc"}
+    policy = load_policy({"version": 1, "label": "y", "attributes": attributes})
+    summary = summarize(pa.table(columns), policy)
+    own = [attribute.candidates for attribute in summary.all_attributes]
+    choices = [{"a": own[0][0], "b": own[1][0], "c": own[2][mask]} for mask in range(len(own[2]))]
+    alone, together = Scorer(summary), Scorer(summary)
+    together.expect(choices)
+    for choice in choices:
+        assert together.value(choice, measure) == pytest.approx(
+            alone.value(choice, measure), abs=1e-11
+        )
+    assert together.cooccurrence(choices[0]).sharing is not None
+    assert alone.cooccurrence(choices[0]).sharing is None
+    lost = Scorer(summary).lost_alone(choices[1], measure)
+    whole = alone.value(alone.unmasked, measure)
+    for name in "abc":
+        rest = alone.value({**alone.unmasked, name: choices[1][name]}, measure)
+        assert lost[name] == pytest.approx(whole - rest, abs=1e-11)
