@@ -20,6 +20,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[ml,dp,sign,service,excel,statistics,$(ENGINES)]" --group dev
+	$(BIN)/python -m compileall -q src
 	@touch $(STAMP)
 
 demo: venv ## Advise on and release UCI Adult; results in demo/.

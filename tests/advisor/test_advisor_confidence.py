@@ -7,10 +7,17 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import stdtrit
 
 from aegis import advise, search
 from aegis.advisor import Scorer
-from aegis.advisor.confidence import COMPARED, jackknife, standard_errors
+from aegis.advisor.confidence import (
+    CERTAINTY,
+    COMPARED,
+    jackknife,
+    standard_errors,
+    student_quantile,
+)
 from aegis.measures import MEASURES
 from aegis.policy import Policy, load_policy
 from aegis.summary import folds, load_bundle, merge, save_bundle, summarize
@@ -94,6 +101,11 @@ def test_scores_without_a_fold_are_those_of_the_table_without_its_rows(seed, cou
             for name in names:
                 value = scorer.value(own, MEASURES.get(name))
                 assert found[name][place, index] == pytest.approx(value, abs=1e-9)
+
+
+@pytest.mark.parametrize("freedom", range(1, 13))
+def test_quantiles_of_student_are_those_of_scipy(freedom):
+    assert student_quantile(freedom) == pytest.approx(stdtrit(freedom, CERTAINTY), rel=1e-13)
 
 
 def test_counts_by_fold_add_up():

@@ -31,6 +31,18 @@ EFFORT = 6e9
 """Most that standard errors may cost: folds times configurations times the cube of their levels."""
 CERTAINTY = 0.975
 """Quantile of Student's t that a difference must exceed: two-sided, five percent."""
+_STUDENT = (
+    12.706204736174694,
+    4.302652729749462,
+    3.1824463052837078,
+    2.7764451051977934,
+    2.5705818356363146,
+    2.4469118511449786,
+    2.364624251592784,
+    2.306004135204166,
+    2.262157162798205,
+)
+"""It at 1 to 9 degrees of freedom."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -163,7 +175,7 @@ def with_confidence(
         return list(ranking)
     shrink = _shrink(scorer.summary, measure)
     errors = shrink * standard_errors(values)
-    apart = shrink * standard_errors(values - values[:, :1]) * _quantile(len(values) - 1)
+    apart = shrink * standard_errors(values - values[:, :1]) * student_quantile(len(values) - 1)
     best = ranking[0]
     marked = [
         replace(
@@ -194,7 +206,14 @@ def _shrink(summary: Summary, measure: Measure) -> float:
     return math.sqrt(summary.pairs.rows / max(int(summary.label.counts.sum()), 1))
 
 
-def _quantile(freedom: int) -> float:
+def student_quantile(freedom: int) -> float:
+    """Return the quantile `CERTAINTY` of Student's t.
+
+    Of few folds from a table: SciPy's special functions take longer to load than a small ranking
+    takes to compute.
+    """
+    if freedom <= len(_STUDENT):
+        return _STUDENT[freedom - 1]
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, CERTAINTY))

@@ -160,13 +160,12 @@ def _moments(
 ) -> tuple[Floats, Floats]:
     """Return effective degrees of freedom, shape (P,), and explained squares, shape (P, C + k)."""
     label = given.label if chance is None else np.hstack([given.label, chance])
-    form = Tridiagonal.of(given.covariance(), label)
-    explained = np.empty((len(penalties), label.shape[1]))
-    for place, penalty in enumerate(penalties):
-        fitted = form.solve(penalty)
-        explained[place] = ((form.right + penalty * fitted) * fitted).sum(axis=0)
-    expected = chance is not None
+    form, expected = Tridiagonal.of(given.covariance(), label), chance is not None
     effective = np.array([form.effective(p, expected=expected) for p in penalties])
+    explained = np.zeros((len(penalties), label.shape[1]))
+    for place in np.flatnonzero(~(given.n - 1 - effective <= 0)):
+        fitted = form.solve(penalties[place])
+        explained[place] = ((form.right + penalties[place] * fitted) * fitted).sum(axis=0)
     return effective, explained
 
 

@@ -80,8 +80,8 @@ class SharedBlock:
 
         Returns
         -------
-        None where the levels of a shared attribute are not the same ones, or so many stand beside
-        them that the whole is as quickly solved.
+        None where the levels of a shared attribute are not the same ones, where so many stand
+        beside them that the whole is as quickly solved, or where counts are no counts of rows.
         """
         if [len(own) for own in places] != list(self.levels):
             return None
@@ -101,7 +101,10 @@ class SharedBlock:
         for place, penalty in enumerate(penalties):
             schur = corner - products[:, place]
             schur.flat[:: size + 1] += penalty
-            fitted, inverse = _solved(schur, label - told[:, place])
+            solution = _solved(schur, label - told[:, place])
+            if solution is None:
+                return None
+            fitted, inverse = solution
             known = alone[:, place] - solved[:, place] @ fitted
             # Lower triangles of symmetric matrices: what is off the diagonal counts twice.
             squares = solved[:, place].T @ solved[:, place]
@@ -113,15 +116,15 @@ class SharedBlock:
         return effective, explained
 
 
-def _solved(matrix: Floats, right: Floats) -> tuple[Floats, Floats]:
-    """Return M^-1 `right` of a positive definite M, and the lower triangle of M^-1."""
+def _solved(matrix: Floats, right: Floats) -> tuple[Floats, Floats] | None:
+    """Return M^-1 `right` and the lower triangle of M^-1; None unless M is positive definite."""
     from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
     if not len(matrix):
         return right, matrix
     factor, info = dpotrf(matrix.T, lower=1, overwrite_a=1)  # 0 above the diagonal
     if info:
-        raise InternalError(f"LAPACK dpotrf failed with code {info}: the counts are no counts.")
+        return None
     solved, _ = dpotrs(factor, right, lower=1)
     inverse, _ = dpotri(factor, lower=1, overwrite_c=1)
     return solved, inverse
