@@ -110,7 +110,7 @@ def test_one_mask_carries_the_measure_of_the_mask():
         candidate = next(c for c in age.candidates if c.declared.name == mask)
         for name in ("mi", "g3", "chi2"):
             measure = MEASURES.get(name)
-            known = unmasked_measure(scorer, "age", measure, know=know, found=found)
+            known = unmasked_measure(scorer, "age", measure, know=know, reconstruction=found)
             masked = scorer.attribute(age, candidate, measure)
             # The bounds come from all candidates, so the estimate may be moved up to the finest.
             assert known.estimate == pytest.approx(

@@ -358,8 +358,8 @@ class Advice:
         head = f"Advice({len(self.ranking)} configurations by {self.measure}"
         if best is None:
             return f"{head}, none admissible)"
-        kept = "" if best.utility_kept is None else f", {best.utility_kept:.1f} % kept"
-        return f"{head}, best {best.name!r}: {best.score:.6g}{kept})"
+        utility = "" if best.utility_kept is None else f", {best.utility_kept:.1f} % kept"
+        return f"{head}, best {best.name!r}: {best.score:.6g}{utility})"
 
     def _repr_html_(self) -> str:
         rows = self.rows(10)

@@ -36,7 +36,11 @@ def beside_rows(
     out and with cells suppressed; and under finer ones: what would be best if a tenth of the rows
     could be left out, as cells cost less than rows do.
     """
-    cells = [one for one in recipes if one.anonymizer.by_cell and not one.options.get("masks")]
+    cells = [
+        recipe
+        for recipe in recipes
+        if recipe.anonymizer.by_cell and not recipe.options.get("masks")
+    ]
     if not cells or not advice.ranking or advice.ranking[0].method is not None:
         return tuple(recipes)
     first = advice.ranking[0]
@@ -44,11 +48,11 @@ def beside_rows(
     again: list[Recipe] = []
     for title, ranked in ((first.name, first), ("finer masks", finer)):
         masks = None if ranked is None else _masks(ranked, policy)
-        if masks is None or masks in [one.options["masks"] for one in again]:
+        if masks is None or masks in [recipe.options["masks"] for recipe in again]:
             continue
         again += [
-            replace(one, options={**one.options, "masks": masks}, name=f"{one.name} on {title}")
-            for one in cells
+            replace(cell, options={**cell.options, "masks": masks}, name=f"{cell.name} on {title}")
+            for cell in cells
         ]
     return (*recipes, *again)
 
@@ -71,16 +75,16 @@ def _finer(
     if advice.search is None:
         sign = MEASURES.get(advice.measure).direction.sign
         listed = [
-            one
-            for one in advice.ranking
-            if one.method is None and one.suppressed_rows <= BREAKING * rows
+            ranked
+            for ranked in advice.ranking
+            if ranked.method is None and ranked.suppressed_rows <= BREAKING * rows
         ]
-        return max(listed, key=lambda one: sign * one.score, default=None)
+        return max(listed, key=lambda cell: sign * cell.score, default=None)
     from aegis.advisor.search import search_combinations
 
     rule = replace(policy.privacy, suppression=max(BREAKING, policy.privacy.suppression))
     looser = replace(policy, privacy=rule)
-    found = search_combinations(
+    searched = search_combinations(
         summary,
         plan_of(summary, looser, source),
         looser,
@@ -92,4 +96,4 @@ def _finer(
         prefer="score",
         progress=progress,
     )
-    return found.best
+    return searched.best

@@ -138,7 +138,7 @@ def _without_parts(scorer: Scorer, choices: Sequence[Choice], measure: Measure) 
     counts = [scorer.cooccurrence(choice, measure.needs) for choice in choices]
     if not counts or scorer.parts < 2:
         return None
-    return np.stack([measure.without_parts(one) for one in counts], axis=1)
+    return np.stack([measure.without_parts(own_counts) for own_counts in counts], axis=1)
 
 
 def standard_errors(values: Floats) -> Floats:

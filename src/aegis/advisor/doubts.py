@@ -72,8 +72,8 @@ def _worthless(advice: Advice) -> tuple[str, ...]:
 
 def with_doubts(advice: Advice, told: tuple[str, ...] = ()) -> Advice:
     """Return the advice with its doubts among the warnings, in place of those told before."""
-    kept = tuple(text for text in advice.warnings if text not in told)
-    return replace(advice, warnings=(*kept, *doubts_of(advice)))
+    others = tuple(text for text in advice.warnings if text not in told)
+    return replace(advice, warnings=(*others, *doubts_of(advice)))
 
 
 def _hides_all(ranked: Ranked) -> bool:

@@ -300,7 +300,7 @@ def unmasked_measure(
     know: Information | str,
     method: str = DEFAULT_METHOD,
     masks: Iterable[str] | None = None,
-    found: Reconstruction | None = None,
+    reconstruction: Reconstruction | None = None,
 ) -> AttributeEstimate:
     """Estimate the measure of an attribute as it is; `masked` is that of its finest candidate.
 
@@ -314,7 +314,7 @@ def unmasked_measure(
         A measure of single attributes.
     know, method, masks
         As of `reconstruct_attribute`; the bounds, too, go by the masks that were seen.
-    found
+    reconstruction
         The reconstruction, where it is there already.
     """
     attribute, setting = _scored(scorer.summary, name), information(know)
@@ -324,11 +324,11 @@ def unmasked_measure(
         # Nothing was ever hidden: what identity shows is the raw joint.
         exact = scorer.attribute(attribute, attribute.unmasked, measure)
         return AttributeEstimate(exact, exact, exact, exact)
-    if found is None:
-        found = reconstruct_attribute(
+    if reconstruction is None:
+        reconstruction = reconstruct_attribute(
             scorer.summary, name, know=setting, method=method, masks=masks
         )
-    estimate = measure(expected.contingency(found.table, measure))
+    estimate = measure(expected.contingency(reconstruction.table, measure))
     best, limits = _bounds(scorer, attribute, seen, measure, setting)
     if limits is None:
         return AttributeEstimate(estimate, None, None, best)

@@ -239,8 +239,8 @@ class Front:
         }
 
     def __repr__(self) -> str:
-        kept = ((point.value, point.utility_kept) for point in self.points)
-        shown = (f"{value:g}: {'-' if k is None else f'{k:.1f} %'}" for value, k in kept)
+        utility = ((point.value, point.utility_kept) for point in self.points)
+        shown = (f"{value:g}: {'-' if k is None else f'{k:.1f} %'}" for value, k in utility)
         return f"Front({self.parameter}; utility kept {', '.join(shown)})"
 
 

@@ -147,7 +147,7 @@ def estimate_joint(
     )
     scorer, own = Scorer(summary), summary.attributes[name]
     figures = unmasked_measure(
-        *(scorer, name, chosen), know=setting, method=method, masks=seen, found=reconstruction
+        *(scorer, name, chosen), know=setting, method=method, masks=seen, reconstruction=reconstruction
     )
     return JointEstimate(
         attribute=own,

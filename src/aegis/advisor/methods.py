@@ -106,14 +106,18 @@ def choose_recipes(
         A method or option is unknown or out of range.
     """
     if methods is None:
-        return tuple(recipe_of(one, seed=seed) for one in policy.anonymizers)
-    given = [one if isinstance(one, Recipe) else Recipe(one, seed=seed) for one in methods]
+        return tuple(recipe_of(anonymizer, seed=seed) for anonymizer in policy.anonymizers)
+    given = [
+        method if isinstance(method, Recipe) else Recipe(method, seed=seed) for method in methods
+    ]
     counts: dict[str, int] = {}
     named = []
-    for one in given:
-        counts[one.name] = counts.get(one.name, 0) + 1
-        again = counts[one.name] > 1
-        named.append(replace(one, name=f"{one.name} {counts[one.name]}") if again else one)
+    for method in given:
+        counts[method.name] = counts.get(method.name, 0) + 1
+        again = counts[method.name] > 1
+        named.append(
+            replace(method, name=f"{method.name} {counts[method.name]}") if again else method
+        )
     return tuple(named)
 
 
@@ -154,7 +158,7 @@ def with_methods(
             )
         note = "the policy's record-level methods were not ranked: a summary has no records"
         return replace(advice, warnings=(*advice.warnings, note))
-    if any(one.objective is not None for one in advice.ranking):
+    if any(ranked.objective is not None for ranked in advice.ranking):
         raise PolicyError(
             "Record-level releases are ranked by the measure, not by the objective of the search.",
             hint="Leave out --objective, or the record-level methods.",
@@ -174,7 +178,9 @@ def _doubt(advice: Advice, summary: Summary) -> str | None:
     them a coefficient, and such are what centroids and ranges are.
     """
     best = advice.best
-    rival = next((one for one in advice.ranking if one.admissible and one.method is None), None)
+    rival = next(
+        (ranked for ranked in advice.ranking if ranked.admissible and ranked.method is None), None
+    )
     doubting = MEASURES.get(advice.measure).doubted_by
     if best is None or best.method is None or best.method.held_out is None or rival is None:
         return None
@@ -193,9 +199,10 @@ def _doubt(advice: Advice, summary: Summary) -> str | None:
 
 def apart(recipes: Sequence[Recipe], advice: Advice) -> tuple[Recipe, ...]:
     """Return the recipes under names that no configuration of the advice has."""
-    taken = {one.name for one in advice.ranking}
+    taken = {ranked.name for ranked in advice.ranking}
     return tuple(
-        replace(one, name=f"{one.name} (records)") if one.name in taken else one for one in recipes
+        replace(recipe, name=f"{recipe.name} (records)") if recipe.name in taken else recipe
+        for recipe in recipes
     )
 
 
@@ -205,10 +212,10 @@ def insert_methods(advice: Advice, ranked: Sequence[Ranked], notes: Sequence[str
     ordered = sorted(
         (*advice.ranking, *ranked), key=lambda r: (not r.admissible, -sign * r.score, r.name)
     )
-    seconds = sum(one.method.seconds for one in ranked if one.method is not None)
+    seconds = sum(release.method.seconds for release in ranked if release.method is not None)
     if ordered[0].method is not None:
         # Ties were with the best configuration, which is not the best any more.
-        ordered = [replace(one, tied_with_best=None) for one in ordered]
+        ordered = [replace(release, tied_with_best=None) for release in ordered]
     ranked_all = replace(
         advice,
         ranking=tuple(ordered),
@@ -301,7 +308,9 @@ class RecordRanker:
     def _score(self, released: Source, data: pa.Table) -> ConfigurationScore:
         """Return the score of a table as it stands, against the original."""
         worst = self.measure.worst(self._classes)
-        unmasked = {name: one.unmasked for name, one in self._unmasked.attributes.items()}
+        unmasked = {
+            name: attribute.unmasked for name, attribute in self._unmasked.attributes.items()
+        }
         if not self._tells_apart(data):  # nothing is left to predict
             scores = {name: AttributeScore(worst, raw) for name, raw in unmasked.items()}
             value = worst
@@ -314,7 +323,7 @@ class RecordRanker:
                 name: AttributeScore(score.attributes[name].score, raw)
                 for name, raw in unmasked.items()
             }
-        pud = sum(abs(one.change) for one in scores.values()) / len(scores)
+        pud = sum(abs(score.change) for score in scores.values()) / len(scores)
         share = utility_kept(value, self._reference, self.measure, self._classes)
         return ConfigurationScore(value, share, pud, scores)
 

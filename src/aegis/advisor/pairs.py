@@ -67,7 +67,8 @@ class PairValues:
     ) -> float:
         assert measure.of_pair is not None
         first, second = (
-            self._levels(place, one) for place, one in zip(places, candidates, strict=True)
+            self._levels(place, candidate)
+            for place, candidate in zip(places, candidates, strict=True)
         )
         block = pair_block(self._pairs, places, (first, second), None).sum(axis=0)
         told_apart = None

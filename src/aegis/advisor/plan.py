@@ -125,7 +125,9 @@ class PrivacyPlan:
         """Return how many values each attribute has in the table."""
         label = self.summary.label
         held = {label.column: len(label.classes) + (label.unlabelled > 0)} if label.there else {}
-        return held | {one.name: one.unmasked.size for one in self.summary.all_attributes}
+        return held | {
+            attribute.name: attribute.unmasked.size for attribute in self.summary.all_attributes
+        }
 
     @property
     def as_it_is(self) -> bool:
@@ -139,9 +141,9 @@ class PrivacyPlan:
             return True
         counted = {*frequency.quasi, *frequency.sensitive}
         return all(
-            finest_key(one) is None and len(one.values) == len(one.all_values)
-            for one in self.summary.all_attributes
-            if one.name in counted
+            finest_key(attribute) is None and len(attribute.values) == len(attribute.all_values)
+            for attribute in self.summary.all_attributes
+            if attribute.name in counted
         )
 
     def under(self, rule: PrivacyRule) -> PrivacyPlan:

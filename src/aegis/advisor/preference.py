@@ -117,7 +117,7 @@ def preferred_first(
     """
     if prefer is Prefer.SCORE:
         return list(ranking), None
-    tied = [i for i, one in enumerate(ranking) if i == 0 or one.tied_with_best]
+    tied = [i for i, ranked in enumerate(ranking) if i == 0 or ranked.tied_with_best]
     told = list(ranking)
     for i in tied:
         told[i] = replace(told[i], masking=configuration_masking(choices[i], scorer))
@@ -132,9 +132,9 @@ def preferred(ranking: Sequence[Ranked], tied: Sequence[int], prefer: Prefer) ->
     """Return which of the ties comes first; equal in masking, the one that leaves out fewest rows."""
 
     def order(place: int) -> tuple[float, int, int]:
-        one = ranking[place]
+        ranked = ranking[place]
         # Equal where only the last digits differ.
-        return (-prefer.sign * round(one.masking or 0.0, 9), one.suppressed_rows, place)
+        return (-prefer.sign * round(ranked.masking or 0.0, 9), ranked.suppressed_rows, place)
 
     return min(tied, key=order)
 

@@ -49,7 +49,9 @@ def rank_choice(
 
 def against(scorer: Scorer, measure: Measure, ranking: Sequence[Ranked]) -> dict[str, Any]:
     """Return what advice holds the best configuration against, as fields of `Advice`."""
-    best = next((one for one in ranking[:1] if one.admissible and one.method is None), None)
+    best = next(
+        (ranked for ranked in ranking[:1] if ranked.admissible and ranked.method is None), None
+    )
     attainable = None
     if measure.attainable is not None:
         attainable = measure.attainable(scorer.cooccurrence(scorer.unmasked, measure.needs))
@@ -146,11 +148,11 @@ class AfterSuppression:
         masked = masked_table(source, masks, person=self.plan.rule.person)
         quasi = [a.name for a in policy.quasi_identifiers]
         rule = self.plan.rule
-        kept, _ = suppress(
+        kept_rows, _ = suppress(
             *(source, masked, quasi, rule.sensitive, rule, policy.protected_hierarchies),
             masked_population(policy, masks),
         )
-        rest = Source(kept, source.origin)
+        rest = Source(kept_rows, source.origin)
         if not tells_classes_apart(rest, policy):
             return None
         summary = summarize(rest, as_it_is(policy, self.measure.name))

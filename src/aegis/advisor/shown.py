@@ -128,16 +128,16 @@ def _left_out(
         return (), ()
     ids = frequency.class_ids({name: choice[name].groups for name in frequency.quasi})
     classes = plan.classes(choice)
-    kept = np.isin(ids, classes.kept_ids(plan.rule.check(classes).kept_classes))
+    kept_cells = np.isin(ids, classes.kept_ids(plan.rule.check(classes).kept_classes))
     label = frequency.representatives[frequency.label][frequency.codes[frequency.label]]
     names = (*summary.label.classes, "null")
     by_label: list[Share] = []
     if summary.label.there:
-        by_label = _shares(summary.label.column, names, label, frequency.counts, kept)
+        by_label = _shares(summary.label.column, names, label, frequency.counts, kept_cells)
     hit: list[Share] = []
     for name in frequency.quasi:
         groups = choice[name].groups[frequency.representatives[name][frequency.codes[name]]]
-        hit += _shares(name, choice[name].labels, groups, frequency.counts, kept)
+        hit += _shares(name, choice[name].labels, groups, frequency.counts, kept_cells)
     hit.sort(key=lambda share: (-share.part, -share.left_out, share.column, share.value))
     several = [share for share in hit if share.left_out and share.rows < frequency.rows]
     return tuple(by_label), tuple(several[:HIT])
@@ -148,10 +148,10 @@ def _shares(
     labels: tuple[str, ...],
     groups: npt.NDArray[np.integer],
     counts: npt.NDArray[np.integer],
-    kept: Bools,
+    kept_cells: Bools,
 ) -> list[Share]:
     rows = np.bincount(groups, weights=counts, minlength=len(labels))
-    left = np.bincount(groups, weights=counts * ~kept, minlength=len(labels))
+    left = np.bincount(groups, weights=counts * ~kept_cells, minlength=len(labels))
     return [
         Share(column, label, int(rows[i]), int(left[i]))
         for i, label in enumerate(labels)

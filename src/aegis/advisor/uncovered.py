@@ -149,13 +149,13 @@ def _unique_known(
     if summary.label.there:
         own = choice.get(summary.label.column)
         label = np.arange(len(summary.label.classes) + 1) if own is None else own.groups
-    kept = np.ones(frequency.cells, dtype=np.bool_)
+    kept_cells = np.ones(frequency.cells, dtype=np.bool_)
     if frequency.quasi:
         ids = frequency.class_ids({name: choice[name].groups for name in frequency.quasi})
         classes = plan.classes(choice)
-        kept = np.isin(ids, classes.kept_ids(plan.rule.check(classes).kept_classes))
+        kept_cells = np.isin(ids, classes.kept_ids(plan.rule.check(classes).kept_classes))
     groups = {name: choice[name].groups for name in summary.attributes}
-    return known.alone(groups, label, kept)
+    return known.alone(groups, label, kept_cells)
 
 
 def unique_rows(source: Source | None, policy: Policy, choice: Choice) -> tuple[int, int] | None:

@@ -131,8 +131,10 @@ def encode_declared(
 ) -> Records:
     """Encode `table` with the kinds, orders and hierarchies of `policy`; see `encode_for`."""
     quasi = policy.quasi_identifiers
-    declared_kinds = {one.name: str(one.kind) for one in quasi if one.kind is not None}
-    declared_orders = {one.name: one.order for one in quasi if one.order}
+    declared_kinds = {
+        attribute.name: str(attribute.kind) for attribute in quasi if attribute.kind is not None
+    }
+    declared_orders = {attribute.name: attribute.order for attribute in quasi if attribute.order}
     return encode(
         table,
         roles,

@@ -31,12 +31,12 @@ class RecordGroups:
     @classmethod
     def number(cls, labels: Integers) -> RecordGroups:
         """Return the grouping of arbitrary labels; negative labels are suppressed records."""
-        kept = np.flatnonzero(labels >= 0)
+        grouped = np.flatnonzero(labels >= 0)
         of = np.full(len(labels), SUPPRESSED, dtype=np.int64)
-        _, first, inverse = np.unique(labels[kept], return_index=True, return_inverse=True)
+        _, first, inverse = np.unique(labels[grouped], return_index=True, return_inverse=True)
         rank = np.empty(len(first), dtype=np.int64)
         rank[np.argsort(first, kind="stable")] = np.arange(len(first))
-        of[kept] = rank[inverse]
+        of[grouped] = rank[inverse]
         return cls(of)
 
     @cached_property

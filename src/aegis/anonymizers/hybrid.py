@@ -221,10 +221,10 @@ def band(share: float, limits: tuple[float, float, float]) -> str:
     return BANDS[sum(share < limit for limit in limits)]
 
 
-def _violating(records: Records, found: tuple[Pattern, ...], options: HybridOptions) -> Integers:
+def _violating(records: Records, drawn: tuple[Pattern, ...], options: HybridOptions) -> Integers:
     """Records with a minor value in a pattern-friendly attribute; all, where there is none."""
     violating = np.zeros(len(records), dtype=bool)
-    friendly = [pattern.name for pattern in found if pattern.friendly]
+    friendly = [pattern.name for pattern in drawn if pattern.friendly]
     for name in friendly:
         attribute = records.attribute(name)
         shares = np.bincount(attribute.codes, minlength=attribute.size) / len(records)
@@ -253,11 +253,11 @@ def _dropped(records: Records, options: HybridOptions) -> dict[str, Integers]:
             *records.attributes,
             *records.sensitive,
         ]
-        kept = np.flatnonzero(~gone)
-        first, _ = distinct_rows([a.codes[kept] for a in every], [a.size for a in every])
-        repeated = np.ones(len(kept), dtype=bool)
+        left = np.flatnonzero(~gone)
+        first, _ = distinct_rows([a.codes[left] for a in every], [a.size for a in every])
+        repeated = np.ones(len(left), dtype=bool)
         repeated[first] = False
-        reasons["duplicates"] = kept[repeated]
+        reasons["duplicates"] = left[repeated]
     return {reason: rows for reason, rows in reasons.items() if len(rows)}
 
 
@@ -265,16 +265,16 @@ def _run(
     records: Records, options: HybridOptions, random: np.random.Generator, progress: Progress
 ) -> Outcome:
     dropped = _dropped(records, options)
-    kept = np.ones(len(records), dtype=bool)
+    stays = np.ones(len(records), dtype=bool)
     for rows in dropped.values():
-        kept[rows] = False
-    if np.count_nonzero(kept) < options.k:
+        stays[rows] = False
+    if np.count_nonzero(stays) < options.k:
         raise PolicyError(
-            f"Preprocessing leaves {np.count_nonzero(kept)} of {len(records)} records, "
+            f"Preprocessing leaves {np.count_nonzero(stays)} of {len(records)} records, "
             f"fewer than k = {options.k}.",
             hint="Widen the limits, or keep incomplete or duplicate records.",
         )
-    chosen = np.flatnonzero(kept)
+    chosen = np.flatnonzero(stays)
     inner = records.take(chosen)
     with progress.step("hybrid", 3) as step:
         drawn = patterns(inner, options, random)
@@ -318,12 +318,12 @@ def _accounted(records: Records, options: HybridOptions) -> Mapping[str, float]:
 
 def _notes(
     options: HybridOptions,
-    found: tuple[Pattern, ...],
+    drawn: tuple[Pattern, ...],
     dropped: Mapping[str, Integers],
     suppressed: int,
 ) -> tuple[str, ...]:
     notes = [f"{len(rows)} {reason} left out before grouping." for reason, rows in dropped.items()]
-    if not any(pattern.friendly for pattern in found):
+    if not any(pattern.friendly for pattern in drawn):
         notes.append("No attribute is pattern-friendly: every record is treated as violating.")
     if options.strict:
         notes.append("Strict: no noise was added, so no differential privacy is claimed.")
@@ -367,9 +367,11 @@ def _strict(
         inside = k_member(records.take(rest), options.k, random, distinct=options.l)
         labels[rest] = inside + shared
     cells = Cells(records)
-    kept = np.flatnonzero(labels >= 0)
-    if len(kept):
-        cells.generalise(kept, labels[kept], options.diversity, numbers=True, exact_below=shared)
+    grouped = np.flatnonzero(labels >= 0)
+    if len(grouped):
+        cells.generalise(
+            grouped, labels[grouped], options.diversity, numbers=True, exact_below=shared
+        )
     return cells, labels
 
 

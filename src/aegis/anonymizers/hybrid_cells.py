@@ -153,18 +153,18 @@ class Cells:
 
     def originality(self) -> float:
         """Share of quasi-identifier cells that are released unchanged, 0..1."""
-        kept = 0
+        covered = 0
         for attribute in self.records.attributes:
             if attribute.kind is AttributeKind.NUMERIC:
                 numbers = attribute.numbers[attribute.codes]
                 low, high = self._low[attribute.name], self._high[attribute.name]
                 same = (low == numbers) & (high == numbers)
-                kept += int(np.count_nonzero(same | (np.isnan(low) & np.isnan(numbers))))
+                covered += int(np.count_nonzero(same | (np.isnan(low) & np.isnan(numbers))))
             elif attribute.name in self._ranks:
-                kept += int(np.count_nonzero(np.equal(*self._ranks[attribute.name])))
+                covered += int(np.count_nonzero(np.equal(*self._ranks[attribute.name])))
             else:
-                kept += int(np.count_nonzero(self._heights[attribute.name] == 0))
-        return kept / (len(self.records) * len(self.records.attributes))
+                covered += int(np.count_nonzero(self._heights[attribute.name] == 0))
+        return covered / (len(self.records) * len(self.records.attributes))
 
     def distortion(self) -> float:
         """Distortion DM per cell, 0..1: level over height, attributes weighing the same.
@@ -201,13 +201,13 @@ class Cells:
         groups = RecordGroups.number(labels)
         suppressed = groups.suppressed + left_out
         total = len(self.records) + left_out
-        kept = np.flatnonzero(labels >= 0)
-        average = len(kept) / len(groups) if len(groups) else 0.0
-        penalty = sum(float(self._penalty(a)[kept].sum()) for a in self.records.attributes)
+        grouped = np.flatnonzero(labels >= 0)
+        average = len(grouped) / len(groups) if len(groups) else 0.0
+        penalty = sum(float(self._penalty(a)[grouped].sum()) for a in self.records.attributes)
         cells = total * len(self.records.attributes)
         return InformationLoss(
-            scaled=self._deviation(kept, scaled=True),
-            unscaled=self._deviation(kept, scaled=False),
+            scaled=self._deviation(grouped, scaled=True),
+            unscaled=self._deviation(grouped, scaled=False),
             penalty=(penalty + suppressed * len(self.records.attributes)) / cells,
             discernibility=int(np.sum(groups.sizes**2)) + total * suppressed,
             average_class_size=average,
@@ -226,14 +226,14 @@ class Cells:
         heights = self._heights[attribute.name]
         return np.where(heights > 0, attribute.tree.shares[attribute.codes, heights], 0.0)
 
-    def _deviation(self, kept: Integers, *, scaled: bool) -> float:
+    def _deviation(self, grouped: Integers, *, scaled: bool) -> float:
         within = total = 0.0
         for attribute in self.records.attributes:
-            codes = attribute.codes[kept]
+            codes = attribute.codes[grouped]
             if attribute.kind is AttributeKind.NUMERIC:
-                low, high = self._low[attribute.name][kept], self._high[attribute.name][kept]
+                low, high = self._low[attribute.name][grouped], self._high[attribute.name][grouped]
                 middle = np.where(np.isnan(high), low, (low + high) / 2)
-                centre = np.full(len(kept), attribute.centre)
+                centre = np.full(len(grouped), attribute.centre)
                 none = np.empty(0, dtype=np.int32)
                 within += _sum(attribute, codes, middle, none, scaled)
                 total += _sum(attribute, codes, centre, none, scaled)
@@ -241,9 +241,9 @@ class Cells:
                 changed = self._heights[attribute.name] > 0
                 if attribute.name in self._ranks:
                     changed = np.not_equal(*self._ranks[attribute.name])
-                within += float(np.count_nonzero(changed[kept]))
+                within += float(np.count_nonzero(changed[grouped]))
                 counts = np.bincount(codes, minlength=1)
-                total += float(len(kept) - counts.max())
+                total += float(len(grouped) - counts.max())
         return within / total if total > 0 else 0.0
 
 

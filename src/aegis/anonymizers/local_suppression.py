@@ -151,7 +151,7 @@ def _notes(records: Records, starred: Flags, *, empty: bool) -> tuple[str, ...]:
         return ("no cell had to be suppressed",)
     per = sorted(
         ((int(starred[:, i].sum()), a.name) for i, a in enumerate(records.attributes)),
-        key=lambda one: (-one[0], one[1]),
+        key=lambda ranked: (-ranked[0], ranked[1]),
     )
     listed = ", ".join(f"{name} {count:,}" for count, name in per if count)
     rows = int(starred.any(axis=1).sum())

@@ -79,11 +79,13 @@ def centroid_loss(
     """
     if not len(groups):
         return 0.0
-    kept = records.take(groups.order) if groups.suppressed else records
+    released = records.take(groups.order) if groups.suppressed else records
     inside = groups if not groups.suppressed else RecordGroups(groups.of[groups.order])
-    everything = total_groups(kept)
-    within = sum(_deviation(a, inside, scaled=scaled, rounded=rounded) for a in kept.attributes)
-    total = sum(_deviation(a, everything, scaled=scaled, rounded=False) for a in kept.attributes)
+    everything = total_groups(released)
+    within = sum(_deviation(a, inside, scaled=scaled, rounded=rounded) for a in released.attributes)
+    total = sum(
+        _deviation(a, everything, scaled=scaled, rounded=False) for a in released.attributes
+    )
     return within / total if total > 0 else 0.0
 
 

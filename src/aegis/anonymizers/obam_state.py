@@ -256,8 +256,8 @@ class State:
             base = top[source] - 1 - self._unmatched(number, source, own)
             gained = np.maximum(base, counts[source, codes] + 1) - top[source]
             alone = self.peaks[number][targets] == 1  # no other value is as frequent
-            kept = top[targets] - ((counts[targets, codes] == top[targets]) & alone)
-            gained = gained + np.maximum(kept, counts[targets, own] + 1) - top[targets]
+            rest = top[targets] - ((counts[targets, codes] == top[targets]) & alone)
+            gained = gained + np.maximum(rest, counts[targets, own] + 1) - top[targets]
             change -= np.where(differ, gained, 0)
         return change
 
@@ -327,8 +327,8 @@ def _two_best(table: Floats) -> tuple[Integers, Integers]:
     """Columns of the smallest and second smallest entry of each row."""
     best = np.argmin(table, axis=1)
     rows = np.arange(len(table))
-    kept = table[rows, best].copy()
+    best_counts = table[rows, best].copy()
     table[rows, best] = np.inf
     second = np.argmin(table, axis=1)
-    table[rows, best] = kept
+    table[rows, best] = best_counts
     return best, second

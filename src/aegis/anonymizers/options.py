@@ -48,9 +48,9 @@ class OptionEntry:
 def listed_options(options: type[Any]) -> tuple[OptionEntry, ...]:
     """Return the options of a dataclass with the documentation of its docstring and its bases'."""
     documented: dict[str, str] = {}
-    for one in reversed(options.__mro__):
-        if one.__doc__ and one is not object:
-            documented |= _attributes(inspect.cleandoc(one.__doc__))
+    for base in reversed(options.__mro__):
+        if base.__doc__ and base is not object:
+            documented |= _attributes(inspect.cleandoc(base.__doc__))
     return tuple(
         OptionEntry(f.name, documented[f.name], None if f.default is MISSING else f.default)
         for f in fields(options)
@@ -59,9 +59,9 @@ def listed_options(options: type[Any]) -> tuple[OptionEntry, ...]:
 
 def _attributes(doc: str) -> dict[str, str]:
     """Return the entries of the section `Attributes`; "a, b" documents both."""
-    _, found, section = doc.partition("Attributes\n----------\n")
+    _, heading, section = doc.partition("Attributes\n----------\n")
     entries: dict[str, str] = {}
-    if not found:
+    if not heading:
         return entries
     section = re.split(r"\n\n\w+\n-+\n", section)[0]
     for entry in re.split(r"\n(?=\S)", section):
@@ -99,8 +99,8 @@ def _typed(name: str, value: Any, hint: Any) -> Any:
 def _convert(value: Any, hint: Any) -> tuple[bool, Any]:
     """Return whether `value` fits the hint, and the value as that type."""
     if get_origin(hint) in (Union, types.UnionType):
-        tried = [_convert(value, one) for one in get_args(hint)]
-        return next((one for one in tried if one[0]), (False, None))
+        tried = [_convert(value, kind) for kind in get_args(hint)]
+        return next((attempt for attempt in tried if attempt[0]), (False, None))
     if get_origin(hint) is tuple:
         return _convert_tuple(value, get_args(hint))
     if get_origin(hint) is dict:
@@ -128,13 +128,13 @@ def _convert_tuple(value: Any, kinds: tuple[Any, ...]) -> tuple[bool, Any]:
         kinds = (kinds[0],) * len(value)
     if len(kinds) != len(value):
         return False, None
-    parts = [_convert(one, kind) for one, kind in zip(value, kinds, strict=True)]
+    parts = [_convert(part, kind) for part, kind in zip(value, kinds, strict=True)]
     return all(fits for fits, _ in parts), tuple(made for _, made in parts)
 
 
 def _words(hint: Any) -> str:
     if get_origin(hint) in (Union, types.UnionType):
-        return " or ".join(_words(one) for one in get_args(hint))
+        return " or ".join(_words(kind) for kind in get_args(hint))
     if get_origin(hint) is tuple:
         kinds = get_args(hint)
         if kinds[-1] is ...:

@@ -33,8 +33,8 @@ def middle_of_each(records: Records, persons: Integers) -> Records:
         return rows
 
     return Records(
-        tuple(one.take(chosen(one.codes)) for one in records.attributes),
-        tuple(one.take(chosen(one.codes)) for one in records.sensitive),
+        tuple(attribute.take(chosen(attribute.codes)) for attribute in records.attributes),
+        tuple(attribute.take(chosen(attribute.codes)) for attribute in records.sensitive),
         records.left_out,
     )
 

@@ -68,7 +68,7 @@ class Recipe:
             The rule asks for more rows or sensitive values in a class than there are, or the method
             does not take what the rule and the recipe ask for together.
         """
-        held = {one.name: len(np.unique(one.codes)) for one in records.sensitive}
+        held = {attribute.name: len(np.unique(attribute.codes)) for attribute in records.sensitive}
         lacks = policy.privacy.shortage(records.subjects, held)
         if lacks is not None:
             # A sensitive attribute is released under its first mask.
@@ -182,5 +182,5 @@ def _methods() -> str:
 def _plain(value: Any) -> Any:
     """Return nested mappings and tuples as the plain dicts and lists that YAML and JSON write."""
     if isinstance(value, Mapping):
-        return {key: _plain(one) for key, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

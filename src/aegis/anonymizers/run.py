@@ -99,8 +99,8 @@ class Anonymized:
         """The released rows, with `PERSON` beside them where persons are counted."""
         if self.persons is None:
             return self.data
-        kept = self.persons[self.grouped.groups.of >= 0]
-        return self.data.append_column(PERSON, pa.array(kept))
+        persons = self.persons[self.grouped.groups.of >= 0]
+        return self.data.append_column(PERSON, pa.array(persons))
 
 
 def carried_masks(policy: Policy) -> dict[str, Mask | None]:
@@ -250,11 +250,11 @@ def check_release(anonymized: Anonymized, policy: Policy) -> tuple[Source, Sourc
         allowed = rule.allowed_rows(anonymized.rows)
         return released, released, _nothing_left(anonymized.rows, allowed)
     quasi = [a.name for a in policy.quasi_identifiers]
-    kept, verdict = suppress(
+    kept_rows, verdict = suppress(
         released, released.table, quasi, rule.sensitive, rule, policy.protected_hierarchies
     )
     total = _with_left_out(anonymized, rule, verdict)
-    return released, Source(kept, released.origin), total
+    return released, Source(kept_rows, released.origin), total
 
 
 def _with_left_out(made: Anonymized, rule: PrivacyRule, verdict: Verdict) -> Verdict:

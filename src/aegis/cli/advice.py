@@ -259,19 +259,19 @@ def _estimated(ranked: Ranked) -> tuple[str, str]:
     """Return the estimated deviation, and the least and greatest that the evidence allows."""
     from aegis.cli.tables import fixed
 
-    found = ranked.estimate
-    if found is None:
+    estimate = ranked.estimate
+    if estimate is None:
         return "", ""
-    ends = "" if found.interval is None else "..".join(map(fixed, found.interval))
-    return fixed(found.pud), ends
+    ends = "" if estimate.interval is None else "..".join(map(fixed, estimate.interval))
+    return fixed(estimate.pud), ends
 
 
 def _estimate_legend(advice: Advice) -> str:
-    found = next((r.estimate for r in advice.ranking if r.estimate is not None), None)
-    if found is None:
+    estimate = next((r.estimate for r in advice.ranking if r.estimate is not None), None)
+    if estimate is None:
         return ""
     return (
-        f"\nest. PUD: estimated mean change of {found.measure} from the raw table ({found.case}), "
+        f"\nest. PUD: estimated mean change of {estimate.measure} from the raw table ({estimate.case}), "
         "the smallest first; between: what the evidence allows."
     )
 
@@ -280,10 +280,10 @@ def _estimates(ranked: Ranked) -> Iterator[RenderableType]:
     """Yield what was estimated of each attribute, and from what."""
     from aegis.cli.tables import Column, fixed, heading, number, table
 
-    found = ranked.estimate
-    if found is None:
+    estimate = ranked.estimate
+    if estimate is None:
         return
-    yield heading(f"Estimated deviation of {found.measure}")
+    yield heading(f"Estimated deviation of {estimate.measure}")
     yield table(
         (
             Column("attribute", wraps=True),
@@ -294,9 +294,9 @@ def _estimates(ranked: Ranked) -> Iterator[RenderableType]:
             (
                 *(name, fixed(a.masked), fixed(a.estimate), fixed(a.deviation)),
                 "" if a.interval is None else "..".join(map(fixed, a.interval)),
-                *(str(a.information or found.information), a.method or found.method),
+                *(str(a.information or estimate.information), a.method or estimate.method),
             )
-            for name, a in found.attributes.items()
+            for name, a in estimate.attributes.items()
         ),
     )
 
@@ -388,11 +388,11 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
         (
             (
                 *(name, best.shown[name]),
-                *(fixed(one.unmasked), fixed(one.score)),
-                percent(utility_kept(one.score, one.unmasked, measure, advice.class_rows)),
+                *(fixed(score.unmasked), fixed(score.score)),
+                percent(utility_kept(score.score, score.unmasked, measure, advice.class_rows)),
                 *([percent(advice.share_lost(name))] if advice.lost_alone else []),
             )
-            for name, one in best.attributes.items()
+            for name, score in best.attributes.items()
         ),
     )
     if advice.lost_alone:

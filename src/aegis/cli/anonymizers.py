@@ -28,22 +28,22 @@ def command(
 
     page = Output(format, quiet)
     if name is None:
-        entries = [_entry(one) for one in ANONYMIZERS]
+        entries = [_entry(anonymizer) for anonymizer in ANONYMIZERS]
         print_list(page, entries, ("name", "cost", "description"), "aegis anonymizers")
         return
     print_entry(page, _entry(ANONYMIZERS.get(name)), f"anonymizers: [{name}]")
 
 
-def _entry(one: Anonymizer) -> dict[str, Any]:
+def _entry(anonymizer: Anonymizer) -> dict[str, Any]:
     from aegis.anonymizers import listed_options
 
     return {
-        "name": one.name,
-        "description": one.summary,
-        "cost": one.cost,
-        "style": str(one.style),
-        "diverse": one.diverse,
-        "reference": one.reference,
+        "name": anonymizer.name,
+        "description": anonymizer.summary,
+        "cost": anonymizer.cost,
+        "style": str(anonymizer.style),
+        "diverse": anonymizer.diverse,
+        "reference": anonymizer.reference,
         "parameters": [
             {
                 "name": option.name,
@@ -53,7 +53,7 @@ def _entry(one: Anonymizer) -> dict[str, Any]:
                 if isinstance(option.default, tuple)
                 else option.default,
             }
-            for option in listed_options(one.options)
+            for option in listed_options(anonymizer.options)
         ],
-        "example": f"anonymizers: [{{{one.name}: {{k: 5}}}}]",
+        "example": f"anonymizers: [{{{anonymizer.name}: {{k: 5}}}}]",
     }

@@ -216,18 +216,20 @@ def command(
         )
 
 
-def choose(found: Mapping[str, Configuration], name: str | None, file: Path) -> Configuration:
+def choose(
+    configurations: Mapping[str, Configuration], name: str | None, file: Path
+) -> Configuration:
     """Return the configuration of that name, or the only one where no name is given."""
     if name is not None:
-        if name not in found:
-            raise PolicyError.unknown(f"configuration of {file}:", name, found)
-        return found[name]
-    if len(found) > 1:
+        if name not in configurations:
+            raise PolicyError.unknown(f"configuration of {file}:", name, configurations)
+        return configurations[name]
+    if len(configurations) > 1:
         raise PolicyError(
-            f"{file} holds {len(found)} configurations: {', '.join(found)}.",
+            f"{file} holds {len(configurations)} configurations: {', '.join(configurations)}.",
             hint="Choose one with --name.",
         )
-    return next(iter(found.values()))
+    return next(iter(configurations.values()))
 
 
 def nothing_to_predict(policy: Policy) -> str:
@@ -261,35 +263,35 @@ def _print(page: Output, release: Release, policy: Policy, paths: list[str | Pat
 def _facts(release: Release) -> list[tuple[str, str]]:
     from aegis.cli.tables import fixed, percent, share
 
-    found = [
+    figures = [
         ("configuration", release.configuration.name),
         ("rows suppressed", share(release.suppressed_rows, release.rows)),
     ]
-    found += [
+    figures += [
         (f"unseen values, shown as *: {name}", counted(rows, "row"))
         for name, rows in release.unseen.items()
     ]
     if release.dropped:
-        found.append(("columns left out", ", ".join(release.dropped)))
+        figures.append(("columns left out", ", ".join(release.dropped)))
     if release.noised_quasi_identifiers:
         noised = ", ".join(release.noised_quasi_identifiers)
-        found.append(
+        figures.append(
             ("quasi-identifiers with noise", f"{noised}: the rule was held to true values")
         )
     if release.differential_privacy is not None:
         account = release.differential_privacy
         exact = "" if account.covers_release else f"; not covered: {', '.join(account.exact)}"
-        found.append(("differential privacy", f"epsilon {account.epsilon:g}{exact}"))
+        figures.append(("differential privacy", f"epsilon {account.epsilon:g}{exact}"))
     utility = release.utility
     if utility is not None:
-        found.append(
+        figures.append(
             (
                 "utility kept",
                 f"{percent(utility.kept)} ({utility.measure} {fixed(utility.released)} "
                 f"of {fixed(utility.unmasked)})",
             )
         )
-    return found
+    return figures
 
 
 def _privacy(release: Release, policy: Policy) -> list[tuple[str, str]]:

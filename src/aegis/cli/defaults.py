@@ -51,10 +51,10 @@ def read_defaults(root: Any) -> dict[str, Any]:
         A file is no TOML, names a command or option that is not there, or gives an option a value
         that it does not take.
     """
-    found: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
     for where, data in _files():
-        _merge(found, _resolved(root, data, where))
-    return found
+        _merge(defaults, _resolved(root, data, where))
+    return defaults
 
 
 def has_defaults() -> bool:
@@ -94,39 +94,42 @@ def _resolved(command: Any, data: Mapping[str, Any], where: str) -> dict[str, An
     below: Mapping[str, Any] = getattr(command, "commands", {})
     options = _options(command)
     everywhere = {_dashed(k): v for k, v in data.items() if not isinstance(v, Mapping)}
-    known = {*options, *(name for one in below.values() for name in _all_options(one))}
+    known = {
+        *options,
+        *(name for subcommand in below.values() for name in _all_options(subcommand)),
+    }
     for key in everywhere:
         if key not in known:
             raise PolicyError(
                 f"{where}: no command has an option {key!r}.", hint=choices(key, known)
             )
-    found: dict[str, Any] = {}
-    for name, one in below.items():
-        found[name] = _applied(one, everywhere, where)
+    defaults: dict[str, Any] = {}
+    for name, subcommand in below.items():
+        defaults[name] = _applied(subcommand, everywhere, where)
     for key, value in everywhere.items():
         if key in options:
-            found[options[key].name] = _checked(command, options[key], value, f"{where}: {key}")
+            defaults[options[key].name] = _checked(command, options[key], value, f"{where}: {key}")
     for name, table in data.items():
         if isinstance(table, Mapping):
             if name not in below:
                 raise PolicyError(
                     f"{where}: there is no command {name!r}.", hint=choices(name, below)
                 )
-            _merge(found[name], _resolved(below[name], table, f"{where} [{name}]"))
-    return found
+            _merge(defaults[name], _resolved(below[name], table, f"{where} [{name}]"))
+    return defaults
 
 
 def _applied(command: Any, everywhere: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return what of the defaults of all commands a command, and those below it, have options for."""
     options = _options(command)
-    found: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         options[key].name: _checked(command, options[key], value, f"{where}: {key}")
         for key, value in everywhere.items()
         if key in options
     }
-    for name, one in getattr(command, "commands", {}).items():
-        found[name] = _applied(one, everywhere, where)
-    return found
+    for name, subcommand in getattr(command, "commands", {}).items():
+        defaults[name] = _applied(subcommand, everywhere, where)
+    return defaults
 
 
 def _options(command: Any) -> dict[str, Any]:
@@ -142,8 +145,8 @@ def _options(command: Any) -> dict[str, Any]:
 
 def _all_options(command: Any) -> Iterator[str]:
     yield from _options(command)
-    for one in getattr(command, "commands", {}).values():
-        yield from _all_options(one)
+    for subcommand in getattr(command, "commands", {}).values():
+        yield from _all_options(subcommand)
 
 
 def _dashed(key: str) -> str:

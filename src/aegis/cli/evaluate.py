@@ -132,7 +132,7 @@ def command(
         study = Study(
             opening.subject(table, policy, quiet=quiet), policy, seed=seed, progress=progress
         )
-        found = study.evaluate(
+        evaluation = study.evaluate(
             None if configurations is None else load_configurations(configurations, policy),
             generate_count=generate,
             models=[name.strip() for name in models.split(",") if name.strip()],
@@ -145,97 +145,98 @@ def command(
             jobs=jobs,
         )
         if report is not None:
-            study.report(found, report, force=force)
+            study.report(evaluation, report, force=force)
     page = Output(format, quiet)
-    _print(page, found, table)
+    _print(page, evaluation, table)
     page.say(*written([report]))
 
 
-def _print(page: Output, found: Evaluation, origin: str) -> None:
+def _print(page: Output, evaluation: Evaluation, origin: str) -> None:
     if page.format is Format.JSON:
-        page.json(found.to_dict())
+        page.json(evaluation.to_dict())
         return
-    page.warn(found.notes)
+    page.warn(evaluation.notes)
     if page.format is Format.CSV:
-        rows = found.rows()
+        rows = evaluation.rows()
         page.csv(tuple(rows[0]), (tuple(row.values()) for row in rows))
         return
-    page.show(*_overview(found, origin), *_configurations(found))
-    page.show(*_against_original(found), *_agreement(found))
+    page.show(*_overview(evaluation, origin), *_configurations(evaluation))
+    page.show(*_against_original(evaluation), *_agreement(evaluation))
 
 
-def _overview(found: Evaluation, origin: str) -> Iterator[RenderableType]:
+def _overview(evaluation: Evaluation, origin: str) -> Iterator[RenderableType]:
     from aegis.cli.tables import pairs
     from aegis.evaluation import METRICS
 
-    reused = f", {found.reused:,} of them known from equal ones" if found.reused else ""
+    reused = f", {evaluation.reused:,} of them known from equal ones" if evaluation.reused else ""
     yield pairs(
         (
-            ("Table", f"{origin}: {counted(found.advice.summary['rows'], 'row')}"),
+            ("Table", f"{origin}: {counted(evaluation.advice.summary['rows'], 'row')}"),
             (
                 "Splits",
-                f"{found.splits} of {found.train_rows:,} training and {found.test_rows:,} test rows",
+                f"{evaluation.splits} of {evaluation.train_rows:,} training and {evaluation.test_rows:,} test rows",
             ),
-            ("Trained", f"{len(found.trainings):,}{reused}"),
-            ("Metric", METRICS.get(found.metric).title),
+            ("Trained", f"{len(evaluation.trainings):,}{reused}"),
+            ("Metric", METRICS.get(evaluation.metric).title),
         )
     )
 
 
-def _configurations(found: Evaluation) -> Iterator[RenderableType]:
+def _configurations(evaluation: Evaluation) -> Iterator[RenderableType]:
     from aegis.cli.tables import Column, fixed, heading, number, table
 
-    unmasked = {s.model: s.unmasked for s in found.scores if s.metric == found.metric}
-    means = {model: found.means(model, releases=True) for model in found.models}
-    shown = found.advice.ranking[:SHOWN]
-    rest = len(found.advice.ranking) - len(shown)
+    unmasked = {s.model: s.unmasked for s in evaluation.scores if s.metric == evaluation.metric}
+    means = {model: evaluation.means(model, releases=True) for model in evaluation.models}
+    shown = evaluation.advice.ranking[:SHOWN]
+    rest = len(evaluation.advice.ranking) - len(shown)
     yield heading(
-        f"{found.metric} by configuration" + (f" (the first {len(shown)})" if rest else "")
+        f"{evaluation.metric} by configuration" + (f" (the first {len(shown)})" if rest else "")
     )
     rows = [
         (
             *(ranked.name, fixed(ranked.score), "met" if ranked.admissible else "fails"),
-            *(fixed(means[model].get(ranked.name)) for model in found.models),
+            *(fixed(means[model].get(ranked.name)) for model in evaluation.models),
         )
         for ranked in shown
     ]
     rows.append(
         (
             "(unmasked)",
-            fixed(found.advice.unmasked),
+            fixed(evaluation.advice.unmasked),
             "",
-            *(fixed(unmasked.get(m)) for m in found.models),
+            *(fixed(unmasked.get(m)) for m in evaluation.models),
         )
     )
     columns = (
-        *(Column("name", wraps=True), number(found.advice.measure), Column("rule")),
-        *map(number, found.models),
+        *(Column("name", wraps=True), number(evaluation.advice.measure), Column("rule")),
+        *map(number, evaluation.models),
     )
     yield table(columns, rows)
 
 
-def _against_original(found: Evaluation) -> Iterator[RenderableType]:
+def _against_original(evaluation: Evaluation) -> Iterator[RenderableType]:
     """Yield how record-level releases differ from the table as it is, where there are any."""
     from aegis.cli.tables import Column, fixed, heading, line, number, table
 
-    if not found.importance_shift:
+    if not evaluation.importance_shift:
         return
     cells = {
-        (one.configuration, one.model): one
-        for one in found.against_original
-        if one.metric == found.metric
+        (comparison.configuration, comparison.model): comparison
+        for comparison in evaluation.against_original
+        if comparison.metric == evaluation.metric
     }
-    yield heading(f"Against the table as it is: change of {found.metric} (Mann-Whitney p)")
+    yield heading(f"Against the table as it is: change of {evaluation.metric} (Mann-Whitney p)")
     rows = []
-    for name, shift in found.importance_shift.items():
+    for name, shift in evaluation.importance_shift.items():
         figures = []
-        for model in found.models:
-            one = cells.get((name, model))
-            p = "" if one is None or one.p is None else f" ({one.p:.3f})"
-            figures.append("-" if one is None else f"{one.difference:+.4f}{p}")
+        for model in evaluation.models:
+            comparison = cells.get((name, model))
+            p = "" if comparison is None or comparison.p is None else f" ({comparison.p:.3f})"
+            figures.append("-" if comparison is None else f"{comparison.difference:+.4f}{p}")
         rows.append((name, *figures, fixed(shift)))
     yield table(
-        (Column("name", wraps=True), *map(number, found.models), number("importance shift")), rows
+        (Column("name", wraps=True), *map(number, evaluation.models), number("importance shift")),
+        rows,
     )
     yield line(
         "\nimportance shift: half the sum of absolute differences of the attributes' importances in "
@@ -244,26 +245,26 @@ def _against_original(found: Evaluation) -> Iterator[RenderableType]:
     )
 
 
-def _agreement(found: Evaluation) -> Iterator[RenderableType]:
+def _agreement(evaluation: Evaluation) -> Iterator[RenderableType]:
     from aegis.cli.tables import Column, heading, line, number, table
 
-    cells = {(one.measure, one.model): one for one in found.agreement}
-    models = [m for m in found.models if any(model == m for _, model in cells)]
+    cells = {(agreement.measure, agreement.model): agreement for agreement in evaluation.agreement}
+    models = [m for m in evaluation.models if any(model == m for _, model in cells)]
     columns = (Column("measure", wraps=True), *map(number, models))
-    names = [one.name for one in found.judged]
+    names = [judged.name for judged in evaluation.judged]
     yield heading("How well each measure ranks (Spearman)")
-    enough = len(found.configurations) >= FEWEST
+    enough = len(evaluation.configurations) >= FEWEST
     if enough:
-        ceiling = ("(two halves)", *(_two(found.reliability[m]) for m in models))
+        ceiling = ("(two halves)", *(_two(evaluation.reliability[m]) for m in models))
         rows = [(n, *(_two(cells[n, m].spearman) for m in models)) for n in names]
-        yield table(columns, [*rows, ceiling] if found.splits > 1 else rows)
+        yield table(columns, [*rows, ceiling] if evaluation.splits > 1 else rows)
     else:
-        yield line(_too_few(len(found.configurations)))
+        yield line(_too_few(len(evaluation.configurations)))
     yield heading("What choosing by it loses against the best (points)")
     yield table(columns, [(n, *(_two(cells[n, m].points) for m in models)) for n in names])
     spearman = (
         "Spearman: 1 ranks as the models do, 0 at random, - undefined: all scores are the same"
-        + ("; `two halves` is what the splits allow" if found.splits > 1 else "")
+        + ("; `two halves` is what the splits allow" if evaluation.splits > 1 else "")
         + ".\n"
     )
     yield line(

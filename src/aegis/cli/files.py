@@ -172,12 +172,12 @@ def written(paths: Sequence[str | Path | None]) -> list[RenderableType]:
     """Return the lines that say which files were written, with their sizes."""
     from aegis.cli.tables import heading, pairs, size
 
-    found = [path for path in paths if path is not None]
-    if not found:
+    existing = [path for path in paths if path is not None]
+    if not existing:
         return []
-    sizes = [_bytes(path) for path in found]
-    shown = ("" if one is None else size(one) for one in sizes)
-    return [heading("Written"), pairs(zip(map(str, found), shown, strict=True))]
+    sizes = [_bytes(path) for path in existing]
+    shown = ("" if length is None else size(length) for length in sizes)
+    return [heading("Written"), pairs(zip(map(str, existing), shown, strict=True))]
 
 
 def written_dict(paths: Sequence[str | Path | None]) -> list[dict[str, Any]]:

@@ -58,7 +58,7 @@ class HeatMap:
         bar = min(WIDE, width - _NAME - _WHAT)
         name = _NAME
         if bar < WIDE:
-            longest = max((cell_len(clean(one)) for one in self.classes), default=0)
+            longest = max((cell_len(clean(label)) for label in self.classes), default=0)
             name = max(4, min(_NAME, longest, width // 3))
             bar = max(8, min(WIDE, width - name - _WHAT))
         names = shorten_all(list(map(clean, self.classes)), name)

@@ -55,18 +55,18 @@ def command(
     if output.is_dir():
         files = [(output / name, None) for name in ("policy.yaml", "data.csv")]
         check_outputs(files, force=force, inputs=(project,))
-    found = import_project(project, output, people=people)
+    imported = import_project(project, output, people=people)
     page = Output(quiet=quiet)
-    page.warn(found.notes)
-    page.say(*written([found.policy, found.table]))
-    if found.optimum is not None:
-        loss, levels = found.optimum
+    page.warn(imported.notes)
+    page.say(*written([imported.policy, imported.table]))
+    if imported.optimum is not None:
+        loss, levels = imported.optimum
         page.say(f"Stored optimum: {loss:.9g} at levels {' '.join(map(str, levels))}")
-    asked = () if found.objective is None else ("--objective", found.objective)
+    asked = () if imported.objective is None else ("--objective", imported.objective)
     page.suggest(
         *next_step(
             "search the optimum",
-            *("aegis", "advise", found.table, "--policy", found.policy, "--search", *asked),
+            *("aegis", "advise", imported.table, "--policy", imported.policy, "--search", *asked),
             *("-o", unused(output / "best.yaml")),
         )
     )

@@ -92,8 +92,8 @@ def command(
         figures = audit.to_dict() | {"with": [d.to_dict() for d in differences]}
         held = audit.held
     else:
-        found = _document(subject, kind, others or [], threshold)
-        audit, differences, figures, held = None, [], found.to_dict(), found.clean
+        leak = _document(subject, kind, others or [], threshold)
+        audit, differences, figures, held = None, [], leak.to_dict(), leak.clean
     if report is not None:
         from aegis.files import write_text
         from aegis.report.leak import render_leak
@@ -106,7 +106,7 @@ def command(
     elif audit is not None:
         _print(page, audit, differences)
     else:
-        _print_document(page, found)
+        _print_document(page, leak)
     if not held:
         raise typer.Exit(NoAdmissibleConfiguration.exit_code)
 
@@ -133,10 +133,10 @@ def _summaries(
 
     newer = _read(subject)
     audit = audit_leak(newer, level=level, threshold=threshold)
-    found = [
+    figures = [
         compare(newer, _read(path), other=str(path), threshold=audit.threshold) for path in others
     ]
-    return audit, found
+    return audit, figures
 
 
 def _document(subject: Path, kind: str, others: list[Path], threshold: int | None) -> DocumentLeak:
@@ -195,12 +195,12 @@ def _print(page: Output, audit: LeakAudit, differences: list[Difference]) -> Non
         page.show(line(""), line(f"Level {audit.demanded} is held"))
 
 
-def _print_document(page: Output, found: DocumentLeak) -> None:
+def _print_document(page: Output, leak: DocumentLeak) -> None:
     from aegis.cli.tables import line
 
-    said = "nothing of single persons was found" if found.clean else "values of single persons"
-    page.show(line(f"{found.kind}: {said}"))
-    page.show(*(line(text) for text in found.findings))
+    said = "nothing of single persons was found" if leak.clean else "values of single persons"
+    page.show(line(f"{leak.kind}: {said}"))
+    page.show(*(line(text) for text in leak.findings))
 
 
 def _count(value: int | None) -> Any:

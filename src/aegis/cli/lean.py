@@ -110,9 +110,9 @@ class _OnDemand(Loader):
         def of_engine(name: str) -> Any:
             own = name.removesuffix("Compiler")
             try:
-                found = import_module(f"{module.__name__}.{own.lower()}")
+                compiler_module = import_module(f"{module.__name__}.{own.lower()}")
             except ModuleNotFoundError as error:
                 raise AttributeError(name) from error
-            return found if own == name else getattr(found, name)
+            return compiler_module if own == name else getattr(compiler_module, name)
 
         module.__getattr__ = of_engine  # type: ignore[method-assign]

@@ -160,7 +160,7 @@ def _show(page: Output, book: Any, name: str | None) -> None:
     from aegis.protect import epsilon_of
 
     names = [p.name for p in book.populations()] if name is None else [name]
-    balances = [book.balance(one) for one in names]
+    balances = [book.balance(name) for name in names]
     populations = [
         {
             "name": b.population.name,

@@ -64,21 +64,23 @@ def print_entry(page: Output, entry: dict[str, Any], example: str) -> None:
     )
     if entry.get("parameters"):
         page.show(heading("Parameters"))
-        page.show(pairs((one["name"], _parameter(one)) for one in entry["parameters"]))
+        page.show(
+            pairs((parameter["name"], _parameter(parameter)) for parameter in entry["parameters"])
+        )
     page.show(heading("In a policy"), line("\n".join(f"  {text}" for text in example.split("\n"))))
 
 
-def _parameter(one: dict[str, Any]) -> str:
-    if one["required"]:
-        return f"{one['description']} (required)"
-    default = "" if one["default"] is None else f" (default {one['default']})"
-    return f"{one['description']}{default}"
+def _parameter(parameter: dict[str, Any]) -> str:
+    if parameter["required"]:
+        return f"{parameter['description']} (required)"
+    default = "" if parameter["default"] is None else f" (default {parameter['default']})"
+    return f"{parameter['description']}{default}"
 
 
 def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
-        named = [one["name"] if isinstance(one, dict) else str(one) for one in value]
+        named = [item["name"] if isinstance(item, dict) else str(item) for item in value]
         return ", ".join(named)
     return "" if value is None else str(value)

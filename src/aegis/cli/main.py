@@ -85,14 +85,16 @@ def _commands(verb: str) -> Mapping[str, ModuleType | Verb]:
     """Return what one verb runs, by name: what has a `command` and the `EXAMPLES` of its help."""
     module = import_module(f"aegis.cli.{_MODULES.get(verb, verb)}")
     if verb == CATALOG:
-        return {f"{CATALOG} {name}": one for name, one in module.VERBS.items()}
+        return {f"{CATALOG} {name}": verb for name, verb in module.VERBS.items()}
     return {verb: module}
 
 
 @cache
 def all_commands() -> Mapping[str, ModuleType | Verb]:
     """Return every command by name; all their modules are loaded."""
-    return {name: one for verb in (*VERBS, CATALOG) for name, one in _commands(verb).items()}
+    return {
+        name: command for verb in (*VERBS, CATALOG) for name, command in _commands(verb).items()
+    }
 
 
 def _app(commands: Mapping[str, ModuleType | Verb]) -> typer.Typer:

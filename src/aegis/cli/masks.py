@@ -45,12 +45,12 @@ def _entry(mask: MaskType) -> dict[str, Any]:
         "deterministic": mask.mask.deterministic,
         "parameters": [
             {
-                "name": one.name,
-                "description": one.doc,
-                "required": one.required,
-                "default": one.default,
+                "name": parameter.name,
+                "description": parameter.doc,
+                "required": parameter.required,
+                "default": parameter.default,
             }
-            for one in mask.parameters
+            for parameter in mask.parameters
         ],
         "example": mask.example,
     }

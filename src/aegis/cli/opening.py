@@ -125,7 +125,7 @@ class Opening:
         know of how it was read goes to standard error."""
         from aegis.sources import Source
 
-        found = open_subject(
+        subject = open_subject(
             given,
             name=self.table_name,
             memory_limit=self.memory_limit,
@@ -135,9 +135,9 @@ class Opening:
             proposing=proposing,
             verify_key=verify_key,
         )
-        if isinstance(found, Source):
-            Output(quiet=quiet).warn(found.notes)
-        return found
+        if isinstance(subject, Source):
+            Output(quiet=quiet).warn(subject.notes)
+        return subject
 
     def words(self) -> list[str]:
         """Return the options as they were given, to be given again."""

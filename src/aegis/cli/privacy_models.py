@@ -54,12 +54,12 @@ def _entry(model: PrivacyModel) -> dict[str, Any]:
         "reference": model.reference,
         "parameters": [
             {
-                "name": one.name,
-                "description": f"{one.description}; {one.range}",
-                "required": one.default is None,
-                "default": one.default,
+                "name": parameter.name,
+                "description": f"{parameter.description}; {parameter.range}",
+                "required": parameter.default is None,
+                "default": parameter.default,
             }
-            for one in model.parameters
+            for parameter in model.parameters
         ],
         "example": _example(model),
     }
@@ -70,7 +70,7 @@ def _example(model: PrivacyModel) -> str:
     from aegis.privacy import PrivacyRule
     from aegis.privacy.model import Need
 
-    given: dict[str, object] = {one.name: _value(one) for one in model.parameters}
+    given: dict[str, object] = {parameter.name: _value(parameter) for parameter in model.parameters}
     if Need.SENSITIVE in model.needs:
         given["attribute"] = "diagnosis"
     written = PrivacyRule((model.criterion(given),)).to_mapping()[model.key]

@@ -168,7 +168,7 @@ def _print(page: Output, advice: ProtectedAdvice, top: int | None) -> None:
         page.show(pairs(advice.best.declared.items()))
     if advice.what_if:
         page.show(line(""), heading("Another mask of one attribute would change the score by"))
-        changes = sorted(advice.what_if, key=lambda one: -one.change)[:SHOWN_CHANGES]
+        changes = sorted(advice.what_if, key=lambda change: -change.change)[:SHOWN_CHANGES]
         page.show(
             table(
                 (

@@ -158,7 +158,7 @@ def _print(page: Output, published: Published, output: Path, policy_file: Path) 
             },
             "contingency_tables": sorted(published.marginal),
             "histograms": list(published.histograms),
-            "mappings": {name: list(one) for name, one in published.mappings.items()},
+            "mappings": {name: list(mapping) for name, mapping in published.mappings.items()},
             "files": written_dict([output]),
         }
         page.json(data) if page.format is Format.JSON else page.figures(data)

@@ -47,17 +47,17 @@ They may stand anywhere on the line. Defaults of any option may be kept in a fil
 def _everywhere(group: Any) -> Iterator[str]:
     """Yield the lines of the options that stand before any command."""
     yield EVERYWHERE
-    for one in group.params:
-        if {"--verbose", "--log-file", "--version"} & set(one.opts):
-            yield _parameter(one)
+    for param in group.params:
+        if {"--verbose", "--log-file", "--version"} & set(param.opts):
+            yield _parameter(param)
 
 
 def _parameters(group: Any, name: str) -> list[Any]:
     """Return the arguments and options of a command, which may stand in a group."""
-    found = group
+    command = group
     for part in name.split():
-        found = found.commands[part]
-    return list(found.params)
+        command = command.commands[part]
+    return list(command.params)
 
 
 def _command(name: str, module: Any, parameters: list[Any]) -> Iterator[str]:
@@ -69,30 +69,30 @@ def _command(name: str, module: Any, parameters: list[Any]) -> Iterator[str]:
     yield "```\n"
     yield "| argument or option | meaning | default |"
     yield "|---|---|---|"
-    for one in parameters:
-        if one.name != "help":
-            yield _parameter(one)
+    for parameter in parameters:
+        if parameter.name != "help":
+            yield _parameter(parameter)
 
 
-def _parameter(one: Any) -> str:
+def _parameter(parameter: Any) -> str:
     """Return the row of one argument or option."""
-    metavar = (one.metavar or "").replace("|", "\\|")
-    if one.param_type_name == "argument":
+    metavar = (parameter.metavar or "").replace("|", "\\|")
+    if parameter.param_type_name == "argument":
         shown = f"`{metavar}`"
     else:
         value = f" {metavar}" if metavar else ""
-        shown = f"`{', '.join((*one.opts, *one.secondary_opts))}{value}`"
-    return f"| {shown} | {_cell(one.help)} | {_default(one)} |"
+        shown = f"`{', '.join((*parameter.opts, *parameter.secondary_opts))}{value}`"
+    return f"| {shown} | {_cell(parameter.help)} | {_default(parameter)} |"
 
 
 def _cell(text: str | None) -> str:
     return " ".join((text or "").split()).replace("|", "\\|")
 
 
-def _default(one: Any) -> str:
-    if one.required:
+def _default(parameter: Any) -> str:
+    if parameter.required:
         return "required"
-    value = one.default.value if isinstance(one.default, Enum) else one.default
+    value = parameter.default.value if isinstance(parameter.default, Enum) else parameter.default
     return "" if value is None or value is False else f"`{value}`"
 
 

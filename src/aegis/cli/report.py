@@ -189,18 +189,20 @@ def _check_training(table: str, policy: Policy, models: Sequence[str]) -> None:
 
 def trained(study: Study, advice: Advice, models: Sequence[str]) -> Evaluation:
     """Return the advice with what models reach on its first admissible entries, and unmasked."""
-    finalists = [one for one in advice.ranking if one.admissible][:FINALISTS]
-    found = study.evaluate(
-        [one.configuration for one in finalists if one.method is None] or None,
+    finalists = [ranked for ranked in advice.ranking if ranked.admissible][:FINALISTS]
+    evaluation = study.evaluate(
+        [finalist.configuration for finalist in finalists if finalist.method is None] or None,
         models=models,
         metric="roc_auc",
         splits=SPLITS,
         comparators=(),
         methods=[
-            replace(one.method.recipe, name=one.name) for one in finalists if one.method is not None
+            replace(finalist.method.recipe, name=finalist.name)
+            for finalist in finalists
+            if finalist.method is not None
         ],
     )
-    return replace(found, advice=advice, judged=())
+    return replace(evaluation, advice=advice, judged=())
 
 
 def _report_release(certificate: Path, output: Path) -> None:

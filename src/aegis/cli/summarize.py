@@ -331,14 +331,14 @@ def _overview(figures: dict[str, Any]) -> str:
     classes = ", ".join(f"{name} {rows:,}" for name, rows in list(figures["classes"].items())[:5])
     more = ", ..." if len(figures["classes"]) > 5 else ""
     cells = figures["quasi_identifier_classes"]
-    kept = "none kept" if cells is None else f"{cells:,}"
+    cell_count = "none kept" if cells is None else f"{cells:,}"
     basis = "a sample of " if figures["sampled"] else "all "
     return (
         f"{counted(figures['rows'], 'row')}; label {figures['label']}: {classes}{more}\n"
         f"Known of each attribute: {KNOWN[figures['information']]}\n"
-        f"Cells of the frequency table: {kept}; co-occurrences from "
+        f"Cells of the frequency table: {cell_count}; co-occurrences from "
         f"{basis}{counted(figures['cooccurrence_rows'], 'labelled row')}"
-        + "".join(f"\nText read as: {_dialect(one)}" for one in figures["dialects"])
+        + "".join(f"\nText read as: {_dialect(dialect)}" for dialect in figures["dialects"])
     )
 
 

@@ -90,12 +90,12 @@ def kendall(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -
 
 
 def _correlation(name: str, first: Any, second: Any) -> float | None:
-    one, two = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    if len(one) < 2 or np.ptp(one) == 0 or np.ptp(two) == 0:
+    left, two = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if len(left) < 2 or np.ptp(left) == 0 or np.ptp(two) == 0:
         return None
     from scipy import stats
 
-    return float(getattr(stats, name)(one, two).statistic)
+    return float(getattr(stats, name)(left, two).statistic)
 
 
 def agree(

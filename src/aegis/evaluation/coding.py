@@ -154,10 +154,10 @@ class CodedTable:
         else:
             behind = PersonCells.of_pairs(np.arange(self.rows), self.persons, self.rows)
             classes = behind.classes(ids, ones, sensitive)
-        kept: npt.NDArray[np.bool_] = np.isin(
+        known: npt.NDArray[np.bool_] = np.isin(
             ids, classes.kept_ids(rule.check(classes).kept_classes)
         )
-        return kept
+        return known
 
     def _shown(self, name: str, choice: Choice) -> tuple[Labels, tuple[str, ...]]:
         """Return the masked values of a column as codes, and what each shows."""

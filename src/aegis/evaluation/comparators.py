@@ -304,8 +304,12 @@ def compare(
             )
         return ()
     listed = [COMPARATORS.get(name) for name in (COMPARATORS.names() if names is None else names)]
-    scores: dict[str, dict[str, float]] = {one.name: {} for one in listed}
-    kinds = {one.name.partition(":")[0]: one.make for one in listed if one.make is not None}
+    scores: dict[str, dict[str, float]] = {comparator.name: {} for comparator in listed}
+    kinds = {
+        comparator.name.partition(":")[0]: comparator.make
+        for comparator in listed
+        if comparator.make is not None
+    }
     made = {kind: make() for kind, make in kinds.items()}
     with progress.step("Scoring with the comparators", len(choices)) as step:
         for number, (name, choice) in enumerate(choices.items()):
@@ -320,7 +324,10 @@ def compare(
             if "mascara" in scores:
                 scores["mascara"][name] = mascara(scorer, choice)
             step.advance()
-    return tuple(Judged(one.name, -1, scores[one.name], kind="comparator") for one in listed)
+    return tuple(
+        Judged(comparator.name, -1, scores[comparator.name], kind="comparator")
+        for comparator in listed
+    )
 
 
 def _attribute_measure(name: str) -> Measure:

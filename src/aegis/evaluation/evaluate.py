@@ -132,7 +132,7 @@ def evaluate_models(
     )
     listed = _in_order(advice)
     scorer = Scorer(summary)
-    choices = {name: scorer.choose(one) for name, one in listed.items()}
+    choices = {name: scorer.choose(configuration) for name, configuration in listed.items()}
     judged = (
         *judge(scorer, choices, progress),
         *compare(scorer, choices, comparators, seed=seed, progress=progress),
@@ -156,7 +156,7 @@ def evaluate_models(
         advice=advice,
         judged=judged,
         trainings=trainings,
-        releases={name: one.ranked for name, one in releases.items()},
+        releases={name: release.ranked for name, release in releases.items()},
         importance_shift=shifts,
         splits=splits,
         test_share=test_share,
@@ -185,7 +185,9 @@ def judge(
 
 def _in_order(advice: Advice) -> dict[str, Configuration]:
     """Return the configurations by name, in alphabetical order: a ranking must not decide it."""
-    return {one.name: one.configuration for one in sorted(advice.ranking, key=lambda r: r.name)}
+    return {
+        ranked.name: ranked.configuration for ranked in sorted(advice.ranking, key=lambda r: r.name)
+    }
 
 
 def _releases(
@@ -215,7 +217,9 @@ def _releases(
         ranked = ranker.rank(made)
         names = tuple(summary.attributes)
         releases[recipe.name] = code_release(ranker.read, made, ranked, rows, names)
-    both = insert_methods(advice, [one.ranked for one in releases.values()], ranker.read.notes)
+    both = insert_methods(
+        advice, [release.ranked for release in releases.values()], ranker.read.notes
+    )
     return both, releases
 
 
@@ -243,9 +247,9 @@ def _shifts(
     original = of_choice(scorer.unmasked)
     best = next((r.name for r in advice.ranking if r.method is None), None)
     shifts = {} if best is None else {best: importance_shift(original, of_choice(choices[best]))}
-    for name, one in releases.items():
-        seen = one.split(split)
-        moved = importances(one.design, one.names, rows.label, seen, attributes, seed=seed)
+    for name, release in releases.items():
+        seen = release.split(split)
+        moved = importances(release.design, release.names, rows.label, seen, attributes, seed=seed)
         shifts[name] = importance_shift(original, moved)
     return shifts
 
@@ -262,8 +266,8 @@ def tasks(
     designs: Iterator[tuple[str, Design, Sequence[Split]]] = chain(
         ((name, rows.design(choice), splits) for name, choice in choices.items()),
         (
-            (name, one.design, [one.split(split) for split in splits])
-            for name, one in (releases or {}).items()
+            (name, release.design, [release.split(split) for split in splits])
+            for name, release in (releases or {}).items()
         ),
     )
     for name, design, divided in designs:
@@ -343,16 +347,16 @@ def _run(waiting: Iterator[Task], jobs: int) -> Iterator[tuple[str, Training]]:
     yield from pool(joblib.delayed(run_task)(task) for task in waiting)
 
 
-def _noted(found: Evaluation, rows: CodedTable, splits: Sequence[Split]) -> Evaluation:
+def _noted(evaluation: Evaluation, rows: CodedTable, splits: Sequence[Split]) -> Evaluation:
     notes = [
-        *found.advice.warnings,
+        *evaluation.advice.warnings,
         *(
-            f"class {rows.classes[one]!r} has one row only in a training part: models learn next "
+            f"class {rows.classes[class_]!r} has one row only in a training part: models learn next "
             "to nothing of it"
-            for one in rare_classes(tuple(splits), rows.label).tolist()
+            for class_ in rare_classes(tuple(splits), rows.label).tolist()
         ),
     ]
-    for model, count in found.unconverged.items():
-        total = sum(t.model == model for t in found.trainings)
+    for model, count in evaluation.unconverged.items():
+        total = sum(t.model == model for t in evaluation.trainings)
         notes.append(f"{count:,} of {total:,} trainings of {model} did not converge; they are kept")
-    return replace(found, notes=tuple(notes))
+    return replace(evaluation, notes=tuple(notes))

@@ -49,21 +49,21 @@ class AgainstOriginal:
 
 
 def compare_with_original(
-    configuration: str, model: str, metric: str, found: Sequence[float], original: Sequence[float]
+    configuration: str, model: str, metric: str, reached: Sequence[float], original: Sequence[float]
 ) -> AgainstOriginal:
     """Compare the figures of the splits, shape (n,) and (m,), without pairing them.
 
     Equal figures throughout have U = n m / 2 and p = 1.
     """
-    difference = float(np.mean(found) - np.mean(original))
-    if min(len(found), len(original)) < 2:
+    difference = float(np.mean(reached) - np.mean(original))
+    if min(len(reached), len(original)) < 2:
         return AgainstOriginal(configuration, model, metric, difference, None, None)
-    if len({*found, *original}) == 1:
-        middle = len(found) * len(original) / 2
+    if len({*reached, *original}) == 1:
+        middle = len(reached) * len(original) / 2
         return AgainstOriginal(configuration, model, metric, difference, middle, 1.0)
     from scipy import stats
 
-    tested = stats.mannwhitneyu(found, original, alternative="two-sided")
+    tested = stats.mannwhitneyu(reached, original, alternative="two-sided")
     return AgainstOriginal(
         configuration, model, metric, difference, float(tested.statistic), float(tested.pvalue)
     )
@@ -95,6 +95,6 @@ def importances(
     return shares | dict(zip(names, forest.feature_importances_.tolist(), strict=True))
 
 
-def importance_shift(one: Mapping[str, float], other: Mapping[str, float]) -> float:
+def importance_shift(masked: Mapping[str, float], other: Mapping[str, float]) -> float:
     """Return half the sum of absolute differences of importances, 0 (alike) to 1."""
-    return 0.5 * float(sum(abs(one[name] - other[name]) for name in one))
+    return 0.5 * float(sum(abs(masked[name] - other[name]) for name in masked))

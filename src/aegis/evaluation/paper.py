@@ -83,13 +83,13 @@ def paper_configurations(summary: Summary, count: int, *, seed: int = 0) -> list
             f"{count} configurations cannot be generated.", hint="Ask for at least 1."
         )
     random = np.random.default_rng(seed)
-    found: dict[tuple[Mask, ...], None] = {}
+    distinct: dict[tuple[Mask, ...], None] = {}
     unlucky = 0
-    while len(found) < count and unlucky < 1000:
+    while len(distinct) < count and unlucky < 1000:
         drawn = tuple(_draw(a.kind, random) for a in summary.attributes.values())
-        unlucky = unlucky + 1 if drawn in found else 0
-        found[drawn] = None
-    width = len(str(len(found)))
+        unlucky = unlucky + 1 if drawn in distinct else 0
+        distinct[drawn] = None
+    width = len(str(len(distinct)))
     own = summary.label_attribute
     label = {} if own is None else {own.name: own.candidates[0].mask}
     return [
@@ -101,7 +101,7 @@ def paper_configurations(summary: Summary, count: int, *, seed: int = 0) -> list
             }
             | label,
         )
-        for number, masks in enumerate(found, start=1)
+        for number, masks in enumerate(distinct, start=1)
     ]
 
 

@@ -61,7 +61,9 @@ def train_proxy(
         A model is unknown, or the extra `ml` is not installed.
     """
     chosen = choose_models(models)
-    able = [one for one in advice.ranking if one.admissible and one.method is None][:FINALISTS]
+    able = [ranked for ranked in advice.ranking if ranked.admissible and ranked.method is None][
+        :FINALISTS
+    ]
     rows = code_table(source, summary, policy, seed=seed)
     random = np.random.default_rng(seed)
     known = np.flatnonzero(rows.label >= 0)
@@ -72,7 +74,7 @@ def train_proxy(
     splits = make_splits(label, count=SPLITS, test_share=TEST_SHARE, seed=seed)
     metric = METRICS.get(MEASURES.get(advice.measure).unit, "roc_auc")
     scorer = Scorer(summary)
-    choices = {one.name: scorer.choose(one.configuration) for one in able}
+    choices = {ranked.name: scorer.choose(ranked.configuration) for ranked in able}
     reached: dict[str, list[float]] = {}
     with progress.step("Training proxies", len(choices) * len(chosen) * SPLITS) as step:
         for task in tasks(sample, choices, chosen, splits, seed):

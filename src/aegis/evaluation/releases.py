@@ -79,22 +79,22 @@ def code_release(
             f"The engine gave {read.table.num_rows:,} rows, and {rows.rows:,} before.",
             hint="Evaluate a table that nobody changes, such as a file.",
         )
-    kept = np.flatnonzero(made.grouped.groups.of >= 0)
+    grouped = np.flatnonzero(made.grouped.groups.of >= 0)
     ranks = {a.name: a.codes.astype(np.int64) for a in read.records.attributes}
     _require_same_order(rows, ranks)
     columns, sizes, shown = [], [], []
     for name in names:
-        codes, size = _codes(made.data[name], ranks[name][kept] if name in ranks else None)
+        codes, size = _codes(made.data[name], ranks[name][grouped] if name in ranks else None)
         if size > 1:
             whole = np.zeros(rows.rows, dtype=np.int32)
-            whole[kept] = codes
+            whole[grouped] = codes
             columns.append(whole)
             sizes.append(size)
             shown.append(name)
     if not columns:  # everything alike: one column that says nothing
         columns, sizes, shown = [np.zeros(rows.rows, dtype=np.int32)], [1], [names[0]]
     design = Design(np.stack(columns, axis=1), tuple(sizes))
-    return CodedRelease(ranked, design, tuple(shown), kept)
+    return CodedRelease(ranked, design, tuple(shown), grouped)
 
 
 def _codes(column: pa.ChunkedArray, ranks: Codes | None) -> tuple[Codes, int]:

@@ -131,11 +131,11 @@ class Evaluation:
     def _values(self) -> dict[tuple[str, str], dict[str, dict[int, float]]]:
         """Figure by (model, metric), configuration and split."""
         figures: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
-        for one in self.trainings:
-            for metric, value in one.metrics.items():
+        for training in self.trainings:
+            for metric, value in training.metrics.items():
                 if value is not None:
-                    by_configuration = figures.setdefault((one.model, metric), {})
-                    by_configuration.setdefault(one.configuration, {})[one.split] = value
+                    by_configuration = figures.setdefault((training.model, metric), {})
+                    by_configuration.setdefault(training.configuration, {})[training.split] = value
         return figures
 
     @cached_property
@@ -183,8 +183,8 @@ class Evaluation:
             means = self.means(model, metric)
             if means:
                 agreements += [
-                    agree(one, model, metric, means, sign=chosen.sign, share=chosen.share)
-                    for one in self.judged
+                    agree(judged, model, metric, means, sign=chosen.sign, share=chosen.share)
+                    for judged in self.judged
                 ]
         return tuple(agreements)
 
@@ -275,27 +275,27 @@ class Evaluation:
             "train_rows": self.train_rows,
             "test_rows": self.test_rows,
             "configurations": {
-                name: {"masks": one.spec(), "admissible": admissible[name]}
-                for name, one in self.configurations.items()
+                name: {"masks": configuration.spec(), "admissible": admissible[name]}
+                for name, configuration in self.configurations.items()
             },
             "releases": {
-                name: {"method": one.to_dict()["method"], "admissible": one.admissible}
-                for name, one in self.releases.items()
+                name: {"method": release.to_dict()["method"], "admissible": release.admissible}
+                for name, release in self.releases.items()
             },
-            "against_original": [one.to_dict() for one in self.against_original],
+            "against_original": [comparison.to_dict() for comparison in self.against_original],
             "importance_shift": dict(self.importance_shift),
             "measures": {
-                one.name: {
-                    "kind": one.kind,
-                    "better": "higher" if one.sign > 0 else "lower",
-                    "scores": dict(one.scores),
+                judged.name: {
+                    "kind": judged.kind,
+                    "better": "higher" if judged.sign > 0 else "lower",
+                    "scores": dict(judged.scores),
                 }
-                for one in self.judged
+                for judged in self.judged
             },
             "scores": [score.to_dict() for score in self.scores],
-            "agreement": [one.to_dict() for one in self.agreement],
+            "agreement": [agreement.to_dict() for agreement in self.agreement],
             "reliability": self.reliability,
-            "trainings": [one.to_dict() for one in self.trainings],
+            "trainings": [training.to_dict() for training in self.trainings],
             "unconverged": self.unconverged,
             "reused": self.reused,
             "notes": list(self.notes),
@@ -320,14 +320,14 @@ class Evaluation:
         """
         return [
             {
-                "configuration": one.configuration,
-                "model": one.model,
-                "split": one.split,
-                **one.metrics,
-                "converged": one.converged,
-                "seconds": one.seconds,
+                "configuration": training.configuration,
+                "model": training.model,
+                "split": training.split,
+                **training.metrics,
+                "converged": training.converged,
+                "seconds": training.seconds,
             }
-            for one in self.trainings
+            for training in self.trainings
         ]
 
     def to_polars(self) -> polars.DataFrame:

@@ -196,8 +196,8 @@ class Ledger:
         with self._connected() as connection:
             if name is not None:
                 self._population(connection, name)
-            found = _entries(connection).values()
-            return tuple(e for e in found if name in (None, e.population))
+            entries = _entries(connection).values()
+            return tuple(e for e in entries if name in (None, e.population))
 
     def reserve(self, name: str, spend: Spend, *, note: str = "") -> int:
         """Reserve a cost and return the number of its entry.
@@ -294,16 +294,16 @@ class Ledger:
         if stored is not None:
             return stored
         with self.spending(name, spend, note=f"answer to {question}") as spending:
-            found = answer()
+            answered = answer()
             spending.begin()
             with self._writing() as connection:
                 connection.execute(
                     "insert or ignore into answer values (?, ?, ?, ?)",
-                    (name, question, spending.entry, found),
+                    (name, question, spending.entry, answered),
                 )
-                digest = sha256(found.encode("utf-8")).hexdigest()
+                digest = sha256(answered.encode("utf-8")).hexdigest()
                 self._moved(connection, "commit", spending.entry, {"digest": digest})
-        return self._answer(name, question) or found
+        return self._answer(name, question) or answered
 
     def _answer(self, name: str, question: str) -> str | None:
         with self._connected() as connection:
@@ -430,7 +430,7 @@ def _populations(connection: sqlite3.Connection) -> dict[str, Population]:
 
 def _entries(connection: sqlite3.Connection) -> dict[int, Entry]:
     """Return the entries as all events leave them, by number."""
-    found: dict[int, Entry] = {}
+    entries: dict[int, Entry] = {}
     rows = connection.execute(
         "select time, kind, population, entry, content from event order by number"
     ).fetchall()
@@ -438,22 +438,22 @@ def _entries(connection: sqlite3.Connection) -> dict[int, Entry]:
         content = json.loads(text)
         if kind == "reserve":
             spend = Spend(**content["spend"])
-            found[number] = Entry(
+            entries[number] = Entry(
                 number, population, State.RESERVED, time, spend, "", content["note"]
             )
         elif kind == "list":
-            found[number] = Entry(
+            entries[number] = Entry(
                 *(number, population, State.LISTED, time, None, content["digest"], content["note"])
             )
         elif kind in _BECOMES:
-            old = found[number]
+            old = entries[number]
             digest = content.get("digest", old.digest)
             known = {k: content[k] for k in ("sensitivity", "sigma") if k in content}
             cost = old.spend if old.spend is None else replace(old.spend, **known)
-            found[number] = Entry(
+            entries[number] = Entry(
                 *(number, population, _BECOMES[kind], old.time, cost, digest, old.note)
             )
-    return found
+    return entries
 
 
 def _spent(connection: sqlite3.Connection, name: str) -> float:

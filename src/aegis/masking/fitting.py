@@ -49,9 +49,9 @@ def fit_masks(
 
 def _value_counts(source: Source, column: ir.Column, kind: Kind, shared_rows: int) -> ValueCounts:
     table = source.table
-    found = source.collect(table.group_by(v=column).aggregate(n=table.count()))
-    values, order = sorted_values(found["v"].combine_chunks())
-    counts = found["n"].to_numpy().astype(np.int64)[order]
+    counted = source.collect(table.group_by(v=column).aggregate(n=table.count()))
+    values, order = sorted_values(counted["v"].combine_chunks())
+    counts = counted["n"].to_numpy().astype(np.int64)[order]
     return ValueCounts(kind, values, counts, shared_rows)
 
 
@@ -69,8 +69,8 @@ def count_unseen(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, 
         if known is None:
             continue
         unknown = (~known).fill_null(False)
-        found = source.collect(count_by(source, table, {"unknown": unknown})).to_pylist()
-        rows = sum(row["n"] for row in found if row["unknown"])
+        unknown_rows = source.collect(count_by(source, table, {"unknown": unknown})).to_pylist()
+        rows = sum(row["n"] for row in unknown_rows if row["unknown"])
         if rows:
             unseen[name] = int(rows)
     return unseen

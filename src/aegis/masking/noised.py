@@ -93,8 +93,8 @@ def draw(
     table = masked_table(source, plain, numbered=True, person=person)
     names = tuple(name for name in table.columns if name not in (ROW_NUMBER, PERSON))
     table = table.mutate(**{true: table[name] for true, name in hidden.items()})
-    found = source.collect(table.order_by(ROW_NUMBER))
-    drawn = draw_columns(found, noise, seed=seed)
+    rows = source.collect(table.order_by(ROW_NUMBER))
+    drawn = draw_columns(rows, noise, seed=seed)
     return DrawnTable(
         open_table(drawn),
         names,

@@ -232,8 +232,8 @@ def _edge(column: ir.NumericValue, edge: float) -> ir.Value:
 
 def _finite(data: ValueCounts) -> tuple[pa.Array, npt.NDArray[np.int64]]:
     """Return the values that are neither null, NaN nor infinite, ascending, and their counts."""
-    kept = pc.fill_null(pc.is_finite(data.values), False)
-    return data.values.filter(kept), data.counts[kept.to_numpy(zero_copy_only=False)]
+    finite = pc.fill_null(pc.is_finite(data.values), False)
+    return data.values.filter(finite), data.counts[finite.to_numpy(zero_copy_only=False)]
 
 
 @dataclass(frozen=True)

@@ -96,11 +96,11 @@ class CategoryNoise(NoiseMask):
         below = np.cumsum(self.transitions(), axis=1)
         uniform = random.random(len(codes))
         last = below.shape[1] - 1
-        found = np.empty(len(codes), dtype=np.int64)
+        drawn = np.empty(len(codes), dtype=np.int64)
         for code in np.unique(codes):
             rows = codes == code
-            found[rows] = np.searchsorted(below[code], uniform[rows], side="right")
-        shown: Ints = np.minimum(found, last)
+            drawn[rows] = np.searchsorted(below[code], uniform[rows], side="right")
+        shown: Ints = np.minimum(drawn, last)
         return shown
 
     def _shown(self, values: pa.Array) -> pa.Array:

@@ -134,11 +134,11 @@ def _significant_float(value: ir.FloatingValue, digits: int) -> ir.FloatingValue
     safe = ibis.ifelse(inside, value, 1.0)
     place = safe.abs().log10().floor() - (digits - 1)
     ten = ibis.literal(10.0)
-    one = Grid(1, 0, 0)
+    unit_grid = Grid(1, 0, 0)
     # Powers up to 10**22 are exact floats, so dividing by one gives the nearest float, as multiplying
     # by 0.01 would not.
-    large = arithmetic.quotient(safe / ten**place, one, half=True) * ten**place
-    small = arithmetic.quotient(safe * ten ** (-place), one, half=True) / ten ** (-place)
+    large = arithmetic.quotient(safe / ten**place, unit_grid, half=True) * ten**place
+    small = arithmetic.quotient(safe * ten ** (-place), unit_grid, half=True) / ten ** (-place)
     return ibis.ifelse(inside, ibis.ifelse(place > 0, large, small), value)
 
 
@@ -256,8 +256,8 @@ class EraseDigits(Mask):
         if column.type().is_decimal():
             # Digits before the point of v and of -v are erased alike, and floor is exact for v >= 0.
             whole, inside = arithmetic.floor_decimal(column.abs())
-            kept = _towards_zero(whole, unit)
-            shown = ibis.ifelse(column < 0, -kept, kept)
+            truncated = _towards_zero(whole, unit)
+            shown = ibis.ifelse(column < 0, -truncated, truncated)
             return (
                 shown if inside is None else ibis.ifelse(inside, shown.cast(column.type()), column)
             )
@@ -265,8 +265,8 @@ class EraseDigits(Mask):
         most = float(arithmetic.EXACT) * unit
         inside = (value > -most) & (value < most)
         whole = (ibis.ifelse(inside, value, 0.0).abs() / unit).floor()
-        kept = ibis.ifelse(value < 0, -whole, whole).cast("float64") * float(unit)
-        return ibis.ifelse(inside, kept, value)
+        truncated = ibis.ifelse(value < 0, -whole, whole).cast("float64") * float(unit)
+        return ibis.ifelse(inside, truncated, value)
 
 
 def _towards_zero(value: ir.IntegerValue, unit: int) -> ir.IntegerValue:

@@ -353,12 +353,12 @@ def _told_apart(rows: Floats) -> npt.NDArray[np.int64]:
 def _varying(counts: PartCounts) -> PartCounts:
     """Return the counts of levels that some rows show and others do not."""
     count = counts.joint.sum(axis=(0, 1))
-    kept = np.flatnonzero((count > 0) & (count < counts.rows.sum()))
-    if len(kept) == len(count):
+    varying = np.flatnonzero((count > 0) & (count < counts.rows.sum()))
+    if len(varying) == len(count):
         return counts
-    chance = None if counts.chance is None else counts.chance[kept]
-    total = counts.total[:, :, kept[:, None], kept]
-    return PartCounts(counts.rows, counts.joint[..., kept], total, chance)
+    chance = None if counts.chance is None else counts.chance[varying]
+    total = counts.total[:, :, varying[:, None], varying]
+    return PartCounts(counts.rows, counts.joint[..., varying], total, chance)
 
 
 def _noise(others: _Others, part: int, target: int, drawn: Floats) -> Floats:

@@ -170,7 +170,7 @@ def learners_of(text: str) -> tuple[Learner, ...]:
     for name in names:
         if name not in list(Learner):
             raise PolicyError.unknown("model of an expected merit", name, list(Learner))
-    return tuple(one for one in Learner if one in names)
+    return tuple(learner for learner in Learner if learner in names)
 
 
 def merit_name(merit: str | None, models: str | None) -> str | None:

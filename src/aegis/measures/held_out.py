@@ -56,13 +56,13 @@ class Centred:
     def of(cls, total: Numbers, joint: Numbers, class_counts: Numbers, n: float) -> Centred | None:
         """Return the centred counts; None where no level varies, or no class."""
         count = np.diagonal(total).astype(np.float64)
-        kept = np.flatnonzero((count > 0) & (count < n))
+        varying = np.flatnonzero((count > 0) & (count < n))
         seen = np.flatnonzero(class_counts)
-        if not kept.size or seen.size < 2:
+        if not varying.size or seen.size < 2:
             return None
-        count, rows = count[kept], class_counts[seen].astype(np.float64)
-        label: Floats = joint[np.ix_(kept, seen)] - np.outer(count, rows / n)
-        return cls(total, kept, count, rows, label, n)
+        count, rows = count[varying], class_counts[seen].astype(np.float64)
+        label: Floats = joint[np.ix_(varying, seen)] - np.outer(count, rows / n)
+        return cls(total, varying, count, rows, label, n)
 
     def covariance(
         self,
@@ -163,7 +163,7 @@ def _moments(
     form, expected = Tridiagonal.of(given.covariance(), label), chance is not None
     effective = np.array([form.effective(p, expected=expected) for p in penalties])
     explained = np.zeros((len(penalties), label.shape[1]))
-    for place in np.flatnonzero(~(given.n - 1 - effective <= 0)):
+    for place in np.flatnonzero(~(given.n - 1 - effective <= 0)).tolist():
         fitted = form.solve(penalties[place])
         explained[place] = ((form.right + penalties[place] * fitted) * fitted).sum(axis=0)
     return effective, explained

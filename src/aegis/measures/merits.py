@@ -49,10 +49,10 @@ def accuracies(scores: Scores) -> Floats:
     if len(scores.told) == 1:
         known, share, mean, deviation = _two(scores)
         if scores.log_odds:
-            found = _right(share, mean, deviation, np.zeros(mean.shape[:-1]))
+            right = _right(share, mean, deviation, np.zeros(mean.shape[:-1]))
         else:
-            found = _best_threshold(share, mean, deviation)
-        return np.where(known[:, None], np.maximum(found, base[:, None]), base[:, None])
+            right = _best_threshold(share, mean, deviation)
+        return np.where(known[:, None], np.maximum(right, base[:, None]), base[:, None])
     return _several(scores, rows)[0]
 
 

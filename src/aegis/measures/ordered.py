@@ -32,11 +32,11 @@ def thresholds(counts: OrderedCounts) -> OrderedCounts:
     Whittaker (On a new method of graduation, 1923). Other attributes keep their indicators.
     Levels that no row shows are left out: two thresholds with nothing between them are one.
     """
-    kept = np.flatnonzero(np.diagonal(counts.total) > 0)
-    total: Floats = counts.total[np.ix_(kept, kept)].astype(np.float64)
-    joint: Floats = counts.joint[kept].astype(np.float64)
-    chance = None if counts.chance is None else counts.chance[kept]
-    offsets = np.searchsorted(kept, counts.offsets)
+    varying = np.flatnonzero(np.diagonal(counts.total) > 0)
+    total: Floats = counts.total[np.ix_(varying, varying)].astype(np.float64)
+    joint: Floats = counts.joint[varying].astype(np.float64)
+    chance = None if counts.chance is None else counts.chance[varying]
+    offsets = np.searchsorted(varying, counts.offsets)
     for (start, stop), ordered in zip(pairwise(offsets.tolist()), counts.ordered, strict=True):
         if ordered:
             own = slice(start, stop)

@@ -48,12 +48,12 @@ def reachable_auc(counts: PartCounts) -> float:
 def _explained(counts: PartCounts, part: int, weight: Floats, own: npt.NDArray[np.bool_]) -> float:
     """Return c' M^+ c of one part."""
     joint = weight @ counts.joint[part]
-    kept = np.flatnonzero(joint > 0)
-    scale = 1 / np.sqrt(joint[kept])
+    varying = np.flatnonzero(joint > 0)
+    scale = 1 / np.sqrt(joint[varying])
     size = counts.joint.shape[-1]
     matrix = (weight @ counts.total[part].reshape(len(weight), -1)).reshape(size, size)
-    correlation = matrix[kept[:, None], kept]
+    correlation = matrix[varying[:, None], varying]
     correlation *= scale[:, None] * scale
-    apart = (np.where(own, weight, -weight) @ counts.joint[part])[kept] * scale
+    apart = (np.where(own, weight, -weight) @ counts.joint[part])[varying] * scale
     _, solved = whitened(correlation, apart[:, None])
     return float((solved**2).sum())

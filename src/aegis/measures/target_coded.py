@@ -70,9 +70,9 @@ def trace_of_codes(covariance: Floats, explained: Floats, classes: Floats) -> fl
     scale = 1 / np.sqrt(variance[varies])
     correlation = covariance[np.ix_(varies, varies)] * np.outer(scale, scale)
     values, vectors = np.linalg.eigh(correlation)
-    kept = values > _RANK * len(values)
-    solved = vectors[:, kept].T @ (explained[varies] * scale[:, None])
-    solved /= np.sqrt(values[kept])[:, None]
+    ranked = values > _RANK * len(values)
+    solved = vectors[:, ranked].T @ (explained[varies] * scale[:, None])
+    solved /= np.sqrt(values[ranked])[:, None]
     # S_uu^-1 of C - 1 indicators is diag(1 / p) + 1 / p_C.
     total = (solved**2 / classes[:-1]).sum() + (solved.sum(axis=1) ** 2).sum() / classes[-1]
     return float(total)

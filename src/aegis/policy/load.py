@@ -301,7 +301,7 @@ class _Loader:
     def _shape_error(self, error: ValidationError) -> PolicyError:
         """Return the first shape error with its line, and the nearest key for an unknown one."""
         # A misspelt key also makes the right one missing: it is the better thing to say.
-        first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
+        first = min(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")
         # From the fourth part on, what is not an index says which side of "text or mapping" failed.
         path = tuple(p for i, p in enumerate(first["loc"]) if i < 3 or isinstance(p, int))
         name = ".".join(map(str, path))
@@ -375,7 +375,7 @@ class _Loader:
 
     def _methods(self, entries: list[str | dict[str, dict[str, Any]]]) -> tuple[MethodChoice, ...]:
         """Return the record-level methods; one that is named again is numbered."""
-        found: list[MethodChoice] = []
+        choices: list[MethodChoice] = []
         for index, entry in enumerate(entries):
             if isinstance(entry, dict) and len(entry) != 1:
                 raise PolicyError(
@@ -384,11 +384,11 @@ class _Loader:
                     hint="Write NAME, or {NAME: {OPTION: VALUE}}.",
                 )
             method, options = (entry, {}) if isinstance(entry, str) else next(iter(entry.items()))
-            before = sum(one.method == method for one in found)
+            before = sum(choice.method == method for choice in choices)
             name = f"{method} {before + 1}" if before else method
             where = self.located.where("anonymizers", index)
-            found.append(MethodChoice(name, method, options, where))
-        return tuple(found)
+            choices.append(MethodChoice(name, method, options, where))
+        return tuple(choices)
 
     def _hierarchy(self, name: str, source: str | dict[Any, Any]) -> Hierarchy:
         if isinstance(source, str):

@@ -42,8 +42,10 @@ def policy_mapping(policy: Policy) -> dict[str, Any]:
         data["configurations"] = {n: c.spec() for n, c in policy.configurations.items()}
     if policy.anonymizers:
         data["anonymizers"] = [
-            {one.method: plain(one.options)} if one.options else one.method
-            for one in policy.anonymizers
+            {anonymizer.method: plain(anonymizer.options)}
+            if anonymizer.options
+            else anonymizer.method
+            for anonymizer in policy.anonymizers
         ]
     if policy.release:
         data["release"] = dict(policy.release)

@@ -297,8 +297,8 @@ class Policy:
         >>> policy.with_label({"age": None})
         {'age': None, 'income': None}
         """
-        kept: dict[str, Mask | None] = {self.label.column: None} if self.label else {}
-        return {**masks, **{name: None for name in kept if name not in masks}}
+        released: dict[str, Mask | None] = {self.label.column: None} if self.label else {}
+        return {**masks, **{name: None for name in released if name not in masks}}
 
     def _check_person(self) -> None:
         """Refuse a person key that would be released as it is, or that is the label."""

@@ -182,7 +182,7 @@ class PrivacyReport:
     @property
     def homogeneous_rows(self) -> dict[str, int]:
         """Per sensitive attribute the rows in classes where it is constant."""
-        return {name: one.homogeneous_rows for name, one in self.attributes.items()}
+        return {name: figures.homogeneous_rows for name, figures in self.attributes.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON-able values; what is infinite or undefined is None.
@@ -210,35 +210,36 @@ class PrivacyReport:
             },
             "homogeneous_rows": self.homogeneous_rows,
             "homogeneous_rows_any": self.homogeneous_rows_any,
-            "alpha_k": {name: {"alpha": one.alpha, "k": self.k} for name, one in each},
+            "alpha_k": {name: {"alpha": figures.alpha, "k": self.k} for name, figures in each},
             "l_diversity": {
                 name: {
-                    "distinct": one.distinct,
-                    "entropy": one.entropy,
-                    "recursive_c": dict(one.recursive_c),
+                    "distinct": figures.distinct,
+                    "entropy": figures.entropy,
+                    "recursive_c": dict(figures.recursive_c),
                 }
-                for name, one in each
+                for name, figures in each
             },
             "t_closeness": {
                 name: {
-                    "equal": one.equal,
-                    "ordered": one.ordered,
-                    "hierarchical": one.hierarchical,
+                    "equal": figures.equal,
+                    "ordered": figures.ordered,
+                    "hierarchical": figures.hierarchical,
                 }
-                for name, one in each
+                for name, figures in each
             },
             "beta_likeness": {
                 name: {
-                    "basic": one.beta_basic,
-                    "enhanced": one.beta_enhanced,
-                    "enhanced_limit": one.beta_enhanced_limit,
+                    "basic": figures.beta_basic,
+                    "enhanced": figures.beta_enhanced,
+                    "enhanced_limit": figures.beta_enhanced_limit,
                 }
-                for name, one in each
+                for name, figures in each
             },
             "delta_disclosure": {
-                name: {"all": one.delta, "present": one.delta_present} for name, one in each
+                name: {"all": figures.delta, "present": figures.delta_present}
+                for name, figures in each
             },
-            "class_size_histogram": [asdict(one) for one in self.class_size_histogram],
+            "class_size_histogram": [asdict(band) for band in self.class_size_histogram],
             "notes": list(self.notes),
         }
 
@@ -263,8 +264,8 @@ class PrivacyReport:
         lines.append(("marketer risk", _text(self.marketer)))
         if len(self.attributes) > 1:
             lines.append((f"homogeneous {unit}, any attribute", f"{self.homogeneous_rows_any:,}"))
-        for name, one in self.attributes.items():
-            lines += _attribute_lines(name, one, unit)
+        for name, figures in self.attributes.items():
+            lines += _attribute_lines(name, figures, unit)
         return lines
 
     def __repr__(self) -> str:
@@ -324,7 +325,9 @@ def report(
         journalist=Risk(float(risks.max()), mean) if rows else Risk(None, None),
         marketer=mean,
         homogeneous_rows_any=int(sizes[np.logical_or.reduce(constant)].sum()) if constant else None,
-        attributes=MappingProxyType({name: _measure(one) for name, one in table.sensitive.items()}),
+        attributes=MappingProxyType(
+            {name: _measure(classes_of) for name, classes_of in table.sensitive.items()}
+        ),
         class_size_histogram=histogram(sizes),
         notes=_notes(table),
         persons=None if table.persons is None else table.persons.total,
@@ -437,23 +440,28 @@ def _text(figure: float | None) -> str:
     return "-" if figure is None else f"{figure:.4g}"
 
 
-def _attribute_lines(name: str, one: AttributeFigures, unit: str) -> list[tuple[str, str]]:
-    recursive = ", ".join(f"c = {_text(c)} (l = {values})" for values, c in one.recursive_c.items())
-    closeness = f"{_text(one.equal)} equal, {_text(one.ordered)} ordered"
-    if one.hierarchical is not None:
-        closeness += f", {_text(one.hierarchical)} hierarchical"
+def _attribute_lines(name: str, figures: AttributeFigures, unit: str) -> list[tuple[str, str]]:
+    recursive = ", ".join(
+        f"c = {_text(c)} (l = {values})" for values, c in figures.recursive_c.items()
+    )
+    closeness = f"{_text(figures.equal)} equal, {_text(figures.ordered)} ordered"
+    if figures.hierarchical is not None:
+        closeness += f", {_text(figures.hierarchical)} hierarchical"
     return [
-        (f"{name}: homogeneous {unit}", f"{one.homogeneous_rows:,}"),
-        (f"{name}: alpha", _text(one.alpha)),
-        (f"{name}: l-diversity", f"{_text(one.distinct)} distinct, {_text(one.entropy)} entropy"),
+        (f"{name}: homogeneous {unit}", f"{figures.homogeneous_rows:,}"),
+        (f"{name}: alpha", _text(figures.alpha)),
+        (
+            f"{name}: l-diversity",
+            f"{_text(figures.distinct)} distinct, {_text(figures.entropy)} entropy",
+        ),
         (f"{name}: recursive (c,l)-diversity", recursive),
         (f"{name}: t-closeness", closeness),
         (
             f"{name}: beta-likeness",
-            f"{_text(one.beta_basic)} basic, {_text(one.beta_enhanced)} enhanced",
+            f"{_text(figures.beta_basic)} basic, {_text(figures.beta_enhanced)} enhanced",
         ),
         (
             f"{name}: delta-disclosure",
-            f"{_text(one.delta)}, {_text(one.delta_present)} over present values",
+            f"{_text(figures.delta)}, {_text(figures.delta_present)} over present values",
         ),
     ]

@@ -187,7 +187,9 @@ class PrivacyRule:
     @cached_property
     def sensitive(self) -> tuple[str, ...]:
         """Names of the sensitive attributes whose counts the rule needs, without repetition."""
-        names = (one.attribute for one in self.criteria if one.attribute is not None)
+        names = (
+            criterion.attribute for criterion in self.criteria if criterion.attribute is not None
+        )
         return tuple(dict.fromkeys(names))
 
     @property
@@ -203,18 +205,20 @@ class PrivacyRule:
     @property
     def needs_population(self) -> bool:
         """Whether a criterion needs class sizes of the population."""
-        return any(Need.POPULATION in one.model.needs for one in self.criteria)
+        return any(Need.POPULATION in criterion.model.needs for criterion in self.criteria)
 
     @property
     def by_crowd(self) -> bool:
         """Whether a criterion goes by class sizes of the population, at least where they are known."""
-        return any({Need.POPULATION, Need.CROWD} & one.model.needs for one in self.criteria)
+        return any(
+            {Need.POPULATION, Need.CROWD} & criterion.model.needs for criterion in self.criteria
+        )
 
     @property
     def without_crowd(self) -> PrivacyRule:
         """The rule without the criteria that go by class sizes of the population."""
         beyond = {Need.POPULATION, Need.CROWD}
-        rest = tuple(one for one in self.criteria if not beyond & one.model.needs)
+        rest = tuple(criterion for criterion in self.criteria if not beyond & criterion.model.needs)
         return replace(self, criteria=rest)
 
     @cached_property
@@ -248,8 +252,8 @@ class PrivacyRule:
     @cached_property
     def minimum_size(self) -> int:
         """The smallest class size that the criteria on sizes alone allow, from 1."""
-        asked = ((one.model.least_size, one) for one in self.criteria)
-        return max([1, *(least(one) for least, one in asked if least is not None)])
+        asked = ((criterion.model.least_size, criterion) for criterion in self.criteria)
+        return max([1, *(least(criterion) for least, criterion in asked if least is not None)])
 
     def shortage(
         self, rows: int, values: Mapping[str, int] = MappingProxyType({})
@@ -303,7 +307,7 @@ class PrivacyRule:
     @cached_property
     def sizes_only(self) -> bool:
         """Whether `minimum_size` is all that the criteria ask for."""
-        return all(one.model.least_size is not None for one in self.criteria)
+        return all(criterion.model.least_size is not None for criterion in self.criteria)
 
     def allowed_rows(self, rows: int) -> int:
         """Return how many of `rows` may be removed: floor(suppression * rows + 1e-9)."""
@@ -325,65 +329,71 @@ class PrivacyRule:
         for criterion in self.criteria:
             criterion.require(table)
         failed = [np.zeros(len(table), dtype=np.bool_) for _ in self.criteria]
-        kept = np.ones(len(table), dtype=np.bool_)
+        kept_classes = np.ones(len(table), dtype=np.bool_)
         for criterion, fails in zip(self.criteria, failed, strict=True):
             if criterion.local:
                 fails |= criterion.failing(table)
-                kept &= ~fails
-        self._settle(table, kept, failed)
-        return self._verdict(table, kept, failed)
+                kept_classes &= ~fails
+        self._settle(table, kept_classes, failed)
+        return self._verdict(table, kept_classes, failed)
 
-    def _settle(self, table: ClassTable, kept: BoolArray, failed: list[BoolArray]) -> None:
+    def _settle(self, table: ClassTable, kept_classes: BoolArray, failed: list[BoolArray]) -> None:
         """Drop classes that differ too much from the kept rows, until none does; in place."""
         compared = [
-            (one, fails) for one, fails in zip(self.criteria, failed, strict=True) if not one.local
+            (criterion, fails)
+            for criterion, fails in zip(self.criteria, failed, strict=True)
+            if not criterion.local
         ]
-        while compared and kept.any():
-            places = np.flatnonzero(kept)
-            rest = table.keep(kept)
+        while compared and kept_classes.any():
+            places = np.flatnonzero(kept_classes)
+            rest = table.keep(kept_classes)
             for criterion, fails in compared:
                 dropped = places[criterion.failing(rest)]
                 fails[dropped] = True
-                kept[dropped] = False
-            if len(places) == np.count_nonzero(kept):
+                kept_classes[dropped] = False
+            if len(places) == np.count_nonzero(kept_classes):
                 return
 
     def _verdict(
-        self, table: ClassTable, kept: BoolArray, failed: list[BoolArray] | None
+        self, table: ClassTable, kept_classes: BoolArray, failed: list[BoolArray] | None
     ) -> Verdict:
         sizes = table.sizes
-        remaining = sizes[kept]
-        removed = table.subjects_in(~kept)
+        remaining = sizes[kept_classes]
+        removed = table.subjects_in(~kept_classes)
         allowed = self.allowed_rows(table.subjects)
         by_person = table.persons is not None
         some = len(remaining) > 0
         admissible = some and removed <= allowed
         return Verdict(
             admissible=admissible,
-            suppressed_rows=int(table.class_rows[~kept].sum()),
+            suppressed_rows=int(table.class_rows[~kept_classes].sum()),
             suppressed_classes=len(sizes) - len(remaining),
             allowed_rows=table.rows if by_person else allowed,
             smallest_class=int(remaining.min()) if some else 0,
             smallest_before=int(sizes.min()) if len(sizes) else 0,
-            violations=() if admissible else self._violations(table, kept, failed, allowed),
-            kept_classes=kept,
+            violations=() if admissible else self._violations(table, kept_classes, failed, allowed),
+            kept_classes=kept_classes,
             persons=table.subjects if by_person else None,
             suppressed_persons=removed if by_person else None,
             allowed_persons=allowed if by_person else None,
         )
 
     def _violations(
-        self, table: ClassTable, kept: BoolArray, failed: list[BoolArray] | None, allowed: int
+        self,
+        table: ClassTable,
+        kept_classes: BoolArray,
+        failed: list[BoolArray] | None,
+        allowed: int,
     ) -> tuple[str, ...]:
         if not table.rows:
             return ("The table has no rows.",)
-        masks = failed or [one.failing(table) for one in self.criteria]
+        masks = failed or [criterion.failing(table) for criterion in self.criteria]
         rows = [table.subjects_in(mask) for mask in masks]
-        removed = table.subjects_in(~kept)
+        removed = table.subjects_in(~kept_classes)
         unit = "row" if table.persons is None else "person"
         worst = [
-            _sentence(one, count, allowed, unit)
-            for one, count in zip(self.criteria, rows, strict=True)
+            _sentence(criterion, count, allowed, unit)
+            for criterion, count in zip(self.criteria, rows, strict=True)
             if count > allowed
         ]
         if removed > max([allowed, *rows]):
@@ -460,12 +470,12 @@ def _preset(name: object) -> list[Criterion]:
 def _strictest(criteria: list[Criterion]) -> tuple[Criterion, ...]:
     """Drop repetitions, and where only the strictest counts all demands of a smaller limit."""
     largest: dict[str, float] = {}
-    for one in criteria:
-        if one.model.strictest_counts:
-            limit = one[one.model.limit]
-            largest[one.model.name] = max(limit, largest.get(one.model.name, limit))
+    for criterion in criteria:
+        if criterion.model.strictest_counts:
+            limit = criterion[criterion.model.limit]
+            largest[criterion.model.name] = max(limit, largest.get(criterion.model.name, limit))
     return tuple(
-        one
-        for one in dict.fromkeys(criteria)
-        if one[one.model.limit] >= largest.get(one.model.name, -math.inf)
+        criterion
+        for criterion in dict.fromkeys(criteria)
+        if criterion[criterion.model.limit] >= largest.get(criterion.model.name, -math.inf)
     )

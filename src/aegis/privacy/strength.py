@@ -67,7 +67,7 @@ def _subjects(rule: PrivacyRule) -> str:
 
 def _follows(demand: Criterion, rule: PrivacyRule) -> bool:
     """Return whether a table whose classes all meet `rule` meets `demand`."""
-    if any(_asks_for(one, demand) for one in rule.criteria):
+    if any(_asks_for(criterion, demand) for criterion in rule.criteria):
         return True
     least = demand.model.least_size
     if least is not None:
@@ -104,8 +104,8 @@ def _asks_for(asked: Criterion, demand: Criterion) -> bool:
 def _implied(model: PrivacyModel) -> list[PrivacyModel]:
     """Return a model and all that it implies, step by step."""
     reached = [model]
-    for one in reached:
-        reached += [m for m in map(MODELS.get, one.implies) if m not in reached]
+    for strength in reached:
+        reached += [m for m in map(MODELS.get, strength.implies) if m not in reached]
     return reached
 
 

@@ -73,7 +73,7 @@ def pitman(sizes: Ints, population: int) -> float:
     starts = [(math.log(s), a) for s in (1.0, classes) for a in (-2.0, 0.0, 2.0)]
     root = min(
         (optimize.minimize(loss, start, method="Nelder-Mead", options=_EXACT) for start in starts),
-        key=lambda one: float(one.fun),
+        key=lambda fit: float(fit.fun),
     )
     theta, alpha = _positive(root.x[0]), _share(root.x[1])
     uniques = math.exp(

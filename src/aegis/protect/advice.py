@@ -143,7 +143,7 @@ class ProtectedAdvice:
             "summary": dict(self.summary),
             "warnings": list(self.warnings),
             "seconds": self.seconds,
-            "what_if": [one.to_dict() for one in self.what_if],
+            "what_if": [change.to_dict() for change in self.what_if],
             "owner_rule": None if self.owner_rule is None else self.owner_rule.to_dict(),
             "rule_override": None if self.rule_override is None else self.rule_override.to_dict(),
         }

@@ -153,7 +153,7 @@ def protect(
 
 def _level(given: Level | str) -> Level:
     if given not in list(Level):
-        raise PolicyError.unknown("level of protection", given, [str(one) for one in Level])
+        raise PolicyError.unknown("level of protection", given, [str(level) for level in Level])
     chosen = Level(given)
     if chosen is Level.NONE:
         raise PolicyError(
@@ -165,7 +165,9 @@ def _level(given: Level | str) -> Level:
 
 def _method(given: Method | str) -> Method:
     if given not in list(Method):
-        raise PolicyError.unknown("method of perturbation", given, [str(one) for one in Method])
+        raise PolicyError.unknown(
+            "method of perturbation", given, [str(method) for method in Method]
+        )
     return Method(given)
 
 

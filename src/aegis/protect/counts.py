@@ -260,10 +260,12 @@ def _names(cells: Cells) -> list[str]:
     ]
 
 
-def _small(found: Sequence[Derivable], cells: Sequence[Cells], threshold: int) -> list[Derivable]:
+def _small(
+    derivables: Sequence[Derivable], cells: Sequence[Cells], threshold: int
+) -> list[Derivable]:
     """Return the derivable cells that are truly small."""
     exact = {c.name: c.joint for c in cells}
-    return [d for d in found if 0 < int(exact[d.attribute][d.cell, d.label]) < threshold]
+    return [d for d in derivables if 0 < int(exact[d.attribute][d.cell, d.label]) < threshold]
 
 
 def _moments(

@@ -78,7 +78,7 @@ def audit_document(
         Rows from which a value is not rare.
     """
     extremes = 2 * len(_RANGE.findall(text))
-    cuts = sum(len([c for c in found.split(",") if c.strip()]) for found in _EDGES.findall(text))
+    cuts = sum(len([c for c in edges.split(",") if c.strip()]) for edges in _EDGES.findall(text))
     rare: dict[str, int] = {}
     words = _words(text)
     for summary in summaries:

@@ -240,7 +240,7 @@ def _protection_from(said: Mapping[str, Any]) -> Protection:
         epsilon=said["epsilon"],
         delta=said["delta"],
         rho=said["rho"],
-        rounds=tuple(Round(**one) for one in said["rounds"]),
+        rounds=tuple(Round(**round_) for round_ in said["rounds"]),
         method=None if method is None else Method(method),
         threshold=said["threshold"],
         step=said["step"],
@@ -256,16 +256,16 @@ def _attribute_from(said: Mapping[str, Any], classes: int) -> ProtectedAttribute
     if tree is not None:
         hierarchy = Hierarchy(tuple(tuple(row) for row in tree["rows"]), tree["name"])
     candidates = []
-    for one in said["candidates"]:
-        groups = np.array(one["groups"], dtype=np.int64)
-        shown = tuple(map(str, one["shown"]))
+    for candidate in said["candidates"]:
+        groups = np.array(candidate["groups"], dtype=np.int64)
+        shown = tuple(map(str, candidate["shown"]))
         _require(len(groups) == len(table), "groups do not fit the cells")
         sound = not len(groups) or (groups.min() >= 0 and groups.max() < len(shown))
         _require(bool(sound), "a cell belongs to an unknown group")
         candidates.append(
             ProtectedCandidate(
-                parse_mask(one["mask"], hierarchy=hierarchy),
-                parse_mask(one["declared"], hierarchy=hierarchy),
+                parse_mask(candidate["mask"], hierarchy=hierarchy),
+                parse_mask(candidate["declared"], hierarchy=hierarchy),
                 groups,
                 shown,
             )

@@ -171,7 +171,7 @@ def audit_leak(
         The threshold is below 2 or above the number of rows, or the level is unknown.
     """
     if level is not None and level not in list(Level):
-        raise PolicyError.unknown("level of protection", level, [str(one) for one in Level])
+        raise PolicyError.unknown("level of protection", level, [str(level) for level in Level])
     if threshold is not None and not 2 <= threshold <= subject.rows:
         raise PolicyError(
             f"The threshold is {threshold}, and the summary is of {subject.rows:,.0f} rows.",
@@ -316,8 +316,8 @@ def _protected(summary: ProtectedSummary, demanded: Level, threshold: int | None
     held_at = threshold or said.threshold or THRESHOLD
     derivable = derivable_cells(summary, held_at)
     by_name = dict.fromkeys(summary.attributes, 0)
-    for one in derivable:
-        by_name[one.attribute] += 1
+    for cell in derivable:
+        by_name[cell.attribute] += 1
     pairs = audit_pairs(summary, held_at)
     shortfalls, findings = [], []
     if demanded is Level.NOISE and summary.level is not Level.NOISE:

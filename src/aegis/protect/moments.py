@@ -266,7 +266,7 @@ def atoms_coded(
             "row can change in more than one place.",
             hint="Give the table itself, or summarise it with --exact.",
         )
-    found = []
+    moments = []
     for own, coded, most in zip(cells, codes, longest, strict=True):
         attribute = summary.attributes[own.name]
         first = np.unique(attribute.atoms, return_index=True)[1]
@@ -277,8 +277,8 @@ def atoms_coded(
                 hint="Give the table itself, or leave out masks of more than "
                 f"{summary.max_levels} groups.",
             )
-        found.append(clipped_rows(_padded(own, coded)[of_atom], most))
-    return found
+        moments.append(clipped_rows(_padded(own, coded)[of_atom], most))
+    return moments
 
 
 def _cross(sums: Ints, offsets: Ints) -> Ints:

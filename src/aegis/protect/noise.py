@@ -277,12 +277,12 @@ def _named(
 ) -> tuple[list[Cells], list[Ints]]:
     """Return the cells whose names the noise covers, and their counts."""
     least = _least(asked, len(cells), classes, sigma)
-    named, kept = [], []
+    named, left = [], []
     for own, table in zip(cells, tables, strict=True):
         clear = (table.sum(axis=1) >= least) | np.full(own.count, own.name in asked.public)
         named.append(own.keep(clear))
-        kept.append(table[clear])
-    return named, kept
+        left.append(table[clear])
+    return named, left
 
 
 def _assemble(

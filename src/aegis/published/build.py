@@ -168,7 +168,7 @@ def _check_names(
     for name in mappings:
         if name not in masked:
             raise PolicyError.unknown("configuration of the mapping", name, masked)
-    for name in (*histograms, *(a for one in mappings.values() for a in one)):
+    for name in (*histograms, *(a for mapping in mappings.values() for a in mapping)):
         if name not in attributes:
             raise PolicyError.unknown("attribute of histograms or mapping", name, attributes)
 

@@ -119,10 +119,10 @@ def drop_implied(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJoint
     Raises `DataError`, naming both, where the finer joint does not add up to the coarser one
     within `slack` rows.
     """
-    kept: list[MaskedJoint] = []
+    joints: list[MaskedJoint] = []
     for mask in sorted(masks, key=lambda mask: -len(np.unique(mask.codes))):
         implied = False
-        for finer in kept:
+        for finer in joints:
             onto = _coarsening(finer.codes, mask.codes, finer.groups)
             if onto is None:
                 continue
@@ -132,8 +132,8 @@ def drop_implied(masks: Sequence[MaskedJoint], slack: float) -> list[MaskedJoint
             implied = True
             break
         if not implied:
-            kept.append(mask)
-    return kept
+            joints.append(mask)
+    return joints
 
 
 def common_refinement(groupings: Sequence[IntArray]) -> tuple[IntArray, int]:

@@ -65,7 +65,7 @@ class Margin:
         targets = counts(self.targets, f"The targets of family {self.name!r}")
         # A bound before the first and after the last: strictly rising means distinct and within.
         bounded = (-1, *self.axes, len(self.shape))
-        if any(one >= other for one, other in pairwise(bounded)):
+        if any(family >= other for family, other in pairwise(bounded)):
             raise DataError(
                 f"Family {self.name!r} keeps axes {self.axes} of a table of shape {self.shape}.",
                 hint="Axes must be distinct, ascending and within the table.",

@@ -155,7 +155,7 @@ def _needs_elimination(seed: FloatArray, families: Sequence[Family]) -> bool:
 
 def _without_implied(families: Sequence[Family], slack: float) -> list[Family]:
     """Drop every margin that a larger margin contains, once it is found to agree with it."""
-    kept: list[Family] = [family for family in families if not isinstance(family, Margin)]
+    others: list[Family] = [family for family in families if not isinstance(family, Margin)]
     margins = [(set(family.axes), family) for family in families if isinstance(family, Margin)]
     for number, (axes, family) in enumerate(margins):
         larger = [
@@ -173,8 +173,8 @@ def _without_implied(families: Sequence[Family], slack: float) -> list[Family]:
                     hint="All targets must come from the same rows.",
                 )
         if not larger:
-            kept.append(family)
-    return kept
+            others.append(family)
+    return others
 
 
 def _margin_of(family: Margin, axes: tuple[int, ...]) -> FloatArray:

@@ -124,15 +124,15 @@ def total_variation(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
     DataError
         The shapes differ, a value is negative or not finite, or a table is empty.
     """
-    one, two = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    if one.shape != two.shape:
+    left, two = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if left.shape != two.shape:
         raise DataError(
-            f"Total variation needs two tables of one shape; given {one.shape} and {two.shape}."
+            f"Total variation needs two tables of one shape; given {left.shape} and {two.shape}."
         )
-    for table in (one, two):
+    for table in (left, two):
         if not np.isfinite(table).all() or (table < 0).any() or table.sum() <= 0:
             raise DataError(
                 "Total variation needs finite counts of at least 0 with a positive total.",
                 hint="Check that the table has rows and no missing cells.",
             )
-    return float(0.5 * np.abs(one / one.sum() - two / two.sum()).sum())
+    return float(0.5 * np.abs(left / left.sum() - two / two.sum()).sum())

@@ -233,8 +233,8 @@ class _Seen:
         return table
 
 
-def _quotient(wanted: FloatArray, found: FloatArray) -> FloatArray:
-    return np.divide(wanted, found, out=np.zeros_like(found), where=found > 0)
+def _quotient(wanted: FloatArray, reached: FloatArray) -> FloatArray:
+    return np.divide(wanted, reached, out=np.zeros_like(reached), where=reached > 0)
 
 
 def _meet(

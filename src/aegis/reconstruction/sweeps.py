@@ -158,22 +158,22 @@ class PairFit:
     """
 
     def __init__(self, seed: FloatArray, families: Sequence[Family]) -> None:
-        one, two = families
-        self._names = one.name, two.name
+        first, two = families
+        self._names = first.name, two.name
         self._seed = seed
-        self._targets = one.targets, two.targets
+        self._targets = first.targets, two.targets
         if seed.ndim == 2 and all(isinstance(family, Margin) for family in families):
             # Margins of the two axes: the seed is K itself, but for its orientation.
-            flipped = isinstance(one, Margin) and one.axes == (1,)
+            flipped = isinstance(first, Margin) and first.axes == (1,)
             self._sums = seed.T if flipped else seed
             self._codes = None
             self._flipped = flipped
         else:
-            self._codes = one.codes, two.codes
-            shape = len(one.targets), len(two.targets)
-            place = one.codes * shape[1] + two.codes
+            self._codes = first.codes, two.codes
+            shape = len(first.targets), len(two.targets)
+            place = first.codes * shape[1] + two.codes
             self._sums = group_sums(place, seed.ravel(), shape[0] * shape[1]).reshape(shape)
-        self._first, self._second = np.ones(len(one.targets)), np.ones(len(two.targets))
+        self._first, self._second = np.ones(len(first.targets)), np.ones(len(two.targets))
         self._bare = self._sums.dot(self._second)
 
     @classmethod
@@ -202,15 +202,15 @@ class PairFit:
 
     def residual(self) -> tuple[float, str]:
         """Return the largest deviation of the table as it stands, and its family."""
-        one = _largest(self._first * self._bare - self._targets[0])
+        off_first = _largest(self._first * self._bare - self._targets[0])
         two = _largest(self._second * self._first.dot(self._sums) - self._targets[1])
-        return max((one, self._names[0]), (two, self._names[1]))
+        return max((off_first, self._names[0]), (two, self._names[1]))
 
     def cells(self) -> FloatArray:
         """Return the table as it stands."""
         if self._codes is not None:
-            one, two = self._codes
-            factors = self._first[one] * self._second[two]
+            first_codes, two = self._codes
+            factors = self._first[first_codes] * self._second[two]
             return self._seed * factors.reshape(self._seed.shape)
         table: FloatArray = self._first[:, None] * self._sums * self._second
         return table.T if self._flipped else table

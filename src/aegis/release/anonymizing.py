@@ -104,7 +104,7 @@ class AnonymizedRelease(Released):
         >>> release.to_dict()["released_rows"]
         32561
         """
-        front = {"points": [one.to_dict() for one in self.front]} if self.front else None
+        front = {"points": [point.to_dict() for point in self.front]} if self.front else None
         return super().to_dict() | self.how() | {"front": front}
 
 
@@ -246,11 +246,11 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
         self.made: Anonymized = anonymize_records(self.read, recipe, progress=progress)
         grouped = time.perf_counter()
         with progress.step("Checking classes"):
-            self.engine, kept, verdict = check_release(self.made, policy)
+            self.engine, kept_rows, verdict = check_release(self.made, policy)
         if not verdict.admissible:
             raise _refused(self.made, verdict.violations)
-        self.judged = kept
-        self.table = kept.table
+        self.judged = kept_rows
+        self.table = kept_rows.table
         if policy.person is not None:
             self.table = self.table.drop(PERSON)
         self.persons = verdict.persons

@@ -89,7 +89,7 @@ class CertificateCheck:
         """Return the fields as JSON values."""
         return {
             "passed": self.passed,
-            "mismatches": [one.to_dict() for one in self.mismatches],
+            "mismatches": [mismatch.to_dict() for mismatch in self.mismatches],
             "unchecked": list(self.unchecked),
         }
 
@@ -349,8 +349,8 @@ def _plain_roles(policy: Mapping[str, Any]) -> dict[str, Any]:
         name: {key: value for key, value in entry.items() if key in ("role", "weight", "kind")}
         for name, entry in policy["attributes"].items()
     }
-    kept = {k: v for k, v in policy.items() if k in ("version", "label", "person")}
-    return kept | {"attributes": attributes}
+    same_keys = {k: v for k, v in policy.items() if k in ("version", "label", "person")}
+    return same_keys | {"attributes": attributes}
 
 
 def _possible(mask: Mask) -> Any:
@@ -379,17 +379,17 @@ def _interval_of(mask: Mask, text: str) -> bool:
     inside = next((b for b in (start, end - 1e-9) if math.isfinite(b)), None)
     if inside is None:
         return True
-    found = [pa.array([inside])]
+    values = [pa.array([inside])]
     if inside == int(inside):
-        found.append(pa.array([int(inside)]))
-    shown = {str(v) for one in found for v in evaluate([mask], one)[0].shown.to_pylist()}
+        values.append(pa.array([int(inside)]))
+    shown = {str(v) for array in values for v in evaluate([mask], array)[0].shown.to_pylist()}
     return text in shown or _same_number(text, shown)
 
 
 def _same_number(text: str, shown: set[str]) -> bool:
     """Return whether two numbers are written differently and are the same."""
     try:
-        return float(text) in {float(one) for one in shown if _is_number(one)}
+        return float(text) in {float(number) for number in shown if _is_number(number)}
     except ValueError:
         return False
 
@@ -417,16 +417,18 @@ def _differing(certified: Any, measured: Any, path: str = "") -> Iterator[tuple[
         yield path, certified, measured
 
 
-def _alike(one: Any, two: Any) -> bool:
-    if isinstance(one, float | int) and isinstance(two, float | int):
-        if isinstance(one, bool) or isinstance(two, bool):
-            return one is two
-        return math.isclose(one, two, rel_tol=1e-9, abs_tol=1e-12)
-    if isinstance(one, list | tuple) and isinstance(two, list | tuple):
-        return len(one) == len(two) and all(map(_alike, one, two))
-    if isinstance(one, Mapping) and isinstance(two, Mapping):
-        return one.keys() == two.keys() and all(_alike(one[key], two[key]) for key in one)
-    return bool(one == two)
+def _alike(certified: Any, two: Any) -> bool:
+    if isinstance(certified, float | int) and isinstance(two, float | int):
+        if isinstance(certified, bool) or isinstance(two, bool):
+            return certified is two
+        return math.isclose(certified, two, rel_tol=1e-9, abs_tol=1e-12)
+    if isinstance(certified, list | tuple) and isinstance(two, list | tuple):
+        return len(certified) == len(two) and all(map(_alike, certified, two))
+    if isinstance(certified, Mapping) and isinstance(two, Mapping):
+        return certified.keys() == two.keys() and all(
+            _alike(certified[key], two[key]) for key in certified
+        )
+    return bool(certified == two)
 
 
 def _brief(value: Any) -> str:

@@ -73,8 +73,8 @@ class Utility:
         after = Scorer(summarize(whole, as_it_is(policy, chosen.name), seed=seed))
         unmasked = before.value(before.unmasked, chosen)
         released = after.value(after.unmasked, chosen)
-        kept = utility_kept(released, unmasked, chosen, before.classes)
-        return cls(chosen.name, unmasked, released, kept)
+        utility = utility_kept(released, unmasked, chosen, before.classes)
+        return cls(chosen.name, unmasked, released, utility)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""

@@ -409,7 +409,7 @@ def _unseen(table: ir.Table, masks: Mapping[str, Mask | None]) -> ir.Value:
     """Return 1 for a row with a value that a mask does not know, else 0."""
     known = [m.known(table[n]) for n, m in masks.items() if m is not None]
     cases: list[tuple[Any, Any]] = [
-        ((~one).fill_null(False), ibis.literal(1)) for one in known if one is not None
+        ((~met).fill_null(False), ibis.literal(1)) for met in known if met is not None
     ]
     return ibis.cases(*cases, else_=ibis.literal(0))
 

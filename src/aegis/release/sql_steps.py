@@ -22,8 +22,8 @@ def counting(rule: RuleQuery, listed: list[str], added: list[str]) -> list[tuple
     if rule.comparisons:
         steps.append(("compared", with_columns(carried, rule.comparisons, "figured")))
     met = "\n      AND ".join(rule.conditions)
-    kept = f"CASE WHEN {met}\n    THEN 1 ELSE 0 END"
-    steps.append(("judged", with_columns([*listed, *added], [("aegis_kept", kept)], steps[-1][0])))
+    stays = f"CASE WHEN {met}\n    THEN 1 ELSE 0 END"
+    steps.append(("judged", with_columns([*listed, *added], [("aegis_kept", stays)], steps[-1][0])))
     return steps
 
 

@@ -81,7 +81,7 @@ def _context(
         "summary": clean(release.recipe.anonymizer.summary),
         "reference": clean(release.recipe.anonymizer.reference),
         "options": options_text(release.recipe),
-        "criteria": [clean(str(one)) for one in criteria],
+        "criteria": [clean(str(criterion)) for criterion in criteria],
         "claims": release.claims,
         "figures": figures,
         "losses": list(zip(LOSSES, losses(grouped.loss), strict=True)),

@@ -85,34 +85,34 @@ def binding_section(binding: Binding) -> dict[str, Any] | None:
     return {
         "finer": [
             {
-                "attribute": clean(one.attribute, limit=120),
-                "mask": clean(one.current, limit=120),
-                "finer": clean(one.mask, limit=120),
-                "smallest_class": count(one.smallest_class),
-                "rows_at_risk": count(one.rows_failing),
-                "kept": percent(one.utility_kept),
-                "violations": [clean(text, limit=600) for text in one.violations],
+                "attribute": clean(relaxation.attribute, limit=120),
+                "mask": clean(relaxation.current, limit=120),
+                "finer": clean(relaxation.mask, limit=120),
+                "smallest_class": count(relaxation.smallest_class),
+                "rows_at_risk": count(relaxation.rows_failing),
+                "kept": percent(relaxation.utility_kept),
+                "violations": [clean(text, limit=600) for text in relaxation.violations],
             }
-            for one in binding.finer
-            if one.gain > 0
+            for relaxation in binding.finer
+            if relaxation.gain > 0
         ],
         "relaxations": [
             {
-                "change": clean(one.change, limit=120),
-                "masks": _gaining_masks(one),
-                "gain": measured(one.gain) if one.shows else "none",
-                "kept": percent(one.utility_kept),
+                "change": clean(relaxation.change, limit=120),
+                "masks": _gaining_masks(relaxation),
+                "gain": measured(relaxation.gain) if relaxation.shows else "none",
+                "kept": percent(relaxation.utility_kept),
             }
-            for one in binding.relaxations
+            for relaxation in binding.relaxations
         ],
     }
 
 
-def _gaining_masks(one: Relaxation) -> str:
+def _gaining_masks(relaxation: Relaxation) -> str:
     """Return the masks that a weaker rule would let change, where that gains something."""
-    if not one.shows:
+    if not relaxation.shows:
         return "–"
-    return _listed(one.masks) if one.masks else "the same"
+    return _listed(relaxation.masks) if relaxation.masks else "the same"
 
 
 def evaluation_section(
@@ -121,8 +121,8 @@ def evaluation_section(
     """Return the trained models' scores, the first `top` configurations, and the agreement."""
     if not evaluation.scores and not evaluation.agreement:
         return None
-    names = list(dict.fromkeys(one.configuration for one in evaluation.scores))
-    releases = {one.name for one in advice.ranking if one.method is not None}
+    names = list(dict.fromkeys(score.configuration for score in evaluation.scores))
+    releases = {ranked.name for ranked in advice.ranking if ranked.method is not None}
     enough = len(set(names) - releases) >= FEWEST
     shown = set(names[:top])
     return {
@@ -136,24 +136,24 @@ def evaluation_section(
         "total": count(len(names)),
         "scores": [
             {
-                "model": clean(one.model, limit=80),
-                "metric": clean(one.metric, limit=80),
-                "configuration": clean(one.configuration, limit=120),
-                "value": _with_deviation(one.value, one.deviation),
-                "unmasked": measured(one.unmasked),
+                "model": clean(score.model, limit=80),
+                "metric": clean(score.metric, limit=80),
+                "configuration": clean(score.configuration, limit=120),
+                "value": _with_deviation(score.value, score.deviation),
+                "unmasked": measured(score.unmasked),
             }
-            for one in evaluation.scores
-            if one.configuration in shown
+            for score in evaluation.scores
+            if score.configuration in shown
         ],
         "agreement": [
             {
-                "measure": clean(one.measure, limit=80),
-                "model": clean(one.model, limit=80),
-                "spearman": _correlation(one.spearman if enough else None),
-                "kendall": _correlation(one.kendall if enough else None),
-                "loss": measured(one.loss),
+                "measure": clean(agreement_.measure, limit=80),
+                "model": clean(agreement_.model, limit=80),
+                "spearman": _correlation(agreement_.spearman if enough else None),
+                "kendall": _correlation(agreement_.kendall if enough else None),
+                "loss": measured(agreement_.loss),
             }
-            for one in evaluation.agreement
+            for agreement_ in evaluation.agreement
         ],
     }
 
@@ -163,36 +163,36 @@ def _reached(evaluation: EvaluationResult, advice: Advice) -> list[dict[str, str
     best = advice.best
     return [
         {
-            "model": clean(one.model, limit=80),
-            "metric": METRIC_WORDS[one.metric],
-            "masked": _with_deviation(one.value, one.deviation),
-            "unmasked": measured(one.unmasked),
+            "model": clean(score.model, limit=80),
+            "metric": METRIC_WORDS[score.metric],
+            "masked": _with_deviation(score.value, score.deviation),
+            "unmasked": measured(score.unmasked),
             "change": measured(None)
-            if one.unmasked is None
-            else f"{one.value - one.unmasked:+.4f}",
+            if score.unmasked is None
+            else f"{score.value - score.unmasked:+.4f}",
         }
-        for one in evaluation.scores
-        if best is not None and one.configuration == best.name and one.metric in METRIC_WORDS
+        for score in evaluation.scores
+        if best is not None and score.configuration == best.name and score.metric in METRIC_WORDS
     ]
 
 
 def _ranks(agreement: Sequence[Agreement]) -> dict[str, Any]:
     """Return the rank correlations as the cells of a heat map, measures by models."""
-    measures = list(dict.fromkeys(one.measure for one in agreement))
-    models = list(dict.fromkeys(one.model for one in agreement))
+    measures = list(dict.fromkeys(agreement_.measure for agreement_ in agreement))
+    models = list(dict.fromkeys(agreement_.model for agreement_ in agreement))
     return {
         "measures": [clean(name, limit=80) for name in measures],
         "models": [clean(name, limit=80) for name in models],
         "cells": [
             {
-                "row": measures.index(one.measure),
-                "column": models.index(one.model),
-                "text": _correlation(one.spearman),
+                "row": measures.index(agreement_.measure),
+                "column": models.index(agreement_.model),
+                "text": _correlation(agreement_.spearman),
                 "step": HEAT_STEPS
-                if one.spearman is None
-                else sum(one.spearman >= bound for bound in CORRELATION_BOUNDS),
+                if agreement_.spearman is None
+                else sum(agreement_.spearman >= bound for bound in CORRELATION_BOUNDS),
             }
-            for one in agreement
+            for agreement_ in agreement
         ],
     }
 
@@ -201,8 +201,10 @@ def _panels(
     evaluation: EvaluationResult, advice: Advice, *, relative: bool
 ) -> list[dict[str, Any]]:
     """Return, for each model, what it reaches on each configuration against the score."""
-    utility = {one.name: one.utility_kept if relative else one.score for one in advice.ranking}
-    ranked = {one.name: one for one in advice.ranking if utility[one.name] is not None}
+    utility = {
+        ranked.name: ranked.utility_kept if relative else ranked.score for ranked in advice.ranking
+    }
+    ranked = {ranked.name: ranked for ranked in advice.ranking if utility[ranked.name] is not None}
     models = dict.fromkeys(s.model for s in evaluation.scores if s.metric == evaluation.metric)
     panels = []
     for model in models:
@@ -251,7 +253,7 @@ def leak_section(figures: Mapping[str, Any]) -> dict[str, Any]:
             for text in (
                 *figures.get("shortfalls", ()),
                 *figures.get("findings", ()),
-                *(text for one in figures.get("with", ()) for text in one["findings"]),
+                *(text for release in figures.get("with", ()) for text in release["findings"]),
             )
         ],
     }

@@ -80,17 +80,17 @@ def tradeoff_section(points: Sequence[ObamPoint]) -> dict[str, Any] | None:
     return {
         "lines": [
             {
-                "clusters": count(one.clusters),
-                "weight": f"{one.weight:g}",
-                "loss": measured(one.information_loss),
-                "entropy": measured(one.entropy),
-                "smallest": count(one.grouped.smallest),
-                "efficient": one.efficient,
+                "clusters": count(point.clusters),
+                "weight": f"{point.weight:g}",
+                "loss": measured(point.information_loss),
+                "entropy": measured(point.entropy),
+                "smallest": count(point.grouped.smallest),
+                "efficient": point.efficient,
             }
-            for one in points
+            for point in points
         ],
         "points": [
-            {"loss": one.information_loss, "entropy": one.entropy, "efficient": one.efficient}
-            for one in points
+            {"loss": point.information_loss, "entropy": point.entropy, "efficient": point.efficient}
+            for point in points
         ],
     }

@@ -88,9 +88,9 @@ def variable(name: str) -> str:
     return f"var(--{name})"
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(first: str, other: str) -> float:
     """Return the contrast ratio of two colours `#rrggbb`, from 1 to 21 (WCAG 2.2, 1.4.3)."""
-    lighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)
+    lighter, darker = sorted((_luminance(first), _luminance(other)), reverse=True)
     return (lighter + 0.05) / (darker + 0.05)
 
 

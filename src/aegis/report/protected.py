@@ -70,13 +70,13 @@ def _context(advice: ProtectedAdvice, title: str, audit: LeakAudit | None) -> di
         "more": max(len(advice.ranking) - SHOWN, 0),
         "what_if": [
             {
-                "attribute": clean(one.attribute),
-                "mask": clean(one.mask),
-                "change": measured(one.change),
-                "stderr": measured(one.stderr),
-                "tied": one.tied,
+                "attribute": clean(change.attribute),
+                "mask": clean(change.mask),
+                "change": measured(change.change),
+                "stderr": measured(change.stderr),
+                "tied": change.tied,
             }
-            for one in advice.what_if
+            for change in advice.what_if
         ],
         "leak": None if audit is None else leak_section(audit.to_dict()),
         "rounds": [

@@ -130,9 +130,11 @@ def types_of(
     text, numbers
         Columns that are text, or numbers, whatever they look like.
     """
-    kept = set(text)
+    characters = set(text)
     made = {name: _forms(name, values, dialect) for name, values in first.items()}
-    turns = {name: _in_turn(forms) for name, forms in made.items() if forms and name not in kept}
+    turns = {
+        name: _in_turn(forms) for name, forms in made.items() if forms and name not in characters
+    }
     likely, empty = _first_met(turns, ask, first_rows=True)
     columns = {name: Column.text(name) for name in first}
     # Of columns that are empty at first all forms are asked at once.

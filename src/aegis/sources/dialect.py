@@ -251,18 +251,18 @@ def records_of(text: str, dialect: Dialect, limit: int = _SAMPLE_RECORDS) -> lis
 def _parsed(
     text: str, delimiter: str, quote: str, escape: str | None = None, limit: int = _SAMPLE_RECORDS
 ) -> list[list[str]]:
-    found: list[list[str]] = []
+    records: list[list[str]] = []
     lines = io.StringIO(text, newline="")
     reader = csv.reader(lines, **csv_options(delimiter, quote, escape))
     try:
         for fields_ in reader:
             if fields_:
-                found.append(fields_)
-            if len(found) == limit:
+                records.append(fields_)
+            if len(records) == limit:
                 break
     except csv.Error:
-        return found
-    return found
+        return records
+    return records
 
 
 def csv_options(delimiter: str, quote: str, escape: str | None = None) -> dict[str, Any]:
@@ -382,11 +382,11 @@ def _check_character(name: str, value: str | None) -> None:
 
 def _check_apart(reading: Reading) -> None:
     pairs = (("delimiter", "quote"), ("delimiter", "escape"), ("decimal", "thousands"))
-    for one, other in pairs:
-        value = getattr(reading, one)
+    for first, other in pairs:
+        value = getattr(reading, first)
         if value and value == getattr(reading, other):
             raise PolicyError(
-                f"{one} and {other} are both {value!r}.", hint="Give each a character of its own."
+                f"{first} and {other} are both {value!r}.", hint="Give each a character of its own."
             )
     if reading.decimal is not None and reading.decimal not in (".", ","):
         raise PolicyError(

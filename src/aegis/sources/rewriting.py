@@ -48,11 +48,11 @@ def rewrite(file: Path, target: Path, dialect: Dialect) -> None:
     left = dialect.skip
     with opened(file) as source, target.open("wb") as made:
         for text in _decoded(source, dialect.encoding, str(file)):
-            kept = text
-            while left and kept:
-                _, end, kept = kept.partition("\n")
+            rewritten = text
+            while left and rewritten:
+                _, end, rewritten = rewritten.partition("\n")
                 left -= bool(end)
-            made.write(kept.encode("utf-8"))
+            made.write(rewritten.encode("utf-8"))
 
 
 def unify_line_ends(file: Path, target: Path, dialect: Dialect) -> None:

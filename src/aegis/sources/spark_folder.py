@@ -104,11 +104,11 @@ class SparkFolder:
         if there:
             self._files.delete(old, True)
 
-    def _rename(self, one: Any, other: Any) -> None:
+    def _rename(self, source: Any, other: Any) -> None:
         # File systems refuse by an exception or by saying no.
-        if not self._files.rename(one, other):
+        if not self._files.rename(source, other):
             raise EngineError(
-                f"Cannot rename {one} to {other}.",
+                f"Cannot rename {source} to {other}.",
                 hint="Check permissions there, and run it again.",
             )
 

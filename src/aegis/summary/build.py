@@ -412,7 +412,7 @@ class _Builder:
 
     def _sample(self, rows: int | None) -> Source:
         """Return a sample of that many rows, or the table itself where it has no more."""
-        if self._all_rows(rows):
+        if rows is None or self._all_rows(rows):
             return self.source
         return Source(self.source.sample(rows, seed=self.seed), self.source.origin)
 

@@ -82,8 +82,8 @@ def _all_used(codes: Array, size: int, what: str) -> None:
     _require(bool(used.all()), f"{what}: {int(np.argmin(used)):,} of {size:,} occurs nowhere")
 
 
-def _same(one: Array, two: Array, what: str) -> None:
-    _require(np.array_equal(one, two), what)
+def _same(first: Array, two: Array, what: str) -> None:
+    _require(np.array_equal(first, two), what)
 
 
 def _added(size: int, length: int, entries: Callable[[slice], tuple[Array, Array]]) -> Counts:
@@ -208,11 +208,11 @@ def _check_domain(attribute: AttributeSummary, domain: Domain, of_cells: Counts,
         _same(sums, of_cells, f"{what}: its histogram does not add up to its cells")
 
 
-def _equal(one: pa.Array, two: pa.Array) -> bool:
+def _equal(first: pa.Array, two: pa.Array) -> bool:
     """Return whether two arrays of one type hold the same, NaN being equal to itself."""
-    if pa.types.is_floating(one.type):
-        return np.array_equal(numbers_of(one), numbers_of(two), equal_nan=True)
-    return bool(one.equals(two))
+    if pa.types.is_floating(first.type):
+        return np.array_equal(numbers_of(first), numbers_of(two), equal_nan=True)
+    return bool(first.equals(two))
 
 
 def _check_divisions(attribute: AttributeSummary, max_levels: int, what: str) -> None:

@@ -264,24 +264,24 @@ def with_folds(
     by_fold = [joint.reshape(len(joint), classes, folds) for joint in joints]
     whole = tuple(joint.sum(axis=2) for joint in by_fold)
     if folds == 1:
-        index = {pair: found[0] for pair, found in cells.items()}
-        count = {pair: found[1] for pair, found in cells.items()}
+        index = {pair: tally[0] for pair, tally in cells.items()}
+        count = {pair: tally[1] for pair, tally in cells.items()}
         return PairCounts(names, sizes, classes, int(rows.sum()), whole, index, count)
     index, count, cell, fold, entries = {}, {}, {}, {}, {}
-    for pair, (keys, found) in cells.items():
+    for pair, (keys, rows_of) in cells.items():
         places, of_fold = np.divmod(keys, folds)
         first = np.flatnonzero(np.diff(places, prepend=-1))
         index[pair] = places[first]
-        count[pair] = np.add.reduceat(found, first) if len(first) else found
+        count[pair] = np.add.reduceat(rows_of, first) if len(first) else rows_of
         starts = np.zeros(len(keys), dtype=np.int32)
         starts[first] = 1
         cell[pair] = (np.cumsum(starts) - 1).astype(np.int32)
         fold[pair] = of_fold.astype(np.int8)
-        entries[pair] = found.astype(np.int32)
-    kept = FoldCounts(
+        entries[pair] = rows_of.astype(np.int32)
+    by_fold_counts = FoldCounts(
         folds, rows, tuple(np.moveaxis(j, 2, 0).copy() for j in by_fold), cell, fold, entries
     )
-    return PairCounts(names, sizes, classes, int(rows.sum()), whole, index, count, kept)
+    return PairCounts(names, sizes, classes, int(rows.sum()), whole, index, count, by_fold_counts)
 
 
 def _count(key: Counts, weights: Counts | None, size: int) -> Counts:
@@ -301,8 +301,8 @@ def _tally(key: Counts, weights: Counts | None, space: int) -> tuple[Counts, Cou
     return index, _count(position, weights, len(index))
 
 
-def _merge(one: tuple[Counts, Counts], two: tuple[Counts, Counts]) -> tuple[Counts, Counts]:
+def _merge(first: tuple[Counts, Counts], two: tuple[Counts, Counts]) -> tuple[Counts, Counts]:
     """Add two tallies of the same pair."""
-    index, position = np.unique(np.concatenate([one[0], two[0]]), return_inverse=True)
-    counts = np.bincount(position, weights=np.concatenate([one[1], two[1]])).astype(np.int64)
+    index, position = np.unique(np.concatenate([first[0], two[0]]), return_inverse=True)
+    counts = np.bincount(position, weights=np.concatenate([first[1], two[1]])).astype(np.int64)
     return index, counts

@@ -37,9 +37,9 @@ def pool(groups: Ints, counts: npt.NDArray[Any], max_levels: int) -> Ints:
     if size <= max_levels:
         return groups.astype(np.int32)
     weight = np.bincount(groups, weights=counts, minlength=size)
-    kept = np.sort(np.argsort(-weight, kind="stable")[: max_levels - 1])
+    frequent = np.sort(np.argsort(-weight, kind="stable")[: max_levels - 1])
     level = np.full(size, max_levels - 1, dtype=np.int32)
-    level[kept] = np.arange(len(kept), dtype=np.int32)
+    level[frequent] = np.arange(len(frequent), dtype=np.int32)
     return level[groups]
 
 

@@ -224,8 +224,8 @@ class _Merger:
         of the part that tells most groups apart among those that all the others follow, so that
         the whole summarised like that part has the same.
         """
-        kept = [kept_groups(p.summary, c) for p, c in zip(parts, own, strict=True)]
-        models = [model for model in kept if model is not None]
+        own_level = [kept_groups(p.summary, c) for p, c in zip(parts, own, strict=True)]
+        models = [model for model in own_level if model is not None]
         # A part in which few groups occur keeps few: to follow it would pool what others keep.
         most = max(map(len, models), default=0)
         for model in (*(m for m in models if len(m) == most), None):
@@ -252,9 +252,9 @@ class _Merger:
         """Return the range of each value for one candidate: as `_levels`, the whole's or a part's."""
         if own[0].ranges is None:
             return None
-        kept = [len(kept_groups(p.summary, c) or ()) for p, c in zip(parts, own, strict=True)]
-        order = sorted(range(len(parts)), key=lambda i: -kept[i])
-        pooled = sum(map(bool, kept))
+        own_level = [len(kept_groups(p.summary, c) or ()) for p, c in zip(parts, own, strict=True)]
+        order = sorted(range(len(parts)), key=lambda i: -own_level[i])
+        pooled = sum(map(bool, own_level))
         for i in (*order[:pooled], None, *order[pooled:]):
             if i is None:
                 ranges = ranges_of(grouping.codes, data.counts, self.first.max_levels)

@@ -29,7 +29,7 @@ def narrow(summary: Summary, policy: Policy) -> Summary | None:
     ):
         return None
     narrowed = {a.name: _narrowed(a, asked[a.name]) for a in summary.all_attributes}
-    chosen = {name: one for name, one in narrowed.items() if one is not None}
+    chosen = {name: narrower for name, narrower in narrowed.items() if narrower is not None}
     if len(chosen) < len(narrowed):
         return None
     if summary.shared_rows < policy.shared_rows and any(map(_learns_bounds, chosen.values())):

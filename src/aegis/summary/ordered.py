@@ -76,7 +76,7 @@ def ranges_like(
     first = np.unique(grouping.codes, return_index=True)[1]
     before = np.searchsorted(numbers_of(model.values), numbers_of(values.take(pa.array(first))))
     ranges = of_value[np.maximum(before - 1, 0)]
-    found = pc.is_valid(place).to_numpy(zero_copy_only=False)
-    ranges[found] = known[place.drop_null().to_numpy()]
+    present = pc.is_valid(place).to_numpy(zero_copy_only=False)
+    ranges[present] = known[place.drop_null().to_numpy()]
     of_group: Ints = ranges.astype(np.int32)[grouping.codes]
     return of_group

@@ -82,21 +82,21 @@ def count_pairs_in_engine(
     columns = [f"a{i}" for i in range(len(names))]
     small = table.select("y", *columns, f="aegis_f").filter(table["y"] != _NOWHERE)
     wanted = [(i, j) for i in range(len(names)) for j in range(i, len(names))]
-    found: dict[tuple[int, int], tuple[Counts, Counts]] = {}
-    with source.keep(small) as kept:
+    tallies: dict[tuple[int, int], tuple[Counts, Counts]] = {}
+    with source.keep(small) as small_table:
         for start in range(0, len(wanted), _TOGETHER):
             chunk = wanted[start : start + _TOGETHER]
-            found |= _count(source, kept, chunk, sizes, len(classes) * folds, folds)
+            tallies |= _count(source, small_table, chunk, sizes, len(classes) * folds, folds)
             step.advance(source.rows * len(chunk) / len(wanted))
     joints = []
     for i, size in enumerate(sizes):
-        index, count = found[i, i]
+        index, count = tallies[i, i]
         cell, column = np.divmod(index, len(classes) * folds)
         joint = np.zeros((size, len(classes) * folds), dtype=np.int64)
         joint[cell // size, column] = count
         joints.append(joint)
     per_fold = joints[0].reshape(-1, folds).sum(axis=0)
-    pairs = {pair: cells for pair, cells in found.items() if pair[0] < pair[1]}
+    pairs = {pair: cells for pair, cells in tallies.items() if pair[0] < pair[1]}
     return with_folds(names, sizes, len(classes), joints, pairs, per_fold)
 
 
@@ -131,7 +131,7 @@ def _coded(
         return table.mutate(**{code: shown.fill_null(null).cast("int32")})
     # Engines do not agree on whether NaN equals itself, least of all in joins.
     nan = [isinstance(value, float) and isnan(value) for value in values.to_pylist()]
-    known = pa.array([not one for one in nan])
+    known = pa.array([not is_nan for is_nan in nan])
     lookup = source.upload(
         pa.table(
             {
@@ -150,7 +150,7 @@ def _coded(
 
 def _count(
     source: Source,
-    kept: ir.Table,
+    small_table: ir.Table,
     pairs: Sequence[tuple[int, int]],
     sizes: Sequence[int],
     width: int,
@@ -161,8 +161,10 @@ def _count(
     The index is that of the pair's atoms times `width`, plus class times `folds` plus fold.
     """
     queries = [
-        kept.group_by(a=kept[f"a{i}"], b=kept[f"a{j}"], y=kept["y"], f=kept["f"])
-        .aggregate(n=kept.count())
+        small_table.group_by(
+            a=small_table[f"a{i}"], b=small_table[f"a{j}"], y=small_table["y"], f=small_table["f"]
+        )
+        .aggregate(n=small_table.count())
         .select(p=ibis.literal(place, type="int32"), a="a", b="b", y="y", f="f", n="n")
         for place, (i, j) in enumerate(pairs)
     ]

@@ -45,10 +45,10 @@ class PersonCells:
     def of_pairs(cls, cells: Ints, persons: Ints, n_cells: int) -> PersonCells:
         """Return the persons behind `n_cells` cells from each cell of each person, shape (n,)."""
         spread = np.bincount(persons)
-        one = spread[persons] == 1
-        alone = np.bincount(cells[one], minlength=n_cells).astype(np.int64)
-        several, numbers = number(persons[~one])
-        return cls(alone, cells[~one], numbers, len(several))
+        single = spread[persons] == 1
+        alone = np.bincount(cells[single], minlength=n_cells).astype(np.int64)
+        several, numbers = number(persons[~single])
+        return cls(alone, cells[~single], numbers, len(several))
 
     @property
     def total(self) -> int:

@@ -53,15 +53,15 @@ def withhold(summary: Summary, information: Information) -> Summary:
             f"The summary carries {summary.information} already.",
             hint="Summarise the table again.",
         )
-    found, cells, moved = {}, {}, []
+    withheld, cells, moved = {}, {}, []
     for name, attribute in summary.attributes.items():
         _refuse_noise(attribute)
         cells[name] = common_refinement([c.groups for c in attribute.candidates])
-        found[name], atoms = _coarse(attribute, cells[name], information, summary.max_levels)
+        withheld[name], atoms = _coarse(attribute, cells[name], information, summary.max_levels)
         moved.append(atoms)
     return replace(
         summary,
-        attributes=found,
+        attributes=withheld,
         pairs=_regrouped(summary.pairs, moved),
         frequency=_counted(summary.frequency, cells),
     )

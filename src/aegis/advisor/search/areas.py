@@ -37,8 +37,8 @@ class AreaLoss(ClassLoss):
         choice = self._problem.choice(box)
         ids = self._frequency.class_ids({n: choice[n].groups for n in self._frequency.quasi})
         classes = self._plan.classes(choice)
-        kept = np.isin(ids, classes.kept_ids(self._plan.rule.check(classes).kept_classes))
-        return self._loss(ids, self._areas(box), kept)
+        kept_cells = np.isin(ids, classes.kept_ids(self._plan.rule.check(classes).kept_classes))
+        return self._loss(ids, self._areas(box), kept_cells)
 
     def _least(self, box: Box) -> float:
         ids = self._frequency.class_ids(self._joined(box))
@@ -68,7 +68,7 @@ class AreaLoss(ClassLoss):
 
     @abstractmethod
     def _loss(
-        self, ids: npt.NDArray[np.int64], areas: Floats, kept: npt.NDArray[np.bool_]
+        self, ids: npt.NDArray[np.int64], areas: Floats, kept_cells: npt.NDArray[np.bool_]
     ) -> float:
         """Return the loss of cells with these classes, areas in log2, and verdicts, (cells,) each."""
 
@@ -85,10 +85,10 @@ class Ambiguity(AreaLoss):
         self,
         ids: npt.NDArray[np.int64],  # noqa: ARG002 - the class does not matter, its area does
         areas: Floats,
-        kept: npt.NDArray[np.bool_],
+        kept_cells: npt.NDArray[np.bool_],
     ) -> float:
         counts = self._frequency.counts
-        return float((counts * np.exp2(np.where(kept, areas, self._whole))).sum())
+        return float((counts * np.exp2(np.where(kept_cells, areas, self._whole))).sum())
 
 
 class Divergence(AreaLoss):
@@ -101,16 +101,16 @@ class Divergence(AreaLoss):
     name = "kl-divergence"
 
     def _loss(
-        self, ids: npt.NDArray[np.int64], areas: Floats, kept: npt.NDArray[np.bool_]
+        self, ids: npt.NDArray[np.int64], areas: Floats, kept_cells: npt.NDArray[np.bool_]
     ) -> float:
         counts = self._frequency.counts.astype(np.float64)
         rows = max(counts.sum(), 1.0)
         own = self._own()
         place = np.unique(ids, return_inverse=True)[1]
         sizes = np.bincount(place, weights=counts)[place]
-        gone = counts[~kept].sum()
-        released = np.log2(np.where(kept, sizes, max(gone, 1.0)))
-        spread = np.where(kept, areas, self._whole)
+        gone = counts[~kept_cells].sum()
+        released = np.log2(np.where(kept_cells, sizes, max(gone, 1.0)))
+        spread = np.where(kept_cells, areas, self._whole)
         return float((counts / rows * (own - released + spread)).sum())
 
     def _own(self) -> Floats:

@@ -19,14 +19,16 @@ SUPPRESSION_STEP = 0.01
 """One step of the suppression limit: one more percent of the rows."""
 
 
-def explain(searcher: Searcher, found: Found, highest: tuple[float, Box], clock: Clock) -> Binding:
+def explain(
+    searcher: Searcher, outcome: Found, highest: tuple[float, Box], clock: Clock
+) -> Binding:
     """Return what binds the best configuration.
 
     Parameters
     ----------
     searcher
         The search that found it.
-    found
+    outcome
         What it found; at least one configuration, the preferred one first.
     highest
         The best by score, which need not be the preferred one: a weaker rule gains only what goes
@@ -34,7 +36,7 @@ def explain(searcher: Searcher, found: Found, highest: tuple[float, Box], clock:
     clock
         Bounds the relaxed searches together.
     """
-    value, box = found.best[0]
+    value, box = outcome.best[0]
     return Binding(
         finer=tuple(_finer(searcher, box, value, clock)),
         relaxations=tuple(_relaxed(searcher, box, highest, clock)),
@@ -75,7 +77,7 @@ def _relaxed(
     searcher: Searcher, box: Box, highest: tuple[float, Box], clock: Clock
 ) -> list[Relaxation]:
     """Return what the best configuration under each one-step weaker rule would gain."""
-    found = []
+    finer = []
     value, leader = highest
     start = tuple(dict.fromkeys((leader, box)))
     for change, rule in relaxations(searcher.plan.rule):
@@ -84,7 +86,7 @@ def _relaxed(
             clock.stop()
         if best.best:
             score, other = best.best[0]
-            found.append(
+            finer.append(
                 Relaxation(
                     change=change,
                     score=searcher.objective.sign * score,
@@ -94,7 +96,7 @@ def _relaxed(
                     masks=_differences(searcher, box, other),
                 )
             )
-    return found
+    return finer
 
 
 def relaxations(rule: PrivacyRule) -> list[tuple[str, PrivacyRule]]:
@@ -114,9 +116,9 @@ def relaxations(rule: PrivacyRule) -> list[tuple[str, PrivacyRule]]:
     return weaker
 
 
-def _differences(searcher: Searcher, one: Box, two: Box) -> dict[str, str]:
+def _differences(searcher: Searcher, box: Box, two: Box) -> dict[str, str]:
     return {
         variable.name: str(variable.candidates[b.bit_length() - 1].declared)
-        for variable, a, b in zip(searcher.problem.variables, one, two, strict=True)
+        for variable, a, b in zip(searcher.problem.variables, box, two, strict=True)
         if a != b
     }

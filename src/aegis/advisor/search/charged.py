@@ -138,8 +138,8 @@ class ChargedLoss(ClassLoss):
             masked = self._masked[index][domain.bit_length() - 1]
             hidden = float((gone * per_value).sum())
             beyond = self._loss.charge(variable.attribute, candidate, gone)
-            kept = options.masked * max(masked - hidden, 0.0)
-            lost.append(kept + hidden + options.suppressed * beyond)
+            left = options.masked * max(masked - hidden, 0.0)
+            lost.append(left + hidden + options.suppressed * beyond)
         return self._total(np.array(lost))
 
     def _suppressed(self, box: Box) -> Callable[[Variable], Floats]:
@@ -147,12 +147,12 @@ class ChargedLoss(ClassLoss):
         choice = self._problem.choice(box)
         frequency = self._problem.summary.frequency
         classes = self._plan.classes(choice)
-        kept = self._plan.rule.check(classes).kept_classes
-        share = float(classes.sizes[~kept].sum()) / max(classes.rows, 1)
+        kept_classes = self._plan.rule.check(classes).kept_classes
+        share = float(classes.sizes[~kept_classes].sum()) / max(classes.rows, 1)
         if frequency is None:
             return lambda variable: share * variable.attribute.counts.astype(np.float64)
         ids = frequency.class_ids({name: choice[name].groups for name in frequency.quasi})
-        gone = ~np.isin(ids, classes.kept_ids(kept))
+        gone = ~np.isin(ids, classes.kept_ids(kept_classes))
         counts = frequency.counts[gone].astype(np.float64)
 
         def rows(variable: Variable) -> Floats:

@@ -97,13 +97,13 @@ class Discernibility(ClassLoss):
 
     def _exact(self, box: Box) -> float:
         classes = self._plan.classes(self._problem.choice(box))
-        kept = self._plan.rule.check(classes).kept_classes
+        kept_classes = self._plan.rule.check(classes).kept_classes
         sizes = classes.class_rows.astype(np.float64)
         squares = sizes**2
-        beyond = (classes.rows * sizes - squares)[~kept].sum()
+        beyond = (classes.rows * sizes - squares)[~kept_classes].sum()
         return float(
-            self._options.masked * squares[kept].sum()
-            + squares[~kept].sum()
+            self._options.masked * squares[kept_classes].sum()
+            + squares[~kept_classes].sum()
             + self._options.suppressed * beyond
         )
 
@@ -126,8 +126,8 @@ class AverageClassSize(ClassLoss):
 
     def _exact(self, box: Box) -> float:
         classes = self._plan.classes(self._problem.choice(box))
-        kept = self._plan.rule.check(classes).kept_classes
-        left = int(kept.sum()) + (not kept.all())
+        kept_classes = self._plan.rule.check(classes).kept_classes
+        left = int(kept_classes.sum()) + (not kept_classes.all())
         return classes.rows / max(left, 1)
 
     def _least(self, box: Box) -> float:
@@ -162,9 +162,9 @@ class LabelLoss(ClassLoss):
     def _exact(self, box: Box) -> float:
         choice = self._problem.choice(box)
         groups = {name: choice[name].groups for name in self._frequency.quasi}
-        kept = self._plan.rule.check(self._plan.classes(choice)).kept_classes
+        kept_classes = self._plan.rule.check(self._plan.classes(choice)).kept_classes
         joint = self._joint(groups)
-        return self._loss(joint[kept], joint[~kept].sum(axis=0))
+        return self._loss(joint[kept_classes], joint[~kept_classes].sum(axis=0))
 
     def _least(self, box: Box) -> float:
         return self._loss(self._joint(self._joined(box)), np.zeros(self._classes))

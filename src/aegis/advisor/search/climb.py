@@ -31,9 +31,9 @@ def coarsest(problem: Problem) -> Iterator[Box]:
     the label at their finest, where l-diversity is easiest to meet and a score sees anything.
     """
     frequency = problem.summary.frequency
-    kept = set(frequency.sensitive) if frequency is not None else set()
+    sensitive = set(frequency.sensitive) if frequency is not None else set()
     if problem.summary.label_attribute is not None:
-        kept.add(problem.summary.label_attribute.name)
+        sensitive.add(problem.summary.label_attribute.name)
     few, many = [], []
     for variable in problem.variables:
         sizes = [candidate.size for candidate in variable.candidates]
@@ -42,7 +42,7 @@ def coarsest(problem: Problem) -> Iterator[Box]:
     names = [variable.name for variable in problem.variables]
     quasi = [variable.quasi for variable in problem.variables]
     first = tuple(
-        b if name in kept and not is_quasi else a
+        b if name in sensitive and not is_quasi else a
         for name, is_quasi, a, b in zip(names, quasi, few, many, strict=True)
     )
     yield first

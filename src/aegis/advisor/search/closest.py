@@ -83,7 +83,7 @@ def find_closest(problem: Problem, plan: PrivacyPlan, clock: Clock) -> Box | Non
     was interrupted at once.
     """
     with SILENT.step("") as step:
-        found = BranchAndBound(
+        outcome = BranchAndBound(
             problem,
             RowsRemoved(problem, plan),
             _Anything(),
@@ -91,4 +91,4 @@ def find_closest(problem: Problem, plan: PrivacyPlan, clock: Clock) -> Box | Non
             clock=clock,
             step=step,
         ).run()
-    return found.best[0][1] if found.best else None
+    return outcome.best[0][1] if outcome.best else None

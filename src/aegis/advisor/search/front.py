@@ -110,17 +110,19 @@ def rule_at(rule: PrivacyRule, parameter: str, value: float) -> PrivacyRule:
     if parameter == "suppression":
         return replace(rule, suppression=value)
     if parameter == "l":
-        found = [c for c in rule.criteria if parameter in (p.name for p in c.model.parameters)]
-        if not found:
+        varied = [c for c in rule.criteria if parameter in (p.name for p in c.model.parameters)]
+        if not varied:
             raise PolicyError(
                 "A front over l needs l-diversity in the privacy rule.",
                 hint="Add `l_diversity: {attribute: NAME, l: 2}` to the policy.",
             )
-        criteria = [c.with_parameter("l", value) if c in found else c for c in rule.criteria]
+        criteria = [c.with_parameter("l", value) if c in varied else c for c in rule.criteria]
         return replace(rule, criteria=tuple(criteria))
     k = int(value) if parameter == "k" else math.ceil(1 / value - 1e-9)
     asked = PrivacyRule.parse({"k": k}).criteria
-    others = tuple(c for c in rule.criteria if c.model not in [one.model for one in asked])
+    others = tuple(
+        c for c in rule.criteria if c.model not in [criterion.model for criterion in asked]
+    )
     return replace(rule, criteria=(*asked, *others))
 
 
@@ -253,15 +255,15 @@ def _settle(
         level.box = _best_of(searcher, level, known, level.bound - 2 * _SAME)
     if level.proven:
         return
-    found, figures = searcher.run(
+    outcome, figures = searcher.run(
         level.rule, top=1, time_limit=clock.left(parts), start=tuple(reversed(known))
     )
-    if found.interrupted:
+    if outcome.interrupted:
         clock.stop()
     if figures.exact:
-        level.bound = min(level.bound, found.bound)
-    level.box = found.best[0][1] if found.best else None
-    if level.box is None and not found.complete:
+        level.bound = min(level.bound, outcome.bound)
+    level.box = outcome.best[0][1] if outcome.best else None
+    if level.box is None and not outcome.complete:
         plan = searcher.plan.under(level.rule)
         closest = find_closest(searcher.problem, plan, Clock(clock.left(parts)))
         level.box = closest if closest and _meets(searcher, level.rule, closest) else None

@@ -80,7 +80,7 @@ class LossOptions:
         if match is None or match[2] is None:
             return text.strip(), cls()
         given: dict[str, str] = {}
-        for part in filter(None, (one.strip() for one in match[2].split(","))):
+        for part in filter(None, (text.strip() for text in match[2].split(","))):
             name, _, value = part.partition("=")
             given[name.strip()] = value.strip()
         for name in given:

@@ -43,9 +43,9 @@ class Pairwise(OfMeasure):
         total = len(self._owner)
         halves = np.zeros((total, total))
         for i, j in combinations(range(len(self._variables)), 2):
-            for a, one in enumerate(self._variables[i].candidates):
+            for a, first in enumerate(self._variables[i].candidates):
                 for b, other in enumerate(self._variables[j].candidates):
-                    value = self._scorer.pair((i, j), (one, other), self._measure)
+                    value = self._scorer.pair((i, j), (first, other), self._measure)
                     at = self._starts[i] + a, self._starts[j] + b
                     halves[at] = halves[at[::-1]] = self.sign * value / 2
         return halves / self._pairs

@@ -114,7 +114,7 @@ class Settled:
 
 
 def settle_ties(
-    searcher: Searcher, found: Found, ranking: Sequence[Ranked], prefer: Prefer, clock: Clock
+    searcher: Searcher, outcome: Found, ranking: Sequence[Ranked], prefer: Prefer, clock: Clock
 ) -> Settled:
     """Return what was found with the preferred one first of those that cannot be told apart.
 
@@ -122,14 +122,14 @@ def settle_ties(
     ----------
     searcher
         Holds the space, the score and the rule; its objective is its measure.
-    found, ranking
+    outcome, ranking
         What was found and its ranking, with standard errors where there was time for them.
     prefer
         What decides.
     clock
         Ends the second search; then the preferred one of what is known comes first.
     """
-    boxes = list(found.best)
+    boxes = list(outcome.best)
     amount = Masking(
         searcher.problem,
         prefer.sign,
@@ -140,7 +140,7 @@ def settle_ties(
     if prefer is Prefer.SCORE or error is None:
         return Settled(shown, boxes)
     top = len(shown)
-    rivals = _rivals(searcher, found, amount, boxes[0][0] - _DEVIATIONS * error, clock)
+    rivals = _rivals(searcher, outcome, amount, boxes[0][0] - _DEVIATIONS * error, clock)
     for box in rivals:
         if len(boxes) < max(COMPARED, top) and box not in [known for _, known in boxes]:
             value = searcher.objective.bound(box)
@@ -162,7 +162,7 @@ def settle_ties(
 
 
 def _rivals(
-    searcher: Searcher, found: Found, amount: Masking, least: float, clock: Clock
+    searcher: Searcher, outcome: Found, amount: Masking, least: float, clock: Clock
 ) -> list[Box]:
     """Return configurations that reach a score, the preferred ones first."""
     rule = searcher.plan.rule
@@ -176,7 +176,7 @@ def _rivals(
             clock=clock,
             step=step,
             most_nodes=_NODES,
-        ).run(tuple(box for _, box in found.best))
+        ).run(tuple(box for _, box in outcome.best))
     return [box for _, box in within.best]
 
 

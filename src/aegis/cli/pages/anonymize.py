@@ -27,7 +27,7 @@ def _facts(release: AnonymizedRelease) -> list[tuple[str, str]]:
     from aegis.cli.tables import fixed, percent, share
 
     grouped = release.grouped
-    found = [
+    figures = [
         ("method", f"{release.recipe.method} ({release.recipe.anonymizer.reference})"),
         (
             "groups",
@@ -36,17 +36,17 @@ def _facts(release: AnonymizedRelease) -> list[tuple[str, str]]:
         ("rows suppressed", share(release.suppressed_rows, release.rows)),
         ("time to group", f"{grouped.seconds:.2f} s"),
     ]
-    found += [
+    figures += [
         (f"unseen values, shown as *: {name}", counted(rows, "row"))
         for name, rows in release.unseen.items()
     ]
     if release.dropped:
-        found.append(("columns left out", ", ".join(release.dropped)))
+        figures.append(("columns left out", ", ".join(release.dropped)))
     utility = release.utility
     if utility is not None:
         text = f"({utility.measure} {fixed(utility.released)} of {fixed(utility.unmasked)})"
-        found.append(("utility kept", f"{percent(utility.kept)} {text}"))
-    return found
+        figures.append(("utility kept", f"{percent(utility.kept)} {text}"))
+    return figures
 
 
 def _losses(release: AnonymizedRelease) -> list[tuple[str, str]]:
@@ -65,11 +65,11 @@ def _losses(release: AnonymizedRelease) -> list[tuple[str, str]]:
 
 def _privacy(release: AnonymizedRelease, policy: Policy) -> list[tuple[str, str]]:
     report = release.audit.report
-    found = [(str(criterion), "met") for criterion in policy.privacy.criteria]
+    criteria = [(str(criterion), "met") for criterion in policy.privacy.criteria]
     claims = release.claims
     claimed = "none: the method promises no k" if claims is None else f"k = {claims['k']}, met"
     return [
-        *found,
+        *criteria,
         ("claimed by the method", claimed),
         ("smallest class (k)", f"{report.k:,}"),
         ("classes", f"{report.classes:,}"),
@@ -92,11 +92,11 @@ def print_front(page: Output, release: AnonymizedRelease) -> None:
             columns,
             (
                 (
-                    *(f"{one.clusters:,}", f"{one.weight:g}", fixed(one.information_loss)),
-                    *(fixed(one.entropy), f"{one.grouped.smallest:,}"),
-                    "yes" if one.efficient else "",
+                    *(f"{point.clusters:,}", f"{point.weight:g}", fixed(point.information_loss)),
+                    *(fixed(point.entropy), f"{point.grouped.smallest:,}"),
+                    "yes" if point.efficient else "",
                 )
-                for one in release.front
+                for point in release.front
             ),
         ),
         line(

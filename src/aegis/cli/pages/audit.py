@@ -24,20 +24,20 @@ CHECK_SCHEMA = 1
 """Version of the JSON form of a certificate's check."""
 
 
-def print_audit(page: Output, found: Audit, origin: str) -> None:
+def print_audit(page: Output, audited: Audit, origin: str) -> None:
     """Print every figure of an audit, the verdict last."""
     if page.format is Format.JSON:
-        page.json(found.to_dict())
+        page.json(audited.to_dict())
     elif page.format is Format.CSV:
-        page.figures(found.to_dict())
+        page.figures(audited.to_dict())
     else:
-        page.show(*_head(found, origin), *_identity(found.report), *_sizes(found.report))
-        page.show(*_sensitive(found.report))
-        page.show(*_outside(found))
-        page.warn(found.report.notes)
-        if found.differential_privacy is not None:
-            page.warn(found.differential_privacy.notes)
-        page.show(*_verdict(found))
+        page.show(*_head(audited, origin), *_identity(audited.report), *_sizes(audited.report))
+        page.show(*_sensitive(audited.report))
+        page.show(*_outside(audited))
+        page.warn(audited.report.notes)
+        if audited.differential_privacy is not None:
+            page.warn(audited.differential_privacy.notes)
+        page.show(*_verdict(audited))
 
 
 def print_check(page: Output, check: CertificateCheck, origin: str, certificate: Path) -> None:
@@ -48,7 +48,9 @@ def print_check(page: Output, check: CertificateCheck, origin: str, certificate:
         page.json(data)
         return
     if page.format is Format.CSV:
-        rows = ([one.what, one.certified, one.measured] for one in check.mismatches)
+        rows = (
+            [mismatch.what, mismatch.certified, mismatch.measured] for mismatch in check.mismatches
+        )
         page.csv(("what", "certified", "measured"), rows)
         return
     from aegis.cli.tables import heading, line
@@ -60,24 +62,26 @@ def print_check(page: Output, check: CertificateCheck, origin: str, certificate:
     if check.passed:
         page.show(heading("Certificate"), line(f"{certificate} is of this table, and true."))
         return
-    page.show(heading(f"{certificate} differs"), *(line(str(one)) for one in check.mismatches))
+    page.show(
+        heading(f"{certificate} differs"), *(line(str(mismatch)) for mismatch in check.mismatches)
+    )
 
 
-def _head(found: Audit, origin: str) -> Iterator[RenderableType]:
+def _head(audited: Audit, origin: str) -> Iterator[RenderableType]:
     from aegis.cli.tables import pairs
 
     yield pairs(
         (
-            ("Table", f"{origin}: {counted(found.report.rows, 'row')}"),
-            ("Quasi-identifiers", ", ".join(found.quasi_identifiers) or "none"),
-            ("Sensitive", ", ".join(found.sensitive) or "none"),
-            *_promised(found),
+            ("Table", f"{origin}: {counted(audited.report.rows, 'row')}"),
+            ("Quasi-identifiers", ", ".join(audited.quasi_identifiers) or "none"),
+            ("Sensitive", ", ".join(audited.sensitive) or "none"),
+            *_promised(audited),
         )
     )
 
 
-def _promised(found: Audit) -> Iterator[tuple[str, str]]:
-    account = found.differential_privacy
+def _promised(audited: Audit) -> Iterator[tuple[str, str]]:
+    account = audited.differential_privacy
     if account is not None:
         exact = "" if account.covers_release else f"; not covered: {', '.join(account.exact)}"
         yield "Differential privacy", f"epsilon {account.epsilon:g}{exact}"
@@ -130,8 +134,8 @@ def _sizes(report: PrivacyReport) -> Iterator[RenderableType]:
     yield table(
         (number("size"), number("classes"), number("rows"), Column("share of rows")),
         (
-            (one.size, f"{one.classes:,}", f"{one.rows:,}", _bar(one.rows, report.rows))
-            for one in report.class_size_histogram
+            (band.size, f"{band.classes:,}", f"{band.rows:,}", _bar(band.rows, report.rows))
+            for band in report.class_size_histogram
         ),
     )
 
@@ -162,57 +166,57 @@ def _sensitive(report: PrivacyReport) -> Iterator[RenderableType]:
         )
 
 
-def _attribute_figures(one: AttributeFigures, k: int) -> dict[str, str]:
+def _attribute_figures(figures: AttributeFigures, k: int) -> dict[str, str]:
     """Return the figures of one sensitive attribute by title."""
     from aegis.cli.tables import fixed
 
-    found = {
-        "rows in homogeneous classes": f"{one.homogeneous_rows:,}",
-        f"alpha, with k = {k:,}": fixed(one.alpha),
-        "l, distinct": "-" if one.distinct is None else f"{one.distinct:,}",
-        "l, entropy": fixed(one.entropy),
+    shown = {
+        "rows in homogeneous classes": f"{figures.homogeneous_rows:,}",
+        f"alpha, with k = {k:,}": fixed(figures.alpha),
+        "l, distinct": "-" if figures.distinct is None else f"{figures.distinct:,}",
+        "l, entropy": fixed(figures.entropy),
     }
-    found |= {f"c, recursive, l = {n}: above": fixed(c) for n, c in one.recursive_c.items()}
-    return found | {
-        "t, equal distance": fixed(one.equal),
-        "t, ordered distance": fixed(one.ordered),
-        "t, hierarchical distance": fixed(one.hierarchical),
-        "beta, basic": fixed(one.beta_basic),
-        "beta, enhanced": fixed(one.beta_enhanced),
-        "delta-disclosure: above": fixed(one.delta),
-        "  over values present": fixed(one.delta_present),
+    shown |= {f"c, recursive, l = {n}: above": fixed(c) for n, c in figures.recursive_c.items()}
+    return shown | {
+        "t, equal distance": fixed(figures.equal),
+        "t, ordered distance": fixed(figures.ordered),
+        "t, hierarchical distance": fixed(figures.hierarchical),
+        "beta, basic": fixed(figures.beta_basic),
+        "beta, enhanced": fixed(figures.beta_enhanced),
+        "delta-disclosure: above": fixed(figures.delta),
+        "  over values present": fixed(figures.delta_present),
     }
 
 
-def _outside(found: Audit) -> Iterator[RenderableType]:
+def _outside(audited: Audit) -> Iterator[RenderableType]:
     """Yield what the rule does not look at."""
     from aegis.cli.tables import heading, line, pairs, share
 
-    if found.outside is None:
+    if audited.outside is None:
         return
     yield heading("Outside the quasi-identifiers")
     yield pairs(
-        (("rows unique in all columns", share(found.outside.unique_rows, found.outside.rows)),)
+        (("rows unique in all columns", share(audited.outside.unique_rows, audited.outside.rows)),)
     )
-    for name, values in found.outside.near_keys.items():
+    for name, values in audited.outside.near_keys.items():
         yield line(
             f"{name} shows {values:,} values and is nearly a key: whoever knows it finds the row."
         )
 
 
-def _verdict(found: Audit) -> Iterator[RenderableType]:
+def _verdict(audited: Audit) -> Iterator[RenderableType]:
     from rich.text import Text
 
     from aegis.cli.tables import heading, line
 
-    if found.rule is None:
+    if audited.rule is None:
         yield line("\nNo rule was given: --k 5 or --policy FILE holds the table against one.")
         return
-    asked = "; ".join(map(str, found.rule.criteria)) or "no demand"
+    asked = "; ".join(map(str, audited.rule.criteria)) or "no demand"
     yield heading(f"Rule: {asked}")
-    if found.passed:
+    if audited.passed:
         yield Text("Met: the table meets the rule as it stands.", style="green")
         return
     yield Text("Not met by the table as it stands:", style="red")
-    for violation in found.violations:
+    for violation in audited.violations:
         yield line(f"  {violation}")

@@ -15,8 +15,8 @@ def method_sections(advice: Advice) -> Iterator[RenderableType]:
     """Yield what the record-level releases cost, where there are any."""
     from aegis.cli.tables import Column, fixed, heading, line, number, table
 
-    found = [(r.name, r.method) for r in advice.ranking if r.method is not None]
-    if not found:
+    releases = [(r.name, r.method) for r in advice.ranking if r.method is not None]
+    if not releases:
         return
     yield heading("Record-level releases")
     columns = (
@@ -27,11 +27,16 @@ def method_sections(advice: Advice) -> Iterator[RenderableType]:
         columns,
         (
             (
-                *(name, f"{one.groups:,}", fixed(one.loss.scaled), fixed(one.loss.unscaled)),
-                *(fixed(one.loss.penalty), f"{one.loss.average_class_size:.1f}"),
-                *(f"{one.left_out:,}", f"{one.seconds:.2f}"),
+                *(
+                    name,
+                    f"{release.groups:,}",
+                    fixed(release.loss.scaled),
+                    fixed(release.loss.unscaled),
+                ),
+                *(fixed(release.loss.penalty), f"{release.loss.average_class_size:.1f}"),
+                *(f"{release.left_out:,}", f"{release.seconds:.2f}"),
             )
-            for name, one in found
+            for name, release in releases
         ),
     )
     yield line(
@@ -41,6 +46,6 @@ def method_sections(advice: Advice) -> Iterator[RenderableType]:
         "left out: rows that the method itself dropped; rows of classes that fail the rule come on top.",
         style="dim",
     )
-    for name, one in found:
-        for note in one.notes:
+    for name, release in releases:
+        for note in release.notes:
             yield line(f"{name}: {note}", style="dim")

@@ -16,7 +16,9 @@ def search_sections(advice: Advice) -> Iterator[RenderableType]:
     """Return the proof, what binds the best configuration, and the front, where there are any."""
     if advice.search is not None:
         yield from _proof(advice.search, advice)
-    if advice.binding is not None and any(one.gain > 0 for one in advice.binding.finer):
+    if advice.binding is not None and any(
+        relaxation.gain > 0 for relaxation in advice.binding.finer
+    ):
         yield from _finer(advice.binding)
     if advice.binding is not None and advice.binding.relaxations:
         yield from _relaxations(advice.binding)
@@ -37,8 +39,8 @@ def _proof(search: SearchFigures, advice: Advice) -> Iterator[RenderableType]:
     if search.bound is not None:
         rows.append(("best, bound", f"{fixed(search.best)}, {fixed(search.bound)}"))
     # A record-level release may stand first; what the search found is the first configuration.
-    found = next((one for one in advice.ranking if one.method is None), None)
-    after = None if found is None else found.after_suppression
+    first_ranked = next((ranked for ranked in advice.ranking if ranked.method is None), None)
+    after = None if first_ranked is None else first_ranked.after_suppression
     if after is not None:
         rows.append(("on the released rows", f"{fixed(after)} by {advice.measure}"))
     rows.append(
@@ -99,12 +101,12 @@ def _finer(binding: Binding) -> Iterator[RenderableType]:
         columns,
         (
             (
-                *(one.attribute, one.mask, signed(one.gain)),
-                f"{one.rows_failing:,}" if one.violations else "none",
-                f"{one.allowed_rows:,}",
+                *(relaxation.attribute, relaxation.mask, signed(relaxation.gain)),
+                f"{relaxation.rows_failing:,}" if relaxation.violations else "none",
+                f"{relaxation.allowed_rows:,}",
             )
-            for one in binding.finer
-            if one.gain > 0
+            for relaxation in binding.finer
+            if relaxation.gain > 0
         ),
     )
 
@@ -113,20 +115,22 @@ def _relaxations(binding: Binding) -> Iterator[RenderableType]:
     from aegis.cli.tables import heading, pairs
 
     yield heading("What a weaker rule would gain")
-    yield pairs((one.change, _gain(one)) for one in binding.relaxations)
+    yield pairs((relaxation.change, _gain(relaxation)) for relaxation in binding.relaxations)
 
 
-def _gain(one: Relaxation) -> str:
+def _gain(relaxation: Relaxation) -> str:
     from aegis.cli.tables import fixed, percent
 
-    if not one.shows:
+    if not relaxation.shows:
         return (
-            "nothing" if one.utility_kept is None else f"nothing ({percent(one.utility_kept)} kept)"
+            "nothing"
+            if relaxation.utility_kept is None
+            else f"nothing ({percent(relaxation.utility_kept)} kept)"
         )
-    proof = "" if one.proven else ", not proven"
-    masks = ", ".join(f"{name} {mask}" for name, mask in one.masks.items())
+    proof = "" if relaxation.proven else ", not proven"
+    masks = ", ".join(f"{name} {mask}" for name, mask in relaxation.masks.items())
     return (
-        f"{signed(one.gain)}, to {fixed(one.score)} ({percent(one.utility_kept)} kept){proof}"
+        f"{signed(relaxation.gain)}, to {fixed(relaxation.score)} ({percent(relaxation.utility_kept)} kept){proof}"
         + (f", with {masks}" if masks else "")
     )
 
@@ -135,7 +139,7 @@ def _front(front: Front, advice: Advice) -> Iterator[RenderableType]:
     from aegis.cli.tables import Column, figure, fixed, heading, line, number, percent, share, table
 
     rows = advice.summary["rows"]
-    by_objective = any(one.objective is not None for one in front.points)
+    by_objective = any(point.objective is not None for point in front.points)
     yield heading(f"The best configuration by {front.parameter}")
     columns = (
         number(front.parameter),
@@ -147,13 +151,13 @@ def _front(front: Front, advice: Advice) -> Iterator[RenderableType]:
         columns,
         (
             (
-                figure(one.value),
-                *((fixed(one.objective),) if by_objective else ()),
-                *(fixed(one.score), percent(one.utility_kept)),
-                *(f"{one.smallest_class:,}", share(one.suppressed_rows, rows)),
-                _remark(one, knee=one.value == front.knee),
+                figure(point.value),
+                *((fixed(point.objective),) if by_objective else ()),
+                *(fixed(point.score), percent(point.utility_kept)),
+                *(f"{point.smallest_class:,}", share(point.suppressed_rows, rows)),
+                _remark(point, knee=point.value == front.knee),
             )
-            for one in front.points
+            for point in front.points
         ),
     )
     yield line(f"\n{objective_legend(advice)}score: {advice.measure}.", style="dim")
@@ -168,12 +172,12 @@ def objective_legend(advice: Advice) -> str:
     return f"objective: {search.objective}, {best} first: the search went by it.\n"
 
 
-def _remark(one: FrontPoint, *, knee: bool) -> str:
-    if one.score is None:
-        return "none admissible" if one.proven else "none found in time"
+def _remark(point: FrontPoint, *, knee: bool) -> str:
+    if point.score is None:
+        return "none admissible" if point.proven else "none found in time"
     said = ["recommended knee"] if knee else []
-    said += ["dominated"] if one.dominated else []
-    said += [] if one.proven else ["not proven"]
+    said += ["dominated"] if point.dominated else []
+    said += [] if point.proven else ["not proven"]
     return ", ".join(said)
 
 

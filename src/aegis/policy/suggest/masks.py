@@ -63,7 +63,7 @@ class Candidates:
     unused: tuple[tuple[Mask, str], ...] = ()
 
 
-def propose_masks(one: ColumnFacts, role: Role) -> Candidates:
+def propose_masks(facts: ColumnFacts, role: Role) -> Candidates:
     """Return the candidate masks of a column under a role.
 
     Identifiers and ignored columns get none. What lies outside the rule, features and sensitive
@@ -78,30 +78,30 @@ def propose_masks(one: ColumnFacts, role: Role) -> Candidates:
         )
     if role is Role.IGNORE:
         return Candidates()
-    specs, reason = _coarser(one)
-    masks = _parse(specs, one)
+    specs, reason = _coarser(facts)
+    masks = _parse(specs, facts)
     if role is not Role.QUASI_IDENTIFIER:
-        return _outside_the_rule(one, masks)
+        return _outside_the_rule(facts, masks)
     identity, suppress = parse_mask("identity"), parse_mask("suppress")
     unused: list[tuple[Mask, str]] = []
-    if one.distinct * ROWS_PER_VALUE > one.values and masks:
+    if facts.distinct * ROWS_PER_VALUE > facts.values and masks:
         unused.append((identity, "so many values leave classes of single rows"))
     else:
         masks.insert(0, identity)
     return Candidates((*masks[: MOST_MASKS - 1], suppress), reason, tuple(unused))
 
 
-def _outside_the_rule(one: ColumnFacts, masks: Sequence[Mask]) -> Candidates:
+def _outside_the_rule(facts: ColumnFacts, masks: Sequence[Mask]) -> Candidates:
     """Return `identity` alone, or the finest coarser masks of a column whose values are nearly keys."""
     identity = parse_mask("identity")
-    rounded = _rounded(one)
-    if not (rounded and _risky(one)):
+    rounded = _rounded(facts)
+    if not (rounded and _risky(facts)):
         unused = tuple(
             (mask, "outside the rule, so not masked unless you say so") for mask in masks[:1]
         )
         return Candidates((identity,), "", unused)
-    finest = _parse(rounded, one)
-    share = f"{100 * one.unique_share:.0f} %"
+    finest = _parse(rounded, facts)
+    share = f"{100 * facts.unique_share:.0f} %"
     return Candidates(
         tuple(finest),
         f"{share} of the values differ: whoever knows one finds its row, so it is rounded",
@@ -109,28 +109,28 @@ def _outside_the_rule(one: ColumnFacts, masks: Sequence[Mask]) -> Candidates:
     )
 
 
-def _risky(one: ColumnFacts) -> bool:
+def _risky(facts: ColumnFacts) -> bool:
     """Return whether a column alone nearly tells every row from the others."""
-    return one.unique_share > RISKY_SHARE and one.values >= FEWEST_FOR_UNIQUE
+    return facts.unique_share > RISKY_SHARE and facts.values >= FEWEST_FOR_UNIQUE
 
 
-def _rounded(one: ColumnFacts) -> list[Spec]:
+def _rounded(facts: ColumnFacts) -> list[Spec]:
     """Return masks that take exact values away and keep their order and size."""
-    if one.kind not in (Kind.INTEGER, Kind.NUMBER) or one.coded:
+    if facts.kind not in (Kind.INTEGER, Kind.NUMBER) or facts.coded:
         return []
-    if one.kind is Kind.INTEGER and abs((one.quantiles or {}).get(0.5, 0.0)) < 100:
+    if facts.kind is Kind.INTEGER and abs((facts.quantiles or {}).get(0.5, 0.0)) < 100:
         return []
     return [{"round": {"digits": 2}}]
 
 
-def _parse(specs: Sequence[Spec], one: ColumnFacts) -> list[Mask]:
+def _parse(specs: Sequence[Spec], facts: ColumnFacts) -> list[Mask]:
     """Return the masks of `specs`, those left out that cannot work on numbers of such a size."""
     masks: list[Mask] = []
     for spec in specs:
         try:
             mask = parse_mask(spec)
-            if one.kind is not None:
-                mask.check(one.kind, one.name)
+            if facts.kind is not None:
+                mask.check(facts.kind, facts.name)
         except PolicyError:
             # Widths near the limits of exact arithmetic are refused by the mask, which knows them.
             continue
@@ -138,33 +138,33 @@ def _parse(specs: Sequence[Spec], one: ColumnFacts) -> list[Mask]:
     return masks
 
 
-def _coarser(one: ColumnFacts) -> tuple[list[Spec], str]:
+def _coarser(facts: ColumnFacts) -> tuple[list[Spec], str]:
     """Return masks between `identity` and `suppress`, from fine to coarse, and the reason."""
-    concept = one.concept
+    concept = facts.concept
     postcode = concept is not None and concept.name == POSTCODE
-    if one.distinct < 3:
+    if facts.distinct < 3:
         return [], "too few values to group"
-    if one.kind is Kind.DATE:
-        return _dates(one)
-    if one.ranges:
-        sizes = [size for size in (2, 3, 4, 6) if size < len(one.ranges)]
-        return [merged(one.ranges, size) for size in sizes], "neighbouring ranges are merged"
-    if is_code(one) or (postcode and one.kind in (Kind.TEXT, Kind.INTEGER)):
-        return _codes(one)
-    if one.coded:
-        return _categories(one)
-    if one.kind in (Kind.INTEGER, Kind.NUMBER):
-        return _numbers(one, is_age=concept is not None and concept.name == AGE)
+    if facts.kind is Kind.DATE:
+        return _dates(facts)
+    if facts.ranges:
+        sizes = [size for size in (2, 3, 4, 6) if size < len(facts.ranges)]
+        return [merged(facts.ranges, size) for size in sizes], "neighbouring ranges are merged"
+    if is_code(facts) or (postcode and facts.kind in (Kind.TEXT, Kind.INTEGER)):
+        return _codes(facts)
+    if facts.coded:
+        return _categories(facts)
+    if facts.kind in (Kind.INTEGER, Kind.NUMBER):
+        return _numbers(facts, is_age=concept is not None and concept.name == AGE)
     return [], "too few values to group"
 
 
-def _dates(one: ColumnFacts) -> tuple[list[Spec], str]:
-    low, high = _day(one.low), _day(one.high)
+def _dates(facts: ColumnFacts) -> tuple[list[Spec], str]:
+    low, high = _day(facts.low), _day(facts.high)
     if low is None or high is None:
         return [], "no range of dates"
     days = (high - low).days
     units: tuple[str, ...] = next((named for most, named in _UNITS if days <= most), _LONG_UNITS)
-    if not one.dtype.startswith("date") and "day" not in units:
+    if not facts.dtype.startswith("date") and "day" not in units:
         units = ("day", *units)
     if days > _LONG_LIFE:
         units = tuple(unit for unit in units if unit != "quarter")
@@ -197,20 +197,20 @@ def _period(day: date, unit: str) -> tuple[int, ...]:
     }[unit]
 
 
-def _codes(one: ColumnFacts) -> tuple[list[Spec], str]:
-    if one.lengths is not None and one.lengths[0] == one.lengths[1]:
-        length = one.lengths[0]
+def _codes(facts: ColumnFacts) -> tuple[list[Spec], str]:
+    if facts.lengths is not None and facts.lengths[0] == facts.lengths[1]:
+        length = facts.lengths[0]
         keeps = [keep for keep in (length - 1, length - 2, length - 3) if keep > 0]
         return [{"blur": {"keep": keep}} for keep in keeps], "a prefix of a code is a larger area"
-    longest = one.lengths[1] if one.lengths is not None else len(str(one.high))
+    longest = facts.lengths[1] if facts.lengths is not None else len(str(facts.high))
     hides = [hide for hide in (1, 2, 3) if hide < longest]
     return [{"blur": {"hide": hide}} for hide in hides], "the front of a code is a larger area"
 
 
-def _categories(one: ColumnFacts) -> tuple[list[Spec], str]:
-    dominated = one.top_share >= 0.5
-    counts = [count for count in FREQUENT if count < one.distinct - 1]
-    if one.distinct <= FEW:
+def _categories(facts: ColumnFacts) -> tuple[list[Spec], str]:
+    dominated = facts.top_share >= 0.5
+    counts = [count for count in FREQUENT if count < facts.distinct - 1]
+    if facts.distinct <= FEW:
         counts = [] if dominated else counts[:1]
     counts = counts[-3:]
     if not counts and not dominated:
@@ -221,15 +221,15 @@ def _categories(one: ColumnFacts) -> tuple[list[Spec], str]:
     return specs, "rare categories are grouped"
 
 
-def _numbers(one: ColumnFacts, *, is_age: bool) -> tuple[list[Spec], str]:
-    if one.low is None or one.low == one.high:
+def _numbers(facts: ColumnFacts, *, is_age: bool) -> tuple[list[Spec], str]:
+    if facts.low is None or facts.low == facts.high:
         return [], "no range of numbers"
-    if one.distinct <= FEW:
+    if facts.distinct <= FEW:
         return [{"quantiles": {"count": 2}}], "few values, halved"
-    top = _top(one, is_age=is_age)
-    if _skewed(one):
-        return [*top, *_skewed_specs(one)], "skewed, so cut by share of rows instead of width"
-    widths = _widths(one)
+    top = _top(facts, is_age=is_age)
+    if _skewed(facts):
+        return [*top, *_skewed_specs(facts)], "skewed, so cut by share of rows instead of width"
+    widths = _widths(facts)
     if not widths:
         return [*top, {"quantiles": {"count": 4}}], "no round width fits, so cut by share of rows"
     specs: list[Spec] = [{"bucketize": {"width": width}} for width in widths]
@@ -237,9 +237,9 @@ def _numbers(one: ColumnFacts, *, is_age: bool) -> tuple[list[Spec], str]:
     return [*top, *specs], "round widths for the bulk of the values, and quarters of the rows"
 
 
-def _skewed(one: ColumnFacts) -> bool:
+def _skewed(facts: ColumnFacts) -> bool:
     """Return whether half the values coincide, or Kelly's skewness of the deciles exceeds 1/2."""
-    cuts = one.quantiles or {}
+    cuts = facts.quantiles or {}
     if len(cuts) < 7:
         return False
     low, middle, high = cuts[0.1], cuts[0.5], cuts[0.9]
@@ -248,31 +248,31 @@ def _skewed(one: ColumnFacts) -> bool:
     return abs((high - middle) - (middle - low)) > 0.5 * (high - low)
 
 
-def _skewed_specs(one: ColumnFacts) -> list[Spec]:
+def _skewed_specs(facts: ColumnFacts) -> list[Spec]:
     specs: list[Spec] = []
-    if one.kind is Kind.INTEGER and one.distinct <= 20:
+    if facts.kind is Kind.INTEGER and facts.distinct <= 20:
         # Counts such as children in a household: the few large ones become "so many or more".
-        at = max(int((one.quantiles or {}).get(0.9, one.low)), one.low + 1)
-        specs += [{"top_code": {"at": at}}] if at < one.high else []
-    upper = abs((one.quantiles or {}).get(0.99, 0.0))
-    if one.kind is Kind.INTEGER and 1000 <= upper < 1e18:
+        at = max(int((facts.quantiles or {}).get(0.9, facts.low)), facts.low + 1)
+        specs += [{"top_code": {"at": at}}] if at < facts.high else []
+    upper = abs((facts.quantiles or {}).get(0.99, 0.0))
+    if facts.kind is Kind.INTEGER and 1000 <= upper < 1e18:
         specs.append({"erase_digits": {"digits": len(str(int(upper))) - 2}})
-    if one.distinct > 20 and upper >= 20:
+    if facts.distinct > 20 and upper >= 20:
         specs.append({"round": {"digits": 1}})
-    specs += [{"quantiles": {"count": count}} for count in (10, 4) if count < one.distinct]
+    specs += [{"quantiles": {"count": count}} for count in (10, 4) if count < facts.distinct]
     return specs
 
 
-def _top(one: ColumnFacts, *, is_age: bool) -> list[Spec]:
+def _top(facts: ColumnFacts, *, is_age: bool) -> list[Spec]:
     """Return top coding where the largest hundredth reaches further than half the values do."""
-    if is_age and one.high > OLDEST_AGE:
+    if is_age and facts.high > OLDEST_AGE:
         return [{"top_code": {"at": OLDEST_AGE}}]
-    cuts = one.quantiles or {}
-    if one.distinct <= 20 or 0.99 not in cuts:
+    cuts = facts.quantiles or {}
+    if facts.distinct <= 20 or 0.99 not in cuts:
         return []
     at = _round_up(cuts[0.99])
-    long = float(one.high) - cuts[0.99] > max(cuts[0.99] - cuts[0.5], 0.0)
-    return [{"top_code": {"at": at}}] if long and at < one.high else []
+    long = float(facts.high) - cuts[0.99] > max(cuts[0.99] - cuts[0.5], 0.0)
+    return [{"top_code": {"at": at}}] if long and at < facts.high else []
 
 
 def _round_up(value: float) -> int | float:
@@ -281,21 +281,21 @@ def _round_up(value: float) -> int | float:
     return int(rounded) if rounded == rounded.to_integral_value() else float(rounded)
 
 
-def _widths(one: ColumnFacts) -> list[int | float]:
+def _widths(facts: ColumnFacts) -> list[int | float]:
     """Return up to three widths of the 1-2-5 ladder that cut the bulk of the values."""
-    cuts = one.quantiles or {}
-    low, high = float(one.low), float(one.high)
+    cuts = facts.quantiles or {}
+    low, high = float(facts.low), float(facts.high)
     bulk = cuts.get(0.99, high) - cuts.get(0.01, low)
     span = bulk if bulk > 0 else high - low
     if not math.isfinite(span) or span <= 0:
         return []
     # Two neighbouring values at least must share an interval, or nothing is coarser.
-    aim = max(span / INTERVALS, 2 * span / one.distinct)
+    aim = max(span / INTERVALS, 2 * span / facts.distinct)
     rung = round(3 * math.log10(aim))
-    if one.kind is Kind.INTEGER:
+    if facts.kind is Kind.INTEGER:
         rung = max(rung, 1)
     widths = [_ladder(rung + step) for step in range(3)]
-    least = 1 if one.kind is Kind.INTEGER else 0
+    least = 1 if facts.kind is Kind.INTEGER else 0
     return [w for w in widths if least < w < span and math.floor(low / w) != math.floor(high / w)]
 
 

@@ -178,7 +178,7 @@ def measure_columns(source: Source, *, progress: Progress = SILENT) -> dict[str,
         step.note("frequent values")
         facts = _find_repetition(source, sample, facts)
         step.advance()
-    return {one.name: one for one in facts}
+    return {column.name: column for column in facts}
 
 
 def finite(column: ir.Column) -> ir.Value:
@@ -288,30 +288,30 @@ def _describe(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) ->
             if one.kind is Kind.INTEGER:
                 wanted[f"round{i}"] = (column % 10 == 0).ifelse(1, 0).cast("float64").mean()
     row = _row(source, sample, wanted)
-    return [_described(one, i, row) for i, one in enumerate(facts)]
+    return [_described(column, i, row) for i, column in enumerate(facts)]
 
 
-def _described(one: ColumnFacts, i: int, row: Mapping[str, Any]) -> ColumnFacts:
+def _described(facts: ColumnFacts, i: int, row: Mapping[str, Any]) -> ColumnFacts:
     if f"seen{i}" in row:
-        one = _estimated(one, row[f"sampled{i}"], row[f"seen{i}"])
+        facts = _estimated(facts, row[f"sampled{i}"], row[f"seen{i}"])
     quantiles = row.get(f"quantiles{i}")
     if quantiles:
         pairs = zip(SHARES, quantiles, strict=True)
         known = {s: float(q) for s, q in pairs if q is not None}
-        return replace(one, quantiles=known, round_share=row.get(f"round{i}") or 0.0)
-    return one
+        return replace(facts, quantiles=known, round_share=row.get(f"round{i}") or 0.0)
+    return facts
 
 
-def _estimated(one: ColumnFacts, sampled: int, seen: int) -> ColumnFacts:
+def _estimated(facts: ColumnFacts, sampled: int, seen: int) -> ColumnFacts:
     """Return the facts with the number of values estimated; the whole table tells 0, 1 and more."""
-    distinct = estimate_distinct(one.values, sampled, seen) if seen else 0
-    least = min(one.values, int(one.low is not None) + int(one.low != one.high))
-    ordered = one.kind is not None and one.kind.ordered
+    distinct = estimate_distinct(facts.values, sampled, seen) if seen else 0
+    least = min(facts.values, int(facts.low is not None) + int(facts.low != facts.high))
+    ordered = facts.kind is not None and facts.kind.ordered
     return replace(
-        one,
-        distinct=max(distinct, least, int(one.special > 0)),
-        low=one.low if ordered else None,
-        high=one.high if ordered else None,
+        facts,
+        distinct=max(distinct, least, int(facts.special > 0)),
+        low=facts.low if ordered else None,
+        high=facts.high if ordered else None,
     )
 
 
@@ -323,7 +323,9 @@ def _find_repetition(
     Columns are stacked and grouped by value, so that a form is looked for once per different value.
     """
     wanted = {
-        f"c{i}": sample[one.name].cast("string") for i, one in enumerate(facts) if _repeats(one)
+        f"c{i}": sample[column.name].cast("string")
+        for i, column in enumerate(facts)
+        if _repeats(column)
     }
     if not wanted:
         return list(facts)
@@ -335,10 +337,10 @@ def _find_repetition(
         .group_by("column", "value")
         .aggregate(n=lambda t: t.count())
     )
-    texts = [f"c{i}" for i, one in enumerate(facts) if one.kind is Kind.TEXT]
+    texts = [f"c{i}" for i, column in enumerate(facts) if column.kind is Kind.TEXT]
     by_column = grouped.group_by("column").aggregate(**_repetition(grouped, texts))
     measured = {row["column"]: row for row in source.collect(by_column).to_pylist()}
-    facts = [_repeated(one, measured.get(f"c{i}")) for i, one in enumerate(facts)]
+    facts = [_repeated(column, measured.get(f"c{i}")) for i, column in enumerate(facts)]
     return _find_frequent(source, sample, grouped, facts)
 
 
@@ -362,19 +364,19 @@ def _repetition(grouped: ir.Table, texts: Sequence[str]) -> dict[str, ir.Value]:
     return wanted
 
 
-def _repeated(one: ColumnFacts, row: Mapping[str, Any] | None) -> ColumnFacts:
+def _repeated(facts: ColumnFacts, row: Mapping[str, Any] | None) -> ColumnFacts:
     """Return the facts with `peak`, `separation` and, of texts, their lengths and forms."""
     if row is None:
-        return one
+        return facts
     rows = row["rows"]
     pairs = rows * (rows - 1)
-    one = replace(
-        one, peak=row["peak"], separation=1 - (row["squares"] - rows) / pairs if pairs else 0.0
+    facts = replace(
+        facts, peak=row["peak"], separation=1 - (row["squares"] - rows) / pairs if pairs else 0.0
     )
-    if one.kind is not Kind.TEXT:
-        return one
+    if facts.kind is not Kind.TEXT:
+        return facts
     return replace(
-        one,
+        facts,
         lengths=(row["shortest"], row["longest"]),
         shapes={shape: row[shape] for shape in SHAPES},
     )
@@ -384,12 +386,12 @@ def _find_frequent(
     source: Source, sample: ir.Table, grouped: ir.Table, facts: Sequence[ColumnFacts]
 ) -> list[ColumnFacts]:
     """Find the most frequent values of all categories."""
-    columns = [f"c{i}" for i, one in enumerate(facts) if _countable(one)]
+    columns = [f"c{i}" for i, column in enumerate(facts) if _countable(column)]
     if not columns:
         return list(facts)
     rank = ibis.row_number().over(group_by="column", order_by=[ibis.desc("n"), "value"])
     ranked = grouped.filter(grouped["column"].isin(columns)).mutate(rank=rank)
-    ranged = [f"c{i}" for i, one in enumerate(facts) if _ranged(one)]
+    ranged = [f"c{i}" for i, column in enumerate(facts) if _ranged(column)]
     shown = ranked.filter(
         (ranked["rank"] < SHOWN_VALUES)
         | (ranked["column"].isin(ranged or [""]) & (ranked["rank"] < MOST_RANGES))
@@ -399,30 +401,32 @@ def _find_frequent(
     by_column: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         by_column.setdefault(row["column"], []).append(row)
-    return [_with_values(one, by_column.get(f"c{i}", []), total) for i, one in enumerate(facts)]
+    return [
+        _with_values(column, by_column.get(f"c{i}", []), total) for i, column in enumerate(facts)
+    ]
 
 
-def _with_values(one: ColumnFacts, rows: Sequence[Mapping[str, Any]], total: int) -> ColumnFacts:
+def _with_values(facts: ColumnFacts, rows: Sequence[Mapping[str, Any]], total: int) -> ColumnFacts:
     """Return the facts with the values that may be quoted, and ranges if all values are some."""
     frequent = [(r["value"], r["n"] / total) for r in rows[:SHOWN_VALUES] if r["n"] >= FEWEST_ROWS]
     known = [str(row["value"]) for row in rows]
-    ranges = in_order(known) if _ranged(one) and len(known) == one.distinct else ()
-    return replace(one, frequent=tuple(frequent), ranges=ranges)
+    ranges = in_order(known) if _ranged(facts) and len(known) == facts.distinct else ()
+    return replace(facts, frequent=tuple(frequent), ranges=ranges)
 
 
-def _ranged(one: ColumnFacts) -> bool:
+def _ranged(facts: ColumnFacts) -> bool:
     """Return whether a column's texts are so few ranges that they can be listed."""
-    return one.shape("range") > NEARLY_ALL and 2 < one.distinct <= MOST_RANGES
+    return facts.shape("range") > NEARLY_ALL and 2 < facts.distinct <= MOST_RANGES
 
 
-def _repeats(one: ColumnFacts) -> bool:
+def _repeats(facts: ColumnFacts) -> bool:
     """Return whether it is asked how values repeat: of all but measured numbers."""
-    return _countable(one) or one.kind in (Kind.INTEGER, Kind.DATE)
+    return _countable(facts) or facts.kind in (Kind.INTEGER, Kind.DATE)
 
 
-def _countable(one: ColumnFacts) -> bool:
-    if one.kind is Kind.INTEGER:
-        return one.distinct <= FEW_VALUES or one.coded
-    return one.kind in (Kind.TEXT, Kind.BOOLEAN) or (
-        one.kind is Kind.NUMBER and 0 < one.distinct <= FEW_VALUES
+def _countable(facts: ColumnFacts) -> bool:
+    if facts.kind is Kind.INTEGER:
+        return facts.distinct <= FEW_VALUES or facts.coded
+    return facts.kind in (Kind.TEXT, Kind.BOOLEAN) or (
+        facts.kind is Kind.NUMBER and 0 < facts.distinct <= FEW_VALUES
     )

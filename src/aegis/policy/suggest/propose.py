@@ -130,9 +130,9 @@ class ProposedPolicy:
     def warnings(self) -> tuple[str, ...]:
         """What a person must decide, one entry per column, in the table's order."""
         return tuple(
-            f"{'label ' if one.role is None else ''}{show(one.name)!r}: {one.warning}"
-            for one in self.profiles.values()
-            if one.warning
+            f"{'label ' if profile.role is None else ''}{show(profile.name)!r}: {profile.warning}"
+            for profile in self.profiles.values()
+            if profile.warning
         )
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
@@ -223,10 +223,12 @@ def init_policy(
     target, label_profile = NO_LABEL, None
     if label is not None:
         target, label_profile = _propose_label(facts[label])
-    profiles = {name: _propose(one) for name, one in facts.items() if name != label}
+    profiles = {name: _propose(column) for name, column in facts.items() if name != label}
     _check_scored(list(profiles.values()), label)
     attributes = {
-        name: _attribute(one, one.role) for name, one in profiles.items() if one.role is not None
+        name: _attribute(profile, profile.role)
+        for name, profile in profiles.items()
+        if profile.role is not None
     }
     person = _propose_person(profiles.values())
     rule = _propose_rule(profiles.values())
@@ -252,50 +254,50 @@ def init_policy(
     return ProposedPolicy(policy, text, ordered)
 
 
-def _attribute(one: ColumnProfile, role: Role) -> Attribute:
+def _attribute(profile: ColumnProfile, role: Role) -> Attribute:
     """Return the entry of a column; ranges of numbers written as text have their order."""
-    if one.ordered:
-        ordinal, ranges = AttributeKind.ORDINAL, one.facts.ranges
-        return Attribute(one.name, role, one.masks, kind=ordinal, order=ranges)
-    return Attribute(one.name, role, one.masks)
+    if profile.ordered:
+        ordinal, ranges = AttributeKind.ORDINAL, profile.facts.ranges
+        return Attribute(profile.name, role, profile.masks, kind=ordinal, order=ranges)
+    return Attribute(profile.name, role, profile.masks)
 
 
-def _propose(one: ColumnFacts) -> ColumnProfile:
-    role, reason = propose_role(one)
-    candidates = propose_masks(one, role)
+def _propose(facts: ColumnFacts) -> ColumnProfile:
+    role, reason = propose_role(facts)
+    candidates = propose_masks(facts, role)
     return ColumnProfile(
-        *(one, role, reason, candidates.masks, candidates.reason, candidates.unused),
-        warning=warn_of(one, role),
+        *(facts, role, reason, candidates.masks, candidates.reason, candidates.unused),
+        warning=warn_of(facts, role),
     )
 
 
-def _propose_label(one: ColumnFacts) -> tuple[Label, ColumnProfile]:
+def _propose_label(facts: ColumnFacts) -> tuple[Label, ColumnProfile]:
     """Return the label, cut into bins where it is a number with many values."""
-    if one.kind is None:
+    if facts.kind is None:
         raise DataError(
-            f"The label {one.name!r} has type {one.dtype}, which cannot be a class.",
+            f"The label {facts.name!r} has type {facts.dtype}, which cannot be a class.",
             hint="Choose a column of text, numbers, dates or booleans.",
         )
-    if one.values == 0:
+    if facts.values == 0:
         raise DataError(
-            f"The label {one.name!r} is null in every row.", hint="Choose a label that is known."
+            f"The label {facts.name!r} is null in every row.", hint="Choose a label that is known."
         )
-    if one.distinct < 2:
+    if facts.distinct < 2:
         raise DataError(
-            f"The label {one.name!r} has the same value in every row.",
+            f"The label {facts.name!r} has the same value in every row.",
             hint="Advice needs a label with at least two classes.",
         )
-    most = MOST_CLASSES if one.coded else MOST_NUMERIC_CLASSES
-    if one.kind.numeric and one.distinct > most:
+    most = MOST_CLASSES if facts.coded else MOST_NUMERIC_CLASSES
+    if facts.kind.numeric and facts.distinct > most:
         reason = f"many numbers, so cut into {BINS} bins of about equally many rows"
-        warning = warn_of_label(one, bins=BINS)
-        return Label(one.name, BINS), ColumnProfile(one, None, reason, warning=warning)
-    if one.distinct > MOST_CLASSES:
+        warning = warn_of_label(facts, bins=BINS)
+        return Label(facts.name, BINS), ColumnProfile(facts, None, reason, warning=warning)
+    if facts.distinct > MOST_CLASSES:
         raise DataError(
-            f"The label {one.name!r} has {one.distinct:,} different values; at most {MOST_CLASSES} classes are allowed.",
+            f"The label {facts.name!r} has {facts.distinct:,} different values; at most {MOST_CLASSES} classes are allowed.",
             hint="Choose another label, or group its values before.",
         )
-    return Label(one.name), ColumnProfile(one, None, "the label", warning=warn_of_label(one))
+    return Label(facts.name), ColumnProfile(facts, None, "the label", warning=warn_of_label(facts))
 
 
 def _propose_rule(profiles: Any) -> PrivacyRule:
@@ -328,9 +330,11 @@ def _check_scored(profiles: Sequence[ColumnProfile], label: str | None) -> None:
             f"The table has no column{besides}.",
             hint="Give a table with at least one attribute.",
         )
-    if any(one.role not in (Role.IDENTIFIER, Role.IGNORE) for one in profiles):
+    if any(profile.role not in (Role.IDENTIFIER, Role.IGNORE) for profile in profiles):
         return
-    shown = "; ".join(f"{show(one.name)!r} ({one.role}: {one.reason})" for one in profiles[:10])
+    shown = "; ".join(
+        f"{show(profile.name)!r} ({profile.role}: {profile.reason})" for profile in profiles[:10]
+    )
     more = f"; and {len(profiles) - 10:,} more" if len(profiles) > 10 else ""
     raise PolicyError(
         f"No column{besides} can be masked and scored: {shown}{more}.",

@@ -29,7 +29,7 @@ def bounds(text: str) -> tuple[float, float] | None:
 
 def in_order(texts: Sequence[str]) -> tuple[str, ...]:
     """Return ranges from low to high; nothing unless all are ranges and no two overlap."""
-    known = [(found, text) for text in texts if (found := bounds(text)) is not None]
+    known = [(known_bounds, text) for text in texts if (known_bounds := bounds(text)) is not None]
     if len(known) < len(texts):
         return ()
     ascending = sorted(known)

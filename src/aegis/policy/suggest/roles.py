@@ -60,7 +60,7 @@ _DOUBTFUL_SHAPES = {"person": "names of persons", "record": "record numbers"}
 _CHECK = "make it an identifier if they point at persons, a feature if they do not"
 
 
-def propose_role(one: ColumnFacts) -> tuple[Role, str]:
+def propose_role(facts: ColumnFacts) -> tuple[Role, str]:
     """Return the role of a column and the reason in half a sentence.
 
     In this order: what carries no information or no mask works on is ignored; direct identifiers
@@ -70,171 +70,176 @@ def propose_role(one: ColumnFacts) -> tuple[Role, str]:
     are features. Floats and decimals are measured numbers: that they are all different makes no
     identifier.
     """
-    if (reason := _reason_to_ignore(one)) is not None:
+    if (reason := _reason_to_ignore(facts)) is not None:
         return Role.IGNORE, reason
-    concept = one.concept
-    if (reason := _reason_to_identify(one, concept)) is not None:
+    concept = facts.concept
+    if (reason := _reason_to_identify(facts, concept)) is not None:
         return Role.IDENTIFIER, reason
-    if one.kind is Kind.DATE or _is_written_date(one):
+    if facts.kind is Kind.DATE or _is_written_date(facts):
         return Role.QUASI_IDENTIFIER, "dates of events are often known to others"
     if concept is not None and concept.role in (Role.QUASI_IDENTIFIER, Role.SENSITIVE):
         return concept.role, f"the name speaks of {concept.name}"
-    if (system := code_system(one)) is not None:
+    if (system := code_system(facts)) is not None:
         return Role.SENSITIVE, f"the values are codes of diseases ({system})"
-    for role, reason in _by_values(one):
+    for role, reason in _by_values(facts):
         return role, reason
     return Role.FEATURE, "neither name nor values point at a person"
 
 
-def _by_values(one: ColumnFacts) -> list[tuple[Role, str]]:
+def _by_values(facts: ColumnFacts) -> list[tuple[Role, str]]:
     """Return the role that values alone suggest, as a list of one, or none."""
     quasi = Role.QUASI_IDENTIFIER
-    if is_code(one):
+    if is_code(facts):
         return [(quasi, "digits of one length, as postcodes have them")]
-    if one.shape("coordinates") > NEARLY_ALL:
+    if facts.shape("coordinates") > NEARLY_ALL:
         return [(quasi, "the values are geographic coordinates")]
-    if _doubt(one) is not None:
+    if _doubt(facts) is not None:
         return [(quasi, "name or values may point at persons")]
-    if _tells_apart(one):
-        share = f"{100 * one.separation:.1f} % of the pairs of rows differ"
+    if _tells_apart(facts):
+        share = f"{100 * facts.separation:.1f} % of the pairs of rows differ"
         return [
-            (quasi, f"tells rows apart: {one.distinct:,} values in {one.values:,} rows, {share}")
+            (
+                quasi,
+                f"tells rows apart: {facts.distinct:,} values in {facts.values:,} rows, {share}",
+            )
         ]
     return []
 
 
-def warn_of(one: ColumnFacts, role: Role) -> str:
+def warn_of(facts: ColumnFacts, role: Role) -> str:
     """Return what a person must decide about a proposed role, empty where nothing calls for it.
 
     Texts that tell rows apart, and values in a form that persons' names or record numbers have,
     are no identifiers for certain; neither may they pass in silence.
     """
-    if one.kind is not Kind.TEXT or role is not Role.QUASI_IDENTIFIER:
+    if facts.kind is not Kind.TEXT or role is not Role.QUASI_IDENTIFIER:
         return ""
-    if is_code(one) or _speaks(one) or _is_written_date(one):
+    if is_code(facts) or _speaks(facts) or _is_written_date(facts):
         return ""
-    if (doubt := _doubt(one)) is not None:
+    if (doubt := _doubt(facts)) is not None:
         return f"{doubt}: {_CHECK}"
-    if _tells_apart(one):
-        return f"{one.distinct:,} different texts in {one.values:,} rows: {_CHECK}"
+    if _tells_apart(facts):
+        return f"{facts.distinct:,} different texts in {facts.values:,} rows: {_CHECK}"
     return ""
 
 
-def warn_of_label(one: ColumnFacts, *, bins: int | None = None) -> str:
+def warn_of_label(facts: ColumnFacts, *, bins: int | None = None) -> str:
     """Return why a label is hardly one to predict, empty where nothing speaks against it.
 
     Numbers of persons or records are no measured quantity, however many rows share a bin of them.
 
     Parameters
     ----------
-    one
+    facts
         What was measured on the label.
     bins
         The bins into which it is cut, None where its values are the classes.
     """
-    concept = one.concept
+    concept = facts.concept
     cut = "" if bins is None else f"; its {bins} bins are ranges of such numbers"
-    unique = one.unique_share > NEARLY_ALL and one.values >= FEWEST_FOR_UNIQUE
-    many = one.distinct >= MANY_VALUES and concept is not None and not concept.weak
+    unique = facts.unique_share > NEARLY_ALL and facts.values >= FEWEST_FOR_UNIQUE
+    many = facts.distinct >= MANY_VALUES and concept is not None and not concept.weak
     if concept is not None and concept.role is Role.IDENTIFIER and (unique or many):
         return f"the name speaks of {concept.name}{cut}. Choose a label worth predicting"
-    if unique and one.kind in (Kind.TEXT, Kind.INTEGER) and not names_measure(one.spoken):
+    if unique and facts.kind in (Kind.TEXT, Kind.INTEGER) and not names_measure(facts.spoken):
         return (
-            f"nearly every row has a value of its own ({one.distinct:,} in {one.values:,} rows), as "
+            f"nearly every row has a value of its own ({facts.distinct:,} in {facts.values:,} rows), as "
             f"numbers of records have{cut}. Choose another label unless it is measured"
         )
     return ""
 
 
-def _speaks(one: ColumnFacts) -> bool:
+def _speaks(facts: ColumnFacts) -> bool:
     """Return whether the name says that a column is a quasi-identifier or sensitive."""
-    concept = one.concept
+    concept = facts.concept
     return concept is not None and concept.role in (Role.QUASI_IDENTIFIER, Role.SENSITIVE)
 
 
-def _doubt(one: ColumnFacts) -> str | None:
+def _doubt(facts: ColumnFacts) -> str | None:
     """Return why the texts of a column may point at persons, though its name does not say so."""
-    concept = one.concept
-    if one.kind is not Kind.TEXT or _is_amount(one):
+    concept = facts.concept
+    if facts.kind is not Kind.TEXT or _is_amount(facts):
         return None
     named = concept is not None and concept.role is Role.IDENTIFIER and not concept.weak
-    if concept is not None and named and one.distinct > FEW_VALUES:
-        return f"the name speaks of {concept.name}, but only {one.distinct:,} values occur"
-    if one.distinct < MANY_VALUES:
+    if concept is not None and named and facts.distinct > FEW_VALUES:
+        return f"the name speaks of {concept.name}, but only {facts.distinct:,} values occur"
+    if facts.distinct < MANY_VALUES:
         return None
     for shape, name in _DOUBTFUL_SHAPES.items():
-        if one.shape(shape) > NEARLY_ALL and not (shape == "person" and names_thing(one.spoken)):
-            return f"{one.distinct:,} different values that look like {name}"
-    if one.unique_share > 0.5:
-        return f"most values are rare: {one.distinct:,} different ones in {one.values:,} rows"
+        if facts.shape(shape) > NEARLY_ALL and not (
+            shape == "person" and names_thing(facts.spoken)
+        ):
+            return f"{facts.distinct:,} different values that look like {name}"
+    if facts.unique_share > 0.5:
+        return f"most values are rare: {facts.distinct:,} different ones in {facts.values:,} rows"
     return None
 
 
-def _tells_apart(one: ColumnFacts) -> bool:
+def _tells_apart(facts: ColumnFacts) -> bool:
     """Return whether many texts have few rows each, or nearly all pairs of rows differ.
 
     These are ARX's two measures of a quasi-identifier, distinction and separation, of one column
     (Prasser and others 2020, doi 10.1002/spe.2812).
     """
-    if one.kind is not Kind.TEXT or one.distinct < MANY_VALUES or _is_amount(one):
+    if facts.kind is not Kind.TEXT or facts.distinct < MANY_VALUES or _is_amount(facts):
         return False
-    return one.distinct * ROWS_PER_VALUE > one.values or one.separation >= SEPARATED
+    return facts.distinct * ROWS_PER_VALUE > facts.values or facts.separation >= SEPARATED
 
 
-def _is_amount(one: ColumnFacts) -> bool:
+def _is_amount(facts: ColumnFacts) -> bool:
     """Return whether texts are measured numbers: amounts with a point, a comma or a sign."""
-    return one.shape("amount") > CODED and one.shape("digits") < 0.5
+    return facts.shape("amount") > CODED and facts.shape("digits") < 0.5
 
 
-def _is_written_date(one: ColumnFacts) -> bool:
-    return one.kind is Kind.TEXT and one.shape("date") > CODED
+def _is_written_date(facts: ColumnFacts) -> bool:
+    return facts.kind is Kind.TEXT and facts.shape("date") > CODED
 
 
-def code_system(one: ColumnFacts) -> str | None:
+def code_system(facts: ColumnFacts) -> str | None:
     """Return the system of disease codes that a column's texts belong to, None where to none.
 
     Three digits alone are a code of ICD-9 and of much else: some must have a point, or begin with
     V or E. One letter and two digits are a seat as well as a code of ICD-10: some must have a point.
     """
-    if one.kind is not Kind.TEXT or one.distinct < FEWEST_FOR_UNIQUE:
+    if facts.kind is not Kind.TEXT or facts.distinct < FEWEST_FOR_UNIQUE:
         return None
     for system, name in (("icd10", "ICD-10"), ("icd9", "ICD-9")):
-        detailed = one.shape(system)
-        if detailed >= 0.1 and detailed + one.shape(f"{system}_category") > CODED:
+        detailed = facts.shape(system)
+        if detailed >= 0.1 and detailed + facts.shape(f"{system}_category") > CODED:
             return name
     return None
 
 
-def is_code(one: ColumnFacts) -> bool:
+def is_code(facts: ColumnFacts) -> bool:
     """Return whether a column holds digit strings of one length."""
     return (
-        one.kind is Kind.TEXT
-        and one.lengths is not None
-        and one.lengths[0] == one.lengths[1]
-        and one.lengths[0] in CODE_LENGTHS
-        and one.shape("digits") > NEARLY_ALL
+        facts.kind is Kind.TEXT
+        and facts.lengths is not None
+        and facts.lengths[0] == facts.lengths[1]
+        and facts.lengths[0] in CODE_LENGTHS
+        and facts.shape("digits") > NEARLY_ALL
     )
 
 
-def _reason_to_ignore(one: ColumnFacts) -> str | None:
-    if one.kind is None:
-        return f"no mask works on type {one.dtype}"
-    if one.values == 0:
+def _reason_to_ignore(facts: ColumnFacts) -> str | None:
+    if facts.kind is None:
+        return f"no mask works on type {facts.dtype}"
+    if facts.values == 0:
         return "null in every row"
-    if one.distinct < 2 and one.nulls == 0:
+    if facts.distinct < 2 and facts.nulls == 0:
         return "the same value in every row"
     return None
 
 
-def _reason_to_identify(one: ColumnFacts, concept: Concept | None) -> str | None:
-    if one.kind in (Kind.BOOLEAN, Kind.DATE) or _is_written_date(one):
+def _reason_to_identify(facts: ColumnFacts, concept: Concept | None) -> str | None:
+    if facts.kind in (Kind.BOOLEAN, Kind.DATE) or _is_written_date(facts):
         return None
-    many = one.unique_share > 0.5 or one.distinct >= MANY_VALUES
+    many = facts.unique_share > 0.5 or facts.distinct >= MANY_VALUES
     for shape, name in _IDENTIFYING_SHAPES.items():
-        if many and one.shape(shape) > NEARLY_ALL:
+        if many and facts.shape(shape) > NEARLY_ALL:
             return f"the values are {name}"
     if concept is not None and concept.role is Role.IDENTIFIER:
-        if _named_to_identify(one, concept, many=many):
+        if _named_to_identify(facts, concept, many=many):
             return f"the name speaks of {concept.name}"
         concept = None
     tests: tuple[Callable[[ColumnFacts, Concept | None], str | None], ...] = (
@@ -243,97 +248,97 @@ def _reason_to_identify(one: ColumnFacts, concept: Concept | None) -> str | None
         _reason_by_keys,
         _reason_by_prose,
     )
-    return next((reason for test in tests if (reason := test(one, concept)) is not None), None)
+    return next((reason for test in tests if (reason := test(facts, concept)) is not None), None)
 
 
-def _named_to_identify(one: ColumnFacts, concept: Concept, *, many: bool) -> bool:
+def _named_to_identify(facts: ColumnFacts, concept: Concept, *, many: bool) -> bool:
     """Return whether a column called like an identifier has the values of one."""
-    if concept.name == PERSON_NAME and one.kind is Kind.TEXT:
-        return many or (one.distinct > ROWS_PER_VALUE and not one.coded_name)
-    if names_measure(one.spoken) and one.kind is Kind.NUMBER:
+    if concept.name == PERSON_NAME and facts.kind is Kind.TEXT:
+        return many or (facts.distinct > ROWS_PER_VALUE and not facts.coded_name)
+    if names_measure(facts.spoken) and facts.kind is Kind.NUMBER:
         return False
-    return many and (not concept.weak or one.unique_share > 0.5 or _comes_back(one))
+    return many and (not concept.weak or facts.unique_share > 0.5 or _comes_back(facts))
 
 
-def _comes_back(one: ColumnFacts) -> bool:
+def _comes_back(facts: ColumnFacts) -> bool:
     """Return whether many values have few rows each and none has many, as keys of persons have.
 
     Codes of things that are called by the same weak names, such as `id`, heap up at some of them.
     """
-    few_rows = one.distinct * ROWS_PER_VALUE > one.values and one.distinct >= MANY_VALUES
-    return few_rows and 0 < one.peak <= KEY_PEAK and one.kind in (Kind.INTEGER, Kind.TEXT)
+    few_rows = facts.distinct * ROWS_PER_VALUE > facts.values and facts.distinct >= MANY_VALUES
+    return few_rows and 0 < facts.peak <= KEY_PEAK and facts.kind in (Kind.INTEGER, Kind.TEXT)
 
 
-def _reason_near_unique(one: ColumnFacts, concept: Concept | None) -> str | None:
-    if one.unique_share <= NEARLY_ALL or one.values < FEWEST_FOR_UNIQUE:
+def _reason_near_unique(facts: ColumnFacts, concept: Concept | None) -> str | None:
+    if facts.unique_share <= NEARLY_ALL or facts.values < FEWEST_FOR_UNIQUE:
         return None
-    reason = f"near-unique: {one.distinct:,} different values in {one.values:,} rows"
-    if one.kind is Kind.TEXT:
-        place = concept is not None and (is_code(one) or concept.name == POSTCODE)
-        return None if place or _is_amount(one) or one.shape("coordinates") > 0.5 else reason
-    if one.kind is Kind.INTEGER:
-        return None if concept is not None or names_measure(one.spoken) else reason
+    reason = f"near-unique: {facts.distinct:,} different values in {facts.values:,} rows"
+    if facts.kind is Kind.TEXT:
+        place = concept is not None and (is_code(facts) or concept.name == POSTCODE)
+        return None if place or _is_amount(facts) or facts.shape("coordinates") > 0.5 else reason
+    if facts.kind is Kind.INTEGER:
+        return None if concept is not None or names_measure(facts.spoken) else reason
     return None
 
 
-def _reason_by_names(one: ColumnFacts, concept: Concept | None) -> str | None:
+def _reason_by_names(facts: ColumnFacts, concept: Concept | None) -> str | None:
     """Return the reason where many values hold a common given name, as names of persons do."""
-    if concept is not None or one.distinct < FEWEST_FOR_UNIQUE or names_thing(one.spoken):
+    if concept is not None or facts.distinct < FEWEST_FOR_UNIQUE or names_thing(facts.spoken):
         return None
-    if one.shape("given") < GIVEN or one.shape("prose") > 0.5:
+    if facts.shape("given") < GIVEN or facts.shape("prose") > 0.5:
         return None
-    return f"{100 * one.shape('given'):.0f} % of the values hold a common given name"
+    return f"{100 * facts.shape('given'):.0f} % of the values hold a common given name"
 
 
-def _reason_by_keys(one: ColumnFacts, concept: Concept | None) -> str | None:
+def _reason_by_keys(facts: ColumnFacts, concept: Concept | None) -> str | None:
     """Return the reason where values repeat as the numbers of persons or records do."""
-    few_rows = one.distinct * ROWS_PER_VALUE > one.values and one.distinct >= MANY_VALUES
+    few_rows = facts.distinct * ROWS_PER_VALUE > facts.values and facts.distinct >= MANY_VALUES
     if concept is not None or not few_rows:
         return None
-    reason = f"{one.distinct:,} different {{}} in {one.values:,} rows, as numbers of persons repeat"
-    if one.kind is Kind.INTEGER:
-        return reason.format("numbers") if _repeats_like_a_key(one) else None
-    coded = one.shape("code") > NEARLY_ALL and (one.lengths or (0, 0))[0] >= SHORTEST_KEY
-    if coded and code_system(one) is None and not _is_amount(one):
+    reason = (
+        f"{facts.distinct:,} different {{}} in {facts.values:,} rows, as numbers of persons repeat"
+    )
+    if facts.kind is Kind.INTEGER:
+        return reason.format("numbers") if _repeats_like_a_key(facts) else None
+    coded = facts.shape("code") > NEARLY_ALL and (facts.lengths or (0, 0))[0] >= SHORTEST_KEY
+    if coded and code_system(facts) is None and not _is_amount(facts):
         return reason.format("codes")
     return None
 
 
-def _repeats_like_a_key(one: ColumnFacts) -> bool:
+def _repeats_like_a_key(facts: ColumnFacts) -> bool:
     """Return whether whole numbers are large, mostly different and not such as people state.
 
     Amounts and measurements heap up at zero, at round and at typical values; the number of a
     person comes back as often as the person does.
     """
     return (
-        not names_measure(one.spoken)
-        and (one.quantiles or {}).get(0.5, 0.0) >= LEAST_KEY
-        and one.unique_share >= KEY_UNIQUE
-        and one.peak <= KEY_PEAK
-        and one.round_share <= KEY_ROUND
+        not names_measure(facts.spoken)
+        and (facts.quantiles or {}).get(0.5, 0.0) >= LEAST_KEY
+        and facts.unique_share >= KEY_UNIQUE
+        and facts.peak <= KEY_PEAK
+        and facts.round_share <= KEY_ROUND
     )
 
 
-def _reason_by_prose(one: ColumnFacts, concept: Concept | None) -> str | None:  # noqa: ARG001 - one of several tests
+def _reason_by_prose(facts: ColumnFacts, concept: Concept | None) -> str | None:  # noqa: ARG001 - one of several tests
     """Return the reason where texts are sentences that mostly differ: they may name anyone."""
-    if one.unique_share > 0.5 and one.distinct >= MANY_VALUES and one.shape("prose") > 0.5:
-        return (
-            f"free text, {one.distinct:,} different ones in {one.values:,} rows: it may name anyone"
-        )
+    if facts.unique_share > 0.5 and facts.distinct >= MANY_VALUES and facts.shape("prose") > 0.5:
+        return f"free text, {facts.distinct:,} different ones in {facts.values:,} rows: it may name anyone"
     return None
 
 
-def names_persons(one: ColumnFacts) -> bool:
+def names_persons(facts: ColumnFacts) -> bool:
     """Return whether an identifier's values are numbers of persons that come back in other rows.
 
     Such a column can be the key by which rows of one person are counted together.
     """
-    concept = one.concept
+    concept = facts.concept
     number = concept is not None and concept.name == NUMBER
     # Of a bare `id`: a word before it says of what, and that is seldom a person.
     if concept is not None and concept.weak and concept.role is Role.IDENTIFIER:
-        number = len(one.name.split()) == 1 and one.name.isalpha() and _comes_back(one)
-    repeats = 2 <= one.distinct <= 0.98 * one.values
-    keyed = concept is None and (_reason_by_keys(one, None) is not None)
-    keyed = keyed and not names_survey_weight(one.spoken)
-    return repeats and one.nulls == 0 and (number or keyed)
+        number = len(facts.name.split()) == 1 and facts.name.isalpha() and _comes_back(facts)
+    repeats = 2 <= facts.distinct <= 0.98 * facts.values
+    keyed = concept is None and (_reason_by_keys(facts, None) is not None)
+    keyed = keyed and not names_survey_weight(facts.spoken)
+    return repeats and facts.nulls == 0 and (number or keyed)
