@@ -83,7 +83,7 @@ def test_a_ranking_shares_and_scores_the_same():
     own = [attribute.candidates for attribute in summary.all_attributes]
     choices = [{"a": own[0][0], "b": own[1][0], "c": own[2][mask]} for mask in range(len(own[2]))]
     alone, together = Scorer(summary), Scorer(summary)
-    together.expect(choices)
+    together.common.expect(choices)
     for choice in choices:
         assert together.value(choice, measure) == pytest.approx(
             alone.value(choice, measure), abs=1e-11

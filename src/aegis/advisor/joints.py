@@ -147,7 +147,11 @@ def estimate_joint(
     )
     scorer, own = Scorer(summary), summary.attributes[name]
     figures = unmasked_measure(
-        *(scorer, name, chosen), know=setting, method=method, masks=seen, reconstruction=reconstruction
+        *(scorer, name, chosen),
+        know=setting,
+        method=method,
+        masks=seen,
+        reconstruction=reconstruction,
     )
     return JointEstimate(
         attribute=own,

@@ -58,7 +58,6 @@ _REMEMBERED = 64
 Choice = Mapping[str, Candidate]
 """One candidate per scored attribute, and one for the label where it has candidates."""
 
-
 MOST_LEVELS = 1_000
 """Values of an unmasked table, all attributes together, of which single losses are worked out."""
 
@@ -83,7 +82,7 @@ class Scorer:
         self._orders: dict[Any, tuple[Levels, bool]] = {}
         self._lost: dict[Any, npt.NDArray[np.float64]] = {}
         self._groups = RowGroups(summary.pairs, summary.pairs.offsets)
-        self._common = CommonParts(self._some)
+        self.common = CommonParts(self._names, self._groups, self._some)
 
     @cached_property
     def _weights(self) -> npt.NDArray[np.float64]:
@@ -196,9 +195,7 @@ class Scorer:
         levels = sum(self.unmasked[name].size for name in self._names)
         if measure.scope is Scope.CONFIGURATION and levels > MOST_LEVELS:
             return {}
-        if self._groups.remember:
-            unmasked, masked = ([c[name] for name in self._names] for c in (self.unmasked, choice))
-            self._common.expect_alone(unmasked, masked)
+        self.common.expect_alone(self.unmasked, choice)
         whole = self.value(self.unmasked, measure)
         return {
             name: sign * (whole - self.value({**self.unmasked, name: choice[name]}, measure))
@@ -301,7 +298,7 @@ class Scorer:
         known, filled = self._counts.get(key, (None, frozenset()))
         if known is None:
             known = self._whole(which, candidates, label)
-            if len(which) == len(self._names) and (common := self._common.of(candidates, label)):
+            if len(which) == len(self._names) and (common := self.common.of(candidates, label)):
                 known = known.extended(sharing=common)
         missing = frozenset(needs) - filled
         if missing:
@@ -314,11 +311,6 @@ class Scorer:
             if len(self._counts) > _REMEMBERED:
                 self._counts.popitem(last=False)
         return known
-
-    def expect(self, choices: Sequence[Choice]) -> None:
-        """Take note of configurations that are to be scored: what they share is solved once."""
-        if self._groups.remember:
-            self._common.expect([[choice[name] for name in self._names] for choice in choices])
 
     def _some(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from aegis.advisor.grouping import RowGroups
 from aegis.measures import Cooccurrence
 from aegis.measures.shared import FEWEST_LEVELS, SharedLevels, Sharing
 
@@ -24,38 +25,47 @@ class CommonParts:
 
     Parameters
     ----------
+    names
+        The attributes.
+    groups
+        Adds up rows; where it remembers none, nothing is shared.
     count
         What counts some attributes alone.
     """
 
-    def __init__(self, count: Count) -> None:
+    def __init__(self, names: Sequence[str], groups: RowGroups, count: Count) -> None:
+        self._names = names
+        self._groups = groups
         self._count = count
         self._parts: list[Mapping[int, Candidate]] = []
         self._levels: dict[tuple[int, Candidate | None], SharedLevels] = {}
 
-    def expect(self, listed: Sequence[Sequence[Candidate]]) -> None:
-        """Take note of configurations that are to be scored, one candidate per attribute in each."""
-        if len(listed) < 2:
+    def expect(self, choices: Sequence[Mapping[str, Candidate]]) -> None:
+        """Take note of configurations that are to be scored: what they share is solved once."""
+        if len(choices) < 2 or not self._groups.remember:
             return
+        first = choices[0]
         common = {
-            place: candidates[0]
-            for place, candidates in enumerate(zip(*listed, strict=True))
-            if candidates[0].noise is None and candidates.count(candidates[0]) == len(listed)
+            place: first[name]
+            for place, name in enumerate(self._names)
+            if first[name].noise is None and all(c[name] == first[name] for c in choices)
         }
         if sum(c.n_levels for c in common.values()) < FEWEST_LEVELS:
             return
-        if len(common) < len(listed[0]) and common not in self._parts:
+        if len(common) < len(self._names) and common not in self._parts:
             self._parts.append(common)
 
-    def expect_alone(self, unmasked: Sequence[Candidate], masked: Sequence[Candidate]) -> None:
+    def expect_alone(
+        self, unmasked: Mapping[str, Candidate], choice: Mapping[str, Candidate]
+    ) -> None:
         """Take note of an unmasked table of which one attribute at a time is masked.
 
         Attributes of few levels, which together have a small part of all, stand beside the others.
         """
-        by_size = sorted(range(len(unmasked)), key=lambda place: unmasked[place].n_levels)
-        before = np.cumsum([unmasked[place].n_levels for place in by_size])
+        by_size = sorted(self._names, key=lambda name: unmasked[name].n_levels)
+        before = np.cumsum([unmasked[name].n_levels for name in by_size])
         few = by_size[: int(np.searchsorted(before, before[-1] * FEW, side="right"))]
-        self.expect([[*unmasked[:i], masked[i], *unmasked[i + 1 :]] for i in few])
+        self.expect([{**unmasked, name: choice[name]} for name in few])
 
     def of(self, candidates: Sequence[Candidate], label: Candidate | None) -> Sharing | None:
         """Return what a configuration has in common with others, the most of what there is."""

@@ -23,7 +23,7 @@ from aegis.masks import Kind
 from aegis.policy import Policy
 from aegis.sources import Source
 from aegis.summary import PERSON, Summary
-from aegis.summary.coded_rows import KnownRows
+from aegis.summary.coded_rows import CodedRows
 from aegis.summary.outside import (
     MOST_ROWS,
     NEAR_KEY,
@@ -91,7 +91,7 @@ def with_uncovered(
     policy: Policy,
     source: Source | None = None,
     plan: PrivacyPlan | None = None,
-    known: KnownRows | None = None,
+    known: CodedRows | None = None,
 ) -> Advice:
     """Return the advice with what its best release leaves outside the rule.
 
@@ -123,7 +123,7 @@ def with_uncovered(
         for name, candidate in choice.items()
         if candidate.noise is None and candidate.size >= NEAR_KEY * summary.rows > 1
     }
-    counted = None if plan is None else _unique_known(known, plan, choice)
+    counted = None if plan is None else _unique_known(known, plan, policy, choice)
     if counted is None:
         counted = unique_rows(source, policy, choice)
     released, unique = (None, None) if counted is None else counted
@@ -135,12 +135,14 @@ def _told(advice: Advice, uncovered: Uncovered) -> Advice:
 
 
 def _unique_known(
-    known: KnownRows | None, plan: PrivacyPlan, choice: Choice
+    known: CodedRows | None, plan: PrivacyPlan, policy: Policy, choice: Choice
 ) -> tuple[int, int] | None:
     """Return `unique_rows` from the rows as codes; None where they do not tell it."""
     summary, frequency = plan.summary, plan.summary.frequency
     drawn = any(candidate.noise is not None for candidate in choice.values())
-    if known is None or frequency is None or drawn or summary.label.mask is not None:
+    if known is None or frequency is None or frequency.earlier is not None:
+        return None
+    if drawn or policy.person is not None or summary.label.mask is not None:
         return None
     shown = [candidate.shown.type for candidate in choice.values()]
     if any(Kind.of(ibis.dtype(dtype)) is None for dtype in shown):
@@ -149,13 +151,17 @@ def _unique_known(
     if summary.label.there:
         own = choice.get(summary.label.column)
         label = np.arange(len(summary.label.classes) + 1) if own is None else own.groups
-    kept_cells = np.ones(frequency.cells, dtype=np.bool_)
+    keep = np.ones(len(known.label), dtype=np.bool_)
     if frequency.quasi:
         ids = frequency.class_ids({name: choice[name].groups for name in frequency.quasi})
         classes = plan.classes(choice)
-        kept_cells = np.isin(ids, classes.kept_ids(plan.rule.check(classes).kept_classes))
+        kept_ids = classes.kept_ids(plan.rule.check(classes).kept_classes)
+        _, cell = known.frequency(
+            frequency.quasi, frequency.sensitive, summary.attributes, frequency.label
+        )
+        keep = np.isin(ids, kept_ids)[cell]
     groups = {name: choice[name].groups for name in summary.attributes}
-    return known.alone(groups, label, kept_cells)
+    return known.alone(groups, label, keep)
 
 
 def unique_rows(source: Source | None, policy: Policy, choice: Choice) -> tuple[int, int] | None:

@@ -19,7 +19,7 @@ from aegis.progress import Progress
 from aegis.sources import Source, open_table
 from aegis.summary import Summary, declared_policy, says_rule
 from aegis.summary.build import SAMPLE_ROWS, summarize_rows
-from aegis.summary.coded_rows import KnownRows
+from aegis.summary.coded_rows import CodedRows
 from aegis.summary.narrow import narrow
 
 BUNDLE = ".aegis"
@@ -61,7 +61,7 @@ class Subject:
     overridden: RuleOverride | None = None
     like: Summary | None = None
     _summary: Summary | None = None
-    _known: KnownRows | None = None
+    _known: CodedRows | None = None
     _plan: PrivacyPlan | None = None
     _lock: RLock = field(default_factory=RLock)
 
@@ -120,7 +120,7 @@ class Subject:
         return self._summary
 
     @property
-    def known(self) -> KnownRows | None:
+    def known(self) -> CodedRows | None:
         """The rows as codes, where the summary was made here and they are few enough to be held."""
         return self._known
 

@@ -28,7 +28,7 @@ from aegis.summary.checks import (
     kind_of,
     label_bins,
 )
-from aegis.summary.coded_rows import MOST_KNOWN, MOST_ROWS, CodedRows, KnownRows, read_coded
+from aegis.summary.coded_rows import MOST_KNOWN, MOST_ROWS, CodedRows, read_coded
 from aegis.summary.codes import code_values, encode, settle, show, sorted_values
 from aegis.summary.cooccurrence import Chunk, PairCounts, count_pairs
 from aegis.summary.count_cells import count_cells
@@ -114,8 +114,8 @@ def summarize_rows(
     seed: int = 0,
     like: Summary | None = None,
     progress: Progress = SILENT,
-) -> tuple[Summary, KnownRows | None]:
-    """Return `summarize`, and the rows as they were read, where they were held in memory."""
+) -> tuple[Summary, CodedRows | None]:
+    """Return `summarize`, and the rows as they were read, where they are few enough to be held."""
     policy = as_policy(policy)
     if like is not None:
         _check_model(like, policy)
@@ -123,7 +123,8 @@ def summarize_rows(
     builder = _Builder(
         open_table(table, reading=policy.reading), policy, max_levels, seed, like, progress
     )
-    return builder.build(sample_rows), builder.known
+    summary = builder.build(sample_rows)
+    return summary, builder.coded if summary.rows <= MOST_KNOWN else None
 
 
 class _Builder:
@@ -148,7 +149,6 @@ class _Builder:
         self.rows = 0
         self.label_mask: Mask | None = None
         self.coded: CodedRows | None = None
-        self.known: KnownRows | None = None
 
     def build(self, sample_rows: int | None) -> Summary:
         check_columns(self.source, self.policy)
@@ -428,10 +428,6 @@ class _Builder:
             known[label] = label_attribute
         quasi = tuple(a.name for a in self.policy.quasi_identifiers)
         with self.progress.step("Counting equivalence classes", self.rows):
-            if self.coded is not None and self.policy.person is None:
-                frequency, cell = self.coded.frequency(quasi, self.policy.sensitive, known, label)
-                self.known = KnownRows(self.coded, cell) if self.rows <= MOST_KNOWN else None
-                return frequency
             return count_cells(
                 self.source,
                 quasi,
@@ -441,6 +437,7 @@ class _Builder:
                 self._class,
                 classes,
                 person=self.policy.person,
+                coded=self.coded,
             )
 
 

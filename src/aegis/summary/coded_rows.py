@@ -98,27 +98,11 @@ class CodedRows:
         )
         return table, cell.astype(np.int64)
 
-
-@dataclass(frozen=True, eq=False)
-class KnownRows:
-    """The rows behind a summary, as long as whoever made it asks for more of them.
-
-    Attributes
-    ----------
-    coded
-        The rows.
-    cell
-        The cell of the frequency table that each is in, shape (N,).
-    """
-
-    coded: CodedRows
-    cell: Codes
-
     def alone(
         self,
         groups: Mapping[str, npt.NDArray[np.integer]],
         label: npt.NDArray[np.integer] | None,
-        kept_cells: npt.NDArray[np.bool_],
+        keep: npt.NDArray[np.bool_],
     ) -> tuple[int, int]:
         """Return how many rows are kept, and how many of them no other equals in what is shown.
 
@@ -128,13 +112,12 @@ class KnownRows:
             Per released column the group of each value.
         label
             The group of each class, and of what is none; None where no label is released.
-        kept_cells
-            Whether the rows of each cell are kept.
+        keep
+            Whether each row is kept, shape (N,).
         """
-        keep = kept_cells[self.cell]
-        columns = [own[self.coded.codes[name][keep]] for name, own in groups.items()]
+        columns = [own[self.codes[name][keep]] for name, own in groups.items()]
         if label is not None:
-            columns.append(label[self.coded.label[keep]])
+            columns.append(label[self.label[keep]])
         rows = int(keep.sum())
         counts = np.unique(combine(columns, rows), return_counts=True)[1]
         return rows, int((counts == 1).sum())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import ibis.expr.types as ir
 import numpy as np
@@ -19,6 +20,9 @@ from aegis.summary.grouped import count_by
 from aegis.summary.model import AttributeSummary, Candidate
 from aegis.summary.persons import PersonCells
 
+if TYPE_CHECKING:
+    from aegis.summary.coded_rows import CodedRows
+
 MAX_CELLS = 50_000_000
 """Most cells of a frequency table that is held in memory."""
 
@@ -34,6 +38,7 @@ def count_cells(
     *,
     person: str | None = None,
     max_cells: int = MAX_CELLS,
+    coded: CodedRows | None = None,
 ) -> FrequencyTable | None:
     """Count rows per combination of quasi-identifiers, sensitive attributes and label.
 
@@ -58,23 +63,28 @@ def count_cells(
         Column that names persons, whom the table then also counts.
     max_cells
         Above this many cells, or cells of persons, the table is not built: None is returned.
+    coded
+        The rows, where they have been read: then the engine is not asked, unless persons count.
     """
+    if coded is not None and person is None:
+        table, _ = coded.frequency(quasi, sensitive, attributes, label)
+        return table if table.cells <= max_cells else None
     names = tuple(dict.fromkeys((*quasi, *sensitive)))
     finest = {n: _finest_mask(attributes.get(n)) for n in names if n != label}
     with_lookups = join_lookups(source, source.table, finest)
-    table = with_lookups.table
+    masked = with_lookups.table
     keys: dict[str, ir.Value] = {}
     sets: dict[str, pa.Array] = {}
     representatives: dict[str, npt.NDArray[np.int32]] = {}
     for i, name in enumerate(dict.fromkeys((*quasi, *sensitive, label))):
         if name == label:
-            keys[f"k{i}"] = label_class(table)
+            keys[f"k{i}"] = label_class(masked)
             sets[name] = pa.concat_arrays([classes, pa.nulls(1, classes.type)])
         else:
             keys[f"k{i}"] = with_lookups.masked(name, finest[name])
             sets[name], representatives[name] = _values(attributes[name])
     read = _read(
-        source, count_by(source, table, _with_person(table, keys, person)), sets, max_cells
+        source, count_by(source, masked, _with_person(masked, keys, person)), sets, max_cells
     )
     if read is None:
         return None
