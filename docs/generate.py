@@ -227,7 +227,7 @@ API = {
     ],
     "Policies": ["init_policy", "load_policy", "load_configurations", "Policy", "Configuration"],
     "Catalogs": ["connect"],
-    "Summaries": ["summarize", "save_bundle", "load_bundle", "merge", "Summary"],
+    "Summaries": ["summarize", "save_bundle", "load_bundle", "merge", "merge_bundles", "Summary"],
     "Results": [
         "Advice",
         "Release",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,13 @@ import pyarrow as pa
 import pytest
 
 import aegis
+from aegis.advisor.uncovered import unique_rows
 from aegis.errors import DataError, PolicyError
+from aegis.ledger import Ledger
 from aegis.policy import load_policy
 from aegis.privacy import report as privacy_report
-from aegis.protect import audit_leak
+from aegis.protect import audit_leak, budget_of, load_protected
+from aegis.sources import Source
 from aegis.summary import build
 
 ROWS = 240
@@ -124,6 +128,73 @@ def test_exact_counts_classes_in_the_engine_where_memory_is_too_small(
     assert study.plan.in_engine
     assert advice.best.name == whole.best.name
     assert advice.best.smallest_class == whole.best.smallest_class
+
+
+def test_a_record_level_release_reports_itself(tmp_path: Path) -> None:
+    study = aegis.Study(table(), policy())
+    page = tmp_path / "release.html"
+    release = study.anonymize("mondrian", report=page)
+    text = page.read_text(encoding="utf-8")
+    assert f"{release.released_rows:,}" in text
+    with pytest.raises(PolicyError, match="exists"):
+        study.anonymize("mondrian", report=page)
+    study.anonymize("mondrian", report=page, force=True)
+
+
+def test_a_protected_summary_is_paid_for_from_the_library_too(tmp_path: Path) -> None:
+    book = Ledger(tmp_path / "house.ledger", create=True)
+    book.open_population("patients", ceiling=1.0, delta=1e-6)
+    study, told = aegis.Study(table(), policy()), tmp_path / "told.protected"
+    named = {"ledger": book.path, "population": "patients"}
+    with pytest.raises(PolicyError, match="go together"):
+        study.protect(told, epsilon=1, delta=1e-6, ledger=book.path)
+    assert not told.exists()
+    made = study.protect(told, epsilon=1, delta=1e-6, public=["*"], **named)
+    assert load_protected(told).protection == made.protection
+    [entry] = book.entries("patients")
+    assert entry.digest == sha256(told.read_bytes()).hexdigest()
+    assert book.balance("patients").spent == pytest.approx(budget_of(1, 1e-6))
+
+
+def test_the_same_part_is_not_added_up_twice(tmp_path: Path) -> None:
+    part, twin = tmp_path / "part.aegis", tmp_path / "twin.aegis"
+    aegis.Study(table(), policy()).save(part)
+    twin.write_bytes(part.read_bytes())
+    with pytest.raises(PolicyError, match="are the same summary"):
+        aegis.merge_bundles([part, twin])
+    assert aegis.merge_bundles([part]).rows == ROWS
+
+
+@pytest.mark.parametrize("columns", [("age", "sex"), ("age",)])
+def test_rows_that_are_alone_are_those_that_the_query_counts(columns: tuple[str, ...]) -> None:
+    """Small tables are read once, and their rows compared as codes."""
+    shown = {"version": 1, "label": "rich", "privacy": {"k": 4, "suppression": 0.2}}
+    masks = ["identity", {"bucketize": {"width": 10}}]
+    own = {"age": {"role": "quasi-identifier", "masks": masks}, "sex": {"role": "feature"}}
+    rule = aegis.load_policy(shown | {"attributes": {name: own[name] for name in columns}})
+    study = aegis.Study(table(), rule)
+    advice = study.rank()
+    choice = {
+        a.name: a.candidate(advice.best.configuration.masks[a.name])
+        for a in study.summary.all_attributes
+    }
+    assert study._subject.known is not None
+    told = advice.uncovered
+    assert (told.released_rows, told.unique_rows) == unique_rows(study.source, rule, choice)
+
+
+def test_a_small_table_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values, pairs, cells and rows that are alone come from one scan beside that of the label."""
+    study, asked = aegis.Study(table(), policy()), []
+    inner = Source.collect
+
+    def counted(self: Any, query: Any) -> Any:
+        asked.append(query)
+        return inner(self, query)
+
+    monkeypatch.setattr(Source, "collect", counted)
+    assert study.rank().uncovered.unique_rows is not None
+    assert len(asked) == 2
 
 
 def test_conveniences_are_the_methods_of_a_study() -> None:

@@ -37,6 +37,7 @@ _HOMES = {
     "load_configurations": "aegis.policy",
     "load_policy": "aegis.policy",
     "merge": "aegis.summary",
+    "merge_bundles": "aegis.summary",
     "record_risk": "aegis.release",
     "release_sql": "aegis.release",
     "render_report": "aegis.report",
@@ -71,6 +72,7 @@ __all__ = [
     "load_configurations",
     "load_policy",
     "merge",
+    "merge_bundles",
     "record_risk",
     "release_sql",
     "render_report",
@@ -101,7 +103,7 @@ if TYPE_CHECKING:
     from aegis.report import render_report
     from aegis.service.client import connect
     from aegis.study import Study, advise, evaluate, search
-    from aegis.summary import Summary, load_bundle, merge, save_bundle, summarize
+    from aegis.summary import Summary, load_bundle, merge, merge_bundles, save_bundle, summarize
 
 
 def __getattr__(name: str) -> Any:

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from aegis.anonymizers import Recipe
     from aegis.policy import Located, Policy
     from aegis.release import AnonymizedRelease
-    from aegis.sources import Source
-    from aegis.summary import Summary
 
 SCHEMA = 1
 """Version of the JSON form; it changes when a field changes its meaning."""
@@ -155,9 +153,8 @@ def command(
     that the method claims. When the rule is not met, nothing is written and the exit
     code is 1.
     """
-    from aegis.files import write_text
+    from aegis import Study
     from aegis.policy import load_policy, measure_of_choice, read_document
-    from aegis.release import anonymize
 
     check_outputs(
         [(output, TABLE_FORMATS), (certificate, JSON), (report, HTML)],
@@ -176,20 +173,17 @@ def command(
     chosen = _recipe(method, document, option, k, style, seed)
     stated = None if document is None else measure_of_choice(document)
     with reporting(quiet=quiet) as progress:
-        release = anonymize(
-            subject,
-            policy,
+        study = Study(subject, policy, seed=seed, progress=progress)
+        release = study.anonymize(
             chosen,
+            report=report,
             output=output,
             certificate=certificate,
             measure=measure or policy.measure or stated,
             force=force,
             safe_csv=safe_csv,
             front=front,
-            progress=progress,
         )
-        if report is not None:
-            write_text(report, _page(release, subject, policy))
     _print(Output(format, quiet), release, policy, policy_file, [output, certificate, report])
 
 
@@ -229,14 +223,6 @@ def _option(text: str) -> tuple[str, Any]:
     if not equals or not name.strip():
         raise PolicyError(f"--option {text!r} is no NAME=VALUE.", hint="Write --option k=10.")
     return name.strip().replace("-", "_"), parse_value(value.strip(), f"--option {name.strip()}")
-
-
-def _page(release: AnonymizedRelease, table: str | Source | Summary, policy: Policy) -> str:
-    """Return the report on the release as HTML."""
-    from aegis.release import audit
-    from aegis.report import render_anonymized
-
-    return render_anonymized(release, before=audit(table, policy=policy).report)
 
 
 def _print(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from pathlib import Path
 from typing import Annotated
 
@@ -11,16 +10,13 @@ import typer
 from aegis.cli.files import (
     BUNDLE,
     check_outputs,
-    is_protected,
     next_step,
-    read_summary,
     unused,
     written,
     written_dict,
 )
 from aegis.cli.options import Force, Format, FormatOption, Quiet, VerifyKey
 from aegis.cli.output import Output
-from aegis.errors import PolicyError
 from aegis.words import counted
 
 SCHEMA = 1
@@ -64,18 +60,12 @@ def command(
     several providers can combine theirs without showing a row. Masks that learn cuts
     from the data must share them: make the later parts with `--like FIRST.aegis`.
     """
-    from aegis.summary import merge, save_bundle
+    from aegis.signing import load_public_key
+    from aegis.summary import merge_bundles, save_bundle
 
-    for path in summaries:
-        if is_protected(path):
-            raise PolicyError(
-                f"{path} is a protected summary, which cannot be merged: parts that were protected "
-                "apart tell more together than each of them.",
-                hint="Merge the exact summaries (.aegis), and protect the whole.",
-            )
     check_outputs([(output, (BUNDLE,))], force=force)
-    _refuse_twins(summaries)
-    merged = merge(*(read_summary(path, verify_key) for path in summaries))
+    key = None if verify_key is None else load_public_key(verify_key)
+    merged = merge_bundles(summaries, verify_key=key)
     save_bundle(merged, output, force=force)
     page = Output(format, quiet)
     if len(summaries) == 1:
@@ -102,16 +92,3 @@ def command(
             *("aegis", "advise", output, "--policy", "POLICY", "-o", unused("best.yaml")),
         )
     )
-
-
-def _refuse_twins(summaries: list[Path]) -> None:
-    """Raise when two files are the same summary: its rows would count twice."""
-    seen: dict[str, Path] = {}
-    for path in summaries:
-        digest = sha256(path.read_bytes()).hexdigest() if path.is_file() else str(path)
-        if digest in seen:
-            raise PolicyError(
-                f"{path} and {seen[digest]} are the same summary.",
-                hint="Name each part once: its rows would count twice, and classes look larger than they are.",
-            )
-        seen[digest] = path

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,8 +32,6 @@ from aegis.cli.progress import reporting
 from aegis.errors import DataError, PolicyError
 
 if TYPE_CHECKING:
-    from aegis.ledger import Spend
-    from aegis.ledger.book import Spending
     from aegis.protect import ProtectedSummary
 
 SCHEMA = 1
@@ -215,6 +211,7 @@ def command(
     where its own audit fails.
     """
     from aegis.policy import load_configurations, load_policy
+    from aegis.protect import release_protected
 
     check_outputs([(output, (PROTECTED,))], force=force, inputs=(table, policy))
     rules = load_policy(policy)
@@ -245,7 +242,15 @@ def command(
         "rule_override": rule_override,
     }
     page = Output(format, quiet)
-    made = write_protected(subject, rules, output, options, ledger, population, force, quiet)
+    with reporting(quiet=quiet) as progress:
+        made = release_protected(
+            *(subject, rules, output),
+            ledger=ledger,
+            population=population,
+            force=force,
+            progress=progress,
+            **options,
+        )
     print_protected(page, made, output, policy)
 
 
@@ -259,77 +264,6 @@ def read_key(path: Path | None) -> bytes | None:
         raise DataError(
             f"Cannot read the key file {path}: {error.strerror}.", hint="Check the path."
         ) from error
-
-
-def write_protected(
-    subject: Any,
-    policy: Any,
-    output: Path,
-    options: dict[str, Any],
-    ledger: Path | None,
-    population: str | None,
-    force: bool,
-    quiet: bool,
-) -> ProtectedSummary:
-    """Protect, pay from the ledger where one is named, and write the file."""
-    from aegis.protect import protect, save_protected
-
-    with _paying(ledger, population, options) as spending, reporting(quiet=quiet) as progress:
-        made = protect(subject, policy, **options, progress=progress)
-        if spending is not None:
-            spending.begin()
-        digest = save_protected(made, output, force=force)
-        if spending is not None:
-            rounds = made.protection.rounds
-            spending.commit(
-                digest,
-                sensitivity="; ".join(f"{r.name} {r.sensitivity:.6g}" for r in rounds),
-                sigma="; ".join(f"{r.name} {r.sigma:.6g}" for r in rounds),
-            )
-    return made
-
-
-@contextmanager
-def _paying(
-    ledger: Path | None, population: str | None, options: dict[str, Any]
-) -> Iterator[Spending | None]:
-    """Reserve what level noise will cost; level counts has no cost, and is listed afterwards."""
-    if (ledger is None) != (population is None):
-        raise PolicyError("--ledger and --population go together.", hint="Name both, or neither.")
-    if ledger is None or population is None:
-        with nullcontext():
-            yield None
-        return
-    from aegis.ledger import Ledger
-
-    book = Ledger(ledger)
-    book.verify()
-    if options["level"] != "noise":
-        book.population(population)
-        yield None
-        book.list_release(population, "protected summary of level counts", "")
-        return
-    with book.spending(population, cost_of(options), note="protected summary") as spending:
-        yield spending
-
-
-def cost_of(options: dict[str, Any]) -> Spend:
-    """Return what level noise costs under these options: the whole of its epsilon."""
-    from aegis.ledger import Spend
-    from aegis.protect import budget_of
-
-    epsilon, delta = options["epsilon"], options["delta"]
-    if epsilon is None or delta is None:
-        raise PolicyError(
-            "Protection by noise needs an epsilon and a delta.",
-            hint="Give both, for example --epsilon 1 --delta 1e-6.",
-        )
-    return Spend(
-        mechanism="discrete Gaussian: label tables and moments of codes",
-        rho=budget_of(epsilon, delta),
-        unit=str(options["unit"]),
-        rows_per_person=int(options["rows_per_person"]),
-    )
 
 
 def print_protected(page: Output, made: ProtectedSummary, output: Path, policy: Path) -> None:

@@ -277,8 +277,9 @@ def _protect(
     force: bool,
 ) -> None:
     """Write a protected summary of a table."""
-    from aegis.cli.protect import print_protected, read_key, write_protected
+    from aegis.cli.protect import print_protected, read_key
     from aegis.policy import load_policy
+    from aegis.protect import release_protected
 
     if like is not None or carried != "raw":
         raise PolicyError(
@@ -289,7 +290,10 @@ def _protect(
     check_outputs([(output, (PROTECTED,))], force=force, inputs=(table, policy_file))
     policy = load_policy(policy_file)
     options = {"level": level, "epsilon": epsilon, "delta": delta, "key": read_key(key_file)}
-    made = write_protected(subject(policy), policy, output, options, None, None, force, page.quiet)
+    with reporting(quiet=page.quiet) as progress:
+        made = release_protected(
+            subject(policy), policy, output, force=force, progress=progress, **options
+        )
     print_protected(page, made, output, policy_file)
 
 

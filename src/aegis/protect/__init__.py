@@ -31,6 +31,7 @@ from aegis.protect.model import (
 from aegis.protect.narrow import narrowed
 from aegis.protect.noise import Noise
 from aegis.protect.ranking import rank_protected, search_protected
+from aegis.protect.release import release_protected
 from aegis.protect.scores import ProtectedScorer
 from aegis.protect.terms import require_policy, summary_under
 from aegis.protect.what_if import WhatIf, what_if
@@ -74,6 +75,7 @@ __all__ = [
     "protect",
     "rank_protected",
     "reconstruct_protected",
+    "release_protected",
     "require_policy",
     "rho_of",
     "rows_alike",

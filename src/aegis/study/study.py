@@ -225,8 +225,19 @@ class Study(Advising):
         """
         return release_table(self._subject, configuration, output, options)
 
-    def anonymize(self, method: str | Recipe, **options: Any) -> AnonymizedRelease:
+    def anonymize(
+        self, method: str | Recipe, *, report: str | Path | None = None, **options: Any
+    ) -> AnonymizedRelease:
         """Make a record-level release, and verify it: see `aegis.anonymize` for the options.
+
+        Parameters
+        ----------
+        method
+            Name of an anonymizer, or a `Recipe`.
+        report
+            Write a report on the release there, one HTML file.
+        options
+            `output`, `certificate`, `measure`, `force`, `front`, ...: see `aegis.anonymize`.
 
         Examples
         --------
@@ -236,16 +247,25 @@ class Study(Advising):
         >>> release.audit.report.k >= 5
         True
         """
+        from aegis.files import check_output, write_text
         from aegis.release import anonymize
 
+        if report is not None:
+            check_output(Path(report), force=options.get("force", False), formats=(".html", ".htm"))
         options.setdefault("seed", self.seed)
-        return anonymize(
+        release = anonymize(
             self._subject.rows_to("group"),
             self.policy,
             method,
             progress=self._subject.progress,
             **options,
         )
+        if report is not None:
+            from aegis.report import render_anonymized
+
+            page = render_anonymized(release, before=self.audit().report)
+            write_text(Path(report), page)
+        return release
 
     def audit(self, *, population: Any = None) -> Audit:
         """Return the privacy of the table as it stands, held against the policy's rule.
@@ -264,11 +284,14 @@ class Study(Advising):
         rows, progress = self._subject.rows_to("audit"), self._subject.progress
         return audit(rows, policy=self.policy, population=population, progress=progress)
 
-    def protect(self, **options: Any) -> ProtectedSummary:
+    def protect(self, output: str | Path | None = None, **options: Any) -> ProtectedSummary:
         """Return what may leave the house: see `aegis.protect.protect` for the options.
 
         Parameters
         ----------
+        output
+            Write it there, with the extension `.protected`; then `force`, `ledger` and
+            `population` are options too: see `aegis.protect.release_protected`.
         options
             `level`, and with it `epsilon`, `delta`, `unit`, `rows_per_person`, `person`, `public`
             for noise, or `key`, `method`, `threshold`, `step`, `variance` for counts; `verdicts`.
@@ -281,10 +304,13 @@ class Study(Advising):
         >>> told.protection.epsilon
         1
         """
-        from aegis.protect import protect
+        from aegis.protect import protect, release_protected
 
         subject = self.summary if self.source is None else self.source
-        return protect(subject, self.policy, progress=self._subject.progress, **options)
+        progress = self._subject.progress
+        if output is None:
+            return protect(subject, self.policy, progress=progress, **options)
+        return release_protected(subject, self.policy, output, progress=progress, **options)
 
     def save(
         self,

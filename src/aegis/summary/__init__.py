@@ -12,6 +12,7 @@ from aegis.summary.declared import declared_policy, says_rule
 from aegis.summary.frequency import FrequencyTable, combine
 from aegis.summary.locking import lock
 from aegis.summary.merge import merge
+from aegis.summary.merge_bundles import merge_bundles
 from aegis.summary.model import (
     AttributeSummary,
     Candidate,
@@ -49,6 +50,7 @@ __all__ = [
     "load_bundle",
     "lock",
     "merge",
+    "merge_bundles",
     "pooled_groups",
     "save_bundle",
     "says_rule",

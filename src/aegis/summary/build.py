@@ -25,6 +25,7 @@ from aegis.summary.checks import (
     check_columns,
     check_hierarchy,
     check_label,
+    check_values,
     kind_of,
     label_bins,
 )
@@ -278,16 +279,13 @@ class _Builder:
         kind = kind_of(column, attribute)
         if self.coded is not None:
             values, rows = self.coded.values[attribute.name], self.coded.rows(attribute.name)
+            check_values(attribute.name, len(values), MAX_VALUES)
             data = ValueCounts(kind, values, rows, self.policy.shared_rows)
             return data, self.coded.joint(attribute.name)
         counted = self.source.collect(
             table.group_by(v=column, y=self._class(table)).aggregate(n=table.count())
         )
-        if counted.num_rows > MAX_VALUES * (len(classes) + 1):
-            raise DataError(
-                f"Attribute {attribute.name!r} has more than {MAX_VALUES:,} distinct values.",
-                hint="Give it the role identifier or ignore, or round it before.",
-            )
+        check_values(attribute.name, counted.num_rows // (len(classes) + 1), MAX_VALUES)
         codes, values = encode(counted["v"].combine_chunks())
         label = pc.index_in(settle(counted["y"].combine_chunks()), value_set=classes)
         counts = counted["n"].to_numpy().astype(np.int64)

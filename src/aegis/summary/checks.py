@@ -61,6 +61,15 @@ def label_bins(
     return Quantiles(count=bins).fit(ValueCounts(kind, values, counts))
 
 
+def check_values(name: str, values: int, most: int) -> None:
+    """Raise `DataError` where an attribute has more values than are counted one by one."""
+    if values > most:
+        raise DataError(
+            f"Attribute {name!r} has more than {most:,} distinct values.",
+            hint="Give it the role identifier or ignore, or round it before.",
+        )
+
+
 def check_classes(column: str, classes: pa.Array) -> None:
     """Raise `DataError` unless the label has at least two classes, and not too many."""
     if len(classes) == 0:

@@ -1,0 +1,73 @@
+"""Summaries on disk, added up: each part once, and none that was protected."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aegis.errors import PolicyError
+from aegis.summary.bundle import load_bundle
+from aegis.summary.merge import merge
+from aegis.summary.model import Summary
+
+if TYPE_CHECKING:
+    from aegis.signing import PublicKey
+
+_PROTECTED = ".protected"
+
+
+def merge_bundles(paths: Sequence[str | Path], *, verify_key: PublicKey | None = None) -> Summary:
+    """Return `merge` of the summaries in some files.
+
+    Parameters
+    ----------
+    paths
+        Files that `save_bundle` wrote, at least one.
+    verify_key
+        The public key with which each must be signed.
+
+    Raises
+    ------
+    PolicyError
+        Two files are the same summary, whose rows would count twice; one is a protected summary; or
+        the parts do not fit together, as of `merge`.
+    DataError
+        A file cannot be read, or is not signed with the key; or as of `merge`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import aegis
+    >>> summary = aegis.summarize("data/adult.parquet", "examples/adult/policy.yaml")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "adult.aegis")
+    ...     aegis.save_bundle(summary, path)
+    ...     aegis.merge_bundles([path]).rows
+    32561
+    """
+    for path in paths:
+        if str(path).lower().endswith(_PROTECTED):
+            raise PolicyError(
+                f"{path} is a protected summary, which cannot be merged: parts that were protected "
+                "apart tell more together than each of them.",
+                hint="Merge the exact summaries (.aegis), and protect the whole.",
+            )
+    _refuse_twins(paths)
+    return merge(*(load_bundle(path, verify_key=verify_key) for path in paths))
+
+
+def _refuse_twins(paths: Sequence[str | Path]) -> None:
+    """Raise when two files are the same summary: its rows would count twice."""
+    seen: dict[str, str | Path] = {}
+    for path in paths:
+        file = Path(path)
+        digest = sha256(file.read_bytes()).hexdigest() if file.is_file() else str(path)
+        if digest in seen:
+            raise PolicyError(
+                f"{path} and {seen[digest]} are the same summary.",
+                hint="Name each part once: its rows would count twice, and classes look larger than "
+                "they are.",
+            )
+        seen[digest] = path
