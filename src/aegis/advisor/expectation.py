@@ -95,7 +95,9 @@ def expectation_of(
     comes first; where there is no label with two classes, or the summary holds no folds; and where
     the table has so many values and classes that it would take longer than the ranking.
     """
-    best = next((one for one in ranking[:1] if one.admissible and one.method is None), None)
+    best = next(
+        (ranked for ranked in ranking[:1] if ranked.admissible and ranked.method is None), None
+    )
     if best is None or measure.unit in IN_WORDS or not _in_reach(scorer):
         return None
     area = MEASURES.get(Merit.AUC.measure)

@@ -52,13 +52,13 @@ def build_release(
         raise InternalError(f"{table.num_rows} rows for {len(records)} records.")
     style = grouped.style if style is None else style
     groups = grouped.groups
-    kept = np.flatnonzero(groups.of >= 0)
+    chosen = np.flatnonzero(groups.of >= 0)
     released = table.drop_columns(list(records.left_out))
     if groups.suppressed:
         released = released.filter(pa.array(groups.of >= 0))
     for attribute in records.attributes:
         place = released.schema.get_field_index(attribute.name)
-        column = _column(table, attribute, grouped, style, kept)
+        column = _column(table, attribute, grouped, style, chosen)
         released = released.set_column(place, attribute.name, column)
     released = released.replace_schema_metadata(None)
     if grouped.claims_k:
@@ -67,11 +67,11 @@ def build_release(
 
 
 def _column(
-    table: pa.Table, attribute: RecordAttribute, grouped: Grouped, style: Style, kept: Integers
+    table: pa.Table, attribute: RecordAttribute, grouped: Grouped, style: Style, chosen: Integers
 ) -> pa.Array:
     if grouped.columns is not None:
         values = grouped.columns[attribute.name]
-        return pa.array([values[row] for row in kept])
+        return pa.array([values[row] for row in chosen])
     groups = grouped.groups
     if style is Style.CENTROID:
         rounded = grouped.options.rounded
@@ -80,7 +80,7 @@ def _column(
         )
     else:
         values_of_groups = generalised(attribute, groups)
-    return values_of_groups.take(pa.array(groups.of[kept]))
+    return values_of_groups.take(pa.array(groups.of[chosen]))
 
 
 def _centroids(

@@ -70,8 +70,8 @@ def _values(source: Source, name: str) -> pa.Array | None:
     """Return the values of a column but null; None where there are none or many."""
     column = source.table.select(v=source.table[name])
     for table in (column.limit(_TRIAL_ROWS), column):
-        found = source.collect(table.distinct().limit(MOST_VALUES + 1))["v"].combine_chunks()
-        values = found.drop_null()
+        distinct = source.collect(table.distinct().limit(MOST_VALUES + 1))["v"].combine_chunks()
+        values = distinct.drop_null()
         if len(values) > MOST_VALUES:
             return None
     return values.sort() if len(values) else None

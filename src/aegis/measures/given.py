@@ -81,18 +81,18 @@ class Given:
         joint = np.asarray(joint, dtype=np.float64)
         joint = joint[:, joint.any(axis=0)]
         levels, of_level = joint.sum(axis=1), np.repeat(stays, np.diff(offsets))
-        kept = kept_levels(levels, n, offsets)
-        kept, others = kept[of_level[kept]], np.flatnonzero(~of_level)
-        if not kept.size:
+        varying = kept_levels(levels, n, offsets)
+        varying, others = varying[of_level[varying]], np.flatnonzero(~of_level)
+        if not varying.size:
             return None
-        scale = 1 / np.sqrt(levels[kept] * (1 - levels[kept] / n))
-        own = _centred(total, levels, n, kept, kept) * (scale[:, None] * scale)
+        scale = 1 / np.sqrt(levels[varying] * (1 - levels[varying] / n))
+        own = _centred(total, levels, n, varying, varying) * (scale[:, None] * scale)
         factor, order, rank = factorised(own, len(levels))
         smallest = float(np.diag(factor)[:rank].min(initial=1.0)) ** 2
         if not rank or smallest < _SMALLEST:
             return None
         free = joint[:, :-1] - levels[:, None] * (joint[: offsets[1], :-1].sum(axis=0) / n)
-        right = np.hstack([_centred(total, levels, n, kept, others), free[kept]])
+        right = np.hstack([_centred(total, levels, n, varying, others), free[varying]])
         right = (right * scale[:, None])[order]
         solved, info = dtrtrs(factor[:rank, :rank], right, lower=1)
         if info:
@@ -104,7 +104,7 @@ class Given:
             free[others] - of_others.T @ of_label,
             np.ascontiguousarray(joint[others]),
             n,
-            (len(kept) + len(others)) / smallest,
+            (len(varying) + len(others)) / smallest,
             rank,
             explained(of_label, classes[:-1], float(classes[-1])),
         )
@@ -122,13 +122,13 @@ class Given:
             Where each of the other attributes' groups start, shape (m + 1,).
         """
         levels = joint.sum(axis=1)
-        kept = kept_levels(levels, self.rows, offsets)
+        varying = kept_levels(levels, self.rows, offsets)
         classes = joint[: offsets[1]].sum(axis=0)
         trace, rank = self.trace, self.rank
-        if kept.size:
-            scale = 1 / np.sqrt(levels[kept] * (1 - levels[kept] / self.rows))
-            correlation = total[np.ix_(kept, kept)] * (scale[:, None] * scale)
-            right = label[kept] * scale[:, None]
+        if varying.size:
+            scale = 1 / np.sqrt(levels[varying] * (1 - levels[varying] / self.rows))
+            correlation = total[np.ix_(varying, varying)] * (scale[:, None] * scale)
+            right = label[varying] * scale[:, None]
             more, solved = whitened(correlation, right, noise=self.noise)
             trace += explained(solved, classes[:-1], float(classes[-1]))
             rank += more

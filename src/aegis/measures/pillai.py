@@ -85,20 +85,20 @@ def pillai_trace(
     class_counts = joint[: offsets[1]].sum(axis=0)
     classes = int(np.count_nonzero(class_counts))
     levels = joint.sum(axis=1)
-    kept = kept_levels(levels, n, offsets)
-    if not kept.size:
+    varying = kept_levels(levels, n, offsets)
+    if not varying.size:
         return PillaiFit(0.0, 0.0, 0)
-    count = levels[kept]
+    count = levels[varying]
     scale = 1 / np.sqrt(count * (1 - count / n))
-    correlation: Floats = total[kept][:, kept] - (count / n)[:, None] * count
+    correlation: Floats = total[varying][:, varying] - (count / n)[:, None] * count
     correlation *= scale[:, None] * scale
     # The last class follows from the others, its covariance being minus their sum.
     seen = np.flatnonzero(class_counts)
     free, last = seen[:-1], seen[-1:]
-    label = joint[kept][:, free] - count[:, None] * (class_counts[free] / n)
+    label = joint[varying][:, free] - count[:, None] * (class_counts[free] / n)
     label *= scale[:, None]
     if chance is not None:
-        label = np.hstack([label, chance[kept] * scale[:, None]])
+        label = np.hstack([label, chance[varying] * scale[:, None]])
     rank, white = whitened(correlation, label)
     solved, drawn = white[:, : len(free)], white[:, len(free) :]
     trace = explained(solved, class_counts[free], float(class_counts[last].sum()))

@@ -421,7 +421,7 @@ def _configuration(
             f"{located.where(*path)}: configuration {name!r} is {masks!r}.",
             hint="Write {ATTRIBUTE: MASK}.",
         )
-    found: dict[str, Mask] = {}
+    parsed: dict[str, Mask] = {}
     scored = {n: a for n, a in attributes.items() if a.scored}
     for given, spec in masks.items():
         with _at(located, *path, given):
@@ -429,12 +429,12 @@ def _configuration(
                 raise PolicyError.unknown(f"attribute in configuration {name!r}:", given, scored)
             attribute = scored[given]
             where = f"attribute {attribute.name!r}"
-            found[attribute.name] = parse_mask(spec, hierarchy=attribute.hierarchy, where=where)
+            parsed[attribute.name] = parse_mask(spec, hierarchy=attribute.hierarchy, where=where)
     for attribute in scored.values():
-        if attribute.name not in found:
+        if attribute.name not in parsed:
             with _at(located, *path):
-                found[attribute.name] = _unstated(name, attribute)
-    return Configuration(name, {n: found[n] for n in scored})
+                parsed[attribute.name] = _unstated(name, attribute)
+    return Configuration(name, {n: parsed[n] for n in scored})
 
 
 def _unstated(configuration: str, attribute: Attribute) -> Mask:

@@ -48,7 +48,7 @@ def key_counts(
     # Records that lack values in the same columns are compared at once.
     lacks, pattern = np.unique(unknown, axis=0, return_inverse=True)
     pattern = pattern.reshape(-1)
-    rows = [np.flatnonzero(pattern == one) for one in range(len(lacks))]
+    rows = [np.flatnonzero(pattern == number) for number in range(len(lacks))]
     counts = np.zeros(len(codes), dtype=np.int64)
     sums = np.zeros(len(codes))
     for mine, of_mine in zip(lacks, rows, strict=True):
@@ -182,9 +182,9 @@ def eigenvalue_distance(
     >>> eigenvalue_distance(x, 2 * x)
     0.0
     """
-    one, other = _eigenvalues(original), _eigenvalues(masked)
+    before, other = _eigenvalues(original), _eigenvalues(masked)
     with np.errstate(divide="ignore", invalid="ignore"):
-        distance = np.abs(one - other) / one
+        distance = np.abs(before - other) / before
     return float(np.round(distance.sum(), 12))
 
 

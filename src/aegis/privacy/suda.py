@@ -154,8 +154,8 @@ def _match(codes: IntArray, fraction: float) -> float:
     """Return the chance that a unique match is right (Skinner and Elliot, JRSS B 64, 2002)."""
     keys = np.unique(codes, axis=0, return_counts=True)[1]
     unique, paired = int((keys == 1).sum()), 2 * int((keys == 2).sum())
-    found = unique * fraction
-    return found / (found + paired * (1 - fraction)) if unique else 0.0
+    scores = unique * fraction
+    return scores / (scores + paired * (1 - fraction)) if unique else 0.0
 
 
 def _chances(scores: FloatArray, codes: IntArray, match: float) -> FloatArray:

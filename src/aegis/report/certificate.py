@@ -99,8 +99,8 @@ def _figures(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
         }
     utility = certificate.get("utility")
     if utility:
-        kept = utility.get("kept")
-        value = measured(utility["released"]) if kept is None else percent(kept)
+        utility_kept = utility.get("kept")
+        value = measured(utility["released"]) if utility_kept is None else percent(utility_kept)
         yield {"label": "Utility kept", "value": value, "note": f"by {utility['measure']}"}
 
 

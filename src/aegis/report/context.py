@@ -127,9 +127,9 @@ def closest(ranking: Sequence[Ranked]) -> Ranked | None:
     return min(ranking, key=lambda r: (r.suppressed_rows, -r.smallest_class), default=None)
 
 
-def heat_step(kept: float | None) -> int | None:
+def heat_step(utility: float | None) -> int | None:
     """Return the step of the heat map for a percent kept, from 0; None where it is undefined."""
-    return None if kept is None else sum(kept >= bound for bound in HEAT_BOUNDS)
+    return None if utility is None else sum(utility >= bound for bound in HEAT_BOUNDS)
 
 
 def is_relative(advice: Advice) -> bool:
@@ -236,7 +236,7 @@ def _key_figures(
     if subject is None:
         return []
     total = advice.summary["rows"]
-    kept = (
+    utility = (
         percent(subject.utility_kept)
         if subject.utility_kept is not None
         else measured(subject.score)
@@ -244,7 +244,7 @@ def _key_figures(
     unmasked = FINEST.lower() if finest else "before masking"
     note = "may be chance" if advice.by_chance else f"of what {advice.baseline} says"
     figures = [
-        {"label": "Utility kept", "value": kept, "note": note},
+        {"label": "Utility kept", "value": utility, "note": note},
         *_expected_figure(advice),
         {
             "label": "Rows left out" if advice.best else "Rows to leave out",
@@ -287,7 +287,7 @@ def _attributes(subject: Ranked, advice: Advice, measure: Measure) -> list[dict[
     for name, mask in masks.items():
         about = known.get(name, {})
         score = subject.attributes.get(name)
-        kept = utility_kept(score.score, score.unmasked, measure, rows) if score else None
+        utility = utility_kept(score.score, score.unmasked, measure, rows) if score else None
         entries.append(
             {
                 "name": clean(name, limit=NAME_LIMIT),
@@ -300,9 +300,9 @@ def _attributes(subject: Ranked, advice: Advice, measure: Measure) -> list[dict[
                 "nulls": about.get("nulls", 0) and count(about["nulls"]),
                 "unmasked": measured(score.unmasked) if score else None,
                 "masked": measured(score.score) if score else None,
-                "kept": percent(kept),
+                "kept": percent(utility),
                 "lost": percent(advice.share_lost(name)) if advice.lost_alone else None,
-                "width": None if kept is None else round(min(max(kept, 0.0), 100.0), 1),
+                "width": None if utility is None else round(min(max(utility, 0.0), 100.0), 1),
             }
         )
     return entries
@@ -390,10 +390,10 @@ def _point(ranked: Ranked, relative: bool, total: int, *, first: bool) -> dict[s
 
 def _cell(ranked: Ranked, name: str, measure: Measure, rows: list[float] | None) -> dict[str, Any]:
     score = ranked.attributes[name]
-    kept = utility_kept(score.score, score.unmasked, measure, rows)
+    utility = utility_kept(score.score, score.unmasked, measure, rows)
     return {
-        "kept": None if kept is None else str(round(kept)),
-        "step": heat_step(kept),
+        "kept": None if utility is None else str(round(utility)),
+        "step": heat_step(utility),
     }
 
 
@@ -422,8 +422,8 @@ def _rule_section(
     limit = float((policy.get("privacy") or {}).get("suppression", 0.0))
     allowed = rule.allowed_rows(total) if rule else total
     return {
-        "criteria": [_sentence(str(one)) for one in rule.criteria] if rule else [],
-        "short": _in_one_phrase([str(one) for one in rule.criteria]) if rule else "",
+        "criteria": [_sentence(str(criterion)) for criterion in rule.criteria] if rule else [],
+        "short": _in_one_phrase([str(criterion) for criterion in rule.criteria]) if rule else "",
         "limit": 100 * limit,
         "limit_text": f"{100 * limit:g}\u00a0%",
         "allowed": rows(allowed),

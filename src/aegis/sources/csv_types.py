@@ -173,19 +173,19 @@ def _first_met(
     Columns without values meet none, and come second. Each turn is one question for all columns
     that are still waiting.
     """
-    found: dict[str, tuple[int, list[_Form]]] = {}
+    by_column: dict[str, tuple[int, list[_Form]]] = {}
     without: set[str] = set()
     turn = 0
     while asked := {
         name: turns[turn]
         for name, turns in waiting.items()
-        if name not in found and name not in without and turn < len(turns)
+        if name not in by_column and name not in without and turn < len(turns)
     }:
         met, empty = _meeting(asked, ask, first_rows)
         without |= empty
-        found |= {n: (turn, forms) for n, forms in met.items() if forms and n not in empty}
+        by_column |= {n: (turn, forms) for n, forms in met.items() if forms and n not in empty}
         turn += 1
-    return found, without
+    return by_column, without
 
 
 def batched(items: Sequence[T], number: int) -> Iterator[Sequence[T]]:

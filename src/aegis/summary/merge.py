@@ -373,11 +373,11 @@ def _check_parts(parts: Sequence[AttributeSummary]) -> None:
                 f"{first.values.type} in summary 1.",
                 hint="Convert the column to one type in every part, and summarise again.",
             )
-        for one, two in zip(first.candidates, other.candidates, strict=True):
-            if one.mask != two.mask:
+        for mine, two in zip(first.candidates, other.candidates, strict=True):
+            if mine.mask != two.mask:
                 raise PolicyError(
-                    f"Mask {one.declared} of attribute {first.name!r} was fitted to each part on "
-                    f"its own: {one.mask} in summary 1, {two.mask} in summary {number}.",
+                    f"Mask {mine.declared} of attribute {first.name!r} was fitted to each part on "
+                    f"its own: {mine.mask} in summary 1, {two.mask} in summary {number}.",
                     hint=LIKE,
                 )
 

@@ -50,12 +50,12 @@ def level_channel(attribute: AttributeSummary, candidate: Candidate, max_levels:
         level = neighbours(rows, max_levels)
     else:
         level = pool(np.arange(len(rows), dtype=np.int32), rows, max_levels)
-    found = np.zeros((attribute.n_atoms, int(level.max()) + 1))
+    by_level = np.zeros((attribute.n_atoms, int(level.max()) + 1))
     for part, channel in channel_blocks(mask, attribute.data, len(rows)):
-        pooled = np.zeros((channel.shape[0], found.shape[1]))
+        pooled = np.zeros((channel.shape[0], by_level.shape[1]))
         np.add.at(pooled.T, level, channel.T)
-        np.add.at(found, attribute.atoms[part], pooled * weight[part, None])
-    shares: Floats = found / found.sum(axis=1, keepdims=True)
+        np.add.at(by_level, attribute.atoms[part], pooled * weight[part, None])
+    shares: Floats = by_level / by_level.sum(axis=1, keepdims=True)
     return shares
 
 

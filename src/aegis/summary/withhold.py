@@ -90,13 +90,13 @@ def _coarse(
     told += [c.ranges for c in attribute.candidates if c.ranges is not None]
     atoms = common_refinement(told)
     of_cell = atoms[attribute.atoms][first]
-    one = np.unique(atoms, return_index=True)[1]
+    first_of_atom = np.unique(atoms, return_index=True)[1]
     candidates = tuple(
         replace(
             c,
             groups=c.groups[first],
-            levels=c.levels[one],
-            ranges=None if c.ranges is None else c.ranges[one],
+            levels=c.levels[first_of_atom],
+            ranges=None if c.ranges is None else c.ranges[first_of_atom],
         )
         for c in attribute.candidates
     )
@@ -107,7 +107,11 @@ def _coarse(
         own.declared,
         np.arange(size, dtype=np.int32),
         attribute.values.take(first),
-        pool(np.arange(len(one), dtype=np.int32), _summed(counts, of_cell, len(one)), max_levels),
+        pool(
+            np.arange(len(first_of_atom), dtype=np.int32),
+            _summed(counts, of_cell, len(first_of_atom)),
+            max_levels,
+        ),
         _baseline_ranges(attribute, atoms, max_levels),
     )
     coarse = replace(

@@ -62,8 +62,8 @@ class BesidePopulation(InMemory):
             self.checked += 1
             table = self.plan.classes(self.problem.choice(key[0]))
             lost = any(
-                one.model.hopeless is not None and one.model.hopeless(table, one)
-                for one in self.plan.rule.criteria
+                criterion.model.hopeless is not None and criterion.model.hopeless(table, criterion)
+                for criterion in self.plan.rule.criteria
             )
             self._corners[key] = not lost and (part is None or part.check(table).admissible)
         return self._corners[key]

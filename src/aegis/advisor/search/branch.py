@@ -279,15 +279,15 @@ class BranchAndBound:
             slack = self.objective.upper(box) - self._threshold()
             if slack <= 0:
                 return
-            kept = list(box)
+            rest = list(box)
             for loss, index, fine in self._losses(box):
                 if loss < slack:
                     break
-                kept[index] &= fine
-            if tuple(kept) == box:
+                rest[index] &= fine
+            if tuple(rest) == box:
                 self._push(box, tight=True)
                 return
-            narrowed = self.feasibility.narrow(tuple(kept)) if all(kept) else None
+            narrowed = self.feasibility.narrow(tuple(rest)) if all(rest) else None
             if narrowed is None:
                 return
             box = narrowed

@@ -62,7 +62,9 @@ class Stakes:
         match = re.fullmatch(r"\s*[\w-]+\s*(?:\((.*)\))?\s*", text)
         names = [field.name for field in fields(cls)]
         given: dict[str, Any] = {}
-        for part in filter(None, (one.strip() for one in ((match and match[1]) or "").split(","))):
+        for part in filter(
+            None, (text.strip() for text in ((match and match[1]) or "").split(","))
+        ):
             name, _, value = (piece.strip() for piece in part.partition("="))
             if name not in names:
                 raise PolicyError.unknown(f"option of {NAME}", name, names)
@@ -111,14 +113,14 @@ class PublisherPayout(AreaLoss):
         choice = self._problem.choice(box)
         ids = self._frequency.class_ids({n: choice[n].groups for n in self._frequency.quasi})
         classes = self._plan.classes(choice)
-        kept = np.isin(ids, classes.kept_ids(self._plan.rule.check(classes).kept_classes))
+        kept_cells = np.isin(ids, classes.kept_ids(self._plan.rule.check(classes).kept_classes))
         known = np.arange(len(classes)) if classes.ids is None else classes.ids
         stakes = self._stakes
         people = classes.crowds if stakes.attacker == "journalist" else classes.sizes
         chance = 1.0 / people[np.searchsorted(known, ids)]
         attacked = stakes.gain * chance - stakes.cost > 0
         lost = np.where(attacked, stakes.loss * chance, 0.0)
-        unpaid = np.where(kept, self._hidden(box) + lost, stakes.benefit)
+        unpaid = np.where(kept_cells, self._hidden(box) + lost, stakes.benefit)
         return float((self._frequency.counts * unpaid).sum())
 
     def _least(self, box: Box) -> float:
@@ -134,7 +136,7 @@ class PublisherPayout(AreaLoss):
         self,
         ids: npt.NDArray[np.int64],  # noqa: ARG002 - the chances are those of the plan's classes
         areas: Floats,
-        kept: npt.NDArray[np.bool_],
+        kept_cells: npt.NDArray[np.bool_],
     ) -> float:
-        unpaid = np.where(kept, areas / (self._whole or 1.0), 1.0)
+        unpaid = np.where(kept_cells, areas / (self._whole or 1.0), 1.0)
         return float((self._frequency.counts * unpaid).sum() * self._stakes.benefit)

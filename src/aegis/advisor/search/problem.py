@@ -280,14 +280,14 @@ def make_problem(summary: Summary, of_people: GroupsOfPeople | None = None) -> P
     variables = []
     duplicates: list[str] = []
     for attribute in summary.all_attributes:
-        kept: dict[tuple[bytes, bytes, object], Candidate] = {}
+        distinct: dict[tuple[bytes, bytes, object], Candidate] = {}
         people: dict[int, Ints | None] = {}
         for candidate in attribute.candidates:
             outside = None
             if of_people is not None and candidate.noise is None:
                 outside = of_people(attribute.name, candidate)
             key = (candidate.groups.tobytes(), _told_apart(candidate, outside), candidate.noise)
-            first = kept.setdefault(key, candidate)
+            first = distinct.setdefault(key, candidate)
             people.setdefault(id(first), outside)
             if first is not candidate:
                 duplicates.append(
@@ -296,7 +296,7 @@ def make_problem(summary: Summary, of_people: GroupsOfPeople | None = None) -> P
         is_quasi = attribute.name in quasi or (
             summary.frequency is None and attribute.role == "quasi-identifier"
         )
-        listed = tuple(kept.values())
+        listed = tuple(distinct.values())
         channels = {
             i: level_channel(attribute, candidate, summary.max_levels)
             for i, candidate in enumerate(listed)
@@ -334,8 +334,8 @@ def _refinements(groups: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
     order = np.zeros((count, count), dtype=np.bool_)
     for c, coarse in enumerate(groups):
         likely = np.arange(count)
-        for one, other in pairs:
-            likely = likely[(coarse[one[likely]] == coarse[other[likely]]).all(axis=1)]
+        for level, other in pairs:
+            likely = likely[(coarse[level[likely]] == coarse[other[likely]]).all(axis=1)]
         order[likely, c] = (coarse[first[likely]] == coarse).all(axis=1)
     return order
 

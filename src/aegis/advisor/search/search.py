@@ -119,17 +119,17 @@ def search_combinations(
     shown = searcher.measure
     clock = Clock(time_limit)
     share = None if time_limit is None else SEARCHED * time_limit
-    found, figures = searcher.run(plan.rule, top=top, time_limit=share, start=prepared.tried)
-    prepared.tried = tuple(box for _, box in found.best) or prepared.tried
-    if found.interrupted:
+    outcome, figures = searcher.run(plan.rule, top=top, time_limit=share, start=prepared.tried)
+    prepared.tried = tuple(box for _, box in outcome.best) or prepared.tried
+    if outcome.interrupted:
         clock.stop()
-    if not found.best:
-        figures = searcher.settle_for_closest(found, figures, clock)
-    ranking = searcher.rank(found, clock)
-    highest = found.best[:1]  # by score, before ties are settled
-    if found.best:
+    if not outcome.best:
+        figures = searcher.settle_for_closest(outcome, figures, clock)
+    ranking = searcher.rank(outcome, clock)
+    highest = outcome.best[:1]  # by score, before ties are settled
+    if outcome.best:
         after = AfterSuppression(plan, shown, source, policy)
-        ranking, notes = searcher.judge(ranking, found, after, Prefer.of(prefer), clock)
+        ranking, notes = searcher.judge(ranking, outcome, after, Prefer.of(prefer), clock)
         figures = searcher.told(figures, notes, unmasked)
     advice = Advice(
         measure=shown.name,
@@ -146,13 +146,13 @@ def search_combinations(
         ),
         search=figures,
     )
-    if explain_best and found.best and not found.interrupted:
+    if explain_best and outcome.best and not outcome.interrupted:
         expected = expectation_of(searcher.scorer, shown, ranking)
-        binding = explain(searcher, found, highest[0], clock)
+        binding = explain(searcher, outcome, highest[0], clock)
         advice = replace(advice, binding=binding, expected=expected)
     if span is not None:
         known = [box for _, box in highest]
-        bound = found.bound if figures.exact else math.inf
+        bound = outcome.bound if figures.exact else math.inf
         advice = replace(advice, front=trace_front(searcher, span, clock, known, bound))
     advice = with_doubts(advice)
     total = time.perf_counter() - started + sum(summary.timings.values())

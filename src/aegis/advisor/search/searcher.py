@@ -105,14 +105,14 @@ class Searcher:
         feasibility = self.feasibility(rule, clock)
         objective = self.objective_under(rule)
         with self.progress.step(f"Searching {self._size():,} combinations") as step:
-            found, exact, notes = self._find(objective, feasibility, top, clock, start, step)
+            outcome, exact, notes = self._find(objective, feasibility, top, clock, start, step)
         sign = objective.sign
-        best = found.best[0][0] if found.best else -math.inf
-        left = gap(best, found.bound)
-        if exact and left == 0 and not found.complete and top > 1:
+        best = outcome.best[0][0] if outcome.best else -math.inf
+        left = gap(best, outcome.bound)
+        if exact and left == 0 and not outcome.complete and top > 1:
             notes = (*notes, "the first is proven best, the order of the others is not")
-        if not found.complete:
-            notes = (*notes, _stopped(found))
+        if not outcome.complete:
+            notes = (*notes, _stopped(outcome))
         notes = (*notes, *self.problem.duplicates)
         if self.summary.frequency is None:
             notes = (*notes, "classes were counted in the engine, one query per configuration")
@@ -122,21 +122,25 @@ class Searcher:
                 "some criteria are not monotone under the suppression limit: they were checked "
                 "configuration by configuration and pruned nothing",
             )
-        return found, SearchFigures(
+        return outcome, SearchFigures(
             objective=objective.name,
             optimal=exact and left == 0,
             exact=exact,
-            best=sign * best if found.best else None,
-            bound=sign * found.bound if exact and math.isfinite(found.bound) else None,
+            best=sign * best if outcome.best else None,
+            bound=sign * outcome.bound if exact and math.isfinite(outcome.bound) else None,
             gap=left if exact else None,
             combinations=self._size(),
-            nodes=found.nodes,
+            nodes=outcome.nodes,
             checked=feasibility.checked,
             seconds=time.perf_counter() - began,
             rule_monotone=rule.monotone,
             notes=notes,
-            complete=found.complete,
-            stopped=None if found.complete else "interrupt" if found.interrupted else "time limit",
+            complete=outcome.complete,
+            stopped=None
+            if outcome.complete
+            else "interrupt"
+            if outcome.interrupted
+            else "time limit",
         )
 
     def _find(
@@ -149,10 +153,10 @@ class Searcher:
         step: Step,
     ) -> tuple[Found, bool, tuple[str, ...]]:
         if objective.bounded or self._size() <= ENUMERATED:
-            one = BranchAndBound(
+            branching = BranchAndBound(
                 self.problem, objective, feasibility, top=top, clock=clock, step=step
             )
-            return one.run(start), True, ()
+            return branching.run(start), True, ()
         return self._find_without_bound(objective, feasibility, top, clock, start, step)
 
     def _find_without_bound(
@@ -184,21 +188,21 @@ class Searcher:
         )
         if wide.interrupted:
             share.stop()
-        found = near.explore(boxes)
-        if wide.complete and found.complete and len(wide.best) < max(RERANKED, top):
+        explored = near.explore(boxes)
+        if wide.complete and explored.complete and len(wide.best) < max(RERANKED, top):
             # So few are admissible that each of them was visited.
-            bound = found.best[0][0] if found.best else -math.inf
-            return Found(found.best[:top], bound, wide.nodes, complete=True), True, ()
-        if bounded and not (wide.interrupted or found.interrupted):
+            bound = explored.best[0][0] if explored.best else -math.inf
+            return Found(explored.best[:top], bound, wide.nodes, complete=True), True, ()
+        if bounded and not (wide.interrupted or explored.interrupted):
             return self._with_gap(near, feasibility, clock, step, top, wide)
         note = (
             f"{objective.name} has no valid bound: the {len(wide.best)} best configurations "
             "by plug-in Pillai's trace were ranked by it, and those near the best were tried; "
             "nothing is proven"
         )
-        complete = wide.complete and found.complete
-        interrupted = wide.interrupted or found.interrupted
-        ranked = Found(found.best[:top], math.inf, wide.nodes, complete, interrupted)
+        complete = wide.complete and explored.complete
+        interrupted = wide.interrupted or explored.interrupted
+        ranked = Found(explored.best[:top], math.inf, wide.nodes, complete, interrupted)
         return ranked, False, (note,)
 
     def _with_gap(
@@ -214,44 +218,44 @@ class Searcher:
         left = clock.left()
         limit = BOUNDED if left is None else min(BOUNDED, left)
         complete = wide.complete and near.found.complete
-        found = state_gap(self.problem, near, feasibility, limit, step)
+        gap = state_gap(self.problem, near, feasibility, limit, step)
         note = (
             f"the bound is of {Reach.name}, which no {near.objective.name} exceeds: configurations "
             f"were listed by it and scored, for at most {limit:.0f} s"
         )
-        stated = Found(found.best[:top], found.bound, wide.nodes, complete, found.interrupted)
+        stated = Found(gap.best[:top], gap.bound, wide.nodes, complete, gap.interrupted)
         return stated, True, (note,)
 
     def _size(self) -> int:
         return math.prod(len(v.candidates) for v in self.problem.variables)
 
-    def rank(self, found: Found, clock: Clock) -> list[Ranked]:
+    def rank(self, outcome: Found, clock: Clock) -> list[Ranked]:
         """Return the configurations that were found, best first, or else the closest one."""
-        if found.best:
+        if outcome.best:
             return [
                 self.ranked(f"best-{i + 1}", box, value)
-                for i, (value, box) in enumerate(found.best)
+                for i, (value, box) in enumerate(outcome.best)
             ]
         box = find_closest(self.problem, self.plan, clock)
         return [] if box is None else [self.ranked("closest", box, self.objective.bound(box))]
 
     def settle_for_closest(
-        self, found: Found, figures: SearchFigures, clock: Clock
+        self, outcome: Found, figures: SearchFigures, clock: Clock
     ) -> SearchFigures:
         """Take the configuration that removes fewest rows, where a stopped search found none.
 
-        It goes into `found` when it is admissible; the figures say so.
+        It goes into `outcome` when it is admissible; the figures say so.
         """
-        box = None if found.complete else find_closest(self.problem, self.plan, clock)
+        box = None if outcome.complete else find_closest(self.problem, self.plan, clock)
         if box is None or not self.plan.check(self.problem.choice(box)).admissible:
             return figures
         value = self.objective.bound(box)
-        found.best.append((value, box))
+        outcome.best.append((value, box))
         note = "this is the configuration that removes fewest rows"
         return replace(
             figures,
             best=self.objective.sign * value,
-            gap=gap(value, found.bound) if figures.exact else None,
+            gap=gap(value, outcome.bound) if figures.exact else None,
             notes=(*figures.notes, note),
         )
 
@@ -266,34 +270,34 @@ class Searcher:
     def judge(
         self,
         ranking: list[Ranked],
-        found: Found,
+        outcome: Found,
         after: AfterSuppression,
         prefer: Prefer,
         clock: Clock,
     ) -> tuple[list[Ranked], Judged]:
         """Return the ranking, preferred first, with what its kept rows score and standard errors.
 
-        What would not end in time is left out and said. `found` takes the same order.
+        What would not end in time is left out and said. `outcome` takes the same order.
         """
-        each = self.objective.effort(found.best[0][1])
+        each = self.objective.effort(outcome.best[0][1])
         timings = self.summary.timings
         lacking = []
         preferred = None
         if self.objective.name == self.measure.name:
-            choices = [self.problem.choice(box) for _, box in found.best]
+            choices = [self.problem.choice(box) for _, box in outcome.best]
             folds = self.summary.pairs.folds
             count = 0 if folds is None else len(folds.rows)
             if clock.allows(count * (timings.get("cooccurrence", 0.0) + each * len(choices))):
                 with self.progress.step("Estimating standard errors"):
                     ranking = with_confidence(ranking, choices, self.scorer, self.measure)
-                settled = settle_ties(self, found, ranking, prefer, clock)
-                ranking, found.best, preferred = settled.ranking, settled.boxes, settled.note
+                settled = settle_ties(self, outcome, ranking, prefer, clock)
+                ranking, outcome.best, preferred = settled.ranking, settled.boxes, settled.note
             else:
                 lacking.append("there was no time left to estimate standard errors")
         again = sum(timings.values()) if after.reads_table else timings.get("cooccurrence", 0.0)
         if clock.allows(again + each):
             with self.progress.step("Scoring the rows that are kept"):
-                score = after.score(self.problem.choice(found.best[0][1]))
+                score = after.score(self.problem.choice(outcome.best[0][1]))
             ranking = [replace(ranking[0], after_suppression=score), *ranking[1:]]
         else:
             lacking.append("there was no time left to score the rows that are kept")
@@ -334,9 +338,9 @@ class Judged:
     lacking: tuple[str, ...]
 
 
-def _stopped(found: Found) -> str:
+def _stopped(outcome: Found) -> str:
     """Return what a search that did not end by itself has to say for itself."""
-    why = "was interrupted" if found.interrupted else "reached its time limit"
-    if found.best:
+    why = "was interrupted" if outcome.interrupted else "reached its time limit"
+    if outcome.best:
         return f"the search {why}: this is the best until then"
     return f"the search {why} before it found an admissible configuration; there may be one"
