@@ -23,17 +23,17 @@ NAMES = [name for name in aegis.__all__ if callable(getattr(aegis, name))]
 @pytest.fixture(scope="module")
 def summarised() -> Iterator[None]:
     """Let examples share what they know of a table, which each would count anew."""
-    known: dict[tuple[str, str], Summary] = {}
-    count = subject.summarize
+    known: dict[tuple[str, str], tuple[Summary, Any]] = {}
+    count = subject.summarize_rows
 
-    def remembered(source: Source, policy: Policy, **options: Any) -> Summary:
+    def remembered(source: Source, policy: Policy, *rest: Any, **options: Any) -> Any:
         key = (source.origin, policy_digest(policy))
         if key not in known:
-            known[key] = count(source, policy, **options)
+            known[key] = count(source, policy, *rest, **options)
         return known[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(subject, "summarize", remembered)
+        patch.setattr(subject, "summarize_rows", remembered)
         yield
 
 
