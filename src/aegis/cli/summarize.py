@@ -289,7 +289,12 @@ def _protect(
         )
     check_outputs([(output, (PROTECTED,))], force=force, inputs=(table, policy_file))
     policy = load_policy(policy_file)
-    options = {"level": level, "epsilon": epsilon, "delta": delta, "key": read_key(key_file)}
+    options: dict[str, Any] = {
+        "level": level,
+        "epsilon": epsilon,
+        "delta": delta,
+        "key": read_key(key_file),
+    }
     with reporting(quiet=page.quiet) as progress:
         made = release_protected(
             subject(policy), policy, output, force=force, progress=progress, **options
