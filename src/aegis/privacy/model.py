@@ -403,7 +403,9 @@ class PrivacyModel:
         for key in given:
             if key not in allowed:
                 raise PolicyError.unknown(f"parameter of {self.title}", key, allowed)
-        values = tuple((one.name, self._value(one, given)) for one in self.parameters)
+        values = tuple(
+            (parameter.name, self._value(parameter, given)) for parameter in self.parameters
+        )
         self._check_order(dict(values))
         return Criterion(self, values, self._attribute(given), self._reference(given))
 
