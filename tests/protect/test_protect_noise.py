@@ -234,6 +234,12 @@ def test_without_noise_the_score_is_the_registered_measure(policy):
         assert scorer.score(choice) == pytest.approx(expected, abs=0.03)
 
 
+@pytest.mark.parametrize(("delta", "noted"), [(0.5, True), (1e-6, False)])
+def test_a_delta_under_which_a_row_could_be_published_whole_is_noted(policy, delta, noted):
+    made = protect(make_table(600), policy, epsilon=1, delta=delta, public=["*"])
+    assert any("one over the number of rows" in note for note in made.notes) is noted
+
+
 def test_ranking_marks_ties_and_states_errors(protected):
     advice = rank_protected(protected, generate_count=12, seed=3)
     assert len(advice.ranking) == 12

@@ -102,7 +102,7 @@ def protect(
 
     def said(made: ProtectedSummary) -> ProtectedSummary:
         notes = () if override is None else (override.sentence,)
-        return replace(made, owner=owner, notes=(*notes, *made.notes))
+        return replace(made, owner=owner, notes=(*notes, *_notes_on_delta(made), *made.notes))
 
     if chosen is Level.NOISE:
         _refuse_given(chosen, key=key, step=step, variance=variance)
@@ -148,6 +148,20 @@ def protect(
             source=source,
             progress=progress,
         )
+    )
+
+
+def _notes_on_delta(made: ProtectedSummary) -> tuple[str, ...]:
+    """Return what is to be said of a delta under which a row could be published whole.
+
+    The rows are those that the protected summary itself tells, so that the note gives nothing away.
+    """
+    delta = made.protection.delta
+    if delta is None or delta * made.rows < 1:
+        return ()
+    return (
+        f"delta {delta:g} is not below one over the number of rows: to publish a row drawn at random would "
+        "keep a promise at that delta, so that a smaller one should be taken",
     )
 
 
