@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 TABLES = [
     ("mo_obam_f1_tables", "anonymizers", "f1_table", (), 26),
-    ("mo_obam_f1_tables", "anonymizers", "four_clusters_table", (), 5),
+    ("mo_obam_f1_tables", "anonymizers", "four_clusters_table", (), 7),
     ("mo_obam_f1_tables", "anonymizers", "grid_table", (), 4),
     ("mo_obam_members_tables", "anonymizers", "bound_table", (), 8),
     ("mo_obam_members_tables", "anonymizers", "reading_table", ("5", "years"), 7),
