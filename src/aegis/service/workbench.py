@@ -48,8 +48,10 @@ _BENCHES = 8
 """Tables that are open at once; the one that was not used for longest is closed."""
 _REMEMBERED = 200_000
 """Most classes of one configuration that are remembered."""
-_BEST = 5
-"""The best and its runners-up."""
+_BEST = 3
+"""The best and two runners-up: to prove the order of more takes longer than to prove the first."""
+_NOTICED = 0.5
+"""Seconds that a search waits for the one before to end; then it begins without what that one knows."""
 _PREVIEW = 8
 """Values of each attribute that a preview shows."""
 TABLES = (".csv", ".tsv", ".parquet", ".pq", ".arrow", ".feather", ".json", ".xlsx")
@@ -330,9 +332,9 @@ class Bench:
             known = self._remembered()
         # Not `Study.search`, which reads the table once more to say what lies outside the rule; and,
         # where the table is not read, without the lock, so that controls go on moving.
-        # A search that was ended by this one may not have noticed yet: then it keeps what is shared.
+        # A search that was ended by this one notices at its next box, and gives up what is shared.
         # Beside a population it is in the policy which masks are alike.
-        shares = known.searching.acquire(blocking=False)
+        shares = known.searching.acquire(timeout=_NOTICED)
         try:
             with self.lock if plan.in_engine else nullcontext():
                 return search_combinations(
