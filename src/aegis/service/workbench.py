@@ -48,8 +48,8 @@ _BENCHES = 8
 """Tables that are open at once; the one that was not used for longest is closed."""
 _REMEMBERED = 200_000
 """Most classes of one configuration that are remembered."""
-_BEST = 3
-"""The best and two runners-up: to prove the order of more takes longer than to prove the first."""
+_BEST = 2
+"""The best and a runner-up: to prove the order of more takes longer than to prove the first."""
 _NOTICED = 0.5
 """Seconds that a search waits for the one before to end; then it begins without what that one knows."""
 _PREVIEW = 8

@@ -23,7 +23,7 @@
     const best = document.getElementById("best");
     if (again && best && best.childElementCount && event.target.closest("#controls")) {
       clearTimeout(pending);
-      pending = setTimeout(() => again.dispatchEvent(new CustomEvent("again")), 100);
+      pending = setTimeout(() => again.dispatchEvent(new CustomEvent("again")), 60);
     }
   });
 
