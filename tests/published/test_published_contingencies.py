@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.errors import DataError
-from aegis.published import read_contingencies
+from aegis.published import publish, rank_published, read_contingencies
 from aegis.published.contingencies import table_of
 
 VALUES = st.sampled_from([None, "", "*", "1x", "ä"])
@@ -49,3 +49,15 @@ def test_cells_are_read_as_they_were_written(rows):
 def test_tables_that_hold_too_much_are_refused():
     with pytest.raises(DataError, match="add up to 100,000,001 rows"):
         table_of({"a": {("x", "no"): 100_000_001}}, "label", "M1")
+
+
+def test_a_policy_is_taken_as_what_its_file_holds():
+    policy = {
+        "version": 1,
+        "label": "bought",
+        "privacy": {"k": 2},
+        "attributes": {"age": {"role": "quasi-identifier"}},
+    }
+    fine = pa.table({"age": ["2x", "2x", "3x", "3x"], "bought": [0, 0, 1, 1]})
+    held = publish({"M1": fine}, policy)
+    assert rank_published(held, policy, measure="mi").best.name == "M1"

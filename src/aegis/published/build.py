@@ -23,7 +23,7 @@ from aegis.summary import Summary, lock, summarize
 
 def publish(
     masked: Mapping[str, Any],
-    policy: Policy | str | Path,
+    policy: Policy | Mapping[str, Any] | str | Path,
     *,
     contingencies: Mapping[str, Contingencies] | None = None,
     histograms: Mapping[str, Histogram] | None = None,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +29,7 @@ from aegis.advisor.ranked_estimate import (
 from aegis.advisor.scoring import AttributeScore, Scorer, utility_kept
 from aegis.errors import PolicyError
 from aegis.measures import DEFAULT_MEASURE, MEASURES, Direction, Margins, Measure, Scope
-from aegis.policy import Configuration, Policy, RuleOverride, policy_mapping
+from aegis.policy import Configuration, Policy, RuleOverride, as_policy, policy_mapping
 from aegis.progress import SILENT, Progress
 from aegis.published.build import as_it_stands
 from aegis.published.model import Published
@@ -42,7 +44,7 @@ AGAINST = (
 
 def rank_published(
     published: Published,
-    policy: Policy,
+    policy: Policy | Mapping[str, Any] | str | Path,
     *,
     measure: str | None = None,
     estimate: str | None = None,
@@ -56,7 +58,8 @@ def rank_published(
     published
         The tables.
     policy
-        Label, roles and the rule, which is held against the tables as they stand.
+        Label, roles and the rule, which is held against the tables as they stand; or its file, or
+        what the file holds.
     measure
         Name of a measure; by default the policy's, else the default of rankings.
     estimate
@@ -75,6 +78,7 @@ def rank_published(
         or of contingency tables it is asked what they cannot tell.
     """
     started = time.perf_counter()
+    policy = as_policy(policy)
     override = _override(published, policy, rule_override)
     chosen = MEASURES.get(measure or policy.measure or DEFAULT_MEASURE)
     _check_marginal(published, policy, chosen)
