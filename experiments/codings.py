@@ -95,9 +95,10 @@ class Scores:
         return found
 
     def _stepped(self, ordered: OrderedCounts, counts: Cooccurrence, times: float = 100) -> float:
-        total, joint, _ = thresholds(ordered)
+        coded = thresholds(ordered)
         penalties = [times * penalty for penalty in PENALTIES]
-        return mean_reached(held_out_traces(total, joint, counts.class_totals, counts.n, penalties))
+        traces = held_out_traces(coded.total, coded.joint, counts.class_totals, counts.n, penalties)
+        return mean_reached(traces)
 
     def _ranges(self, choice: Choice, size: int, cut: Cut) -> OrderedCounts:
         """Return counts where numbers with more values are cut into ranges."""
