@@ -180,7 +180,7 @@ def test_a_release_that_breaks_the_rule_with_an_earlier_one_is_refused(tmp_path)
     )
     output = tmp_path / "m.parquet"
     assert aegis.apply(table, policy, second).suppressed_rows == 0
-    with pytest.raises(NoAdmissibleConfiguration):
+    with pytest.raises(NoAdmissibleConfiguration, match="together with what was released before"):
         aegis.apply(table, policy, second, after=[first], output=output)
     assert not output.exists()
     found = compose(aegis.summarize(table, policy), [first, second], policy.privacy)

@@ -280,6 +280,10 @@ class _MaskedPlan(ReleasePlan[Release]):
         if self.verdict.admissible:
             return
         hint = "Choose a coarser configuration, or allow more suppression in the policy."
+        beside = ""
+        if self.after:
+            beside = ", together with what was released before, if rows can be linked"
+            hint = "Choose a coarser configuration; aegis advise --after finds the best beside the others."
         if (
             not self.verdict.smallest_class
         ):  # no row is kept: it may be that no masks could keep any
@@ -289,7 +293,7 @@ class _MaskedPlan(ReleasePlan[Release]):
             if lacks is not None:
                 hint = f"The rule asks for {lacks} under its mask: choose a finer mask."
         raise NoAdmissibleConfiguration(
-            f"Configuration {configuration.name!r} does not meet the privacy rule on this table: "
+            f"Configuration {configuration.name!r} does not meet the privacy rule on this table{beside}: "
             f"{'; '.join(self.verdict.violations)}.",
             hint=hint,
         )
