@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -34,8 +35,11 @@ def area_loss(
     if name == "ambiguity":
         return float(sum(areas))
     if name.startswith("publisher-payout"):
+        stakes = stakes_of(name)
         return sum(
-            unpaid(name, math.log2(area) / math.log2(whole), keys.count(key)) if kept[key] else 100
+            unpaid(stakes, math.log2(area) / math.log2(whole), keys.count(key))
+            if kept[key]
+            else stakes["benefit"]
             for key, area in zip(keys, areas, strict=True)
         )
     released = Counter(key if kept[key] else None for key in keys)
@@ -47,7 +51,13 @@ def area_loss(
     ) / len(rows)
 
 
-def unpaid(name: str, hidden: float, size: int) -> float:
-    """Return what a kept row pays less than the benefit of 100, a loss of 60 in `name`'s terms."""
-    gain, cost = 12, 3 if "cost=3" in name else 100
-    return 100 * hidden + (60 / size if gain / size > cost else 0)
+def stakes_of(name: str) -> dict[str, float]:
+    """Return what a publisher's payout is made of: the defaults, and what the name says otherwise."""
+    stakes = {"benefit": 1200.0, "loss": 300.0, "gain": 300.0, "cost": 4.0}
+    return stakes | {key: float(value) for key, value in re.findall(r"(\w+)=(\d+)", name)}
+
+
+def unpaid(stakes: dict[str, float], hidden: float, size: int) -> float:
+    """Return what a kept row of a class of a size pays less than the benefit."""
+    attacked = stakes["gain"] / size > stakes["cost"]
+    return stakes["benefit"] * hidden + (stakes["loss"] / size if attacked else 0)
