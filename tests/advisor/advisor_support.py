@@ -141,6 +141,7 @@ RULES: tuple[dict[str, Any], ...] = (
     {"delta_disclosure": {"attribute": "ill", "values": "present", "delta": 0.8}},
     {"l_diversity": {"attribute": "ill", "kind": "entropy-grassberger", "l": 1.7}},
     {"sample_uniqueness": 0.1},
+    {"no_attack": {"gain": 12, "cost": 4}},
     {
         "k": 2,
         "l_diversity": {"attribute": "ill", "kind": "distinct", "l": 2},

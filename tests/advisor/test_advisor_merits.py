@@ -10,7 +10,7 @@ import aegis
 from aegis.advisor import Scorer, generate
 from aegis.advisor.merits import disagreement
 from aegis.advisor.search import Searcher
-from aegis.advisor.search import search as module
+from aegis.advisor.search import searcher as module
 from aegis.errors import PolicyError
 from aegis.measures import get
 from aegis.policy import load_policy

@@ -342,7 +342,8 @@ def _protected(summary: ProtectedSummary, demanded: Level, threshold: int | None
     if summary.level is Level.NOISE:
         findings.append(
             f"epsilon {said.epsilon:g} at delta {said.delta:g}, per {str(said.unit).removesuffix('s')}: "
-            f"whoever reads it learns of one of them a factor of e^{said.epsilon:g} at most"
+            f"what a reader takes for the odds of one of them moves by a factor of e^{said.epsilon:g} "
+            "at most"
         )
     else:
         findings.append("it makes no formal promise; only the linear program was run against it")
