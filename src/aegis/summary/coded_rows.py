@@ -17,10 +17,10 @@ from aegis.summary.count_cells import finest_key
 from aegis.summary.frequency import FrequencyTable, combine
 from aegis.summary.model import AttributeSummary
 
-MOST_ROWS = 1_000_000
-"""Largest table whose rows are held as codes while they are counted."""
-MOST_KNOWN = 250_000
-"""Largest table whose rows are held for as long as its summary is in use."""
+MOST_ROWS = 250_000
+"""Largest table whose rows are held as codes, for as long as its summary is in use."""
+MOST_CELLS = 5_000_000
+"""Most rows times columns of such a table: they are fetched as they are before they are codes."""
 
 Codes = npt.NDArray[np.int64]
 
