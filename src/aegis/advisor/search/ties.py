@@ -147,7 +147,7 @@ def settle_ties(
             boxes.append((value, box))
             shown.append(replace(searcher.ranked("rival", box, value), masking=amount.share(box)))
     choices = [searcher.problem.choice(box) for _, box in boxes]
-    if clock.allows(len(rivals) * searcher.objective.effort(boxes[0][1])):
+    if len(boxes) > top and clock.allows(len(rivals) * searcher.objective.effort(boxes[0][1])):
         shown = with_confidence(shown, choices, searcher.scorer, searcher.measure)
     tied = [i for i, ranked in enumerate(shown) if i == 0 or ranked.tied_with_best]
     first = preferred(shown, tied, prefer)
