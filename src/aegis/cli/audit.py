@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -17,8 +16,10 @@ from aegis.cli.options import (
     ConfigurationName,
     Format,
     FormatOption,
+    QuasiIdentifiers,
     Quiet,
     Table,
+    column_names,
 )
 from aegis.cli.output import Output
 from aegis.cli.pages.audit import print_audit, print_check
@@ -38,17 +39,7 @@ EXAMPLES = (
 @opens_table
 def command(
     table: Table,
-    quasi_identifiers: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--quasi-identifiers",
-            metavar="A,B,...",
-            autocompletion=completion.columns,
-            help="Columns that others may know, separated by commas, or the option given again. A "
-            "name that holds a comma goes in double quotes: 'age,\"city, state\"'.",
-            show_default=False,
-        ),
-    ] = None,
+    quasi_identifiers: QuasiIdentifiers = None,
     sensitive: Annotated[
         list[str] | None,
         typer.Option(
@@ -189,23 +180,3 @@ def _refuse(options: Mapping[str, object]) -> None:
                 f"{name} is not for a certificate, which states roles, rule and masks itself.",
                 hint=f"Leave out {name} or --certificate.",
             )
-
-
-def column_names(given: list[str] | None) -> list[str] | None:
-    """Return column names from repeated options, each a line of CSV."""
-    if given is None:
-        return None
-    try:
-        lines = list(csv.reader(given, skipinitialspace=True, strict=True))
-    except csv.Error as error:
-        raise PolicyError(
-            f"The list of columns {', '.join(given)} cannot be read: {error}.",
-            hint="Separate names by commas, and put a name that holds one in double quotes, one at "
-            "each end.",
-        ) from error
-    names = [name.strip() for line in lines for name in line]
-    if not any(names):
-        raise PolicyError(
-            "No column is named: the list is empty.", hint="Name columns, separated by commas."
-        )
-    return list(dict.fromkeys(name for name in names if name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +10,7 @@ from typing import Annotated
 import typer
 
 from aegis.cli import completion
+from aegis.errors import PolicyError
 
 
 class Format(StrEnum):
@@ -250,6 +252,17 @@ LeaveOut = Annotated[
 ]
 
 
+QuasiIdentifiers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--quasi-identifiers",
+        metavar="A,B,...",
+        autocompletion=completion.columns,
+        help="Columns that others may know, separated by commas, or the option given again. A "
+        "name that holds a comma goes in double quotes: 'age,\"city, state\"'.",
+        show_default=False,
+    ),
+]
 Population = Annotated[
     str | None,
     typer.Option(
@@ -294,7 +307,6 @@ def asked_measure(measure: str | None, merit: str | None, models: str | None) ->
     """
     if merit is None and models is None:
         return measure
-    from aegis.errors import PolicyError
     from aegis.measures import merit_name
 
     if measure is not None:
@@ -302,3 +314,23 @@ def asked_measure(measure: str | None, merit: str | None, models: str | None) ->
             "Both --measure and --merit or --models were given.", hint="Give one of them."
         )
     return merit_name(merit, models)
+
+
+def column_names(given: list[str] | None) -> list[str] | None:
+    """Return column names from repeated options, each a line of CSV."""
+    if given is None:
+        return None
+    try:
+        lines = list(csv.reader(given, skipinitialspace=True, strict=True))
+    except csv.Error as error:
+        raise PolicyError(
+            f"The list of columns {', '.join(given)} cannot be read: {error}.",
+            hint="Separate names by commas, and put a name that holds one in double quotes, one at "
+            "each end.",
+        ) from error
+    names = [name.strip() for line in lines for name in line]
+    if not any(names):
+        raise PolicyError(
+            "No column is named: the list is empty.", hint="Name columns, separated by commas."
+        )
+    return list(dict.fromkeys(name for name in names if name))

@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aegis.cli import completion
-from aegis.cli.audit import column_names
 from aegis.cli.files import check_outputs, open_subject, shown, written, written_dict
 from aegis.cli.opening import DEFAULT, Opening, opens_table
-from aegis.cli.options import Force, Format, FormatOption, Quiet, Table
+from aegis.cli.options import (
+    Force,
+    Format,
+    FormatOption,
+    QuasiIdentifiers,
+    Quiet,
+    Table,
+    column_names,
+)
 from aegis.cli.output import Output
 from aegis.cli.pages.risk import print_risk
 from aegis.cli.progress import reporting
@@ -32,17 +39,7 @@ FORMATS = (".csv", ".parquet")
 @opens_table
 def command(
     table: Table,
-    quasi_identifiers: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--quasi-identifiers",
-            metavar="A,B,...",
-            autocompletion=completion.columns,
-            help="Columns that others may know, separated by commas, or the option given again. A "
-            "name that holds a comma goes in double quotes: 'age,\"city, state\"'.",
-            show_default=False,
-        ),
-    ] = None,
+    quasi_identifiers: QuasiIdentifiers = None,
     weight: Annotated[
         str | None,
         typer.Option(
