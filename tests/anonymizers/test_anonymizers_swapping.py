@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import aegis
 from aegis.anonymizers import ANONYMIZERS, Recipe, encode
 from aegis.anonymizers.swapping import swapped_places, swapped_ranks
-from aegis.errors import AegisError, DataError, PolicyError
+from aegis.errors import AegisError, DataError, NoAdmissibleConfiguration, PolicyError
 from aegis.policy import load_policy
 
 QUASI = "quasi-identifier"
@@ -178,3 +178,15 @@ def test_without_an_order_there_are_no_ranks(tmp_path: Path) -> None:
     )
     with pytest.raises(PolicyError, match="needs values in an order"):
         aegis.anonymize(TABLE, asked, Recipe("rank-swap"), output=tmp_path / "r.parquet")
+
+
+@pytest.mark.parametrize(("method", "has_strict"), [("rank-swap", False), ("hybrid", True)])
+def test_a_strict_form_is_advised_only_where_there_is_one(
+    method: str, has_strict: bool, tmp_path: Path
+) -> None:
+    attributes = {"age": {"role": QUASI}, "region": {"role": QUASI}, "sex": {"role": "sensitive"}}
+    asked = policy(privacy={"k": 150}, attributes=attributes)
+    with pytest.raises(NoAdmissibleConfiguration) as refused:
+        aegis.anonymize(TABLE, asked, Recipe(method, {"k": 2}), output=tmp_path / "r.parquet")
+    assert "for another method" in str(refused.value)
+    assert ("strict=true" in str(refused.value)) == has_strict

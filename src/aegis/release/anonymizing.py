@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -328,10 +328,9 @@ def _order(rows: int) -> tuple[str, ...]:
 def _refused(made: Anonymized, violations: Sequence[str]) -> NoAdmissibleConfiguration:
     hint = "Raise k, or allow more suppression in the policy."
     if not made.grouped.claims_k:
-        hint = (
-            f"{made.recipe.method} as published promises no k: ask for its strict form "
-            "(strict=true), or for another method."
-        )
+        has_strict = "strict" in {field.name for field in fields(made.recipe.anonymizer.options)}
+        strict = "ask for its strict form (strict=true), or " if has_strict else "ask "
+        hint = f"{made.recipe.method} as published promises no k: {strict}for another method."
     return NoAdmissibleConfiguration(
         f"The release of {made.recipe.method!r} does not meet the privacy rule: "
         f"{'; '.join(violations)}.",

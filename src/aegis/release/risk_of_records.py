@@ -340,7 +340,10 @@ def _weights(source: Source, name: str) -> Floats:
 def _floats(column: pa.ChunkedArray, name: str, origin: str) -> Floats:
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-        raise DataError(f"Column {name!r} of {origin} holds {kind}, not numbers.")
+        raise DataError(
+            f"Column {name!r} of {origin} holds {kind}, not numbers.",
+            hint="Name a column of numbers; `--numbers COLUMN` reads a text column of a file as such.",
+        )
     values: Floats = column.cast(pa.float64()).to_numpy()
     return values
 

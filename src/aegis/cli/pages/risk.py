@@ -65,7 +65,7 @@ def _risk(data: dict[str, Any]) -> Iterator[RenderableType]:
             ("records in pairs", share(data["in_pairs"], rows)),
             ("risk of the worst record", figure(risk["maximum"])),
             ("average risk", figure(risk["average"])),
-            ("people found if all are tried", figure(risk["expected"])),
+            ("people found if all are tried", f"{risk['expected']:,.1f}"),
             *((f"records at a risk above {t}", share(n, rows)) for t, n in risk["at_risk"].items()),
         )
     )
