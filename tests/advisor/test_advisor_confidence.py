@@ -198,6 +198,16 @@ def test_what_misses_the_rule_is_compared_with_nothing():
     assert {r.tied_with_best for r in advice.ranking if not r.admissible} == {None}
 
 
+def test_errors_are_of_what_meets_the_rule_where_something_does():
+    table = table_of(5, 150)
+    some = advise(table, policy_of(privacy={"k": 20}), generate_count=20).ranking
+    assert {ranked.admissible for ranked in some} == {True, False}
+    assert all((ranked.stderr is not None) == ranked.admissible for ranked in some[:COMPARED])
+    none = advise(table, policy_of(privacy={"k": 151}), generate_count=20).ranking
+    assert not any(ranked.admissible for ranked in none)
+    assert all(ranked.stderr is not None for ranked in none[:COMPARED])
+
+
 @pytest.mark.parametrize("name", ["adjusted-pillai", "held-out-auc"])
 def test_standard_error_is_near_the_spread_over_fresh_tables(name):
     policy = policy_of()

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from measures_brute import data, in_parts, onehot
+from scipy.special import ndtr
 from scipy.stats import norm
 
 from aegis.measures import in_thresholds, naive_bayes, out_of_fold, reachable_auc
+from aegis.measures.normal import cumulative
 
 
 @st.composite
@@ -66,3 +68,8 @@ def test_where_nothing_can_be_told_it_is_half():
     assert reachable_auc(in_parts(label[:, None], label * 0, part)[0]) == 0.5
     assert reachable_auc(in_parts(label[:, None], label, label)[0]) == 0.5
     assert reachable_auc(in_parts(label[:, None], label, part)[0]) == pytest.approx(1.0)
+
+
+@given(st.lists(st.floats(-40, 40) | st.sampled_from([np.inf, -np.inf, np.nan]), max_size=9))
+def test_the_normal_distribution_is_that_of_scipy(values):
+    np.testing.assert_allclose(cumulative(values), ndtr(values), rtol=1e-13, atol=1e-300)

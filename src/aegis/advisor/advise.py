@@ -106,7 +106,7 @@ def rank_configurations(
     scoring = time.perf_counter()
     ranking, why = [ranked for ranked, _ in scored], None
     if estimate is None:  # of an order by estimates, errors of the measure say nothing
-        choices = [choice for _, choice in scored]
+        choices = _compared_choices(scored)
         ranking = list(with_confidence(ranking, choices, scorer, chosen, progress))
         notes = (*notes, *confidence_note(scorer, choices, chosen))
         ranking, why = preferred_first(ranking, choices, scorer, preference)
@@ -157,6 +157,16 @@ def _by_estimate(
     told = [(replace(ranked, estimate=estimates[ranked.name]), choice) for ranked, choice in scored]
     # What the estimates do not tell apart stays in the order of the measure.
     return sorted(told, key=lambda s: (not s[0].admissible, estimates[s[0].name].place))
+
+
+def _compared_choices(scored: Sequence[tuple[Ranked, Choice]]) -> list[Choice]:
+    """Return what the configurations mask with whose errors are worth their time, in their order.
+
+    One of those that meet the rule is chosen; which of the others is ahead matters only where none
+    does.
+    """
+    admissible = [choice for ranked, choice in scored if ranked.admissible]
+    return admissible or [choice for _, choice in scored]
 
 
 def _listed(

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import InternalError
+from aegis.measures.normal import cumulative
 
 Floats = npt.NDArray[np.float64]
 
@@ -143,15 +144,13 @@ class Scores:
         one class against the rest; classes of which no row was scored take no part, and where
         that leaves none, nothing can be told: 1/2. First of all parts, then without each.
         """
-        from scipy.special import ndtr
-
         rows, mean, spread = self.sides
         if not len(self.told):
             return np.full((len(rows), self.first.shape[-1]), 0.5)
         known: Floats = np.array(rows > 0, dtype=np.float64).min(axis=2)[..., None]  # (V, T, 1)
         gap = mean[:, :, 1] - mean[:, :, 0]
         gap[np.abs(gap) <= _ROUNDING * np.abs(mean).sum(axis=2)] = 0.0
-        area = ndtr(_ratio(gap, spread.sum(axis=2)))
+        area = cumulative(_ratio(gap, spread.sum(axis=2)))
         count = known.sum(axis=1)
         mean_area: Floats = (area * known).sum(axis=1) / np.maximum(count, 1.0)
         return np.where(count > 0, mean_area, 0.5)

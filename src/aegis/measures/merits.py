@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.measures.discriminant import Scores
+from aegis.measures.normal import cumulative
 
 Floats = npt.NDArray[np.float64]
 
@@ -97,10 +98,8 @@ def _two(scores: Scores) -> tuple[npt.NDArray[np.bool_], Floats, Floats, Floats]
 
 def _right(share: Floats, mean: Floats, deviation: Floats, threshold: Floats) -> Floats:
     """Return the share of rows on their class's side of a threshold, shape (V, P)."""
-    from scipy.special import ndtr
-
     away = (threshold[..., None] - mean) / deviation * np.array([1.0, -1.0])
-    share_right: Floats = (share * ndtr(away)).sum(axis=-1)
+    share_right: Floats = (share * cumulative(away)).sum(axis=-1)
     return share_right
 
 

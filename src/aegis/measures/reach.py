@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.measures.discriminant import PartCounts
+from aegis.measures.normal import cumulative
 from aegis.measures.pillai import whitened
 
 Floats = npt.NDArray[np.float64]
@@ -26,8 +27,6 @@ def reachable_auc(counts: PartCounts) -> float:
     on the indicators, both classes weighing alike. No scores linear in them have an AUC above
     Phi(sqrt(2 V / (1 - V))) under normal scores. Mean over classes; 1/2 where nothing can be told.
     """
-    from scipy.special import ndtr
-
     told, scored = counts.told_apart
     areas = []
     for place, target in enumerate(told):
@@ -41,7 +40,7 @@ def reachable_auc(counts: PartCounts) -> float:
         explained = sum(_explained(counts, int(part), weight, own) for part in parts)
         explained = min(explained * (1 + _ROUNDING) + _ROUNDING, 1.0)
         ratio = 2 * explained / (1 - explained) if explained < 1 else np.inf
-        areas.append(float(ndtr(np.sqrt(ratio))))
+        areas.append(float(cumulative(np.sqrt(ratio))))
     return float(np.mean(areas)) if areas else 0.5
 
 
