@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from aegis.advisor.advice import Advice
+from aegis.advisor.aside import aside_note
 from aegis.advisor.confidence import confidence_note, with_confidence
 from aegis.advisor.doubts import with_doubts
 from aegis.advisor.expectation import expectation_of
@@ -110,6 +111,7 @@ def rank_configurations(
         ranking = list(with_confidence(ranking, choices, scorer, chosen, progress))
         notes = (*notes, *confidence_note(scorer, choices, chosen))
         ranking, why = preferred_first(ranking, choices, scorer, preference)
+    notes = (*notes, *aside_note(summary, chosen))
     possible = combinations(summary)
     now = time.perf_counter()
     return with_doubts(

@@ -86,6 +86,8 @@ def compared(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> int
     """
     most = min(len(choices), COMPARED)
     folds = scorer.summary.pairs.folds
+    if measure.scope is Scope.ATTRIBUTE and _set_aside(scorer.summary):
+        return 0  # attributes that are set aside are not counted by fold
     if measure.without_parts is not None or measure.scope is not Scope.CONFIGURATION or not folds:
         return most
     spent = 0.0
@@ -97,12 +99,21 @@ def compared(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> int
     return most
 
 
+def _set_aside(summary: Summary) -> bool:
+    return any(attribute.aside for attribute in summary.attributes.values())
+
+
 def confidence_note(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> tuple[str, ...]:
     """Return a sentence where standard errors are left out because they would take too long."""
     few = compared(scorer, choices, measure)
     if few == min(len(choices), COMPARED):
         return ()
     of = f"of the best {few} only" if few else "of none"
+    if measure.scope is Scope.ATTRIBUTE:
+        return (
+            f"standard errors were computed {of}: so many values as these attributes have together "
+            "are not counted without each fold. Coarser candidates, or fewer attributes, have them.",
+        )
     return (
         f"standard errors were computed {of}: so many values as these attributes have together take "
         "long to factorise without each fold. Coarser candidates, or fewer attributes, have them.",

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor import expected
+from aegis.advisor.aside import AsideScorers
 from aegis.advisor.grouping import (
     GroupedCounts,
     Levels,
@@ -31,6 +32,7 @@ from aegis.advisor.scores import AttributeScore, ConfigurationScore, utility_kep
 from aegis.advisor.shared import CommonParts
 from aegis.errors import PolicyError
 from aegis.measures import (
+    UNPOOLED,
     Contingency,
     Cooccurrence,
     Measure,
@@ -82,6 +84,7 @@ class Scorer:
         self._orders: dict[Any, tuple[Levels, bool]] = {}
         self._lost: dict[Any, npt.NDArray[np.float64]] = {}
         self._groups = RowGroups(summary.pairs, summary.pairs.offsets)
+        self._aside = AsideScorers(summary, Scorer)
         self.common = CommonParts(self._names, self._groups, self._some)
 
     @cached_property
@@ -223,6 +226,8 @@ class Scorer:
                 self._values[key] = measure(
                     self.contingency(attribute, candidate, label, measure=measure)
                 )
+            elif attribute.aside:
+                self._values[key] = self._aside.value(attribute, candidate, label, measure)
             else:
                 self._values[key] = measure(self._alone(attribute, candidate, label, measure.needs))
         return self._values[key]
@@ -447,6 +452,8 @@ class Scorer:
     ) -> npt.NDArray[np.float64]:
         """Return `pooled_losses` of the groups that share the last level of a candidate."""
         key = (attribute.name, candidate, label)
+        if attribute.aside:  # nothing of it is shown, so nothing is shared
+            return np.zeros(len(UNPOOLED))
         if key not in self._lost:
             counts = masked_classes(attribute.joint, label)
             groups = pooled_groups(attribute, candidate)

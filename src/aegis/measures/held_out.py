@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import InternalError
+from aegis.measures.banded import FROM, Banded
 from aegis.measures.tridiagonal import Tridiagonal
 
 if TYPE_CHECKING:
@@ -160,7 +161,8 @@ def _moments(
 ) -> tuple[Floats, Floats]:
     """Return effective degrees of freedom, shape (P,), and explained squares, shape (P, C + k)."""
     label = given.label if chance is None else np.hstack([given.label, chance])
-    form, expected = Tridiagonal.of(given.covariance(), label), chance is not None
+    covariance, expected = given.covariance(), chance is not None
+    form = (Banded if len(covariance) >= FROM else Tridiagonal).of(covariance, label)
     effective = np.array([form.effective(p, expected=expected) for p in penalties])
     explained = np.zeros((len(penalties), label.shape[1]))
     for place in np.flatnonzero(~(given.n - 1 - effective <= 0)).tolist():

@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 from aegis.errors import DataError, PolicyError
 from aegis.masks import Grouping, Kind, Mask, ValueCounts, evaluate_columns
 from aegis.policy import Attribute, Policy, Terms, as_policy, policy_digest
-from aegis.progress import SILENT, Progress
+from aegis.progress import SILENT, Progress, Step
 from aegis.sources import Source, open_table
+from aegis.summary.aside import set_aside
 from aegis.summary.attributes import Masks, describe, with_identity
 from aegis.summary.checks import (
     check_classes,
@@ -38,6 +39,7 @@ from aegis.summary.labels import add_classes
 from aegis.summary.model import AttributeSummary, Information, LabelSummary, Summary
 from aegis.summary.noise import check_noise
 from aegis.summary.pairs_in_engine import count_pairs_in_engine
+from aegis.summary.row_pairs import WIDE, count_row_pairs
 
 MAX_LEVELS = 128
 """Most levels of one attribute in multi-attribute measures."""
@@ -265,12 +267,14 @@ class _Builder:
                 for (data, _), masks in zip(counted, fitted, strict=True)
             ]
             grouped = evaluate_columns(columns)
-        return {
+        described = {
             attribute.name: self._described(attribute, *of, masks, groupings)
             for attribute, of, masks, groupings in zip(
                 features, counted, fitted, grouped, strict=True
             )
         }
+        # A model has set aside what is set aside here.
+        return described if self.like is not None else set_aside(described, self.max_levels)
 
     def _counts(
         self, attribute: Attribute, classes: pa.Array
@@ -354,6 +358,8 @@ class _Builder:
                     seed=self.seed,
                     person=self.policy.person,
                 )
+            if self._held(sample_rows) and len(attributes) > WIDE:
+                return self._row_pairs(attributes, len(classes), step)
             chunks = self._coded(attributes, classes, sample_rows, step)
             return count_pairs(
                 tuple(attributes),
@@ -364,18 +370,45 @@ class _Builder:
                 seed=self.seed,
             )
 
+    def _held(self, sample_rows: int | None) -> bool:
+        """Whether pairs are counted from the rows as they are held."""
+        by_row = self.coded is not None and self.policy.person is None
+        return by_row and self._all_rows(sample_rows)
+
+    def _row_pairs(
+        self, attributes: Mapping[str, AttributeSummary], classes: int, step: Step
+    ) -> PairCounts:
+        """Return counts of the pairs of many attributes, which are taken when they are asked for."""
+        assert self.coded is not None
+        labelled, every = self.coded.labelled, bool(self.coded.labelled.all())
+        atoms = []
+        for name, attribute in attributes.items():
+            codes = self.coded.codes[name] if every else self.coded.codes[name][labelled]
+            narrow = np.min_scalar_type(max(attribute.n_atoms - 1, 0))
+            atoms.append(attribute.atoms.astype(narrow)[codes])
+        step.advance(self.rows)
+        return count_row_pairs(
+            tuple(attributes),
+            tuple(a.n_atoms for a in attributes.values()),
+            classes,
+            atoms,
+            self.coded.label[labelled],
+            folds=FOLDS,
+            seed=self.seed,
+        )
+
     def _coded(
         self,
         attributes: Mapping[str, AttributeSummary],
         classes: pa.Array,
         sample_rows: int | None,
-        step: Any,
+        step: Step,
     ) -> Iterator[Chunk]:
         """Stream the atoms and the class of each labelled row, of a sample where asked for.
 
         Rows of one person fall into one fold: else what is held out would be known in part.
         """
-        if self.coded is not None and self.policy.person is None and self._all_rows(sample_rows):
+        if self.coded is not None and self._held(sample_rows):
             labelled = self.coded.labelled
             yield Chunk(
                 [

@@ -19,8 +19,10 @@ from aegis.summary.model import AttributeSummary
 
 MOST_ROWS = 250_000
 """Largest table whose rows are held as codes, for as long as its summary is in use."""
-MOST_CELLS = 5_000_000
-"""Most rows times columns of such a table: they are fetched as they are before they are codes."""
+MOST_CELLS = 50_000_000
+"""Most rows times columns of such a table: a code takes one byte, two or four."""
+_FETCHED = 2_000_000
+"""Rows times columns that are fetched at a time: as they are they take some tens of bytes a cell."""
 
 Codes = npt.NDArray[np.int64]
 
@@ -34,7 +36,7 @@ class CodedRows:
     values
         Per column its distinct values, ascending, null last.
     codes
-        Per column the place of each row's value among them, shape (N,).
+        Per column the place of each row's value among them, shape (N,), in as few bytes as hold it.
     label
         Class of each row, shape (N,); the number of classes where it has none.
     classes
@@ -42,7 +44,7 @@ class CodedRows:
     """
 
     values: Mapping[str, pa.Array]
-    codes: Mapping[str, npt.NDArray[np.int32]]
+    codes: Mapping[str, npt.NDArray[np.unsignedinteger]]
     label: Codes
     classes: int
 
@@ -79,7 +81,7 @@ class CodedRows:
                 continue
             finest = finest_key(attributes[name])
             if finest is None:
-                codes[name] = self.codes[name]
+                codes[name] = self.codes[name].astype(np.int32)
                 size = len(self.values[name])
                 representatives[name] = np.arange(size, dtype=np.int32)
             else:
@@ -143,12 +145,37 @@ def read_coded(
         The classes, in order.
     """
     columns = {f"a{i}": source.table[name] for i, name in enumerate(names)}
-    read = source.collect(source.table.select(**columns, y=label_class(source.table)))
-    codes: dict[str, npt.NDArray[np.int32]] = {}
+    selected = source.table.select(**columns, y=label_class(source.table))
+    parts: list[list[tuple[npt.NDArray[np.unsignedinteger], pa.Array]]] = [[] for _ in names]
+    labels = [np.zeros(0, dtype=np.int64)]
+    for batch in source.batches(selected, rows=max(_FETCHED // (len(names) + 1), 1)):
+        for i, part in enumerate(parts):
+            places, distinct = encode(batch.column(f"a{i}"))
+            part.append((_narrow(places, len(distinct)), distinct))
+        own = pc.index_in(settle(batch.column("y")), value_set=classes)
+        labels.append(pc.fill_null(own, len(classes)).to_numpy(zero_copy_only=False))
+    codes: dict[str, npt.NDArray[np.unsignedinteger]] = {}
     values: dict[str, pa.Array] = {}
-    for i, name in enumerate(names):
-        places, values[name] = encode(read[f"a{i}"].combine_chunks())
-        codes[name] = places.astype(np.int32)
-    own = pc.index_in(settle(read["y"].combine_chunks()), value_set=classes)
-    label = pc.fill_null(own, len(classes)).to_numpy().astype(np.int64)
-    return CodedRows(values, codes, label, len(classes))
+    for name, part in zip(names, parts, strict=True):
+        codes[name], values[name] = _joined(part, source.table[name].type().to_pyarrow())
+        part.clear()
+    return CodedRows(values, codes, np.concatenate(labels).astype(np.int64), len(classes))
+
+
+def _joined(
+    parts: Sequence[tuple[npt.NDArray[np.unsignedinteger], pa.Array]], dtype: pa.DataType
+) -> tuple[npt.NDArray[np.unsignedinteger], pa.Array]:
+    """Return the codes of all parts of a column among the values of all of them, and these."""
+    if not parts:
+        return np.zeros(0, dtype=np.uint8), pa.array([], dtype)
+    places, distinct = encode(pa.concat_arrays([values for _, values in parts]))
+    starts = np.cumsum([0, *(len(values) for _, values in parts)]).tolist()
+    small = _narrow(places, len(distinct))
+    codes = [small[start:][own] for start, (own, _) in zip(starts, parts, strict=False)]
+    return np.concatenate(codes), distinct
+
+
+def _narrow(codes: npt.NDArray[np.integer], size: int) -> npt.NDArray[np.unsignedinteger]:
+    """Return codes below `size` in as few bytes as hold them."""
+    narrow: npt.NDArray[np.unsignedinteger] = codes.astype(np.min_scalar_type(max(size - 1, 0)))
+    return narrow

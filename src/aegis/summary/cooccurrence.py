@@ -119,6 +119,10 @@ class PairCounts:
 
         Sparse where atoms are so many that a dense array would hold little but zeros.
         """
+        return self.total_of_pairs()
+
+    def total_of_pairs(self) -> Matrix:
+        """Return `total`, added up from the cells of all pairs."""
         size = int(self.offsets[-1])
         diagonal = self.stacked_joint.sum(axis=1)
         entries = size + 2 * sum(map(len, self.index.values()))
@@ -214,8 +218,8 @@ def count_pairs(
             joints[i] += _count(own, weights, sizes[i] * columns).reshape(-1, columns)
             for j in range(i + 1, width):
                 key = (codes[i] * sizes[j] + codes[j]) * columns + column
-                tally = _tally(key, weights, sizes[i] * sizes[j] * columns)
-                cells[i, j] = tally if (i, j) not in cells else _merge(cells[i, j], tally)
+                counted = tally(key, weights, sizes[i] * sizes[j] * columns)
+                cells[i, j] = counted if (i, j) not in cells else _merge(cells[i, j], counted)
     if not cells and width > 1:
         none = np.zeros(0, dtype=np.int64)
         cells = {(i, j): (none, none) for i in range(width) for j in range(i + 1, width)}
@@ -264,24 +268,39 @@ def with_folds(
     by_fold = [joint.reshape(len(joint), classes, folds) for joint in joints]
     whole = tuple(joint.sum(axis=2) for joint in by_fold)
     if folds == 1:
-        index = {pair: tally[0] for pair, tally in cells.items()}
-        count = {pair: tally[1] for pair, tally in cells.items()}
+        index = {pair: known[0] for pair, known in cells.items()}
+        count = {pair: known[1] for pair, known in cells.items()}
         return PairCounts(names, sizes, classes, int(rows.sum()), whole, index, count)
     index, count, cell, fold, entries = {}, {}, {}, {}, {}
     for pair, (keys, rows_of) in cells.items():
-        places, of_fold = np.divmod(keys, folds)
-        first = np.flatnonzero(np.diff(places, prepend=-1))
-        index[pair] = places[first]
-        count[pair] = np.add.reduceat(rows_of, first) if len(first) else rows_of
-        starts = np.zeros(len(keys), dtype=np.int32)
-        starts[first] = 1
-        cell[pair] = (np.cumsum(starts) - 1).astype(np.int32)
-        fold[pair] = of_fold.astype(np.int8)
-        entries[pair] = rows_of.astype(np.int32)
+        index[pair], count[pair], cell[pair], fold[pair], entries[pair] = apart(
+            keys, rows_of, folds
+        )
     by_fold_counts = FoldCounts(
         folds, rows, tuple(np.moveaxis(j, 2, 0).copy() for j in by_fold), cell, fold, entries
     )
     return PairCounts(names, sizes, classes, int(rows.sum()), whole, index, count, by_fold_counts)
+
+
+def apart(
+    keys: Counts, rows: Counts, folds: int
+) -> tuple[Counts, Counts, npt.NDArray[np.int32], npt.NDArray[np.int8], npt.NDArray[np.int32]]:
+    """Return a pair's index and count, and cell, fold and count by fold, as `FoldCounts` holds them.
+
+    Parameters
+    ----------
+    keys, rows
+        Flat index ((a * A_j + b) * C + y) * F + fold in ascending order, and the rows of each.
+    folds
+        Number of folds F.
+    """
+    places, of_fold = np.divmod(keys, folds)
+    first = np.flatnonzero(np.diff(places, prepend=-1))
+    whole = np.add.reduceat(rows, first) if len(first) else rows
+    starts = np.zeros(len(keys), dtype=np.int32)
+    starts[first] = 1
+    cell = (np.cumsum(starts) - 1).astype(np.int32)
+    return places[first], whole, cell, of_fold.astype(np.int8), rows.astype(np.int32)
 
 
 def _count(key: Counts, weights: Counts | None, size: int) -> Counts:
@@ -289,7 +308,7 @@ def _count(key: Counts, weights: Counts | None, size: int) -> Counts:
     return np.bincount(key, weights=weights, minlength=size).astype(np.int64)
 
 
-def _tally(key: Counts, weights: Counts | None, space: int) -> tuple[Counts, Counts]:
+def tally(key: Counts, weights: Counts | None, space: int) -> tuple[Counts, Counts]:
     """Return the distinct keys, ascending, and how often each occurs."""
     if space <= _DENSE_FACTOR * len(key) + 1024:
         counts = _count(key, weights, 1)

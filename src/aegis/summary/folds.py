@@ -15,6 +15,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from aegis.summary.cooccurrence import FoldCounts, Matrix, PairCounts, symmetric
+from aegis.summary.row_pairs import RowPairCounts
 
 Counts = npt.NDArray[np.int64]
 _FEW = 16
@@ -59,6 +60,9 @@ class WithoutFold(PairCounts):
     @cached_property
     def total(self) -> Matrix:
         """Co-occurrence counts over all classes, shape (D, D), symmetric."""
+        if isinstance(self.whole, RowPairCounts) and self.whole.dense:
+            rest: npt.NDArray[np.float64] = self.whole.total - self.whole.total_in(self.left_out)
+            return rest
         size = int(self.offsets[-1])
         place, fold, count = _flat(self.whole)
         out = fold == self.left_out

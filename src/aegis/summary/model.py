@@ -187,6 +187,11 @@ class AttributeSummary:
         return len(self.unmasked.levels)
 
     @property
+    def aside(self) -> bool:
+        """Whether measures of whole configurations leave the attribute out: see `set_aside`."""
+        return self.n_atoms == 1 and self.unmasked.size > 1
+
+    @property
     def numbers(self) -> npt.NDArray[np.float64] | None:
         """All values as numbers, shape (V,), null as NaN; None for an attribute without order."""
         if not self.kind.ordered:

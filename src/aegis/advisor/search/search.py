@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from aegis.advisor.advice import Advice
 from aegis.advisor.advise import warnings_of
+from aegis.advisor.aside import aside_note
 from aegis.advisor.doubts import with_doubts
 from aegis.advisor.expectation import expectation_of
 from aegis.advisor.generate import combinations
@@ -142,6 +143,7 @@ def search_combinations(
         warnings=(
             *warnings_of(summary, plan),
             *prepared.warnings,
+            *aside_note(summary, shown),
             *disagreement(ranking, searcher.scorer, shown),
         ),
         search=figures,

@@ -1,0 +1,87 @@
+"""What attributes tell alone that measures of a whole configuration leave out, and what that means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from aegis.measures import Measure, Scope
+from aegis.summary import AttributeSummary, Candidate, PairCounts, Summary
+from aegis.summary.aside import in_full, told_alone
+from aegis.summary.cooccurrence import FoldCounts
+
+if TYPE_CHECKING:
+    from aegis.advisor.scoring import Scorer
+
+_FOLDS = 10
+
+
+class AsideScorers:
+    """Scores attributes that were set aside, each as if it were the only one.
+
+    Parameters
+    ----------
+    summary
+        The summary that has set them aside.
+    scorer
+        Makes a scorer of the summary of one attribute.
+    """
+
+    def __init__(self, summary: Summary, scorer: Callable[[Summary], Scorer]) -> None:
+        self._summary = summary
+        self._scorer = scorer
+        self._known: dict[str, tuple[Scorer, AttributeSummary]] = {}
+
+    def value(
+        self,
+        attribute: AttributeSummary,
+        candidate: Candidate,
+        label: Candidate | None,
+        measure: Measure,
+    ) -> float:
+        """Return the measure of one attribute under one of its candidates."""
+        if attribute.name not in self._known:
+            full = in_full(attribute, self._summary.max_levels)
+            self._known[attribute.name] = self._scorer(_alone(self._summary, full)), full
+        scorer, full = self._known[attribute.name]
+        ways = (*attribute.candidates, attribute.unmasked)
+        place = next(i for i, way in enumerate(ways) if way is candidate)
+        return scorer.attribute(full, (*full.candidates, full.unmasked)[place], measure, label)
+
+
+def _alone(summary: Summary, attribute: AttributeSummary) -> Summary:
+    """Return the summary of one attribute, from its values by class.
+
+    Which part of the rows each row is in is drawn: rows of one value and one class are alike.
+    """
+    joint = np.zeros((attribute.n_atoms, attribute.joint.shape[1]), dtype=np.int64)
+    np.add.at(joint, attribute.atoms, attribute.joint)
+    draw = np.random.default_rng(summary.seed)
+    dealt = draw.multinomial(joint.ravel(), np.full(_FOLDS, 1 / _FOLDS))
+    by_fold = np.moveaxis(dealt.reshape(*joint.shape, _FOLDS), 2, 0).astype(np.int64)
+    folds = FoldCounts(_FOLDS, by_fold.sum(axis=(1, 2)), (by_fold,), {}, {}, {})
+    sizes, classes = (attribute.n_atoms,), joint.shape[1]
+    rows = int(joint.sum())
+    pairs = PairCounts((attribute.name,), sizes, classes, rows, (joint,), {}, {}, folds)
+    return replace(summary, attributes={attribute.name: attribute}, pairs=pairs)
+
+
+def aside_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
+    """Return a sentence that says which attributes a score leaves out, and what that can hide."""
+    aside = [a for a in summary.attributes.values() if a.aside]
+    if not aside or measure.scope is not Scope.CONFIGURATION:
+        return ()
+    told = np.array([told_alone(a, summary.max_levels) for a in aside])
+    whole, classes = len(summary.attributes), int(np.count_nonzero(summary.label.counts))
+    most = f"{aside[int(told.argmax())].name}, {told.max():.3g}" if told.max() > 0 else "none"
+    return (
+        f"scores of whole configurations go by the {whole - len(aside)} of {whole:,} attributes that "
+        "tell most of the label by themselves: all of them together have too many values to be "
+        f"factorised at once. Of the other {len(aside):,} the one that tells most has a trace of its "
+        f"own of {most}, and all together have {told.sum():.3g}: that much more their masks decide "
+        "at most, unless attributes tell more beside others than alone; then the trace of all is only "
+        f"known to be at least what is shown, before corrections, and at most {max(classes - 1, 0)}.",
+    )

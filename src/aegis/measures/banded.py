@@ -1,0 +1,169 @@
+"""A symmetric matrix in band form: most of the way to tridiagonal, in matrix products alone.
+
+The reduction to tridiagonal form reads the whole matrix once per column, so that memory, not the
+processor, sets its pace. To a band of some tens of columns it is made of matrix products (Bischof, Lang
+and Sun, A framework for symmetric band reduction, ACM TOMS 26, 2000). A band is solved as fast as it is
+read, and the trace of its inverse follows from the pivot blocks of two eliminations, from above and from
+below, as that of a tridiagonal matrix does from its pivots (Meurant 1992).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.errors import InternalError
+
+Floats = npt.NDArray[np.float64]
+
+WIDTH = 64
+"""Columns of the band: more make products larger, and the band dearer to solve."""
+FROM = 1_536
+"""Rows from which on a band is reached sooner than tridiagonal form."""
+_STRIPE = 256
+"""Rows that are turned at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Banded:
+    """B = Q' A Q with blocks on and beside its diagonal only, for a symmetric A of shape (d, d).
+
+    Attributes
+    ----------
+    blocks
+        The blocks on the diagonal; all of WIDTH rows but the last, which may have fewer.
+    beside
+        Below each but the last, the block beside it.
+    right
+        Q' times the right-hand sides, shape (d, k).
+    """
+
+    blocks: tuple[Floats, ...]
+    beside: tuple[Floats, ...]
+    right: Floats
+
+    @classmethod
+    def of(cls, matrix: Floats, right: Floats) -> Banded:
+        """Return the form of `matrix`, which is overwritten, and of right-hand sides, (d, k)."""
+        turned = np.array(right)
+        blocks, beside = [], []
+        room = np.empty(len(matrix) * _STRIPE)
+        for start in range(0, len(matrix), WIDTH):
+            rest = matrix[start:, start:]
+            corner = np.tril(rest[:WIDTH, :WIDTH])
+            blocks.append(corner + np.tril(corner, -1).T)
+            if len(rest) <= WIDTH:
+                break
+            if len(rest) <= 2 * WIDTH:  # what is left is a block as it stands
+                beside.append(rest[WIDTH:, :WIDTH].copy())
+                continue
+            vectors, factor, triangle = _panel(rest[WIDTH:, :WIDTH])
+            beside.append(triangle)
+            own = turned[start + WIDTH :]
+            own -= vectors @ (factor.T @ (vectors.T @ own))
+            _turn(rest[WIDTH:, WIDTH:], vectors, factor, room)
+        return cls(tuple(blocks), tuple(beside), turned)
+
+    def effective(self, penalty: float, *, expected: bool = False) -> float:
+        """Return trace(B (B + p I)^-1), p > 0; negative eigenvalues count as 0."""
+        size = len(self.right)
+        down, up = self._pivots(penalty), self._pivots(penalty, upwards=True)
+        if expected or down is None or up is None:
+            spread = np.maximum(np.linalg.eigvalsh(self._whole()), 0.0)
+            return float((spread / (spread + penalty)).sum())
+        inverse = 0.0
+        for block, above, below in zip(self.blocks, down, up, strict=True):
+            both = above + below - block
+            both.flat[:: len(both) + 1] -= penalty
+            inverse += float(np.trace(np.linalg.inv(both)))
+        return size - penalty * inverse
+
+    def solve(self, penalty: float) -> Floats:
+        """Return (B + p I)^-1 `right`, shape (d, k); B + p I must be positive definite."""
+        pivots = self._pivots(penalty)
+        if pivots is None:
+            raise InternalError("A covariance with a penalty is not positive definite.")
+        starts = range(0, len(self.right), WIDTH)
+        parts = [self.right[start : start + WIDTH].copy() for start in starts]
+        for place, side in enumerate(self.beside):
+            parts[place + 1] -= side @ np.linalg.solve(pivots[place], parts[place])
+        parts[-1] = np.linalg.solve(pivots[-1], parts[-1])
+        for place in range(len(self.beside) - 1, -1, -1):
+            known = parts[place] - self.beside[place].T @ parts[place + 1]
+            parts[place] = np.linalg.solve(pivots[place], known)
+        return np.concatenate(parts)
+
+    def _pivots(self, penalty: float, *, upwards: bool = False) -> list[Floats] | None:
+        """Return the pivot blocks of B + p I, from above or from below; None if one is not positive."""
+        from scipy.linalg.lapack import dpotrf
+
+        order = range(len(self.blocks))
+        pivots: dict[int, Floats] = {}
+        before: int | None = None
+        for place in reversed(order) if upwards else order:
+            pivot = self.blocks[place].copy()
+            pivot.flat[:: len(pivot) + 1] += penalty
+            if before is not None:
+                side = self.beside[place].T if upwards else self.beside[before]
+                pivot -= side @ np.linalg.solve(pivots[before], side.T)
+            if dpotrf(pivot, lower=1)[1]:
+                return None
+            pivots[place], before = pivot, place
+        return [pivots[place] for place in order]
+
+    def _whole(self) -> Floats:
+        whole = np.zeros((len(self.right), len(self.right)))
+        for place, block in enumerate(self.blocks):
+            start = place * WIDTH
+            stop = start + len(block)
+            whole[start:stop, start:stop] = block
+            if place < len(self.beside):
+                side = self.beside[place]
+                whole[stop : stop + len(side), start:stop] = side
+                whole[start:stop, stop : stop + len(side)] = side.T
+        return whole
+
+
+def _panel(panel: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return V, T and R of panel = (I - V T V') [R; 0], of more rows than columns."""
+    from scipy.linalg.lapack import dgeqrf
+
+    packed, scales, _, info = dgeqrf(panel, lwork=64 * panel.shape[1])
+    if info:
+        raise InternalError(f"LAPACK dgeqrf failed with code {info}.")
+    width = panel.shape[1]
+    vectors: Floats = np.tril(packed, -1)
+    np.fill_diagonal(vectors, 1.0)
+    products = vectors.T @ vectors
+    factor = np.zeros((width, width))
+    for place, scale in enumerate(scales):
+        factor[:place, place] = -scale * (factor[:place, :place] @ products[:place, place])
+        factor[place, place] = scale
+    return vectors, factor, np.triu(packed[:width])
+
+
+def _turn(rest: Floats, vectors: Floats, factor: Floats, room: Floats) -> None:
+    """Replace a symmetric matrix A by (I - V T' V') A (I - V T V'), in place.
+
+    Read and written are stripes of rows up to the diagonal: what is above them is not looked at. `room`
+    holds a stripe: memory that is new each time is what would take longest.
+    """
+    size = len(rest)
+    spread = vectors @ factor
+    along = np.zeros_like(spread)
+    stripes = [(start, min(start + _STRIPE, size)) for start in range(0, size, _STRIPE)]
+    for start, stop in stripes:
+        corner = np.tril(rest[start:stop, start:stop])
+        corner += np.tril(corner, -1).T
+        along[start:stop] += corner @ spread[start:stop]
+        left = rest[start:stop, :start]
+        along[start:stop] += left @ spread[:start]
+        along[:start] += left.T @ spread[start:stop]
+    along -= 0.5 * vectors @ (spread.T @ along)
+    both, turned = np.hstack([vectors, along]), np.hstack([along, vectors]).T
+    for start, stop in stripes:
+        change = room[: (stop - start) * stop].reshape(stop - start, stop)
+        np.matmul(both[start:stop], turned[:, :stop], out=change)
+        rest[start:stop, :stop] -= change

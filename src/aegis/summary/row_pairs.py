@@ -1,0 +1,289 @@
+"""Co-occurrence counts of wide tables: from the rows as codes, pair by pair where one is asked for.
+
+Of m attributes there are m (m - 1) / 2 pairs, of 200 already 19,900, and most measures read none of them
+by class: they read the matrix of all atoms over all classes. So the rows stay, as one or two bytes an
+attribute, that matrix is counted whole, and a pair by class when it is looked at.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.summary.cooccurrence import (
+    Counts,
+    FoldCounts,
+    Matrix,
+    PairCounts,
+    apart,
+    fold_of,
+    tally,
+)
+
+WIDE = 24
+"""Attributes above which pairs are counted when they are asked for: there are many, and few are."""
+_TOGETHER = 256
+"""Attributes with so many combinations of atoms are counted as one: far fewer pairs are then left."""
+_MOST_CELLS = 1 << 22
+"""Up to so many cells the matrix of all atoms is dense, and is counted from the rows."""
+_REMEMBERED = 1 << 28
+"""Bytes of counts by pair that are remembered."""
+
+Pair = tuple[int, int]
+Tally = tuple[Counts, Counts, npt.NDArray[np.int32], npt.NDArray[np.int8], npt.NDArray[np.int32]]
+"""Index, count, cell, fold and count by fold of a pair, as `apart` returns them."""
+
+
+@dataclass(frozen=True, eq=False)
+class AtomRows:
+    """Rows as atoms.
+
+    Attributes
+    ----------
+    codes
+        Per attribute the atom of each row, shape (N,), in as few bytes as hold it.
+    sizes
+        Atoms per attribute.
+    label, fold
+        Class and fold of each row, shape (N,).
+    classes, folds
+        How many there are.
+    """
+
+    codes: Sequence[npt.NDArray[np.unsignedinteger]]
+    sizes: Sequence[int]
+    label: Counts
+    fold: Counts
+    classes: int
+    folds: int
+
+    def pair(self, i: int, j: int) -> Tally:
+        """Count two attributes by class and fold."""
+        columns = self.classes * self.folds
+        key = (self.codes[i].astype(np.int64) * self.sizes[j] + self.codes[j]) * columns
+        key += self._column
+        return apart(*tally(key, None, self.sizes[i] * self.sizes[j] * columns), self.folds)
+
+    @cached_property
+    def _column(self) -> Counts:
+        return self.label * self.folds + self.fold
+
+    def joint(self, i: int) -> Counts:
+        """Count one attribute by class and fold, shape (A_i, C F)."""
+        columns = self.classes * self.folds
+        own = self.codes[i].astype(np.int64) * columns + self._column
+        counted = np.bincount(own, minlength=self.sizes[i] * columns)
+        return counted.astype(np.int64).reshape(-1, columns)
+
+    def gram(self, rows: npt.NDArray[np.intp] | None = None) -> npt.NDArray[np.float64]:
+        """Return how many rows, of all or of some, fall into each two atoms, shape (D, D).
+
+        Attributes of few atoms are put together first: each row then falls into one of the
+        combinations of their atoms, two such parts are counted against each other at once, and what
+        each two of their atoms share follows from that table by adding up.
+        """
+        offsets = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
+        total = np.zeros((int(offsets[-1]), int(offsets[-1])))
+        parts = [_Part.of(self, members, rows) for members in _together(self.sizes)]
+        stacked = [
+            np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in part.members])
+            for part in parts
+        ]
+        for own, part in enumerate(parts):
+            base = part.code * 1
+            for other in range(own, len(parts)):
+                second = parts[other]
+                counted = np.bincount(
+                    base * second.size + second.code, minlength=part.size * second.size
+                )
+                block = part.added(second.added(counted.reshape(part.size, second.size).T).T)
+                total[np.ix_(stacked[own], stacked[other])] = block
+                if other > own:
+                    total[np.ix_(stacked[other], stacked[own])] = block.T
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Attributes that are counted as one.
+
+    Attributes
+    ----------
+    members
+        The attributes.
+    code
+        The combination of their atoms of each row, shape (N,).
+    size
+        How many combinations there are.
+    shown
+        Which atoms a combination stands for, shape (atoms, size); None for a single attribute.
+    """
+
+    members: Sequence[int]
+    code: Counts
+    size: int
+    shown: npt.NDArray[np.float64] | None
+
+    @classmethod
+    def of(
+        cls, rows: AtomRows, members: Sequence[int], which: npt.NDArray[np.intp] | None
+    ) -> _Part:
+        sizes = [rows.sizes[i] for i in members]
+        codes = [rows.codes[i] if which is None else rows.codes[i][which] for i in members]
+        code = codes[0].astype(np.int64)
+        for own, size in zip(codes[1:], sizes[1:], strict=True):
+            if size > 1:
+                code *= size
+                code += own
+        whole = int(np.prod(sizes))
+        if len(members) == 1:
+            return cls(members, code, whole, None)
+        left, shown = np.arange(whole), []
+        for size in reversed(sizes):
+            left, atom = np.divmod(left, size)
+            shown.append(np.arange(size)[:, None] == atom)
+        shown.reverse()
+        return cls(members, code, whole, np.concatenate(shown).astype(np.float64))
+
+    def added(self, counted: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """Add up the rows of counts, one per combination, for each atom."""
+        rows: npt.NDArray[np.float64] = np.asarray(counted, dtype=np.float64)
+        return rows if self.shown is None else self.shown @ rows
+
+
+def _together(sizes: Sequence[int]) -> list[list[int]]:
+    """Divide attributes into parts of at most `_TOGETHER` combinations, or of one attribute."""
+    parts: list[list[int]] = []
+    combined = 1
+    for place in sorted(range(len(sizes)), key=lambda i: sizes[i]):
+        if parts and combined * sizes[place] <= _TOGETHER:
+            parts[-1].append(place)
+            combined *= sizes[place]
+        else:
+            parts.append([place])
+            combined = sizes[place]
+    return parts
+
+
+class _Tallies:
+    """Counts by pair, made when they are asked for; the last ones are remembered."""
+
+    def __init__(self, rows: AtomRows) -> None:
+        self._rows = rows
+        self._known: OrderedDict[Pair, Tally] = OrderedDict()
+        self._bytes = 0
+
+    def __getitem__(self, pair: Pair) -> Tally:
+        known = self._known.get(pair)
+        if known is None:
+            known = self._known[pair] = self._rows.pair(*pair)
+            self._bytes += sum(part.nbytes for part in known)
+            while self._bytes > _REMEMBERED and len(self._known) > 1:
+                _, oldest = self._known.popitem(last=False)
+                self._bytes -= sum(part.nbytes for part in oldest)
+        return known
+
+
+class _Asked(Mapping[Pair, Any]):
+    """One of the five arrays of every pair."""
+
+    def __init__(self, pairs: Sequence[Pair], get: Callable[[Pair], Any]) -> None:
+        self._pairs = dict.fromkeys(pairs)
+        self._get = get
+
+    def __getitem__(self, pair: Pair) -> Any:
+        if pair not in self._pairs:
+            raise KeyError(pair)
+        return self._get(pair)
+
+    def __iter__(self) -> Iterator[Pair]:
+        return iter(self._pairs)
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+
+@dataclass(frozen=True, eq=False)
+class RowPairCounts(PairCounts):
+    """Co-occurrence counts that are taken from the rows when they are asked for.
+
+    Attributes
+    ----------
+    coded
+        The rows.
+    """
+
+    coded: AtomRows = field(kw_only=True)
+
+    @property
+    def dense(self) -> bool:
+        """Whether the matrix of all atoms is small enough to be counted from the rows."""
+        return int(self.offsets[-1]) ** 2 <= _MOST_CELLS
+
+    @cached_property
+    def total(self) -> Matrix:
+        """Co-occurrence counts over all classes, shape (D, D), symmetric."""
+        if not self.dense:
+            return self.total_of_pairs()
+        return self.coded.gram()
+
+    def total_in(self, fold: int) -> npt.NDArray[np.float64]:
+        """Co-occurrence counts of one fold over all classes, shape (D, D)."""
+        return self.coded.gram(np.flatnonzero(self.coded.fold == fold))
+
+
+def count_row_pairs(
+    names: tuple[str, ...],
+    sizes: tuple[int, ...],
+    classes: int,
+    codes: Sequence[npt.NDArray[np.integer]],
+    label: Counts,
+    *,
+    folds: int = 1,
+    seed: int = 0,
+) -> RowPairCounts:
+    """Return what `count_pairs` returns of the same rows, counted when it is asked for.
+
+    Parameters
+    ----------
+    names, sizes, classes
+        Attributes, their atoms and the number of classes.
+    codes
+        Per attribute the atom of each row.
+    label
+        The class of each row.
+    folds, seed
+        As of `count_pairs`.
+    """
+    narrow = [
+        own.astype(np.min_scalar_type(max(size - 1, 0)))
+        for own, size in zip(codes, sizes, strict=True)
+    ]
+    label = label.astype(np.int64)
+    fold = fold_of(np.arange(len(label)), folds, seed)
+    rows = AtomRows(narrow, sizes, label, fold, classes, folds)
+    per_fold = np.bincount(fold, minlength=folds).astype(np.int64)
+    by_fold = [rows.joint(i).reshape(sizes[i], classes, folds) for i in range(len(names))]
+    known = _Tallies(rows)
+    pairs = list(combinations(range(len(names)), 2))
+    index, count, cell, of_fold, entries = (
+        _Asked(pairs, lambda pair, part=part: known[pair][part])  # type: ignore[misc]
+        for part in range(5)
+    )
+    counts = None
+    if folds > 1:
+        joints = tuple(np.moveaxis(joint, 2, 0).copy() for joint in by_fold)
+        counts = FoldCounts(folds, per_fold, joints, cell, of_fold, entries)
+    return RowPairCounts(
+        *(names, sizes, classes, len(label)),
+        tuple(joint.sum(axis=2) for joint in by_fold),
+        *(index, count, counts),
+        coded=rows,
+    )
