@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import aegis
 from aegis.advisor import confidence
+from aegis.advisor.scoring import Scorer
+from aegis.policy import Configuration
+from aegis.summary.aside import set_aside
 
 
 def advice(columns: int = 4) -> aegis.Advice:
@@ -69,3 +76,90 @@ def test_a_label_of_a_thousand_classes_is_ranked_and_searched() -> None:
     assert ranked.ranking[0].admissible
     assert searched.ranking[0].admissible
     assert ranked.expected is searched.expected is None
+
+
+def wide(columns: int, names: Sequence[str] | None = None) -> tuple[pa.Table, aegis.Policy]:
+    draw = np.random.default_rng(4)
+    table = {f"c{j}": draw.integers(0, 4 + j, 900) for j in range(columns)}
+    table["y"] = np.where(draw.random(900) < 0.2 + 0.1 * table["c1"] + 0.02 * table["c4"], 1, 0)
+    masks = ["identity", {"bucketize": {"width": 2}}, "suppress"]
+    policy = {
+        "version": 1,
+        "label": "y",
+        "privacy": {"k": 1},
+        "attributes": {
+            name: {"role": "feature", "masks": masks}
+            for name in names or [f"c{j}" for j in range(columns)]
+        },
+    }
+    return pa.table(table), aegis.load_policy(policy)
+
+
+@pytest.mark.parametrize("measure", [None, "adjusted-pillai", "cmim", "held-out-auc"])
+@pytest.mark.parametrize("held", [False, True])
+def test_attributes_that_tell_least_are_set_aside_and_that_is_said(
+    measure: str | None, held: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aegis.summary.build.WIDE", 2 if held else 100)
+    table, policy = wide(6)
+    whole = aegis.advise(table, policy, generate_count=6, measure=measure)
+    assert not any("by themselves" in warning for warning in whole.warnings)
+    monkeypatch.setattr("aegis.summary.build.set_aside", functools.partial(set_aside, together=14))
+    fewer = aegis.advise(table, policy, generate_count=6, measure=measure)
+    [warning] = [w for w in fewer.warnings if "by themselves" in w]
+    summary = aegis.summarize(table, policy)
+    taken = [n for n, a in summary.attributes.items() if not a.aside]
+    assert 0 < len(taken) < 6
+    assert "c1" in taken
+    assert f"the {len(taken)} of 6 attributes" in warning
+    # They count as they do in a table without the others; the others are shown one by one.
+    configurations = {r.name: r.configuration for r in fewer.ranking}
+    only = Scorer(aegis.summarize(table.select([*taken, "y"]), wide(6, taken)[1]))
+    chosen = policy.measure_by(measure)
+    for ranked in fewer.ranking:
+        masks = {n: configurations[ranked.name].masks[n] for n in taken}
+        exact = only.value(only.choose(Configuration(ranked.name, masks)), chosen)
+        assert ranked.score == pytest.approx(exact, abs=1e-9)
+    known = {r.name: r.attributes for r in whole.ranking}
+    for ranked in fewer.ranking:
+        for name, score in ranked.attributes.items():
+            other = known[ranked.name][name]
+            # Parts of the rows are drawn anew for attributes that are set aside.
+            rough = 0.05 if measure == "held-out-auc" and name not in taken else 1e-9
+            assert score.score == pytest.approx(other.score, abs=rough)
+
+
+def test_a_search_counts_those_alone_that_take_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aegis.summary.build.set_aside", functools.partial(set_aside, together=14))
+    table, policy = wide(5)
+    found = aegis.search(table, policy)
+    assert found.optimal
+    assert any("by themselves" in warning for warning in found.warnings)
+
+
+def test_a_bundle_remembers_what_was_set_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aegis.summary.build.WIDE", 2)
+    monkeypatch.setattr("aegis.summary.build.set_aside", functools.partial(set_aside, together=14))
+    table, policy = wide(5)
+    direct = aegis.advise(table, policy, generate_count=4)
+    path = tmp_path / "wide.aegis"
+    aegis.save_bundle(aegis.summarize(table, policy), path)
+    loaded = aegis.advise(path, policy, generate_count=4)
+    assert [(r.name, r.score) for r in loaded.ranking] == [
+        (r.name, r.score) for r in direct.ranking
+    ]
+    assert any("by themselves" in warning for warning in loaded.warnings)
+
+
+def test_without_a_label_those_of_the_fewest_values_take_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("aegis.summary.build.set_aside", functools.partial(set_aside, together=14))
+    draw = np.random.default_rng(4)
+    table = pa.table({f"c{j}": draw.integers(0, 4 + j, 300) for j in range(5)})
+    attribute = {"role": "feature", "masks": ["identity", "suppress"]}
+    policy = {"version": 1, "attributes": {f"c{j}": attribute for j in range(5)}}
+    found = aegis.advise(table, aegis.load_policy(policy), generate_count=3)
+    assert any("the fewest values" in warning for warning in found.warnings)

@@ -74,14 +74,19 @@ def aside_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
     aside = [a for a in summary.attributes.values() if a.aside]
     if not aside or measure.scope is not Scope.CONFIGURATION:
         return ()
+    whole, out = len(summary.attributes), len(aside)
+    cause = "all of them together have too many values to be factorised at once"
+    if not summary.label.there:
+        return (
+            f"scores of whole configurations go by the {whole - out:,} of {whole:,} attributes that have "
+            f"the fewest values: {cause}. What is between the others is not in them.",
+        )
     told = np.array([told_alone(a, summary.max_levels) for a in aside])
-    whole, classes = len(summary.attributes), int(np.count_nonzero(summary.label.counts))
-    most = f"{aside[int(told.argmax())].name}, {told.max():.3g}" if told.max() > 0 else "none"
+    classes = int(np.count_nonzero(summary.label.counts))
     return (
-        f"scores of whole configurations go by the {whole - len(aside)} of {whole:,} attributes that "
-        "tell most of the label by themselves: all of them together have too many values to be "
-        f"factorised at once. Of the other {len(aside):,} the one that tells most has a trace of its "
-        f"own of {most}, and all together have {told.sum():.3g}: that much more their masks decide "
-        "at most, unless attributes tell more beside others than alone; then the trace of all is only "
-        f"known to be at least what is shown, before corrections, and at most {max(classes - 1, 0)}.",
+        f"scores of whole configurations go by the {whole - out:,} of {whole:,} attributes that "
+        f"tell most of the label by themselves: {cause}. Of the other {out:,}, "
+        f"{aside[int(told.argmax())].name!r} tells most, a trace of {told.max():.3g}; all their traces "
+        f"add up to {told.sum():.3g}. Their masks decide no more than that where none tells more beside "
+        f"others than alone; where some do, the trace of all is known only to be at most {classes - 1}.",
     )

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from aegis.summary import Candidate, Matrix
+from aegis.measures import UNPOOLED, pooled_losses
+from aegis.summary import AttributeSummary, Candidate, Matrix, pooled_groups
 
 Levels = npt.NDArray[Any]
 """Level of each atom, shape (A,), or P(level | atom) of a noise mask, shape (A, L)."""
@@ -279,3 +280,15 @@ def group_classes(joint: npt.NDArray[Any], groups: npt.NDArray[np.integer]) -> n
     """Add up the columns of `joint`, shape (d, C), whole or expected, by the group of each class."""
     used = groups[: joint.shape[1]]  # a group for null may follow: no joint counts such rows
     return _added(joint.T, used, int(used.max(initial=0)) + 1).T.astype(joint.dtype)
+
+
+def shared_losses(
+    attribute: AttributeSummary, candidate: Candidate, label: Candidate | None
+) -> npt.NDArray[np.float64]:
+    """Return `pooled_losses` of the groups that share the last level of a candidate."""
+    if attribute.aside:  # nothing of it is shown, so nothing is shared
+        return np.zeros(len(UNPOOLED))
+    counts = masked_classes(attribute.joint, label)
+    groups = pooled_groups(attribute, candidate)
+    shared = group_rows(counts, candidate.groups, candidate.size)[groups]
+    return pooled_losses(shared, counts.sum(axis=0))

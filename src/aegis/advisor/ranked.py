@@ -115,7 +115,8 @@ class Ranked:
             return {name: told.get(name, own) for name in self.attributes}
         if not self.configuration.masks:  # a masked table, of which only its name is known
             return dict(self.declared)
-        return {n: self.declared.get(n, str(m)) for n, m in self.configuration.masks.items()}
+        masks = self.configuration.masks
+        return {n: self.declared[n] if n in self.declared else str(m) for n, m in masks.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entry of `ranking` in the JSON of advice."""

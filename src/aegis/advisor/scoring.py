@@ -25,6 +25,7 @@ from aegis.advisor.grouping import (
     drawn_chance,
     group_rows,
     masked_classes,
+    shared_losses,
 )
 from aegis.advisor.pairs import PairValues
 from aegis.advisor.parts import PARTS, PartBlocks, pair_block, widths
@@ -32,7 +33,6 @@ from aegis.advisor.scores import AttributeScore, ConfigurationScore, utility_kep
 from aegis.advisor.shared import CommonParts
 from aegis.errors import PolicyError
 from aegis.measures import (
-    UNPOOLED,
     Contingency,
     Cooccurrence,
     Measure,
@@ -42,7 +42,6 @@ from aegis.measures import (
     Scope,
     in_thresholds,
     pair_information,
-    pooled_losses,
 )
 from aegis.policy import Configuration
 from aegis.summary import (
@@ -52,7 +51,6 @@ from aegis.summary import (
     Summary,
     expected_reports,
     level_channel,
-    pooled_groups,
 )
 
 _REMEMBERED = 64
@@ -85,7 +83,10 @@ class Scorer:
         self._lost: dict[Any, npt.NDArray[np.float64]] = {}
         self._groups = RowGroups(summary.pairs, summary.pairs.offsets)
         self._aside = AsideScorers(summary, Scorer)
-        self.common = CommonParts(self._names, self._groups, self._some)
+        attributes = summary.attributes.values()
+        self._counted = [i for i, a in enumerate(attributes) if not a.aside]
+        counted = [self._names[i] for i in self._counted]
+        self.common = CommonParts(counted, self._groups, self._some)
 
     @cached_property
     def _weights(self) -> npt.NDArray[np.float64]:
@@ -288,8 +289,8 @@ class Scorer:
             Parts of the rows are needed, and the summary was made without them.
         """
         label = self._label(choice)
-        candidates = tuple(choice[name] for name in self._names)
-        return self._filled((label, *candidates), range(len(candidates)), candidates, label, needs)
+        candidates = tuple(choice[self._names[i]] for i in self._counted)
+        return self._filled((label, *candidates), self._counted, candidates, label, needs)
 
     def _filled(
         self,
@@ -303,7 +304,7 @@ class Scorer:
         known, filled = self._counts.get(key, (None, frozenset()))
         if known is None:
             known = self._whole(which, candidates, label)
-            if len(which) == len(self._names) and (common := self.common.of(candidates, label)):
+            if which is self._counted and (common := self.common.of(candidates, label)):
                 known = known.extended(sharing=common)
         missing = frozenset(needs) - filled
         if missing:
@@ -318,9 +319,10 @@ class Scorer:
         return known
 
     def _some(
-        self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
+        self, places: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> Cooccurrence:
-        """Return the counts of some attributes alone, of levels and of levels in order."""
+        """Return the counts of some of those counted alone, of levels and of levels in order."""
+        which = [self._counted[place] for place in places]
         order = self._in_order(which, candidates, label)
         return self._whole(which, candidates, label).extended(order=order)
 
@@ -452,13 +454,8 @@ class Scorer:
     ) -> npt.NDArray[np.float64]:
         """Return `pooled_losses` of the groups that share the last level of a candidate."""
         key = (attribute.name, candidate, label)
-        if attribute.aside:  # nothing of it is shown, so nothing is shared
-            return np.zeros(len(UNPOOLED))
         if key not in self._lost:
-            counts = masked_classes(attribute.joint, label)
-            groups = pooled_groups(attribute, candidate)
-            shared = group_rows(counts, candidate.groups, candidate.size)[groups]
-            self._lost[key] = pooled_losses(shared, counts.sum(axis=0))
+            self._lost[key] = shared_losses(attribute, candidate, label)
         return self._lost[key]
 
     def _alone(

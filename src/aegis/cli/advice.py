@@ -377,7 +377,7 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     if advice.proxy is not None:
         yield line(advice.proxy.words())
     yield line("")
-    measure = MEASURES.get(advice.measure)
+    measure, masks = MEASURES.get(advice.measure), best.shown
     columns = (
         *(Column("attribute", wraps=True), Column("mask", wraps=True)),
         *(number(advice.baseline_word), number("masked")),
@@ -387,7 +387,7 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
         columns,
         (
             (
-                *(name, best.shown[name]),
+                *(name, masks[name]),
                 *(fixed(score.unmasked), fixed(score.score)),
                 percent(utility_kept(score.score, score.unmasked, measure, advice.class_rows)),
                 *([percent(advice.share_lost(name))] if advice.lost_alone else []),

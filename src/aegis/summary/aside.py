@@ -53,7 +53,7 @@ def set_aside(
     """Return the attributes, all but those that tell most of the label with one level each.
 
     They are taken in the order of what they tell of the label alone, those with fewer atoms first
-    where that is equal; one that does not fit is passed over. Attributes with noise masks take part
+    where that is equal; one that does not fit is passed over, unless it is the first. Attributes with noise masks take part
     always: what noise shows is not known level by level.
 
     Examples
@@ -64,16 +64,15 @@ def set_aside(
     >>> [name for name, attribute in fewer.items() if attribute.aside][:3]
     ['age', 'workclass', 'education']
     """
-    left = together - len(attributes)
-    if sum(a.n_atoms - 1 for a in attributes.values()) <= left:
+    if sum(a.n_atoms for a in attributes.values()) <= together:
         return dict(attributes)
     noisy = {n for n, a in attributes.items() if _has_noise(a)}
-    left -= sum(attributes[name].n_atoms - 1 for name in noisy)
+    left = together - sum(attributes[name].n_atoms for name in noisy)
     told = {n: told_alone(a, max_levels) for n, a in attributes.items() if n not in noisy}
     taken = set(noisy)
     for name in sorted(told, key=lambda n: (-told[n], attributes[n].n_atoms)):
-        more = attributes[name].n_atoms - 1
-        if more <= left:
+        more = attributes[name].n_atoms
+        if more <= left or not taken:
             taken.add(name)
             left -= more
     return {n: a if n in taken else _aside(a) for n, a in attributes.items()}

@@ -61,8 +61,8 @@ class WithoutFold(PairCounts):
     def total(self) -> Matrix:
         """Co-occurrence counts over all classes, shape (D, D), symmetric."""
         if isinstance(self.whole, RowPairCounts) and self.whole.dense:
-            rest: npt.NDArray[np.float64] = self.whole.total - self.whole.total_in(self.left_out)
-            return rest
+            own = self.whole.total_in(self.left_out)
+            return np.subtract(self.whole.total, own, out=own)
         size = int(self.offsets[-1])
         place, fold, count = _flat(self.whole)
         out = fold == self.left_out

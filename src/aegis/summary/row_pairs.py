@@ -31,7 +31,7 @@ WIDE = 24
 """Attributes above which pairs are counted when they are asked for: there are many, and few are."""
 _TOGETHER = 256
 """Attributes with so many combinations of atoms are counted as one: far fewer pairs are then left."""
-_MOST_CELLS = 1 << 22
+_MOST_CELLS = 1 << 26
 """Up to so many cells the matrix of all atoms is dense, and is counted from the rows."""
 _REMEMBERED = 1 << 28
 """Bytes of counts by pair that are remembered."""
@@ -89,25 +89,24 @@ class AtomRows:
         combinations of their atoms, two such parts are counted against each other at once, and what
         each two of their atoms share follows from that table by adding up.
         """
-        offsets = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
-        total = np.zeros((int(offsets[-1]), int(offsets[-1])))
         parts = [_Part.of(self, members, rows) for members in _together(self.sizes)]
-        stacked = [
-            np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in part.members])
-            for part in parts
-        ]
+        order = [i for part in parts for i in part.members]
+        bounds = np.cumsum([0, *(sum(self.sizes[i] for i in part.members) for part in parts)])
+        total = np.empty((int(bounds[-1]), int(bounds[-1])))
         for own, part in enumerate(parts):
-            base = part.code * 1
-            for other in range(own, len(parts)):
-                second = parts[other]
-                counted = np.bincount(
-                    base * second.size + second.code, minlength=part.size * second.size
-                )
+            across = slice(bounds[own], bounds[own + 1])
+            for other, second in enumerate(parts[own:], own):
+                key = part.code * second.size + second.code
+                counted = np.bincount(key, minlength=part.size * second.size)
                 block = part.added(second.added(counted.reshape(part.size, second.size).T).T)
-                total[np.ix_(stacked[own], stacked[other])] = block
-                if other > own:
-                    total[np.ix_(stacked[other], stacked[own])] = block.T
-        return total
+                along = slice(bounds[other], bounds[other + 1])
+                total[across, along] = block
+                total[along, across] = block.T
+        offsets = np.cumsum([0, *self.sizes])
+        stacked = np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in order])
+        place = np.argsort(stacked)
+        as_given: npt.NDArray[np.float64] = total[place[:, None], place]
+        return as_given
 
 
 @dataclass(frozen=True, eq=False)
