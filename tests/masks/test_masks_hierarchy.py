@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from datetime import date
 from decimal import Decimal
 
@@ -209,3 +211,21 @@ def test_hierarchies_of_real_data_load_and_cover(shared_data, folder, table):
             shown = masked(Level(level, hierarchy), column.to_pylist(), column.type)
             targets = hierarchy.targets(level)
             assert [str(value) for value in shown] == [targets[str(v)] for v in column.to_pylist()]
+
+
+CELLS = st.text(st.sampled_from(list('ab !"\\#~\x7f\u00e9]')), max_size=3)
+
+
+@given(st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=1, max_size=8))
+def test_rows_are_checked_and_digested_as_one_by_one(rows: list[tuple[str, str, str]]) -> None:
+    nested = all(a[1] != b[1] or a[2] == b[2] for a in rows for b in rows)
+    if len({row[0] for row in rows}) < len(rows) or not nested:
+        with pytest.raises(DataError):
+            Hierarchy(tuple(rows))
+        return
+    hierarchy = Hierarchy(tuple(rows))
+    lines = sorted(json.dumps(row) for row in rows)
+    assert hierarchy.digest == hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    values = pa.array(["a", None, *(row[0] for row in rows), "new"])
+    known = {row[0] for row in rows}
+    assert hierarchy.uncovered(values) == tuple(v for v in ("a", "new") if v not in known)

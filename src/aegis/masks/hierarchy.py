@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import csv
+import gc
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import ibis
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from aegis.errors import DataError, PolicyError
 from aegis.files import read_text
@@ -26,7 +29,10 @@ SEPARATORS = (";", ",", "\t", "|")
 NULL = "NULL"
 MOST_CELLS = 5_000_000
 """Most cells of a hierarchy file."""
+_BATCH = 10_000
 Row = tuple[str | None, ...]
+_ESCAPED = r"[^ !#-\[\]-~]"
+"""What JSON does not write as it is: quotes, backslashes, and all beyond printable ASCII."""
 _json = json.encoder.encode_basestring_ascii
 
 
@@ -50,7 +56,9 @@ class Hierarchy:
     name: str = "hierarchy"
 
     def __post_init__(self) -> None:
-        _check_rows(self.rows, self.name)
+        even = bool(self.rows) and len(self.rows[0]) > 1
+        if not (even and set(map(len, self.rows)) == {len(self.rows[0])} and _sound(self.columns)):
+            _check_rows(self.rows, self.name)
 
     @classmethod
     def from_csv(cls, path: str | Path, *, null: str = NULL) -> Hierarchy:
@@ -73,12 +81,14 @@ class Hierarchy:
             The file cannot be read, or is not a hierarchy (see `Hierarchy`).
         """
         file = Path(path)
-        rows = _split(read_text(file, "hierarchy", DataError), file.name)
-        # A line that is there twice says nothing new; two lines that differ are refused.
-        lines: dict[Row, None] = dict.fromkeys(map(tuple, rows))
-        if any(row[0] == null for row in rows):
-            lines = dict.fromkeys((None if row[0] == null else row[0], *row[1:]) for row in lines)
-        return cls(tuple(lines), file.name)
+        with _without_collection():
+            rows = _split(read_text(file, "hierarchy", DataError), file.name)
+            # A line that is there twice says nothing new; two lines that differ are refused.
+            lines: dict[Row, None] = dict.fromkeys(map(tuple, rows))
+            if any(row[0] == null for row in rows):
+                renamed = ((None if row[0] == null else row[0], *row[1:]) for row in lines)
+                lines = dict.fromkeys(renamed)
+            return cls(tuple(lines), file.name)
 
     @classmethod
     def from_levels(cls, levels: Mapping[Any, Any], *, name: str = "hierarchy") -> Hierarchy:
@@ -119,6 +129,11 @@ class Hierarchy:
     def height(self) -> int:
         """The topmost level: levels are 0 (the values themselves) to `height`."""
         return len(self.rows[0]) - 1
+
+    @cached_property
+    def columns(self) -> tuple[pa.Array, ...]:
+        """The values, then their groups on levels 1, 2, ..., each as texts; in the order of the rows."""
+        return tuple(pa.array(column, pa.string()) for column in zip(*self.rows, strict=True))
 
     @cached_property
     def values(self) -> tuple[str | None, ...]:
@@ -185,6 +200,9 @@ class Hierarchy:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the rows, in hexadecimal; the order of the rows does not matter."""
+        plain = _plain_rows(self.columns)
+        if plain is not None:
+            return hashlib.sha256(plain).hexdigest()
         # As json.dumps writes each row, in a fraction of its time.
         rows = sorted(
             f"[{', '.join(['null' if cell is None else _json(cell) for cell in row])}]"
@@ -215,11 +233,15 @@ class Hierarchy:
         Values are compared as a column of their type is: the number 39 is covered by "39". Null
         is always covered: it stays null where the hierarchy has no row for it.
         """
+        if isinstance(values, pa.Array) and pa.types.is_string(values.type):
+            known = pc.is_in(values, value_set=self.columns[0].drop_null())
+            missing = values.filter(pc.and_not(pc.is_valid(values), known))
+            return tuple(missing.to_pylist())
         listed = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
         named = {value: True for value in self.values if value is not None}
         covered = keyed_by(named, _type_of(values, listed))
-        missing = (v for v in listed if v is not None and _comparable(v) not in covered)
-        return tuple(str(text_of(value)) for value in missing)
+        unknown = (v for v in listed if v is not None and _comparable(v) not in covered)
+        return tuple(str(text_of(value)) for value in unknown)
 
     def cover(self, values: pa.Array | Iterable[object], attribute: str) -> None:
         """Raise `DataError` that lists up to five uncovered values of `attribute`, if any."""
@@ -231,6 +253,18 @@ class Hierarchy:
                 f"{attribute!r}: {shown}.",
                 hint="Add a row for each of them.",
             )
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Look for no cycles meanwhile: rows have none, and going through them takes four times as long."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
 
 
 def _type_of(values: Any, listed: list[Any]) -> Any:
@@ -279,26 +313,32 @@ def _split(text: str, name: str) -> list[list[str]]:
 def _cells(text: str, separator: str, name: str) -> list[list[str]]:
     rows: list[list[str]] = []
     parts = 0
-    for row in csv.reader(text.splitlines(), delimiter=separator, strict=True):
-        parts += len(row)
+    reader = csv.reader(text.splitlines(), delimiter=separator, strict=True)
+    while batch := list(islice(reader, _BATCH)):
+        parts += sum(map(len, batch))
         if parts > MOST_CELLS:
             raise DataError(
                 f"Hierarchy {name} has more than {MOST_CELLS:,} cells.",
                 hint="Leave out values that do not occur, or levels that no mask uses.",
             )
-        while len(row) > 1 and not row[-1]:
-            row.pop()
-        if row and (row[0].strip() or any(cell.strip() for cell in row)):
-            rows.append(row)
+        if all(row and row[-1] and row[0].strip() for row in batch):
+            rows += batch
+        else:
+            rows += filter(None, map(_trimmed, batch))
     return rows
+
+
+def _trimmed(row: list[str]) -> list[str] | None:
+    """Return a row without empty cells at its end; None where no cell says anything."""
+    while len(row) > 1 and not row[-1]:
+        row.pop()
+    return row if any(cell.strip() for cell in row) else None
 
 
 def _check_rows(rows: tuple[Row, ...], name: str) -> None:
     """Raise `DataError` unless `rows` are equally long, unique by value and nested."""
     if not rows:
         raise DataError(f"Hierarchy {name} is empty.", hint="Give one row per value.")
-    if len(rows[0]) > 1 and set(map(len, rows)) == {len(rows[0])} and _sound(rows):
-        return
     seen: dict[str | None, Row] = {}
     for row in rows:
         if len(row) != len(rows[0]) or len(row) < 2:
@@ -318,15 +358,30 @@ def _check_rows(rows: tuple[Row, ...], name: str) -> None:
         _check_nested(rows, lower, upper, name)
 
 
-def _sound(rows: tuple[Row, ...]) -> bool:
+def _sound(columns: Sequence[pa.Array]) -> bool:
     """Return whether values are unique and groups nested; which ones are not, a closer look says."""
-    columns = list(zip(*rows, strict=True))
-    if len(set(columns[0])) < len(rows):
+    coded = [column.dictionary_encode(null_encoding="encode") for column in columns]
+    if len(coded[0].dictionary) < len(columns[0]):
         return False
-    return all(
-        len(set(zip(lower, upper, strict=True))) == len(set(lower))
-        for lower, upper in pairwise(columns[1:])
+    places = [own.indices.to_numpy() for own in coded[1:]]
+    for lower, upper in pairwise(places):
+        above = np.empty(int(lower.max()) + 1, dtype=upper.dtype)
+        above[lower] = upper  # of a group in two others the last one stays
+        if not np.array_equal(above[lower], upper):
+            return False
+    return True
+
+
+def _plain_rows(columns: Sequence[pa.Array]) -> bytes | None:
+    """Return the rows as JSON, sorted, a line each; None where a cell is null or takes escapes."""
+    for column in columns:
+        if column.null_count or pc.any(pc.match_substring_regex(column, _ESCAPED)).as_py():
+            return None
+    rows = pc.binary_join_element_wise(
+        *columns[:-1], pc.binary_join_element_wise(columns[-1], '"]', ""), '", "'
     )
+    ordered = rows.take(pc.array_sort_indices(rows)).to_pylist()
+    return ('["' + '\n["'.join(ordered)).encode()
 
 
 def _shown(row: Row) -> str:

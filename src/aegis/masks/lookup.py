@@ -18,7 +18,9 @@ import ibis.expr.types as ir
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aegis.masks.base import Mask
+from aegis.masks.base import SUPPRESSED, Mask
+from aegis.masks.hierarchy import Hierarchy
+from aegis.masks.level import Level
 from aegis.sources import Source
 
 MANY = 1_000
@@ -71,6 +73,13 @@ def lookup_of(mask: Mask | None, dtype: dt.DataType) -> Lookup | None:
 
 @lru_cache(maxsize=256)
 def _remembered(mask: Mask, dtype: dt.DataType) -> Lookup | None:
+    if (
+        isinstance(mask, Level)
+        and mask.level > 0
+        and mask.hierarchy is not None
+        and dtype.is_string()
+    ):
+        return _of_level(mask.hierarchy, mask.level)
     targets = mask.targets(dtype)
     if targets is None:
         return None
@@ -80,6 +89,16 @@ def _remembered(mask: Mask, dtype: dt.DataType) -> Lookup | None:
         targets.otherwise,
         targets.of_null,
     )
+
+
+def _of_level(hierarchy: Hierarchy, level: int) -> Lookup:
+    """Return what `Level.targets` says of texts, from the hierarchy's columns."""
+    values, shown = hierarchy.columns[0], hierarchy.columns[level]
+    of_null = None
+    if values.null_count:
+        of_null = shown.filter(pc.is_null(values))[0].as_py()
+        shown, values = shown.filter(pc.is_valid(values)), values.drop_null()
+    return Lookup(values, shown, SUPPRESSED, of_null)
 
 
 @dataclass(frozen=True, eq=False)
