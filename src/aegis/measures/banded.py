@@ -89,10 +89,10 @@ class Banded:
         parts = [self.right[start : start + WIDTH].copy() for start in starts]
         for place, side in enumerate(self.beside):
             parts[place + 1] -= side @ np.linalg.solve(pivots[place], parts[place])
-        parts[-1] = np.linalg.solve(pivots[-1], parts[-1])
+        parts[-1] = _solved(pivots[-1], parts[-1])
         for place in range(len(self.beside) - 1, -1, -1):
             known = parts[place] - self.beside[place].T @ parts[place + 1]
-            parts[place] = np.linalg.solve(pivots[place], known)
+            parts[place] = _solved(pivots[place], known)
         return np.concatenate(parts)
 
     def _pivots(self, penalty: float, *, upwards: bool = False) -> list[Floats] | None:
@@ -124,6 +124,10 @@ class Banded:
                 whole[stop : stop + len(side), start:stop] = side
                 whole[start:stop, stop : stop + len(side)] = side.T
         return whole
+
+
+def _solved(matrix: Floats, right: Floats) -> Floats:
+    return np.linalg.solve(matrix, right).astype(np.float64, copy=False)
 
 
 def _panel(panel: Floats) -> tuple[Floats, Floats, Floats]:
