@@ -93,7 +93,10 @@ def _cells(settings: Settings) -> Iterator[Figure]:
             figure = "penalty" if method.endswith("member") else "scaled"
             lost = cells.result[figure] / whole.result[figure]
             yield Figure(
-                *("anonymizers", f"{method}, loss in cells of {size:,} / whole, Adult", lost, "x"),
+                "anonymizers",
+                f"{method}, loss in cells of {size:,} / whole, Adult",
+                lost,
+                "x",
                 note=f"{cells.result[figure]:.4f} / {whole.result[figure]:.4f}; "
                 f"{whole.cpu / cells.cpu:.1f} times faster ({whole.cpu:.1f} s processor time)",
             )
@@ -126,13 +129,22 @@ def _seconds(name: str, ours: Step, target: float | None = None, *, note: str = 
     """Return processor time: the methods run on one thread, so it is what an idle machine takes."""
     text = f"{ours.seconds:.2f} s by the clock, {ours.peak:.0f} MB"
     return Figure(
-        *("anonymizers", name, ours.cpu, "s", target),
+        "anonymizers",
+        name,
+        ours.cpu,
+        "s",
+        target,
         note=f"{text}; {note}" if note else text,
     )
 
 
 def _faster(name: str, ours: Step, theirs: Step, target: float | None = None) -> Figure:
     return Figure(
-        *("anonymizers", name, theirs.cpu / ours.cpu, "x", target, False),
+        "anonymizers",
+        name,
+        theirs.cpu / ours.cpu,
+        "x",
+        target,
+        False,
         note=f"processor time {theirs.cpu:.1f} / {ours.cpu:.2f} s; theirs {theirs.peak:.0f} MB",
     )

@@ -22,7 +22,11 @@ def protection(settings: Settings) -> Iterator[Figure]:
     command("summarize", ADULT, "-p", POLICY, "-o", bundle, "--force", "--quiet")
     wall, cpu, _peak = command("leak", bundle, "--quiet")
     yield Figure(
-        *("protection", "leak audit of Adult's bundle, whole process", wall, "s", 60),
+        "protection",
+        "leak audit of Adult's bundle, whole process",
+        wall,
+        "s",
+        60,
         note=f"{cpu:.2f} s processor time",
     )
     yield from _after()
@@ -39,8 +43,11 @@ def _noise(settings: Settings, table: str, name: str) -> Iterator[Figure]:
         output = settings.folder / "noised.protected"
         noised.append(command("summarize", table, *words, *asked, "-o", output)[1])
     yield Figure(
-        *("protection", f"summarize --protect noise / summarize, {name}", min(noised) / min(plain)),
-        *("times", 1.5),
+        "protection",
+        f"summarize --protect noise / summarize, {name}",
+        min(noised) / min(plain),
+        "times",
+        1.5,
         note=f"{min(noised):.1f} / {min(plain):.1f} s of processor",
     )
 
@@ -64,7 +71,11 @@ def _after() -> Iterator[Figure]:
     wall, cpu = timed(search)
     proven = advice is not None and advice.optimal
     yield Figure(
-        *("protection", "search of Adult after its best release, to proof", wall, "s", 60),
+        "protection",
+        "search of Adult after its best release, to proof",
+        wall,
+        "s",
+        60,
         note=f"{cpu:.2f} s processor time; {'proven' if proven else 'NOT proven'}",
     )
     random = generate(summary, 1, seed=7)

@@ -91,8 +91,12 @@ def reconstruction(_: object) -> Iterator[Figure]:
 
         slow, quick = in_turns((theirs, ours), problem.repeat)
         yield Figure(
-            *("reconstruction", f"times faster than ipfn, {problem.name}", slow / quick, "x"),
-            *(problem.target, False),
+            "reconstruction",
+            f"times faster than ipfn, {problem.name}",
+            slow / quick,
+            "x",
+            problem.target,
+            False,
             note=f"{slow * 1e6:,.0f} / {quick * 1e6:,.0f} us; off by at most {reached:.1e} and "
             f"{_residual(problem, ours()):.1e} rows",
         )

@@ -27,8 +27,11 @@ def blas(_: object) -> Iterator[Figure]:
             theirs.append(command(*words, environment=held))
     mine, other = min(ours), min(theirs)
     yield Figure(
-        *("blas", "advise beside busy processes / BLAS held from outside", mine[0] / other[0]),
-        *("x", 1.2),
+        "blas",
+        "advise beside busy processes / BLAS held from outside",
+        mine[0] / other[0],
+        "x",
+        1.2,
         note=f"{mine[0]:.1f} s / {other[0]:.1f} s; {mine[1] / other[1]:.2f} by processor time",
     )
 
@@ -54,15 +57,23 @@ def expected(_: object) -> Iterator[Figure]:
     spent = {name: timed(lambda n=name: score(n), 3) for name in ("held-out-auc", DEFAULT_MEASURE)}
     wall, cpu = spent["held-out-auc"]
     yield Figure(
-        *("expected", "50 configurations, expected AUC and standard errors", wall, "s", 0.3),
+        "expected",
+        "50 configurations, expected AUC and standard errors",
+        wall,
+        "s",
+        0.3,
         note=f"{cpu:.2f} s processor time",
     )
     ratio = cpu / spent[DEFAULT_MEASURE][1]
     yield Figure("expected", "expected AUC / default measure, processor time", ratio, "x", 1.0)
     _wall, proxy = timed(lambda: [_proxy(configuration) for configuration in listed[:5]])
     yield Figure(
-        *("expected", "times faster than logistic regression on 2,000 rows", 10 * proxy / cpu),
-        *("x", 100, False),
+        "expected",
+        "times faster than logistic regression on 2,000 rows",
+        10 * proxy / cpu,
+        "x",
+        100,
+        False,
         note="three folds, processor time, from 5 of the 50",
     )
 

@@ -59,7 +59,11 @@ def scores(_: Settings) -> Iterator[Figure]:
 
     wall, cpu = timed(score, 3)
     yield Figure(
-        *("scores", "50 configurations, every measure", wall, "s", 0.3),
+        "scores",
+        "50 configurations, every measure",
+        wall,
+        "s",
+        0.3,
         note=f"{cpu:.2f} s processor time",
     )
     source = open_table(ADULT)
@@ -69,7 +73,12 @@ def scores(_: Settings) -> Iterator[Figure]:
         spent = [timed(_training(name, table, label)) for table in tables]
         whole, busy = (50 * sum(column) / len(spent) for column in zip(*spent, strict=True))
         yield Figure(
-            *("scores", f"times faster than {name} on each", whole / wall, "x", target, False),
+            "scores",
+            f"times faster than {name} on each",
+            whole / wall,
+            "x",
+            target,
+            False,
             note=f"{whole:.1f} s for 50, from {len(spent)} of them; {busy / cpu:.0f} by processor time",
         )
 
@@ -96,7 +105,11 @@ def process(settings: Settings) -> Iterator[Figure]:
     runs = [command("advise", ADULT, "-p", POLICY, "--generate", 50, "--quiet") for _ in range(3)]
     wall, cpu, _peak = min(runs)
     yield Figure(
-        *("process", "aegis advise, Adult, 50 configurations", wall, "s", 2.5),
+        "process",
+        "aegis advise, Adult, 50 configurations",
+        wall,
+        "s",
+        2.5,
         note=f"{cpu:.2f} s processor time",
     )
     yield from _against_imports("policy of examples/adult", POLICY, 1.5)
@@ -115,7 +128,11 @@ def process(settings: Settings) -> Iterator[Figure]:
         words = ("advise", data, "-p", policy, "--search", "--objective", "loss", "--quiet")
         wall, cpu, _peak = min(command(*words) for _ in range(3))
         yield Figure(
-            *("process", f"aegis advise --search, loss, s = {limit:.0%}", wall, "s", bound),
+            "process",
+            f"aegis advise --search, loss, s = {limit:.0%}",
+            wall,
+            "s",
+            bound,
             note=f"{cpu:.2f} s processor time; ARX 3.9.2: 3.1 and 4.2 s",
         )
 
@@ -130,7 +147,11 @@ def _against_imports(name: str, policy: Path, seconds: float) -> Iterator[Figure
     pairs = [(command(*words)[:2], imports_alone(IMPORTS)) for _ in range(3)]
     wall, cpu = (statistics.median(advise[i] for advise, _ in pairs) for i in (0, 1))
     yield Figure(
-        *("process", f"aegis advise, Adult, 50 configurations, {name}", wall, "s", seconds),
+        "process",
+        f"aegis advise, Adult, 50 configurations, {name}",
+        wall,
+        "s",
+        seconds,
         note=f"{cpu:.2f} s processor time",
     )
     for i, what in enumerate(("wall", "processor")):
@@ -175,7 +196,10 @@ def scale(settings: Settings) -> Iterator[Figure]:
         slow = step("naive", table=small, configurations=2)
         whole = slow.seconds * 25 * 10
         yield Figure(
-            *("scale", "times faster than pandas and crosstab", whole / best, "x"),
+            "scale",
+            "times faster than pandas and crosstab",
+            whole / best,
+            "x",
             note=f"{whole:.0f} s, from 2 configurations on a tenth of the rows",
         )
 
@@ -211,7 +235,12 @@ def release(settings: Settings) -> Iterator[Figure]:
         speed = min(s.seconds for s in theirs) / min(s.seconds for s in ours)
         cpu = min(s.cpu for s in theirs) / min(s.cpu for s in ours)
         yield Figure(
-            *("release", f"speed / copy, {name}", speed, "x", 0.5, False),
+            "release",
+            f"speed / copy, {name}",
+            speed,
+            "x",
+            0.5,
+            False,
             note=f"{cpu:.2f} by processor time; {ours[0].result['suppressed']:,} rows suppressed",
         )
         yield Figure("release", f"peak memory, {name}", max(s.peak for s in ours), "MB")
@@ -225,7 +254,11 @@ def search(_: Settings) -> Iterator[Figure]:
     found = everything.result
     proof = "proven optimal" if found["optimal"] else f"gap {found['gap']:.2%}"
     yield Figure(
-        *("search", "14 attributes, Pillai, k = 5, s = 5 %", everything.seconds, "s", 60),
+        "search",
+        "14 attributes, Pillai, k = 5, s = 5 %",
+        everything.seconds,
+        "s",
+        60,
         note=f"{found['combinations']:.1e} combinations, {proof}",
     )
     yield Figure("search", "14 attributes, peak memory", everything.peak, "MB", 2000)
@@ -243,7 +276,11 @@ def search(_: Settings) -> Iterator[Figure]:
         assert advice.optimal
         _wall, cpu = timed(run, 5)
         yield Figure(
-            *("search", f"ARX lattice, s = {limit:.0%}, processor time", cpu, "s", bound),
+            "search",
+            f"ARX lattice, s = {limit:.0%}, processor time",
+            cpu,
+            "s",
+            bound,
             note="ARX 3.9.2: 21, 412, 651 ms",
         )
         wall, _cpu = timed(lambda run=run: run(objective="adjusted-pillai"), 2)
@@ -287,7 +324,10 @@ def growth(settings: Settings) -> Iterator[Figure]:
         bundle = settings.folder / f"adult_{rows}.aegis"
         step("save_summary", table=table, output=bundle)
         yield Figure(
-            *("growth", f"summarize, {rows:.0e} rows", found.seconds, "s"),
+            "growth",
+            f"summarize, {rows:.0e} rows",
+            found.seconds,
+            "s",
             note=f"{found.cpu:.2f} s processor time; {rows / found.seconds:,.0f} rows/s, "
             f"{rows / found.cpu:,.0f} by processor time",
         )
@@ -319,7 +359,10 @@ def _attributes(table: str) -> Iterator[Figure]:
     for count in (4, 8, 11):
         found = step("advise", table=table, attributes=count)
         yield Figure(
-            *("growth", f"advise, 1e+06 rows, {count} attributes, CPU", found.cpu, "s"),
+            "growth",
+            f"advise, 1e+06 rows, {count} attributes, CPU",
+            found.cpu,
+            "s",
             note=f"{found.cpu / count:.3f} s each, {found.cpu / count**2 * 1000:.1f} ms a pair",
         )
 
@@ -333,8 +376,11 @@ def _configurations(bundle: str) -> Iterator[Figure]:
         yield Figure("growth", f"advise, {count} configurations, CPU", times[count], "s")
     slopes = (times[200] - times[50]) / 150, (times[800] - times[200]) / 600
     yield Figure(
-        *("growth", "cost of a further configuration, 200-800 / 50-200", slopes[1] / slopes[0]),
-        *("x", 1.5),
+        "growth",
+        "cost of a further configuration, 200-800 / 50-200",
+        slopes[1] / slopes[0],
+        "x",
+        1.5,
         note=f"{1000 * slopes[1]:.1f} ms each",
     )
 
@@ -355,7 +401,11 @@ def _ratio(
     mine, other = min(s.seconds for s in ours), min(s.seconds for s in theirs)
     cpu = min(s.cpu for s in ours) / min(s.cpu for s in theirs)
     yield Figure(
-        *(task, f"{name}, {rows:.0e} rows", mine / other, "x", target),
+        task,
+        f"{name}, {rows:.0e} rows",
+        mine / other,
+        "x",
+        target,
         note=f"{mine:.2f} s / {other:.2f} s; {cpu:.2f} by processor time",
     )
 

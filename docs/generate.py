@@ -199,9 +199,9 @@ def policy() -> str:
     lines.append("")
     for title, shape in (
         ("Top level", schema.PolicyShape),
-        ("label", schema.LabelShape),
+        ("label", schema.LabelEntry),
         ("reading", schema.ReadingShape),
-        ("attributes", schema.AttributeShape),
+        ("attributes", schema.AttributeEntry),
         ("release", schema.ReleaseShape),
     ):
         lines += [f"## {title}\n", "| key | meaning | default |", "|---|---|---|"]

@@ -29,7 +29,7 @@ import pyarrow as pa
 from aegis.anonymizers import ANONYMIZERS, build_release, encode
 from aegis.anonymizers.forest import Forest
 from aegis.anonymizers.hybrid import HybridOptions, patterns
-from aegis.anonymizers.hybrid_cells import Cells
+from aegis.anonymizers.hybrid_cells import ReleasedCells
 from aegis.anonymizers.hybrid_metrics import disclosure_risk, forest_accuracy, originality
 from aegis.anonymizers.members import k_member
 from common import RESULTS, write_json
@@ -149,7 +149,7 @@ def steps(records: Any, rows: pa.Table) -> dict[str, float]:
     patterns(records, options, random)
     first = time.process_time()
     rare = np.flatnonzero(violating(rows))
-    cells = Cells(records)
+    cells = ReleasedCells(records)
     labels = k_member(records.take(rare), options.k, random)
     cells.generalise(rare, labels, options.diversity, numbers=False)
     second = time.process_time()

@@ -72,7 +72,9 @@ def reading_table(k: str, units: str = "years,deviations,range") -> list[str]:
     published = _published("German", k)
     shown = [
         _line(
-            *("*published*", published["published_clusters"], ""),
+            "*published*",
+            published["published_clusters"],
+            "",
             _loss(published["published_il"]),
             *(published[f"published_{figure}"] for figure in AT_RISK),
             "",
@@ -87,7 +89,10 @@ def reading_table(k: str, units: str = "years,deviations,range") -> list[str]:
         best = min(met, key=lambda row: off(row, published))
         shown.append(
             _line(
-                *(_words(best), best["groups"], best["classes"], _loss(best["il"])),
+                _words(best),
+                best["groups"],
+                best["classes"],
+                _loss(best["il"]),
                 *(best[figure] for figure in AT_RISK),
                 f"{len(met)} of {len(own)}",
             )
@@ -103,14 +108,19 @@ def adult_table() -> list[str]:
         published = _published("Adult", k)
         shown.append(
             _line(
-                *(f"*published*, k = {k}", "", published["published_clusters"]),
+                f"*published*, k = {k}",
+                "",
+                published["published_clusters"],
                 _loss(published["published_il"]),
                 *(published[f"published_{figure}"] for figure in AT_RISK),
             )
         )
         shown += [
             _line(
-                *(_words(row), row["groups"], row["classes"], _loss(row["il"])),
+                _words(row),
+                row["groups"],
+                row["classes"],
+                _loss(row["il"]),
                 *(row[figure] for figure in AT_RISK),
             )
             for row in rows

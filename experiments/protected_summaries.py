@@ -24,7 +24,7 @@ import aegis
 from aegis.advisor import PrivacyPlan, Scorer, generate
 from aegis.measures import DEFAULT_MEASURE, SEARCHED_MEASURE, get
 from aegis.policy import Configuration, Policy
-from aegis.protect import Method, Noise, Perturbation, ProtectedScorer, ProtectedSummary
+from aegis.protect import CellMethod, Noise, Perturbation, ProtectedScorer, ProtectedSummary
 from aegis.protect.counts import protect_counts
 from aegis.protect.derive import derivable_cells
 from aegis.protect.noise import protect_with_noise
@@ -92,7 +92,7 @@ def protections(draws: int) -> Iterator[tuple[str, str, int]]:
             for asked in ("tables", "codes"):
                 yield f"noise {epsilon:g}", asked, draw
     for draw in range(min(draws, FEWER_DRAWS)):
-        for method in Method:
+        for method in CellMethod:
             yield f"counts {method}", "rule", draw
 
 
@@ -101,7 +101,7 @@ def protected_by(own: Prepared, protection: str, asked: str, draw: int) -> Prote
     level, detail = protection.split(" ", 1)
     if level == "counts":
         key = f"not secret, for experiments: {draw}".encode()
-        return protect_counts(own.summary, Perturbation(key, Method(detail)), source=own.source)
+        return protect_counts(own.summary, Perturbation(key, CellMethod(detail)), source=own.source)
     most = {"rule": {}, "tables": {"most_error": 0.0}, "codes": {"most_error": math.inf}}[asked]
     noise = Noise(float(detail), DELTA, public=frozenset(own.summary.attributes), **most)
     return protect_with_noise(own.summary, noise, source=own.source)

@@ -96,7 +96,16 @@ def run(name: str, table: Path, work: Path, *, drawn: int, label: str | None) ->
     times = {
         "init": command("init", table, *labelled, "-o", policy),
         "advise": command(
-            *("advise", table, "-p", policy, "-o", best, "--report", report, "--format", "json"),
+            "advise",
+            table,
+            "-p",
+            policy,
+            "-o",
+            best,
+            "--report",
+            report,
+            "--format",
+            "json",
             says=said,
         ),
         "apply": command("apply", table, "-p", policy, "-c", best, "-o", release),

@@ -7,6 +7,7 @@ import configparser
 import re
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,51 @@ def test_no_module_is_long(folder: str) -> None:
     }
     assert lengths, folder
     assert {path: lines for path, lines in lengths.items() if lines > LONGEST} == {}
+
+
+def modules() -> list[tuple[str, ast.Module]]:
+    """Return the path and the syntax of every module of the package."""
+    return [
+        (str(path.relative_to(PACKAGE)), ast.parse(path.read_text(encoding="utf-8")))
+        for path in sorted(PACKAGE.rglob("*.py"))
+    ]
+
+
+def test_one_word_names_one_class() -> None:
+    places = defaultdict(list)
+    for path, tree in modules():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(path)
+    assert len(places) > 300
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+HOLLOW = {"found", "kept", "one"}
+"""Names that say nothing of what bears them."""
+
+
+def test_what_is_bound_is_named() -> None:
+    hollow = {
+        f"{path}:{node.lineno}"
+        for path, tree in modules()
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.arg) and node.arg in HOLLOW)
+        or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in HOLLOW)
+    }
+    assert hollow == set()
+
+
+def test_no_call_unpacks_what_it_lists() -> None:
+    """As `f(*(a, b))`, which only saves lines."""
+    unpacked = {
+        f"{path}:{node.lineno}"
+        for path, tree in modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and any(isinstance(a, ast.Starred) and isinstance(a.value, ast.Tuple) for a in node.args)
+    }
+    assert unpacked == set()
 
 
 ENGINE_NAMES = re.compile(

@@ -147,12 +147,12 @@ def leftovers(path: Path) -> list[Path]:
     Files of processes that still run are no leftovers.
     """
     start = _partial(path)
-    found = []
+    leftovers = []
     for other in path.parent.iterdir() if path.parent.is_dir() else ():
         number = other.name.removeprefix(start).partition(".partial")[0]
         if other.name.startswith(start) and number.isdigit() and not runs(int(number)):
-            found.append(other)
-    return sorted(found)
+            leftovers.append(other)
+    return sorted(leftovers)
 
 
 def runs(process: int) -> bool:

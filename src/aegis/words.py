@@ -6,7 +6,7 @@ _MOST_SHOWN = 120
 """Most characters of a value that somebody gave, in a message."""
 
 
-def counted(number: int, one: str, many: str | None = None) -> str:
+def counted(number: int, singular: str, many: str | None = None) -> str:
     """Return a number with what is counted: "1 row", "1,200 rows".
 
     Parameters
@@ -16,7 +16,7 @@ def counted(number: int, one: str, many: str | None = None) -> str:
     one, many
         What a single one is called, and what several are; by default with an s.
     """
-    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+    return f"{number:,} {singular if number == 1 else many or f'{singular}s'}"
 
 
 def brief(value: object) -> str:

@@ -28,7 +28,7 @@ from hypothesis import Phase, given, settings
 from aegis.advisor import PrivacyPlan, Scorer
 from aegis.errors import DataError, PolicyError
 from aegis.policy import Policy, load_policy
-from aegis.privacy import MODELS, Need, PrivacyRule
+from aegis.privacy import MODELS, ModelNeed, PrivacyRule
 from aegis.sources import open_table
 from aegis.summary import FrequencyTable, Information, count_in_engine, summarize, withhold
 from aegis.summary.count_cells import count_cells
@@ -75,7 +75,7 @@ def test_uniqueness_in_the_population() -> None:
 def test_the_rules_cover_every_model_that_the_plan_can_check() -> None:
     parsed = (PrivacyRule.parse(rule) for rule in (*RULES, *UNIQUENESS))
     checked = {one.model.name for rule in parsed for one in rule.criteria}
-    others = {m.name for m in MODELS if m.needs & {Need.POPULATION, Need.HIERARCHY}}
+    others = {m.name for m in MODELS if m.needs & {ModelNeed.POPULATION, ModelNeed.HIERARCHY}}
     assert checked | others == set(MODELS.names())
 
 

@@ -261,7 +261,7 @@ def test_certificate_says_what_was_done(tmp_path):
     assert paper["anonymizer"]["claims"] == {"k": 4, "l": 1}
     assert paper["information_loss"]["scaled"] == release.grouped.loss.scaled
     assert paper["privacy"]["passed"] is True
-    assert paper["utility"]["kept"] == release.utility.kept
+    assert paper["utility"]["kept"] == release.utility.utility_kept
     assert paper["output"]["rows"] == 40
     assert paper["policy"]["privacy"] == {"k": 4}
 

@@ -6,20 +6,29 @@ from itertools import product
 
 import pytest
 
-from aegis.catalog.access import PERMISSIONS, Action, Actor, Role, Subject, Tie, authorise, may
+from aegis.catalog.access import (
+    PERMISSIONS,
+    AccountRole,
+    ActedOn,
+    Action,
+    Actor,
+    Tie,
+    authorise,
+    may,
+)
 from aegis.catalog.errors import NotAllowed
 
 SUBJECTS = {
-    "nothing": Subject(),
-    "own data set": Subject(provider="me"),
-    "own request": Subject(provider="you", consumer="me", granted=frozenset(Role)),
-    "granted": Subject(provider="you", consumer="you", granted=frozenset(Role)),
-    "visible": Subject(provider="you", visible=True),
-    "other": Subject(provider="you", consumer="you"),
+    "nothing": ActedOn(),
+    "own data set": ActedOn(provider="me"),
+    "own request": ActedOn(provider="you", consumer="me", granted=frozenset(AccountRole)),
+    "granted": ActedOn(provider="you", consumer="you", granted=frozenset(AccountRole)),
+    "visible": ActedOn(provider="you", visible=True),
+    "other": ActedOn(provider="you", consumer="you"),
 }
 
 
-def allowed(role: Role, tie: Tie, subject: Subject) -> bool:
+def allowed(role: AccountRole, tie: Tie, subject: ActedOn) -> bool:
     """Say by the words of the table what it allows: an implementation of its own."""
     match tie:
         case Tie.ANY:
@@ -29,11 +38,11 @@ def allowed(role: Role, tie: Tie, subject: Subject) -> bool:
         case Tie.ASSIGNED:
             return role in subject.granted and subject.consumer != "me"
         case Tie.OWN:
-            owner = subject.consumer if role is Role.CONSUMER else subject.provider
+            owner = subject.consumer if role is AccountRole.CONSUMER else subject.provider
             return owner == "me"
 
 
-@pytest.mark.parametrize(("role", "action"), list(product(Role, Action)))
+@pytest.mark.parametrize(("role", "action"), list(product(AccountRole, Action)))
 def test_each_role_may_what_the_table_says_and_nothing_else(role, action):
     actor = Actor("me", "me", frozenset({role}))
     for subject in SUBJECTS.values():
@@ -53,16 +62,18 @@ def test_nobody_without_a_role_may_anything():
 
 
 def test_a_token_only_narrows():
-    person = Actor("me", "me", frozenset({Role.OPERATOR}))
+    person = Actor("me", "me", frozenset({AccountRole.OPERATOR}))
     for action in Action:
-        token = Actor("me", "me", frozenset({Role.OPERATOR}), frozenset({str(action)}))
+        token = Actor("me", "me", frozenset({AccountRole.OPERATOR}), frozenset({str(action)}))
         for other in Action:
             expected = other is action and may(person, other, SUBJECTS["granted"])
             assert may(token, other, SUBJECTS["granted"]) is expected
 
 
 def test_operators_decide_on_no_request_of_their_own():
-    actor = Actor("me", "me", frozenset({Role.OPERATOR, Role.APPROVER, Role.CONSUMER}))
+    actor = Actor(
+        "me", "me", frozenset({AccountRole.OPERATOR, AccountRole.APPROVER, AccountRole.CONSUMER})
+    )
     for action in (Action.REVIEW, Action.APPROVE, Action.REJECT, Action.RUN, Action.REVOKE):
         assert not may(actor, action, SUBJECTS["own request"])
         assert may(actor, action, SUBJECTS["granted"])

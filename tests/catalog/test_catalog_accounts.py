@@ -9,7 +9,7 @@ from catalog_support import PASSWORD, offered
 from sqlalchemy import select
 
 from aegis.catalog import NotAllowed, NotSignedIn, accounts, data_sets
-from aegis.catalog.access import Action, Role, Subject, may, scopes_of
+from aegis.catalog.access import AccountRole, ActedOn, Action, may, scopes_of
 from aegis.catalog.errors import CatalogError, NotThere
 from aegis.catalog.records import Account, SignIn, Token, now
 
@@ -193,4 +193,4 @@ def test_a_token_loses_what_its_owner_loses(place):
         _, secret = accounts.make_token(session, place.otto, "reviews", ["review", "browse"])
         accounts.change_roles(session, place.ada, "otto", ["consumer"])
         actor = accounts.token_actor(session, secret)
-        assert not may(actor, Action.REVIEW, Subject(granted=frozenset({Role.OPERATOR})))
+        assert not may(actor, Action.REVIEW, ActedOn(granted=frozenset({AccountRole.OPERATOR})))

@@ -13,7 +13,7 @@ from sqlalchemy.exc import DatabaseError
 from aegis.catalog import Catalog, WrongState, budget, data_sets, flow, jobs, log, logbook
 from aegis.catalog.errors import CatalogError, NotThere, TooOften
 from aegis.catalog.objects import Objects
-from aegis.catalog.records import Job, LogEntry, Spend, now
+from aegis.catalog.records import Job, LogEntry, SpendRecord, now
 from aegis.errors import EngineError
 
 
@@ -210,11 +210,11 @@ def test_what_exists_is_spent_for_good_and_what_does_not_is_given_back(place):
         budget.commit(session, first.id)
         budget.give_back(session, first.id)
         assert budget.balance(session, "census").spent == pytest.approx(0.5)
-        assert session.scalars(select(Spend)).one().state == "committed"
+        assert session.scalars(select(SpendRecord)).one().state == "committed"
     with pytest.raises(WrongState, match=r"has 1\.5 left"):
         ask(place, 1.9)
     with place.catalog.database.reading() as session:
-        assert len(session.scalars(select(Spend)).all()) == 1, "nothing is half-done"
+        assert len(session.scalars(select(SpendRecord)).all()) == 1, "nothing is half-done"
 
 
 def test_the_log_cannot_be_changed_and_shows_what_was(place):

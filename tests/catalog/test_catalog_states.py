@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from sqlalchemy import select
 
-from aegis.catalog import NotAllowed, State, WrongState, accounts, data_sets, log, requests
+from aegis.catalog import NotAllowed, RequestState, WrongState, accounts, data_sets, log, requests
 from aegis.catalog.errors import CatalogError
 from aegis.catalog.records import LogEntry, Request
-from aegis.catalog.states import FINAL, Step, after, steps_from
+from aegis.catalog.states import FINAL, RequestStep, after, steps_from
 
 PEOPLE = ("clara", "carl", "otto", "anna", "boris", "paula", "aude", "ada")
 
 
 def test_steps_and_states_fit():
-    for state in State:
-        for step in Step:
+    for state in RequestState:
+        for step in RequestStep:
             if step in steps_from(state):
-                assert after(state, step) in State
+                assert after(state, step) in RequestState
             else:
                 with pytest.raises(WrongState):
                     after(state, step)
@@ -32,7 +32,7 @@ def test_steps_and_states_fit():
 
 
 def test_every_state_is_reached_from_a_draft():
-    reached, frontier = {State.DRAFT}, [State.DRAFT]
+    reached, frontier = {RequestState.DRAFT}, [RequestState.DRAFT]
     while frontier:
         state = frontier.pop()
         for step in steps_from(state):
@@ -40,7 +40,7 @@ def test_every_state_is_reached_from_a_draft():
             if following not in reached:
                 reached.add(following)
                 frontier.append(following)
-    assert reached == set(State)
+    assert reached == set(RequestState)
 
 
 class Life(RuleBasedStateMachine):
@@ -125,11 +125,11 @@ class Life(RuleBasedStateMachine):
     def nothing_runs_without_two_other_persons(self):
         with self.place.catalog.database.reading() as session:
             request = session.get(Request, self.number)
-            if request.state in (State.APPROVED, State.RUNNING):
+            if request.state in (RequestState.APPROVED, RequestState.RUNNING):
                 assert len(self.approved_by) >= 2
                 assert self.approved_by <= {"otto", "anna", "boris"}
                 assert request.answer["holds"]
-            if request.state == State.RUNNING:
+            if request.state == RequestState.RUNNING:
                 assert request.frozen["version"] is not None
 
     @invariant()
@@ -159,7 +159,7 @@ def test_nobody_approves_a_request_of_their_own(place):
     with pytest.raises(NotAllowed), place.catalog.database.writing() as session:
         requests.approve(session, place.boris, number)
     with place.catalog.database.writing() as session:
-        assert requests.approve(session, place.otto, number).state == State.APPROVED
+        assert requests.approve(session, place.otto, number).state == RequestState.APPROVED
 
 
 def test_what_was_approved_is_not_run_when_the_data_set_has_changed(place):
@@ -175,7 +175,7 @@ def test_what_was_approved_is_not_run_when_the_data_set_has_changed(place):
         requests.approve(session, place.otto, number)
         data_sets.change(session, place.paula, "census", terms="others")
     with place.catalog.database.writing() as session:
-        assert requests.run(session, place.otto, number).state == State.RETURNED
+        assert requests.run(session, place.otto, number).state == RequestState.RETURNED
 
 
 def test_terms_must_be_accepted(place):

@@ -119,7 +119,9 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_csv(folder / "visits.csv", visits)
     best = load_configurations(folder / "best.yaml", load_policy(folder / "policy.yaml"))
     apply(
-        *(folder / "table.csv", load_policy(folder / "policy.yaml"), best["best"]),
+        folder / "table.csv",
+        load_policy(folder / "policy.yaml"),
+        best["best"],
         output=tmp_path_factory.mktemp("certified") / "certified.csv",
         certificate=folder / "released.json",
     )
@@ -144,7 +146,7 @@ def _protect(folder: Path, summary: Summary) -> None:
         "patients", ceiling=0.2, delta=1e-6
     )
     told = protect(
-        *(summary, policy), level="counts", key=(folder / "secret.key").read_bytes(), verdicts=32
+        summary, policy, level="counts", key=(folder / "secret.key").read_bytes(), verdicts=32
     )
     save_protected(told, folder / "told.protected")
     noisy = protect(summary, policy, epsilon=1, delta=1e-6, public=["sex"])

@@ -38,8 +38,16 @@ def test_best_of_the_advice_can_be_made_again(shell, folder):
     assert best["method"]["method"] in ("mondrian", "mdav")
     assert best["masks"] == {}
     made = shell(
-        *("anonymize", "table.csv", "-p", "strict.yaml", "--recipe", "won.yaml"),
-        *("-o", "r.parquet", "--format", "json"),
+        "anonymize",
+        "table.csv",
+        "-p",
+        "strict.yaml",
+        "--recipe",
+        "won.yaml",
+        "-o",
+        "r.parquet",
+        "--format",
+        "json",
     )
     assert made.code == 0, made.err
     data = json.loads(made.out)
@@ -48,7 +56,14 @@ def test_best_of_the_advice_can_be_made_again(shell, folder):
     shown = shell(*words, "--top", "3")
     assert "aegis anonymize table.csv --policy strict.yaml" not in shown.out  # nothing written yet
     applied = shell(
-        *("apply", "table.csv", "-p", "strict.yaml", "-c", "won.yaml", "-o", "a.csv"),
+        "apply",
+        "table.csv",
+        "-p",
+        "strict.yaml",
+        "-c",
+        "won.yaml",
+        "-o",
+        "a.csv",
     )
     assert applied.code == 2
     assert "aegis anonymize" in applied.err

@@ -205,8 +205,16 @@ def test_search_proves_what_exhaustive_ranking_finds(shell):
 
 def test_apply_writes_a_table_that_an_audit_passes(shell, folder):
     result = shell(
-        *("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml"),
-        *("-o", "masked.parquet", "--certificate", "c.json"),
+        "apply",
+        "table.csv",
+        "-p",
+        "policy.yaml",
+        "-c",
+        "best.yaml",
+        "-o",
+        "masked.parquet",
+        "--certificate",
+        "c.json",
     )
     assert result.code == 0
     found = audit(folder / "masked.parquet", policy=load_policy("policy.yaml"))
@@ -259,8 +267,16 @@ def test_audit_takes_columns_in_one_option_or_several(shell):
         "json",
     )
     two = shell(
-        *("audit", "table.csv", "--quasi-identifiers", "age", "--quasi-identifiers", "sex"),
-        *("--sensitive", "diagnosis", "-f", "json"),
+        "audit",
+        "table.csv",
+        "--quasi-identifiers",
+        "age",
+        "--quasi-identifiers",
+        "sex",
+        "--sensitive",
+        "diagnosis",
+        "-f",
+        "json",
     )
     assert one.out == two.out
     assert json.loads(one.out)["quasi_identifiers"] == ["age", "sex"]

@@ -97,8 +97,16 @@ def test_the_audit_of_noise_names_the_masks(shell, folder):
         "  b: {price: {laplace: {epsilon: 1, lower: 0, upper: 120}}, sex: suppress}\n"
     )
     done = shell(
-        *("apply", "table.csv", "-p", "noisy.yaml", "-c", "two.yaml", "--name", "b"),
-        *("-o", "noisy.csv"),
+        "apply",
+        "table.csv",
+        "-p",
+        "noisy.yaml",
+        "-c",
+        "two.yaml",
+        "--name",
+        "b",
+        "-o",
+        "noisy.csv",
     )
     audit = suggested(done.out)
     assert audit[audit.index("--name") + 1] == "b"

@@ -259,8 +259,15 @@ def test_contingency_tables_rank_as_their_masked_tables(shell, cells, more):
     told = [
         json.loads(
             shell(
-                *("advise", f"{name}.published", "-p", "open.yaml", "--measure", "mi"),
-                *("-f", "json", *more),
+                "advise",
+                f"{name}.published",
+                "-p",
+                "open.yaml",
+                "--measure",
+                "mi",
+                "-f",
+                "json",
+                *more,
             ).out
         )["ranking"]
         for name in ("rows", "cells")

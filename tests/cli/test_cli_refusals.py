@@ -169,8 +169,15 @@ def test_the_merger_of_one_part_says_so(shell):
 @pytest.mark.parametrize("count", [1, 3, 4])
 def test_few_configurations_have_no_rank_correlation(count, shell):
     page = shell(
-        *("evaluate", "table.csv", "-p", "policy.yaml", "--generate", str(count)),
-        *("--models", "nb", "--no-comparators"),
+        "evaluate",
+        "table.csv",
+        "-p",
+        "policy.yaml",
+        "--generate",
+        str(count),
+        "--models",
+        "nb",
+        "--no-comparators",
     )
     assert page.code == 0
     assert ("rank correlation takes at least 4" in page.out) == (count < 4)

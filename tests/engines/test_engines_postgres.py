@@ -103,7 +103,12 @@ def test_pairs_counted_in_the_engine_equal_pairs_counted_here(seed: int, size: i
     classes = pa.array(summary.label.classes)
     with SILENT.step("Counting") as step:
         pairs = count_pairs_in_engine(
-            *(source, source.table, summary.attributes, lambda t: t["y"], classes, step),
+            source,
+            source.table,
+            summary.attributes,
+            lambda t: t["y"],
+            classes,
+            step,
             folds=10,
             seed=seed,
         )

@@ -115,8 +115,12 @@ def test_engines_deal_persons_out_to_folds() -> None:
     source, summary = open_table(table), summarize(table, policy())
     with SILENT.step("counting") as step:
         pairs = count_pairs_in_engine(
-            *(source, source.table, summary.attributes, lambda rows: rows["y"]),
-            *(pa.array([0, 1]), step),
+            source,
+            source.table,
+            summary.attributes,
+            lambda rows: rows["y"],
+            pa.array([0, 1]),
+            step,
             folds=5,
             person="who",
         )

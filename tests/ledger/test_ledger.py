@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.errors import DataError, PolicyError
-from aegis.ledger import Ledger, Spend, State
+from aegis.ledger import EntryState, Ledger, Spend
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_a_cost_is_reserved_begun_and_committed(ledger):
     ledger.begin(entry)
     ledger.commit(entry, "d" * 64)
     [told] = ledger.entries("adults")
-    assert (told.state, told.digest, told.note) == (State.COMMITTED, "d" * 64, "first")
+    assert (told.state, told.digest, told.note) == (EntryState.COMMITTED, "d" * 64, "first")
     assert ledger.verify() == 4
 
 
@@ -89,7 +89,7 @@ def test_a_question_is_paid_for_once(ledger):
 def test_releases_without_a_promise_are_listed(ledger):
     ledger.list_release("adults", "k = 5 release of March", "e" * 64)
     [told] = ledger.entries("adults")
-    assert told.state is State.LISTED
+    assert told.state is EntryState.LISTED
     assert ledger.balance("adults").spent == 0
 
 

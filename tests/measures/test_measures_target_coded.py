@@ -74,7 +74,10 @@ def test_expected_counts_lower_the_degrees_of_freedom():
     offsets = np.array([0, 2])
     rows = Cooccurrence(80.0, table, total, offsets)
     drawn = Cooccurrence(
-        *(80.0, table, total, offsets),
+        80.0,
+        table,
+        total,
+        offsets,
         chance=np.array([[3.0], [-3.0]]),
     )
     assert get("target-coded")(drawn) > get("target-coded")(rows)

@@ -14,7 +14,7 @@ from aegis.masks import Identity
 from aegis.policy.model import Role
 from aegis.policy.suggest import ProposedPolicy, init_policy
 from aegis.policy.suggest.names import find_concept, names_thing, read_words
-from aegis.policy.suggest.persons import Named, whose_name
+from aegis.policy.suggest.persons import NameBearer, whose_name
 from aegis.policy.suggest.profile import SHAPES, measure_columns
 from aegis.sources import open_table
 
@@ -185,10 +185,10 @@ def test_whose_name() -> None:
     assert names_thing("product_name")
     assert not names_thing("name")
     for name, whose in {
-        "name": Named.PERSON,
-        "2nd name": Named.UNKNOWN,
-        "hotel_guest_name": Named.PERSON,
-        "guest_hotel_name": Named.THING,
+        "name": NameBearer.PERSON,
+        "2nd name": NameBearer.UNKNOWN,
+        "hotel_guest_name": NameBearer.PERSON,
+        "guest_hotel_name": NameBearer.THING,
         "surnameless": None,
         "rename": None,
         "": None,

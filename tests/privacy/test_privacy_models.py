@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 from privacy_brute import Rows, groups, rows, table_of
 
 from aegis.errors import PolicyError
-from aegis.privacy import MODELS, ClassTable, Comparison, Criterion, Need, PrivacyModel, PrivacyRule
+from aegis.privacy import (
+    MODELS,
+    ClassTable,
+    Comparison,
+    Criterion,
+    ModelNeed,
+    PrivacyModel,
+    PrivacyRule,
+)
 from aegis.privacy.uniqueness import ESTIMATORS
 
 merges = st.lists(st.integers(0, 5), min_size=6, max_size=6)
@@ -47,7 +55,7 @@ def coarser(
 
 def criterion(model: PrivacyModel, limit: float, **more: float) -> Criterion:
     given: dict[str, object] = {}
-    if Need.SENSITIVE in model.needs:
+    if ModelNeed.SENSITIVE in model.needs:
         given["attribute"] = "s"
     if model.name == "l_diversity.recursive":
         given["l"] = 2

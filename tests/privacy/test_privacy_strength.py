@@ -9,7 +9,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from privacy_brute import Rows, groups, rows, table_of
 
-from aegis.privacy import MODELS, Criterion, Need, PrivacyModel, PrivacyRule, Strength, strength
+from aegis.privacy import (
+    MODELS,
+    Criterion,
+    ModelNeed,
+    PrivacyModel,
+    PrivacyRule,
+    Strength,
+    strength,
+)
 
 NUMBERS = {
     "k": (1, 2, 3),
@@ -37,7 +45,7 @@ def rule(**asked: object) -> PrivacyRule:
 @st.composite
 def criteria(draw: st.DrawFn, model: PrivacyModel) -> Criterion:
     chosen = {p.name: draw(st.sampled_from(NUMBERS[p.name])) for p in model.parameters}
-    attribute = {"attribute": "s"} if Need.SENSITIVE in model.needs else {}
+    attribute = {"attribute": "s"} if ModelNeed.SENSITIVE in model.needs else {}
     return model.criterion(chosen | attribute)
 
 

@@ -114,7 +114,8 @@ def test_the_block_of_seven_has_one_solution():
     high = np.concatenate([np.full(block.size, 7.0), np.ones(block.more)])
     places = [age * len(KINDS) + KINDS.index(tuple(kind)) for age, kind in PERSONS]
     found = ranges(
-        *(np.zeros(size), high),
+        np.zeros(size),
+        high,
         **{"sums": matrix, "least": block.least, "most": block.most},
         asked=places,
         whole=True,

@@ -196,7 +196,9 @@ def test_a_certificate_tells_its_configuration(tmp_path):
         c for c in configurations(summary) if compose(summary, [c, c], policy.privacy).admissible
     )
     aegis.apply(
-        *(table, policy, chosen),
+        table,
+        policy,
+        chosen,
         **{"output": tmp_path / "m.csv", "certificate": tmp_path / "m.json"},
     )
     told = read_release(tmp_path / "m.json", policy)

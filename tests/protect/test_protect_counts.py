@@ -12,7 +12,7 @@ from protect_support import CANARY, make_table
 
 import aegis
 from aegis.errors import DataError, PolicyError
-from aegis.protect import Level, dumps, loads, protect, rank_protected, search_protected
+from aegis.protect import ProtectionLevel, dumps, loads, protect, rank_protected, search_protected
 from aegis.protect.cells import cells_of, without_small
 from aegis.protect.derive import Range, derivable_cells, ranges
 from aegis.protect.mechanisms import (
@@ -179,7 +179,7 @@ def test_small_cells_lose_their_name_and_keep_their_rows(policy):
 def test_protected_counts_let_no_small_cell_follow(policy, method):
     table = make_table(1500, canary=True)
     made = protect(table, policy, level="counts", key=KEY, method=method, verdicts=36)
-    assert made.level is Level.COUNTS
+    assert made.level is ProtectionLevel.COUNTS
     assert not [d for d in derivable_cells(made) if d.range.high < 10]
     text = dumps(made)
     assert CANARY not in text

@@ -90,6 +90,4 @@ def test_many_classes_are_left_to_linear_programs():
 
 def test_a_row_that_cannot_reach_the_threshold_contradicts():
     with pytest.raises(DataError, match="No table agrees"):
-        table_ranges(
-            *(np.array([[0, 0]]), np.array([[1, 1]]), 3, np.zeros(2, int), np.ones(2, int))
-        )
+        table_ranges(np.array([[0, 0]]), np.array([[1, 1]]), 3, np.zeros(2, int), np.ones(2, int))

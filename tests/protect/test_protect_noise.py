@@ -164,7 +164,8 @@ def test_the_promise_is_spent_and_no_more(protected):
 def test_persons_need_as_much_more_noise_as_they_have_rows(policy):
     rows = protect(make_table(500), policy, epsilon=2, delta=1e-5, public=["*"])
     persons = protect(
-        *(make_table(500), policy),
+        make_table(500),
+        policy,
         **{"epsilon": 2, "delta": 1e-5, "public": ["*"], "unit": Unit.PERSONS},
         rows_per_person=3,
     )
@@ -177,7 +178,8 @@ def test_persons_need_as_much_more_noise_as_they_have_rows(policy):
 def test_a_person_with_more_rows_than_stated_is_refused(policy):
     with pytest.raises(PolicyError, match="more than 2 rows"):
         protect(
-            *(make_table(50), policy),
+            make_table(50),
+            policy,
             **{"epsilon": 2, "delta": 1e-5, "unit": "persons", "rows_per_person": 2},
             person="city",
         )
@@ -269,7 +271,8 @@ def test_verdicts_with_noise_are_stated_where_they_are_sure(policy):
     coarse = {n: a.candidates[-1].mask for n, a in summary.attributes.items()}
     fine = {n: a.candidates[0].mask for n, a in summary.attributes.items()}
     stated = protect(
-        *(table, policy),
+        table,
+        policy,
         **{"epsilon": 5, "delta": 1e-6, "public": ["*"]},
         verdicts=[Configuration("coarse", coarse), Configuration("fine", fine)],
     )

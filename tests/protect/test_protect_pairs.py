@@ -35,7 +35,10 @@ def programs(protected):
     for i, j in itertools.combinations(range(len(attributes)), 2):
         if attributes[i].codes.size and attributes[j].codes.size:
             yield _Program(
-                *(protected, (i, j), (attributes[i], attributes[j]), bounds),
+                protected,
+                (i, j),
+                (attributes[i], attributes[j]),
+                bounds,
                 protected.protection.threshold,
             )
 

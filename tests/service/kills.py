@@ -37,16 +37,16 @@ import uvicorn
 from service_support import PEOPLE, POLICY, write_table
 from sqlalchemy import select
 
-from aegis.catalog import Catalog, Limits, accounts, deliveries, jobs, log
+from aegis.catalog import Catalog, UploadLimits, accounts, deliveries, jobs, log
 from aegis.catalog.access import scopes_of
 from aegis.catalog.errors import CatalogError
-from aegis.catalog.records import Job, LogEntry, Release, Request, Spend, Version
+from aegis.catalog.records import Job, LogEntry, ReleaseRecord, Request, SpendRecord, Version
 from aegis.errors import AegisError, EngineError
 from aegis.service import agent as agents
 from aegis.service.agent import Agent, AgentSettings
 from aegis.service.app import create_app
 from aegis.service.client import Client
-from aegis.service.settings import Settings
+from aegis.service.settings import ServiceSettings
 from aegis.service.worker import WorkerThread
 from aegis.signing import load_private_key, make_keys
 
@@ -83,10 +83,12 @@ class Scene:
         catalog.database.close()
 
     def catalog(self) -> Catalog:
-        return Catalog.open(self.database, str(self.folder / "objects"), limits=Limits(work=None))
+        return Catalog.open(
+            self.database, str(self.folder / "objects"), limits=UploadLimits(work=None)
+        )
 
     def serve(self) -> None:
-        settings = Settings(origin=self.url, worker=False, calls=1_000_000)
+        settings = ServiceSettings(origin=self.url, worker=False, calls=1_000_000)
         uvicorn.run(create_app(settings, self.catalog()), port=self.port, log_level="critical")
 
     def work(self) -> None:
@@ -299,7 +301,7 @@ def counts(scene: Scene) -> dict[str, int]:
     with catalog.database.reading() as session:
         told = {
             kind.__tablename__: len(session.scalars(select(kind)).all())
-            for kind in (Request, Release, Version, Spend, Job, LogEntry)
+            for kind in (Request, ReleaseRecord, Version, SpendRecord, Job, LogEntry)
         }
         told["most attempts"] = max(job.attempt for job in session.scalars(select(Job)))
     catalog.database.close()
@@ -317,7 +319,7 @@ def checked(scene: Scene) -> list[str]:
         wrong += _answered(scene, entries)
         wrong += _done_once(entries)
         requests = session.scalars(select(Request)).all()
-        releases = session.scalars(select(Release)).all()
+        releases = session.scalars(select(ReleaseRecord)).all()
         wrong += [f"request {r.id} is {r.state}" for r in requests if r.state != "released"]
         if Counter(r.request_id for r in releases) != Counter(r.id for r in requests):
             wrong.append("requests and releases are not one to one")
@@ -325,7 +327,7 @@ def checked(scene: Scene) -> list[str]:
         for release in releases:
             wrong += deliveries.verify(catalog, release, key)
         states = {job.id: (job.kind, job.state) for job in session.scalars(select(Job))}
-        for spend in session.scalars(select(Spend)):
+        for spend in session.scalars(select(SpendRecord)):
             fits = {"committed": ("done",), "reserved": ("queued", "running")}[spend.state]
             if states[spend.job_id][1] not in fits:
                 wrong.append(f"a spend is {spend.state}, its job {states[spend.job_id]}")

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import uvicorn
 
-from aegis.catalog import Catalog, Limits, State, accounts, data_sets
+from aegis.catalog import Catalog, RequestState, UploadLimits, accounts, data_sets
 from aegis.catalog.access import scopes_of
 from aegis.catalog.records import Job, Request
 from aegis.service.agent import Agent, AgentSettings
 from aegis.service.app import create_app
 from aegis.service.client import Client
-from aegis.service.settings import Settings
+from aegis.service.settings import ServiceSettings
 from aegis.service.worker import Worker
 from aegis.signing import load_private_key, make_keys
 
@@ -99,13 +99,13 @@ class House:
 
 
 @contextmanager
-def running(settings: Settings, catalog: Catalog | None = None) -> Iterator[str]:
+def running(settings: ServiceSettings, catalog: Catalog | None = None) -> Iterator[str]:
     """Serve on a free port of this machine; yield the address."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         port = held.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
-    app = create_app(Settings(**{**vars(settings), "origin": url}), catalog)
+    app = create_app(ServiceSettings(**{**vars(settings), "origin": url}), catalog)
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error", lifespan="on"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -129,14 +129,16 @@ def house(folder: Path, database: str | None = None) -> Iterator[House]:
     key = load_private_key(folder / "agent.pem")
     # Work is done in this process: one of its own for each piece takes seconds to start.
     catalog = Catalog.open(
-        database or str(folder / "catalog.db"), str(folder / "objects"), limits=Limits(work=None)
+        database or str(folder / "catalog.db"),
+        str(folder / "objects"),
+        limits=UploadLimits(work=None),
     )
     tokens = {}
     with catalog.database.writing() as session:
         for name, roles in PEOPLE.items():
             actor = accounts.actor_of(accounts.create(session, name, roles, password=PASSWORD))
             _, tokens[name] = accounts.make_token(session, actor, "test", scopes_of(actor))
-    with running(Settings(worker=False, calls=60_000), catalog) as url:
+    with running(ServiceSettings(worker=False, calls=60_000), catalog) as url:
         sources = {"adult": str(folder / "adult.csv")}
         told = AgentSettings(url, tokens["paula"], key, sources, "agent")
         agent = Agent(told)
@@ -155,7 +157,7 @@ def request_of(place: House, name: str) -> tuple[str, str]:
             version_id=data_sets.newest(session, name).id,
             consumer_id=clara.id,
             purpose="to learn",
-            state=State.IN_REVIEW,
+            state=RequestState.IN_REVIEW,
         )
         session.add(made)
         session.flush()

@@ -11,7 +11,7 @@ import pytest
 from service_support import PASSWORD, running
 
 from aegis.policy.load import write_mapping
-from aegis.service.settings import Settings
+from aegis.service.settings import ServiceSettings
 
 BROWSER = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
@@ -173,7 +173,7 @@ def test_payloads_of_a_data_set_stay_text(place, hostile, chromium, name):
 
 def test_payloads_of_ones_own_table_stay_text(tmp_path, chromium):
     write_hostile(tmp_path / "<img src=x onerror=window.owned=1>.csv")
-    with running(Settings(local=True, folder=tmp_path, worker=False)) as url:
+    with running(ServiceSettings(local=True, folder=tmp_path, worker=False)) as url:
         page = chromium.new_page()
         watch = Watch(page, url)
         crawl(watch)

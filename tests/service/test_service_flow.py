@@ -13,7 +13,7 @@ from service_support import CANARY, POLICY, house, released
 from sqlalchemy import select
 
 from aegis.catalog import CatalogError, NotAllowed, NotThere, WrongState, deliveries, requests
-from aegis.catalog.records import Job, Release, Version, now
+from aegis.catalog.records import Job, ReleaseRecord, Version, now
 from aegis.errors import AegisError, EngineError
 from aegis.service.client import Client
 from aegis.signing import sign_bytes
@@ -105,7 +105,9 @@ def test_an_upload_that_does_not_fit_is_refused(place, monkeypatch, wrong):
         shown = otto.shown(number)
     assert shown["state"] == "failed"
     with place.catalog.database.reading() as session:
-        assert session.scalar(select(Release).where(Release.request_id == number)) is None
+        assert (
+            session.scalar(select(ReleaseRecord).where(ReleaseRecord.request_id == number)) is None
+        )
 
 
 def test_a_killed_agent_leaves_a_job_that_the_next_one_does_once(place, monkeypatch):
@@ -123,7 +125,14 @@ def test_a_killed_agent_leaves_a_job_that_the_next_one_does_once(place, monkeypa
     with place.client("paula") as paula, pytest.raises(WrongState):
         paula.failed(job["id"], job["attempt"], "late")
     with place.catalog.database.reading() as session:
-        assert len(session.scalars(select(Release).where(Release.request_id == number)).all()) == 1
+        assert (
+            len(
+                session.scalars(
+                    select(ReleaseRecord).where(ReleaseRecord.request_id == number)
+                ).all()
+            )
+            == 1
+        )
 
 
 def test_an_agent_without_the_table_says_so(place):
@@ -146,7 +155,7 @@ def test_an_agent_without_the_table_says_so(place):
 def test_a_release_ends_by_time_renewal_and_revocation(place, tmp_path):
     number = released(place)
     with place.catalog.database.writing() as session:
-        session.scalar(select(Release).where(Release.request_id == number)).expires = (
+        session.scalar(select(ReleaseRecord).where(ReleaseRecord.request_id == number)).expires = (
             now() - timedelta(days=1)
         )
         assert requests.expire(session) == 1

@@ -11,11 +11,11 @@ import pytest
 from fastapi.routing import APIRoute
 from service_support import PASSWORD, PEOPLE, POLICY, PROBES, request_of
 
-from aegis.catalog.access import PERMISSIONS, Action, Role, Tie
+from aegis.catalog.access import PERMISSIONS, AccountRole, Action, Tie
 from aegis.service.app import API, API_ROOMS, create_app
 from aegis.service.pages.rooms import PAGE_ROOMS
 from aegis.service.routes import PUBLIC
-from aegis.service.settings import Settings
+from aegis.service.settings import ServiceSettings
 
 NARROWER = {("POST", "/requests/{request_id}/{step}")}
 """Routes that see the thing by their own action, and decide by the step that is asked for."""
@@ -43,7 +43,7 @@ def walked(router) -> list[APIRoute]:
 
 
 def test_a_route_without_a_declared_action_is_found(tmp_path):
-    app = create_app(Settings(database=str(tmp_path / "c.db"), worker=False))
+    app = create_app(ServiceSettings(database=str(tmp_path / "c.db"), worker=False))
     known = {(method, path.removeprefix(API)) for method, path, _ in ROUTES}
     for route in walked(app.router):
         for method in route.methods - {"HEAD"}:
@@ -51,7 +51,7 @@ def test_a_route_without_a_declared_action_is_found(tmp_path):
     assert len(walked(app.router)) >= len(ROUTES)
 
 
-def allowed(role: Role, action: str, *, own: bool) -> bool:
+def allowed(role: AccountRole, action: str, *, own: bool) -> bool:
     tie = PERMISSIONS[Action(action)].get(role)
     return tie is Tie.ANY or (tie is not None and own)
 
@@ -76,7 +76,7 @@ def numbers(place, things) -> dict[bool, tuple[str, str]]:
 
 @pytest.mark.parametrize("name", PEOPLE)
 def test_the_matrix_holds(place, things, name):
-    role = Role(PEOPLE[name][0])
+    role = AccountRole(PEOPLE[name][0])
     ids = numbers(place, things)
     tried = {True: 0, False: 0}
     with httpx.Client(base_url=place.url, timeout=60) as caller:
@@ -87,7 +87,7 @@ def test_the_matrix_holds(place, things, name):
                 continue
             for own, data_set in things.items():
                 # paula owns both data sets: what is another's is not hers to try.
-                if role is Role.PROVIDER and not own:
+                if role is AccountRole.PROVIDER and not own:
                     continue
                 may = allowed(role, action, own=own)
                 if may and method == "POST":

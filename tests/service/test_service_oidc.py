@@ -19,7 +19,7 @@ from service_support import running
 from aegis.catalog import Catalog, NotSignedIn, accounts
 from aegis.errors import EngineError, PolicyError
 from aegis.service.oidc import Begun, Provider, address, person
-from aegis.service.settings import Settings
+from aegis.service.settings import ServiceSettings
 
 CLIENT = "aegis"
 SECRET = "between us"
@@ -115,7 +115,7 @@ def signing(issuer, tmp_path):
     catalog = Catalog.open(str(tmp_path / "c.db"), str(tmp_path / "o"))
     with catalog.database.writing() as session:
         accounts.create(session, "clara", ["admin"], password="a sentence that is long enough")
-    settings = Settings(worker=False, provider=Provider(issuer.url, CLIENT, SECRET))
+    settings = ServiceSettings(worker=False, provider=Provider(issuer.url, CLIENT, SECRET))
     with running(settings, catalog) as url:
         yield url, catalog
 
@@ -221,6 +221,6 @@ def test_a_provider_that_is_not_there_or_another_is_said(issuer):
 
 def test_without_a_provider_there_is_none(tmp_path):
     catalog = Catalog.open(str(tmp_path / "c.db"), str(tmp_path / "o"))
-    with running(Settings(worker=False), catalog) as url:
+    with running(ServiceSettings(worker=False), catalog) as url:
         assert "Sign in at" not in httpx.get(f"{url}/sign-in").text
         assert httpx.get(f"{url}/sign-in/oidc").status_code == 404

@@ -10,7 +10,7 @@ import pytest
 from service_support import PASSWORD, PEOPLE, POLICY, running, write_table
 
 from aegis.catalog.flow import policy_of
-from aegis.service.settings import Settings
+from aegis.service.settings import ServiceSettings
 
 BROWSER = shutil.which("chromium")
 ARGUMENTS = [
@@ -147,7 +147,7 @@ def bench(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tables")
     write_table(folder / "adult.csv", rows=300)
     (folder / "notes.txt").write_text("no table")
-    with running(Settings(local=True, folder=folder, worker=False)) as url:
+    with running(ServiceSettings(local=True, folder=folder, worker=False)) as url:
         yield url, folder
 
 

@@ -9,12 +9,12 @@ import pytest
 from service_support import PASSWORD, POLICY, running
 
 from aegis.catalog import Catalog
-from aegis.catalog.access import PERMISSIONS, Action, Role, Tie
+from aegis.catalog.access import PERMISSIONS, AccountRole, Action, Tie
 from aegis.service.app import API, API_ROOMS, create_app
 from aegis.service.pages.rooms import PAGE_ROOMS
 from aegis.service.rates import OwnRates, SharedRates, shared_files
 from aegis.service.routes import PUBLIC
-from aegis.service.settings import Settings
+from aegis.service.settings import ServiceSettings
 
 FREE = {"/api/v1/session", "/api/v1/session/end", "/api/v1/health", "/sign-in", "/sign-out"}
 FREE |= {"/sign-in/oidc", "/sign-in/callback"}
@@ -33,7 +33,7 @@ ROUTES = list(declared())
 
 def test_every_route_declares_what_it_needs(tmp_path):
     """A route that was added in another way would stand in the description alone."""
-    app = create_app(Settings(database=str(tmp_path / "c.db"), worker=False))
+    app = create_app(ServiceSettings(database=str(tmp_path / "c.db"), worker=False))
     described = {
         (method.upper(), path)
         for path, methods in app.openapi()["paths"].items()
@@ -61,7 +61,7 @@ def test_nobody_gets_in_without_signing_in(place):
 
 def test_who_may_in_general_may_not_on_what_is_anothers(place):
     """Ties are held: an operator who is assigned to nothing sees nothing."""
-    assert PERMISSIONS[Action.REVIEW][Role.OPERATOR] is Tie.ASSIGNED
+    assert PERMISSIONS[Action.REVIEW][AccountRole.OPERATOR] is Tie.ASSIGNED
     number = place.ask()
     with place.client("paula") as paula:
         paula.grant("census", "otto", "operator", granted=False)
@@ -99,7 +99,7 @@ def test_made_up_cookies_buy_no_further_tries(tmp_path):
     """Signing in is counted for the address, and hard work counts for more than one call."""
     catalog = Catalog.open(str(tmp_path / "c.db"), str(tmp_path / "o"))
     told = []
-    with running(Settings(worker=False, calls=30), catalog) as url:
+    with running(ServiceSettings(worker=False, calls=30), catalog) as url:
         for number in range(5):
             cookies = {"aegis_session": f"made up {number}"}
             form = {"name": "nobody", "password": "x"}
@@ -130,7 +130,7 @@ def signed_in(place, caller, name="clara") -> httpx.Client:
 def test_cookies_of_a_service_behind_tls_are_bound_to_it():
     from aegis.service.identity import cookie_name
 
-    assert cookie_name(Settings(origin="https://aegis.example.org")).startswith("__Host-")
+    assert cookie_name(ServiceSettings(origin="https://aegis.example.org")).startswith("__Host-")
 
 
 @pytest.mark.parametrize(

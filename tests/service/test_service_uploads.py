@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from service_support import CANARY, POLICY, request_of
 
-from aegis.catalog import CatalogError, Limits, WrongState, deliveries, limited
+from aegis.catalog import CatalogError, UploadLimits, WrongState, deliveries, limited
 from aegis.catalog.errors import TooLarge
 from aegis.catalog.limited import WorkLimits
 from aegis.catalog.records import Job
@@ -34,8 +34,8 @@ SMALL = parquet(pa.table({"a": [1, 2, 3]}))
 
 
 def test_a_file_is_what_its_name_says():
-    assert shape_of("m.parquet", SMALL, Limits()).rows == 3
-    assert shape_of("m.csv", b"a,b\n1,2\n", Limits()) is None
+    assert shape_of("m.parquet", SMALL, UploadLimits()).rows == 3
+    assert shape_of("m.csv", b"a,b\n1,2\n", UploadLimits()) is None
     for name, content in [
         ("m.parquet", b"a,b\n1,2\n"),
         ("m.parquet", SMALL[:-4]),
@@ -46,7 +46,7 @@ def test_a_file_is_what_its_name_says():
         ("m.csv", b"a\0b"),
     ]:
         with pytest.raises(CatalogError, match="is no"):
-            shape_of(name, content, Limits())
+            shape_of(name, content, UploadLimits())
 
 
 def test_a_bomb_is_refused_by_its_footer():
@@ -58,9 +58,9 @@ def test_a_bomb_is_refused_by_its_footer():
     )
     assert len(bomb) < 2 << 20
     with pytest.raises(TooLarge, match="unpacks to"):
-        shape_of("m.parquet", bomb, Limits(unpacked=256 << 20))
+        shape_of("m.parquet", bomb, UploadLimits(unpacked=256 << 20))
     with pytest.raises(TooLarge, match="1,000,000 rows"):
-        shape_of("m.parquet", bomb, Limits(cells=999_999))
+        shape_of("m.parquet", bomb, UploadLimits(cells=999_999))
 
 
 @pytest.mark.parametrize("name", ["../m.parquet", "a/b.csv", "m.exe", "m", "m.parquet.zip"])

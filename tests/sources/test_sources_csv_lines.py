@@ -10,7 +10,7 @@ import pytest
 from aegis.errors import DataError
 from aegis.sources import open_table
 from aegis.sources.csv_lines import count_lines
-from aegis.sources.dialect import Dialect
+from aegis.sources.dialect import TextDialect
 
 ROWS = [f"{i % 5},{'pq'[i % 2]}" for i in range(60)]
 
@@ -39,6 +39,6 @@ def test_even_files_are_read(tmp_path: Path) -> None:
 
 def test_quoted_separators_and_line_breaks_are_one_field() -> None:
     lines = ['a,"b, c"\n', '1,"x\n', ' y"\n', "\n", "2,z\n"]
-    assert count_lines(lines, "t.csv", Dialect(), 2) == 3
+    assert count_lines(lines, "t.csv", TextDialect(), 2) == 3
     with pytest.raises(DataError, match=r"Line 3 of t.csv has 1 field, but its first line has 2"):
-        count_lines(["a;b\n", "1;2\n", "3,4\n"], "t.csv", Dialect(";"), 2)
+        count_lines(["a;b\n", "1;2\n", "3,4\n"], "t.csv", TextDialect(";"), 2)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aegis.sources import records
-from aegis.sources.records import Counter, Records, count_records
+from aegis.sources.records import Counter, FileRecords, count_records
 
 
 def by_hand(content: bytes, escape: str) -> tuple[list[int], int, int]:
@@ -58,7 +58,7 @@ def test_records_end_where_a_reader_of_bytes_ends_them(
 def test_a_file_is_counted_alike_however_much_is_looked_at_once(
     content: bytes, at_once: int
 ) -> None:
-    def counted() -> Records:
+    def counted() -> FileRecords:
         return count_records(io.BytesIO(content), '"', '"')
 
     usual, records._CACHED = records._CACHED, at_once

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aegis.errors import AegisError, DataError
-from aegis.sources.dialect import Dialect
+from aegis.sources.dialect import TextDialect
 from aegis.summary import Summary, bundle_archive, load_bundle
 from aegis.summary.bundle_arrow import pack, unpack
 
@@ -177,7 +177,7 @@ def test_other_compressions(folder: Path) -> None:
     assert "unknown compression" in refused(folder, sink.getvalue())
 
 
-DIALECT = Dialect().to_dict()
+DIALECT = TextDialect().to_dict()
 
 
 def edits() -> dict[str, Callable[[dict[str, Any]], Any]]:

@@ -147,7 +147,9 @@ def estimate_joint(
     )
     scorer, own = Scorer(summary), summary.attributes[name]
     figures = unmasked_measure(
-        *(scorer, name, chosen),
+        scorer,
+        name,
+        chosen,
         know=setting,
         method=method,
         masks=seen,

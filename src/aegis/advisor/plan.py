@@ -216,7 +216,8 @@ def plan_of(summary: Summary, policy: Policy, source: Source | None = None) -> P
             source, quasi, policy.privacy.sensitive, hierarchies, policy.person
         )
     return PrivacyPlan(
-        *(summary, policy.privacy),
+        summary,
+        policy.privacy,
         counter=counter,
         hierarchies=hierarchies,
         population=population,

@@ -149,7 +149,12 @@ class AfterSuppression:
         quasi = [a.name for a in policy.quasi_identifiers]
         rule = self.plan.rule
         kept_rows, _ = suppress(
-            *(source, masked, quasi, rule.sensitive, rule, policy.protected_hierarchies),
+            source,
+            masked,
+            quasi,
+            rule.sensitive,
+            rule,
+            policy.protected_hierarchies,
             masked_population(policy, masks),
         )
         rest = Source(kept_rows, source.origin)

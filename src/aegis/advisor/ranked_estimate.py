@@ -69,23 +69,38 @@ CASES = {
     case.name: case
     for case in (
         EstimateCase(
-            *("aegis+1d", Information.HISTOGRAM, "ipf", True),
+            "aegis+1d",
+            Information.HISTOGRAM,
+            "ipf",
+            True,
             "The paper's case 1: reconstructed from the own mask, with the raw histogram.",
         ),
         EstimateCase(
-            *("aegis-1d", Information.NOTHING, "ipf", True),
+            "aegis-1d",
+            Information.NOTHING,
+            "ipf",
+            True,
             "The paper's case 2: the same from a uniform prior.",
         ),
         EstimateCase(
-            *("sampling", Information.HISTOGRAM, "sampling", True),
+            "sampling",
+            Information.HISTOGRAM,
+            "sampling",
+            True,
             "The paper's comparator: one draw of compatible values for the masked rows.",
         ),
         EstimateCase(
-            *("all-evidence", Information.HISTOGRAM, DEFAULT_METHOD, False),
+            "all-evidence",
+            Information.HISTOGRAM,
+            DEFAULT_METHOD,
+            False,
             "Reconstructed from all candidate masks of the attribute, with the raw histogram.",
         ),
         EstimateCase(
-            *("raw", Information.RAW, DEFAULT_METHOD, False),
+            "raw",
+            Information.RAW,
+            DEFAULT_METHOD,
+            False,
             "No estimate: the deviation from the raw table itself.",
         ),
     )
@@ -183,7 +198,7 @@ class _Estimator:
             shown = attribute.unmasked if self.case.know is Information.RAW else candidate
             value = self.scorer.attribute(attribute, shown, self.measure)
             return AttributeEstimate(
-                *(value, value, value, value), information=Information.RAW, method="exact"
+                value, value, value, value, information=Information.RAW, method="exact"
             )
         order = list(Information)
         setting = max(self.case.know, attribute.information, key=order.index)

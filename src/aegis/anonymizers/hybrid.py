@@ -26,7 +26,7 @@ from aegis.anonymizers.base import (
     within,
 )
 from aegis.anonymizers.forest import Forest
-from aegis.anonymizers.hybrid_cells import Cells
+from aegis.anonymizers.hybrid_cells import ReleasedCells
 from aegis.anonymizers.members import k_member
 from aegis.anonymizers.mondrian import mondrian
 from aegis.anonymizers.records import (
@@ -339,9 +339,9 @@ def _notes(
 
 def _published(
     records: Records, violating: Flags, options: HybridOptions, random: np.random.Generator
-) -> tuple[Cells, Integers]:
+) -> tuple[ReleasedCells, Integers]:
     """Steps 3 and 4 as published; labels are the classes of equal released values."""
-    cells = Cells(records)
+    cells = ReleasedCells(records)
     rows = np.flatnonzero(violating)
     if len(rows):
         part = records.take(rows)
@@ -358,7 +358,7 @@ def _published(
 
 def _strict(
     records: Records, violating: Flags, options: HybridOptions, random: np.random.Generator
-) -> tuple[Cells, Integers]:
+) -> tuple[ReleasedCells, Integers]:
     """Group everything: exact categories where k records share them, clusters elsewhere."""
     labels = np.full(len(records), -1, dtype=np.int64)
     shared = _shared(records, np.flatnonzero(~violating), options, labels)
@@ -366,7 +366,7 @@ def _strict(
     if _fits(records.take(rest) if len(rest) else None, options):
         inside = k_member(records.take(rest), options.k, random, distinct=options.l)
         labels[rest] = inside + shared
-    cells = Cells(records)
+    cells = ReleasedCells(records)
     grouped = np.flatnonzero(labels >= 0)
     if len(grouped):
         cells.generalise(
@@ -406,7 +406,11 @@ def _fits(part: Records | None, options: HybridOptions) -> bool:
 
 
 def _outcome(
-    records: Records, chosen: Integers, cells: Cells, labels: Integers, options: HybridOptions
+    records: Records,
+    chosen: Integers,
+    cells: ReleasedCells,
+    labels: Integers,
+    options: HybridOptions,
 ) -> Outcome:
     """Spread what was done to the `chosen` records over all."""
     everyone = np.full(len(records), -1, dtype=np.int64)

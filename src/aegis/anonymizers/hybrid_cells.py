@@ -21,7 +21,7 @@ from aegis.anonymizers.release import SUPPRESSED_VALUE, ancestors, code_range, i
 from aegis.policy import AttributeKind
 
 
-class Cells:
+class ReleasedCells:
     """Released values under construction: a height per categorical cell, a range per number.
 
     A number is released as a range [low, high]; an exact or noisy one has equal ends. An ordinal

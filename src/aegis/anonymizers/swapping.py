@@ -126,8 +126,8 @@ def swapped_ranks(attribute: RecordAttribute, percent: float, random: np.random.
         if partner is None:
             continue
         taken[rank] = taken[partner] = True
-        one, other = ranked[rank], ranked[partner]
-        codes[one], codes[other] = attribute.codes[other], attribute.codes[one]
+        row, other = ranked[rank], ranked[partner]
+        codes[row], codes[other] = attribute.codes[other], attribute.codes[row]
     return codes
 
 
@@ -218,9 +218,9 @@ class _Swap:
 
     def _partner(self, row: int, area: Integers) -> int | None:
         pool = self._pools[int(self._alike[row])]
-        for one in pool[self._random.integers(0, len(pool), _TRIES)].tolist():
-            if not self._taken[one] and area[one] != area[row]:
-                return int(one)
+        for drawn in pool[self._random.integers(0, len(pool), _TRIES)].tolist():
+            if not self._taken[drawn] and area[drawn] != area[row]:
+                return int(drawn)
         left = pool[~self._taken[pool] & (area[pool] != area[row])]
         return None if not len(left) else int(self._random.choice(left))
 

@@ -3,21 +3,21 @@
 It holds no row of a provider's data that was not masked and released.
 """
 
-from aegis.catalog.access import Action, Actor, Role
-from aegis.catalog.catalog import Catalog, Limits
+from aegis.catalog.access import AccountRole, Action, Actor
+from aegis.catalog.catalog import Catalog, UploadLimits
 from aegis.catalog.errors import CatalogError, NotAllowed, NotSignedIn, NotThere, WrongState
-from aegis.catalog.states import State
+from aegis.catalog.states import RequestState
 
 __all__ = [
+    "AccountRole",
     "Action",
     "Actor",
     "Catalog",
     "CatalogError",
-    "Limits",
     "NotAllowed",
     "NotSignedIn",
     "NotThere",
-    "Role",
-    "State",
+    "RequestState",
+    "UploadLimits",
     "WrongState",
 ]

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from aegis.catalog.errors import NotAllowed
 
 
-class Role(StrEnum):
+class AccountRole(StrEnum):
     """What an account is for."""
 
     PROVIDER = "provider"
@@ -61,66 +61,68 @@ class Action(StrEnum):
     OWN_TOKENS = "own-tokens"
 
 
-_EVERYONE = MappingProxyType(dict.fromkeys(Role, Tie.ANY))
-_DECIDERS = MappingProxyType({Role.OPERATOR: Tie.ASSIGNED, Role.APPROVER: Tie.ASSIGNED})
+_EVERYONE = MappingProxyType(dict.fromkeys(AccountRole, Tie.ANY))
+_DECIDERS = MappingProxyType(
+    {AccountRole.OPERATOR: Tie.ASSIGNED, AccountRole.APPROVER: Tie.ASSIGNED}
+)
 
-PERMISSIONS: Mapping[Action, Mapping[Role, Tie]] = MappingProxyType(
+PERMISSIONS: Mapping[Action, Mapping[AccountRole, Tie]] = MappingProxyType(
     {
-        Action.REGISTER: {Role.PROVIDER: Tie.ANY},
-        Action.EDIT_DATA_SET: {Role.PROVIDER: Tie.OWN, Role.OPERATOR: Tie.ASSIGNED},
-        Action.PUBLISH: {Role.PROVIDER: Tie.OWN},
-        Action.UPLOAD_SUMMARY: {Role.PROVIDER: Tie.OWN},
+        Action.REGISTER: {AccountRole.PROVIDER: Tie.ANY},
+        Action.EDIT_DATA_SET: {AccountRole.PROVIDER: Tie.OWN, AccountRole.OPERATOR: Tie.ASSIGNED},
+        Action.PUBLISH: {AccountRole.PROVIDER: Tie.OWN},
+        Action.UPLOAD_SUMMARY: {AccountRole.PROVIDER: Tie.OWN},
         Action.BROWSE: {
-            Role.PROVIDER: Tie.OWN,
-            Role.OPERATOR: Tie.ASSIGNED,
-            Role.APPROVER: Tie.ASSIGNED,
-            Role.CONSUMER: Tie.VISIBLE,
-            Role.AUDITOR: Tie.ANY,
-            Role.ADMIN: Tie.ANY,
+            AccountRole.PROVIDER: Tie.OWN,
+            AccountRole.OPERATOR: Tie.ASSIGNED,
+            AccountRole.APPROVER: Tie.ASSIGNED,
+            AccountRole.CONSUMER: Tie.VISIBLE,
+            AccountRole.AUDITOR: Tie.ANY,
+            AccountRole.ADMIN: Tie.ANY,
         },
         Action.STUDY: {
-            Role.PROVIDER: Tie.OWN,
-            Role.OPERATOR: Tie.ASSIGNED,
-            Role.APPROVER: Tie.ASSIGNED,
+            AccountRole.PROVIDER: Tie.OWN,
+            AccountRole.OPERATOR: Tie.ASSIGNED,
+            AccountRole.APPROVER: Tie.ASSIGNED,
         },
-        Action.REQUEST: {Role.CONSUMER: Tie.VISIBLE},
-        Action.CHANGE_REQUEST: {Role.CONSUMER: Tie.OWN},
+        Action.REQUEST: {AccountRole.CONSUMER: Tie.VISIBLE},
+        Action.CHANGE_REQUEST: {AccountRole.CONSUMER: Tie.OWN},
         Action.SEE_REQUEST: {
-            Role.CONSUMER: Tie.OWN,
-            Role.PROVIDER: Tie.OWN,
-            Role.OPERATOR: Tie.ASSIGNED,
-            Role.APPROVER: Tie.ASSIGNED,
-            Role.AUDITOR: Tie.ANY,
+            AccountRole.CONSUMER: Tie.OWN,
+            AccountRole.PROVIDER: Tie.OWN,
+            AccountRole.OPERATOR: Tie.ASSIGNED,
+            AccountRole.APPROVER: Tie.ASSIGNED,
+            AccountRole.AUDITOR: Tie.ANY,
         },
-        Action.REVIEW: {Role.OPERATOR: Tie.ASSIGNED},
+        Action.REVIEW: {AccountRole.OPERATOR: Tie.ASSIGNED},
         Action.APPROVE: _DECIDERS,
-        Action.REJECT: {**_DECIDERS, Role.PROVIDER: Tie.OWN},
-        Action.RUN: {Role.OPERATOR: Tie.ASSIGNED, Role.PROVIDER: Tie.OWN},
-        Action.WORK: {Role.PROVIDER: Tie.OWN},
-        Action.DOWNLOAD: {Role.CONSUMER: Tie.OWN},
+        Action.REJECT: {**_DECIDERS, AccountRole.PROVIDER: Tie.OWN},
+        Action.RUN: {AccountRole.OPERATOR: Tie.ASSIGNED, AccountRole.PROVIDER: Tie.OWN},
+        Action.WORK: {AccountRole.PROVIDER: Tie.OWN},
+        Action.DOWNLOAD: {AccountRole.CONSUMER: Tie.OWN},
         Action.VERIFY: {
-            Role.CONSUMER: Tie.OWN,
-            Role.PROVIDER: Tie.OWN,
-            Role.OPERATOR: Tie.ASSIGNED,
-            Role.APPROVER: Tie.ASSIGNED,
-            Role.AUDITOR: Tie.ANY,
+            AccountRole.CONSUMER: Tie.OWN,
+            AccountRole.PROVIDER: Tie.OWN,
+            AccountRole.OPERATOR: Tie.ASSIGNED,
+            AccountRole.APPROVER: Tie.ASSIGNED,
+            AccountRole.AUDITOR: Tie.ANY,
         },
-        Action.REVOKE: {**_DECIDERS, Role.PROVIDER: Tie.OWN},
+        Action.REVOKE: {**_DECIDERS, AccountRole.PROVIDER: Tie.OWN},
         Action.SEE_LEDGER: {
-            Role.PROVIDER: Tie.OWN,
-            Role.OPERATOR: Tie.ASSIGNED,
-            Role.APPROVER: Tie.ASSIGNED,
-            Role.AUDITOR: Tie.ANY,
+            AccountRole.PROVIDER: Tie.OWN,
+            AccountRole.OPERATOR: Tie.ASSIGNED,
+            AccountRole.APPROVER: Tie.ASSIGNED,
+            AccountRole.AUDITOR: Tie.ANY,
         },
         Action.SEE_LOG: {
-            Role.PROVIDER: Tie.OWN,
-            Role.OPERATOR: Tie.ASSIGNED,
-            Role.APPROVER: Tie.ASSIGNED,
-            Role.CONSUMER: Tie.OWN,
-            Role.AUDITOR: Tie.ANY,
-            Role.ADMIN: Tie.ANY,
+            AccountRole.PROVIDER: Tie.OWN,
+            AccountRole.OPERATOR: Tie.ASSIGNED,
+            AccountRole.APPROVER: Tie.ASSIGNED,
+            AccountRole.CONSUMER: Tie.OWN,
+            AccountRole.AUDITOR: Tie.ANY,
+            AccountRole.ADMIN: Tie.ANY,
         },
-        Action.ACCOUNTS: {Role.ADMIN: Tie.ANY},
+        Action.ACCOUNTS: {AccountRole.ADMIN: Tie.ANY},
         Action.OWN_TOKENS: _EVERYONE,
     }
 )
@@ -147,14 +149,14 @@ class Actor:
 
     account: str
     name: str
-    roles: frozenset[Role]
+    roles: frozenset[AccountRole]
     scopes: frozenset[str] | None = None
     token: str | None = None
     until: datetime | None = None
 
 
 @dataclass(frozen=True)
-class Subject:
+class ActedOn:
     """What is acted on, as far as it decides.
 
     Attributes
@@ -171,15 +173,15 @@ class Subject:
 
     provider: str | None = None
     consumer: str | None = None
-    granted: frozenset[Role] = field(default_factory=frozenset)
+    granted: frozenset[AccountRole] = field(default_factory=frozenset)
     visible: bool = False
 
 
-NOTHING = Subject()
+NOTHING = ActedOn()
 """For actions that are on no thing in particular."""
 
 
-def may(actor: Actor, action: Action, subject: Subject = NOTHING) -> bool:
+def may(actor: Actor, action: Action, subject: ActedOn = NOTHING) -> bool:
     """Return whether an actor may do something."""
     if actor.scopes is not None and action not in actor.scopes:
         return False
@@ -189,7 +191,7 @@ def may(actor: Actor, action: Action, subject: Subject = NOTHING) -> bool:
     )
 
 
-def authorise(actor: Actor, action: Action, subject: Subject = NOTHING) -> None:
+def authorise(actor: Actor, action: Action, subject: ActedOn = NOTHING) -> None:
     """Raise `NotAllowed` unless the actor may."""
     if not may(actor, action, subject):
         if actor.scopes is not None and action not in actor.scopes:
@@ -211,12 +213,12 @@ def scopes_of(actor: Actor) -> list[str]:
     ]
 
 
-def _tied(actor: Actor, role: Role, tie: Tie, subject: Subject) -> bool:
+def _tied(actor: Actor, role: AccountRole, tie: Tie, subject: ActedOn) -> bool:
     if tie is Tie.ANY:
         return True
     if tie is Tie.VISIBLE:
         return subject.visible
     if tie is Tie.ASSIGNED:
         return role in subject.granted and actor.account != subject.consumer
-    own = subject.consumer if role is Role.CONSUMER else subject.provider
+    own = subject.consumer if role is AccountRole.CONSUMER else subject.provider
     return own is not None and own == actor.account

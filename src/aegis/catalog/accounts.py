@@ -19,7 +19,7 @@ from argon2.exceptions import Argon2Error
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
-from aegis.catalog.access import PERMISSIONS, Action, Actor, Role, authorise
+from aegis.catalog.access import PERMISSIONS, AccountRole, Action, Actor, authorise
 from aegis.catalog.database import Database
 from aegis.catalog.errors import CatalogError, NotAllowed, NotSignedIn, NotThere
 from aegis.catalog.log import append
@@ -278,7 +278,7 @@ def sign_out(session: Session, secret: str) -> None:
 
 def actor_of(account: Account, token: Token | None = None) -> Actor:
     """Return who acts for an account, by itself or with one of its tokens."""
-    roles = frozenset(Role(role) for role in account.roles)
+    roles = frozenset(AccountRole(role) for role in account.roles)
     if token is None:
         return Actor(account.id, account.name, roles)
     return Actor(account.id, account.name, roles, frozenset(token.scopes), token.id, token.expires)
@@ -332,8 +332,8 @@ def make_token(
 def tokens_of(session: Session, by: Actor) -> Sequence[Token]:
     """Return one's own tokens."""
     authorise(by, Action.OWN_TOKENS)
-    found = select(Token).where(Token.account_id == by.account).order_by(Token.created)
-    return session.scalars(found).all()
+    query = select(Token).where(Token.account_id == by.account).order_by(Token.created)
+    return session.scalars(query).all()
 
 
 def revoke_token(session: Session, by: Actor, token_id: str) -> Token:
@@ -386,9 +386,11 @@ def _within(actor: Actor, action: Action) -> bool:
 
 def _roles(roles: Iterable[str]) -> list[str]:
     given = sorted(set(roles))
-    unknown = [role for role in given if role not in list(Role)]
+    unknown = [role for role in given if role not in list(AccountRole)]
     if unknown:
-        raise CatalogError(f"Unknown role {unknown[0]!r}.", hint=f"Allowed: {', '.join(Role)}.")
+        raise CatalogError(
+            f"Unknown role {unknown[0]!r}.", hint=f"Allowed: {', '.join(AccountRole)}."
+        )
     return given
 
 

@@ -13,14 +13,14 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from aegis.catalog.errors import WrongState
-from aegis.catalog.records import DataSet, Release, Spend
+from aegis.catalog.records import DataSet, ReleaseRecord, SpendRecord
 
 RESERVED = "reserved"
 COMMITTED = "committed"
 
 
 @dataclass(frozen=True)
-class Balance:
+class BudgetLeft:
     """What is left of a budget.
 
     Attributes
@@ -44,21 +44,21 @@ class Balance:
         return None if self.ceiling is None else self.ceiling - self.spent - self.reserved
 
 
-def balance(session: Session, population: str) -> Balance:
+def balance(session: Session, population: str) -> BudgetLeft:
     """Return what is left for a population."""
     summed = (
-        select(Spend.state, func.sum(Spend.epsilon))
-        .where(Spend.population == population)
-        .group_by(Spend.state)
+        select(SpendRecord.state, func.sum(SpendRecord.epsilon))
+        .where(SpendRecord.population == population)
+        .group_by(SpendRecord.state)
     )
     sums = {state: float(epsilon) for state, epsilon in session.execute(summed)}
     ceiling = session.scalar(
         select(func.min(DataSet.ceiling)).where(DataSet.population == population)
     )
-    return Balance(population, sums.get(COMMITTED, 0.0), sums.get(RESERVED, 0.0), ceiling)
+    return BudgetLeft(population, sums.get(COMMITTED, 0.0), sums.get(RESERVED, 0.0), ceiling)
 
 
-def reserve(session: Session, population: str, job_id: str, epsilon: float) -> Spend | None:
+def reserve(session: Session, population: str, job_id: str, epsilon: float) -> SpendRecord | None:
     """Reserve a budget for a job, once however often it is tried; None where nothing is spent.
 
     Raises
@@ -68,7 +68,7 @@ def reserve(session: Session, population: str, job_id: str, epsilon: float) -> S
     """
     if epsilon <= 0:
         return None
-    spend = session.scalar(select(Spend).where(Spend.job_id == job_id))
+    spend = session.scalar(select(SpendRecord).where(SpendRecord.job_id == job_id))
     if spend is not None:
         return spend
     left = balance(session, population).left
@@ -77,7 +77,7 @@ def reserve(session: Session, population: str, job_id: str, epsilon: float) -> S
             f"The budget of {population} has {max(left, 0):.4g} left, and {epsilon:.4g} is asked.",
             hint="Choose a smaller epsilon, or masks without noise.",
         )
-    spend = Spend(population=population, job_id=job_id, epsilon=epsilon, state=RESERVED)
+    spend = SpendRecord(population=population, job_id=job_id, epsilon=epsilon, state=RESERVED)
     session.add(spend)
     session.flush()
     return spend
@@ -85,25 +85,33 @@ def reserve(session: Session, population: str, job_id: str, epsilon: float) -> S
 
 def commit(session: Session, job_id: str) -> None:
     """Note that the output exists: its budget is spent for good."""
-    spend = session.scalar(select(Spend).where(Spend.job_id == job_id))
+    spend = session.scalar(select(SpendRecord).where(SpendRecord.job_id == job_id))
     if spend is not None:
         spend.state = COMMITTED
 
 
 def give_back(session: Session, job_id: str) -> None:
     """Give a reservation back whose output never came to exist."""
-    spend = session.scalar(select(Spend).where(Spend.job_id == job_id))
+    spend = session.scalar(select(SpendRecord).where(SpendRecord.job_id == job_id))
     if spend is not None and spend.state == RESERVED:
         session.delete(spend)
 
 
-def entries(session: Session, population: str) -> Sequence[Spend]:
+def entries(session: Session, population: str) -> Sequence[SpendRecord]:
     """Return what was reserved and spent for a population, in order of time."""
-    found = select(Spend).where(Spend.population == population).order_by(Spend.created)
-    return session.scalars(found).all()
+    query = (
+        select(SpendRecord)
+        .where(SpendRecord.population == population)
+        .order_by(SpendRecord.created)
+    )
+    return session.scalars(query).all()
 
 
-def releases(session: Session, population: str) -> Sequence[Release]:
+def releases(session: Session, population: str) -> Sequence[ReleaseRecord]:
     """Return all releases of a population, in order of time."""
-    found = select(Release).where(Release.population == population).order_by(Release.created)
-    return session.scalars(found).all()
+    query = (
+        select(ReleaseRecord)
+        .where(ReleaseRecord.population == population)
+        .order_by(ReleaseRecord.created)
+    )
+    return session.scalars(query).all()

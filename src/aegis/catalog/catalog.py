@@ -11,7 +11,7 @@ from aegis.catalog.objects import Objects
 
 
 @dataclass(frozen=True)
-class Limits:
+class UploadLimits:
     """What one upload may be.
 
     Attributes
@@ -52,7 +52,7 @@ class Catalog:
 
     database: Database
     objects: Objects
-    limits: Limits = Limits()
+    limits: UploadLimits = UploadLimits()
 
     @classmethod
     def open(
@@ -60,7 +60,7 @@ class Catalog:
         database: str,
         objects: str | None = None,
         *,
-        limits: Limits = Limits(),
+        limits: UploadLimits = UploadLimits(),
         connections: int = CONNECTIONS,
     ) -> Catalog:
         """Open a catalog, making what is missing.

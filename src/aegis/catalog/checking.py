@@ -101,12 +101,14 @@ def _answer(
     ranked = rank_choice(
         configuration.name, scorer.choose(configuration), scorer, study.plan, chosen
     )
-    kept = None if ranked.utility_kept is None else min(100.0, round(ranked.utility_kept, 1))
+    utility_kept = (
+        None if ranked.utility_kept is None else min(100.0, round(ranked.utility_kept, 1))
+    )
     answer = {
         "configuration": written(ranked.configuration),
         "masks": dict(ranked.declared),
         "measure": chosen.name,
-        "utility_kept": kept,
+        "utility_kept": utility_kept,
         "smallest_class": ranked.smallest_class,
         "suppressed_rows": ranked.suppressed_rows,
         "rows": study.summary.rows,

@@ -9,14 +9,14 @@ from typing import Any
 from sqlalchemy import ColumnElement, Text, bindparam, cast, func, select
 from sqlalchemy.orm import Session, defer
 
-from aegis.catalog.access import NOTHING, Action, Actor, Role, Subject, authorise, may
+from aegis.catalog.access import NOTHING, AccountRole, ActedOn, Action, Actor, authorise, may
 from aegis.catalog.accounts import named
 from aegis.catalog.errors import CatalogError, NotThere, WrongState
 from aegis.catalog.log import append
 from aegis.catalog.records import DataSet, Grant, Request, Version
 
 _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,78}[a-z0-9])?")
-_GRANTED = (Role.OPERATOR, Role.APPROVER, Role.CONSUMER)
+_GRANTED = (AccountRole.OPERATOR, AccountRole.APPROVER, AccountRole.CONSUMER)
 CHANGEABLE = ("title", "description", "label", "terms", "public", "approvals", "days", "ceiling")
 """What `change` changes."""
 # Asked with nearly each call, so built once: building one takes longer than an SQLite file its answer.
@@ -154,7 +154,7 @@ def grant(
     other = named(session, account)
     if role not in other.roles:
         raise CatalogError(f"{account} is no {role}.", hint="An admin gives accounts their roles.")
-    if other.id == data_set.provider_id and role == Role.APPROVER:
+    if other.id == data_set.provider_id and role == AccountRole.APPROVER:
         raise CatalogError(
             "The provider cannot be the second person.", hint="Name another approver."
         )
@@ -220,15 +220,15 @@ def newest_of(session: Session, identifiers: Sequence[str]) -> dict[str, Version
 
     Names that have none are left out.
     """
-    found = session.scalars(_NEWEST_OF, {"data_sets": list(identifiers)})
-    return {version.data_set_id: version for version in found}
+    newest = session.scalars(_NEWEST_OF, {"data_sets": list(identifiers)})
+    return {version.data_set_id: version for version in newest}
 
 
 def versions(session: Session, by: Actor, identifier: str) -> Sequence[Version]:
     """Return all versions, the newest first."""
     seen(session, by, Action.BROWSE, identifier)
-    found = select(Version).where(Version.data_set_id == identifier)
-    return session.scalars(found.order_by(Version.number.desc())).all()
+    query = select(Version).where(Version.data_set_id == identifier)
+    return session.scalars(query.order_by(Version.number.desc())).all()
 
 
 def seen(session: Session, by: Actor, action: Action, identifier: str) -> DataSet:
@@ -265,10 +265,10 @@ def search(
     """
     authorise_some(by, Action.BROWSE)
     conditions: list[ColumnElement[bool]] = []
-    if not by.roles & {Role.AUDITOR, Role.ADMIN}:
+    if not by.roles & {AccountRole.AUDITOR, AccountRole.ADMIN}:
         granted = select(Grant.data_set_id).where(Grant.account_id == by.account)
         visible = (DataSet.provider_id == by.account) | DataSet.id.in_(granted)
-        if Role.CONSUMER in by.roles:
+        if AccountRole.CONSUMER in by.roles:
             visible = visible | (DataSet.published & DataSet.public)
         conditions.append(visible)
     for word in words.split()[:8]:
@@ -287,41 +287,43 @@ def search(
     page = select(DataSet).where(*conditions).order_by(DataSet.title, DataSet.id)
     page = page.offset(offset).limit(limit)
     found_here = session.scalars(page).all()
-    granted_here = _granted(session, by, [one.id for one in found_here])
+    granted_here = _granted(session, by, [data_set.id for data_set in found_here])
     listed = [
-        one
-        for one in found_here
-        if may(by, Action.BROWSE, _subject(one, granted_here.get(one.id, frozenset())))
+        data_set
+        for data_set in found_here
+        if may(by, Action.BROWSE, _subject(data_set, granted_here.get(data_set.id, frozenset())))
     ]
     return listed, count
 
 
 def subject_of(
     session: Session, by: Actor, data_set: DataSet, request: Request | None = None
-) -> Subject:
+) -> ActedOn:
     """Return what decides on a data set, or on a request for it."""
     granted = _granted(session, by, [data_set.id]).get(data_set.id, frozenset())
     return _subject(data_set, granted, request)
 
 
-def _granted(session: Session, by: Actor, identifiers: Sequence[str]) -> dict[str, frozenset[Role]]:
+def _granted(
+    session: Session, by: Actor, identifiers: Sequence[str]
+) -> dict[str, frozenset[AccountRole]]:
     """Return the roles that an account was granted on each of several data sets."""
     given = {"data_sets": list(identifiers), "account": by.account}
     rows = session.execute(_GRANTS, given)
-    granted: dict[str, frozenset[Role]] = {}
+    granted: dict[str, frozenset[AccountRole]] = {}
     for identifier, role in rows:
-        granted[identifier] = granted.get(identifier, frozenset()) | {Role(role)}
+        granted[identifier] = granted.get(identifier, frozenset()) | {AccountRole(role)}
     return granted
 
 
 def _subject(
-    data_set: DataSet, granted: frozenset[Role], request: Request | None = None
-) -> Subject:
-    return Subject(
+    data_set: DataSet, granted: frozenset[AccountRole], request: Request | None = None
+) -> ActedOn:
+    return ActedOn(
         provider=data_set.provider_id,
         consumer=None if request is None else request.consumer_id,
         granted=granted,
-        visible=data_set.published and (data_set.public or Role.CONSUMER in granted),
+        visible=data_set.published and (data_set.public or AccountRole.CONSUMER in granted),
     )
 
 

@@ -22,8 +22,8 @@ from aegis.catalog.catalog import Catalog
 from aegis.catalog.errors import CatalogError, NotThere, TooLarge
 from aegis.catalog.flow import configuration_of, policy_of
 from aegis.catalog.log import append
-from aegis.catalog.records import DataSet, Job, Release, Request, Version, now
-from aegis.catalog.shapes import Shape, shape_of
+from aegis.catalog.records import DataSet, Job, ReleaseRecord, Request, Version, now
+from aegis.catalog.shapes import TableSize, shape_of
 from aegis.catalog.summaries import describe
 from aegis.policy import Policy, policy_digest
 from aegis.signing import PublicKey, Signature, canonical, verify_bytes
@@ -108,44 +108,50 @@ def checked(
         job, _ = _job(session, by, job_id, attempt, "check")
         request = _request(session, job)
         configuration_of(str(answer["configuration"]), policy_of(request.version.policy))
-        found = {**job.task["about"], **answer, "releases": job.task["releases"]}
+        result = {**job.task["about"], **answer, "releases": job.task["releases"]}
         requests.set_configuration(
-            session, by, request, str(answer["configuration"]), worded(found)
+            session, by, request, str(answer["configuration"]), worded(result)
         )
         jobs.finish(session, job_id, attempt, {"holds": bool(answer["holds"])})
         return request
 
 
-def worded(found: Mapping[str, Any]) -> dict[str, Any]:
+def worded(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return an answer with what it means, in the words of who asked."""
-    kept, rows, left_out = (found.get(k) for k in ("utility_kept", "rows", "suppressed_rows"))
-    if not found["holds"]:
-        reasons = "; ".join(found.get("violations", ())) or "with earlier releases it does not hold"
-        return {**found, "headline": f"This configuration breaks the rule: {reasons}.", "why": []}
-    share = "" if kept is None else f"keeps {kept:g} % of what can be predicted and "
+    utility_kept, rows, left_out = (
+        result.get(k) for k in ("utility_kept", "rows", "suppressed_rows")
+    )
+    if not result["holds"]:
+        reasons = (
+            "; ".join(result.get("violations", ())) or "with earlier releases it does not hold"
+        )
+        return {**result, "headline": f"This configuration breaks the rule: {reasons}.", "why": []}
+    share = (
+        "" if utility_kept is None else f"keeps {utility_kept:g} % of what can be predicted and "
+    )
     why = []
-    if found.get("searched"):
-        proof = "proven best" if found.get("proven") else "the best found"
+    if result.get("searched"):
+        proof = "proven best" if result.get("proven") else "the best found"
         why.append(f"It is {proof} of all combinations of masks, searched beside the data.")
-    elif found.get("scores"):
+    elif result.get("scores"):
         why.append(
-            f"It is number {found['place']} of {found['combinations']:,} combinations by the "
+            f"It is number {result['place']} of {result['combinations']:,} combinations by the "
             "protected summary, and the first of them that meets the rule."
         )
-    elif found.get("chosen_by"):
-        why.append(f"{found['chosen_by']} chose it.")
-    if found.get("releases"):
-        count = len(found["releases"])
+    elif result.get("chosen_by"):
+        why.append(f"{result['chosen_by']} chose it.")
+    if result.get("releases"):
+        count = len(result["releases"])
         earlier = "one earlier release" if count == 1 else f"{count} earlier releases"
         why.append(
             f"Together with {earlier} the rule still holds "
-            f"(smallest joint class {found.get('joint_smallest_class', '?')})."
+            f"(smallest joint class {result.get('joint_smallest_class', '?')})."
         )
     headline = (
         f"The release {share}leaves out {left_out:,} of {rows:,} rows; every released row is like "
-        f"at least {found['smallest_class'] - 1} others in what identifies."
+        f"at least {result['smallest_class'] - 1} others in what identifies."
     )
-    return {**found, "headline": headline, "why": why}
+    return {**result, "headline": headline, "why": why}
 
 
 def release(
@@ -158,7 +164,7 @@ def release(
     content: bytes,
     certificate: str,
     signature: Mapping[str, Any],
-) -> Release:
+) -> ReleaseRecord:
     """Take a masked file with its certificate, after both were verified.
 
     Raises
@@ -193,7 +199,7 @@ def release(
     with catalog.database.writing() as session:
         job, data_set = _job(session, by, job_id, attempt, "release")
         request = _request(session, job)
-        made = Release(
+        made = ReleaseRecord(
             request_id=request.id,
             data_set_id=data_set.id,
             population=data_set.population,
@@ -229,7 +235,7 @@ def require_agent(session: Session, by: Actor, job_id: str) -> None:
     data_sets.seen(session, by, Action.WORK, job.data_set_id)
 
 
-def verify(catalog: Catalog, release_made: Release, public_key: str) -> list[str]:
+def verify(catalog: Catalog, release_made: ReleaseRecord, public_key: str) -> list[str]:
     """Return what does not fit of a stored release: nothing where all does."""
     wrong = []
     content = catalog.objects.get(release_made.object_key)
@@ -290,7 +296,7 @@ def _require_signature(data_set: DataSet, signed: bytes, given: Mapping[str, Any
         )
 
 
-def _require_certificate(text: str, digest: str, shape: Shape | None, request: Request) -> None:
+def _require_certificate(text: str, digest: str, shape: TableSize | None, request: Request) -> None:
     """Raise unless the certificate is of this file, the approved masks and a rule that is met."""
     try:
         document = json.loads(text)

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from aegis.catalog.objects import Objects
-from aegis.catalog.records import DataSet, Release, Version
+from aegis.catalog.records import DataSet, ReleaseRecord, Version
 
 _PARQUET = "application/vnd.apache.parquet"
 _MEDIA = {".parquet": _PARQUET, ".csv": "text/csv"}
@@ -117,7 +117,7 @@ def of_data_set(data_set: DataSet, version: Version, origin: str) -> Described:
 
 
 def of_release(
-    release: Release, data_set: DataSet, version: Version, objects: Objects, origin: str
+    release: ReleaseRecord, data_set: DataSet, version: Version, objects: Objects, origin: str
 ) -> Described:
     """Return what is told of a release, with the columns of its file."""
     told = of_data_set(data_set, version, origin)
@@ -149,7 +149,7 @@ def of_release(
     )
 
 
-def _columns(release: Release, objects: Objects) -> Sequence[tuple[str, str]]:
+def _columns(release: ReleaseRecord, objects: Objects) -> Sequence[tuple[str, str]]:
     if release.file_name.endswith(".csv"):
         start = objects.part(release.object_key, 0, min(release.size, _START))
         header = next(csv.reader(io.StringIO(start.decode("utf-8", "replace"))))

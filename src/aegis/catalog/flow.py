@@ -12,7 +12,7 @@ from aegis.catalog.access import Action, Actor
 from aegis.catalog.errors import CatalogError, NotThere, WrongState
 from aegis.catalog.log import append
 from aegis.catalog.records import Job, Request
-from aegis.catalog.states import State
+from aegis.catalog.states import RequestState
 from aegis.masks import privacy_account
 from aegis.policy import Configuration, Policy, dump_policy, load_configurations, load_policy
 from aegis.policy.lines import read_yaml
@@ -54,7 +54,7 @@ def ask_summary(
 def ask_search(session: Session, by: Actor, request_id: str) -> Job:
     """Have the worker search the best configuration for a request, from the protected summary."""
     request = requests.seen(session, by, Action.REVIEW, request_id)
-    if request.state != State.IN_REVIEW:
+    if request.state != RequestState.IN_REVIEW:
         raise WrongState(
             f"A request that is {request.state} is not searched for.",
             hint="Take it up for review first.",
@@ -100,7 +100,7 @@ def ask_check(
     WrongState
         The request is not in review.
     """
-    if request.state != State.IN_REVIEW:
+    if request.state != RequestState.IN_REVIEW:
         raise WrongState(
             f"A request that is {request.state} gets no configuration.",
             hint="Take it up for review first.",
@@ -113,8 +113,8 @@ def ask_check(
         "configurations": list(listed),
         "about": dict(about),
         "may_search": may_search,
-        "releases": [one.id for one in before],
-        "certificates": [one.certificate for one in before],
+        "releases": [release.id for release in before],
+        "certificates": [release.certificate for release in before],
     }
     return jobs.enqueue(
         session, "check", jobs.AGENT, request.data_set_id, request_id=request.id, task=task
@@ -145,7 +145,7 @@ def cancel(session: Session, by: Actor, job_id: str) -> Job:
     jobs.cancel(session, job, by.name)
     budget.give_back(session, job.id)
     request = None if job.request_id is None else session.get(Request, job.request_id)
-    if job.kind == "release" and request is not None and request.state == State.RUNNING:
+    if job.kind == "release" and request is not None and request.state == RequestState.RUNNING:
         requests.fail(session, by, request, f"cancelled by {by.name}")
     return job
 
@@ -164,7 +164,7 @@ def give_up(session: Session, by: Actor, job: Job, reason: str) -> None:
     jobs.fail(session, job.id, job.attempt, reason)
     budget.give_back(session, job.id)
     request = None if job.request_id is None else session.get(Request, job.request_id)
-    if job.kind == "release" and request is not None and request.state == State.RUNNING:
+    if job.kind == "release" and request is not None and request.state == RequestState.RUNNING:
         requests.fail(session, by, request, reason)
 
 
@@ -295,7 +295,7 @@ def _require_self_contained(data: Any) -> None:
 
 
 def _started(session: Session, request: Request) -> Request:
-    if request.state != State.RUNNING:
+    if request.state != RequestState.RUNNING:
         return request
     task = {
         "policy": request.version.policy,

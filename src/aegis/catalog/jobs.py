@@ -88,11 +88,11 @@ def claim(session: Session, owner: str, place: str, *, provider: str | None = No
     moment = now()
     lost = (Job.state == "running") & (Job.leased_until < moment) & (Job.attempt < MOST_ATTEMPTS)
     free = or_(Job.state == "queued", lost)
-    found = select(Job).where(Job.place == place, free)
+    query = select(Job).where(Job.place == place, free)
     if provider is not None:
         own = select(DataSet.id).where(DataSet.provider_id == provider)
-        found = found.where(Job.data_set_id.in_(own))
-    job = session.scalars(found.order_by(Job.created, Job.id).limit(1)).first()
+        query = query.where(Job.data_set_id.in_(own))
+    job = session.scalars(query.order_by(Job.created, Job.id).limit(1)).first()
     if job is None:
         return None
     job.state, job.owner, job.attempt = "running", owner, job.attempt + 1
@@ -177,14 +177,14 @@ def held(session: Session, job_id: str, attempt: int) -> Job:
 
 def latest(session: Session, request_id: str, kinds: Iterable[str]) -> Job | None:
     """Return the newest job of these kinds for a request."""
-    found = select(Job).where(Job.request_id == request_id, Job.kind.in_(tuple(kinds)))
-    return session.scalars(found.order_by(Job.created.desc()).limit(1)).first()
+    query = select(Job).where(Job.request_id == request_id, Job.kind.in_(tuple(kinds)))
+    return session.scalars(query.order_by(Job.created.desc()).limit(1)).first()
 
 
 def latest_of_data_set(session: Session, data_set_id: str, kind: str) -> Job | None:
     """Return the newest job of a kind for a data set."""
-    found = select(Job).where(Job.data_set_id == data_set_id, Job.kind == kind)
-    return session.scalars(found.order_by(Job.created.desc()).limit(1)).first()
+    query = select(Job).where(Job.data_set_id == data_set_id, Job.kind == kind)
+    return session.scalars(query.order_by(Job.created.desc()).limit(1)).first()
 
 
 def _end(

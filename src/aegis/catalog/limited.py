@@ -207,7 +207,7 @@ class _Lines:
         """Open a step."""
         told: dict[str, Any] = {"step": title, "done": 0, "total": total}
         self.tell(told)
-        yield _Counter(self, told)
+        yield _LineCounter(self, told)
 
     def tell(self, told: Mapping[str, Any]) -> None:
         """Write a line, at most twice a second."""
@@ -222,7 +222,7 @@ class _Lines:
 
 
 @dataclass
-class _Counter:
+class _LineCounter:
     lines: _Lines
     told: dict[str, Any]
 

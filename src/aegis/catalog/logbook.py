@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import ColumnElement, func, or_, select, text, true
 from sqlalchemy.orm import Session
 
-from aegis.catalog.access import NOTHING, Action, Actor, Role, authorise
+from aegis.catalog.access import NOTHING, AccountRole, Action, Actor, authorise
 from aegis.catalog.log import LogCheck, check
 from aegis.catalog.records import DataSet, Grant, LogEntry, Request
 
@@ -17,9 +17,9 @@ def listed(
 ) -> tuple[Sequence[LogEntry], int]:
     """Return a page of what the actor may read, the newest first, and how many entries those are."""
     readable = _readable(by)
-    found = select(LogEntry).where(readable)
-    count = session.scalar(select(func.count()).select_from(found.subquery())) or 0
-    page = found.order_by(LogEntry.number.desc()).offset(offset).limit(limit)
+    query = select(LogEntry).where(readable)
+    count = session.scalar(select(func.count()).select_from(query.subquery())) or 0
+    page = query.order_by(LogEntry.number.desc()).offset(offset).limit(limit)
     return session.scalars(page).all(), count
 
 
@@ -38,10 +38,12 @@ def ping(session: Session) -> None:
 def _readable(by: Actor) -> ColumnElement[bool]:
     if by.scopes is not None and Action.SEE_LOG not in by.scopes:
         authorise(by, Action.SEE_LOG, NOTHING)
-    if by.roles & {Role.AUDITOR, Role.ADMIN}:
+    if by.roles & {AccountRole.AUDITOR, AccountRole.ADMIN}:
         return true()
     own = select(DataSet.id).where(DataSet.provider_id == by.account)
-    deciding = [str(role) for role in (Role.OPERATOR, Role.APPROVER) if role in by.roles]
+    deciding = [
+        str(role) for role in (AccountRole.OPERATOR, AccountRole.APPROVER) if role in by.roles
+    ]
     assigned = select(Grant.data_set_id).where(
         Grant.account_id == by.account, Grant.role.in_(deciding)
     )

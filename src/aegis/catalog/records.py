@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
-from aegis.catalog.states import State
+from aegis.catalog.states import RequestState
 
 
 def new_id() -> str:
@@ -169,7 +169,7 @@ class Request(Base):
     data_set_id: Mapped[str] = mapped_column(ForeignKey("data_sets.id"), index=True)
     version_id: Mapped[str] = mapped_column(ForeignKey("versions.id"))
     consumer_id: Mapped[str] = mapped_column(ForeignKey("accounts.id"), index=True)
-    state: Mapped[str] = mapped_column(String(20), default=State.DRAFT)
+    state: Mapped[str] = mapped_column(String(20), default=RequestState.DRAFT)
     purpose: Mapped[str] = mapped_column(Text)
     label: Mapped[str | None] = mapped_column(String(200))
     measure: Mapped[str | None] = mapped_column(String(80))
@@ -224,7 +224,7 @@ class Job(Base):
     ended: Mapped[datetime | None] = mapped_column(Utc)
 
 
-class Release(Base):
+class ReleaseRecord(Base):
     """A masked file that left, with its signed certificate."""
 
     __tablename__ = "releases"
@@ -243,7 +243,7 @@ class Release(Base):
     revoked: Mapped[datetime | None] = mapped_column(Utc)
 
 
-class Spend(Base):
+class SpendRecord(Base):
     """Privacy budget of a population: reserved when a job starts, committed with its output."""
 
     __tablename__ = "spends"

@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, delete, false, func, or_, select, true
 from sqlalchemy.orm import Session, defer, joinedload, lazyload
 
 from aegis.catalog import data_sets
-from aegis.catalog.access import Action, Actor, Role, authorise, may
+from aegis.catalog.access import AccountRole, Action, Actor, authorise, may
 from aegis.catalog.errors import CatalogError, NotAllowed, NotThere, WrongState
 from aegis.catalog.log import append
 from aegis.catalog.records import (
@@ -26,12 +26,12 @@ from aegis.catalog.records import (
     DataSet,
     Grant,
     Job,
-    Release,
+    ReleaseRecord,
     Request,
     Version,
     now,
 )
-from aegis.catalog.states import FINAL, State, Step, after
+from aegis.catalog.states import FINAL, RequestState, RequestStep, after
 
 _IN_LISTS = (
     defer(Request.configuration),
@@ -63,7 +63,7 @@ def draft(
         version_id=version.id,
         consumer_id=by.account,
         purpose="",
-        state=State.DRAFT,
+        state=RequestState.DRAFT,
     )
     _fill(request, purpose, label, measure, models, terms_accepted)
     session.add(request)
@@ -75,7 +75,7 @@ def draft(
 def change(session: Session, by: Actor, request_id: str, **given: Any) -> Request:
     """Change a request that is a draft, or was returned."""
     request = seen(session, by, Action.CHANGE_REQUEST, request_id)
-    if request.state not in (State.DRAFT, State.RETURNED):
+    if request.state not in (RequestState.DRAFT, RequestState.RETURNED):
         raise WrongState(
             f"A request that is {request.state} cannot be changed.",
             hint="Withdraw it, or ask the operator to return it.",
@@ -102,13 +102,13 @@ def submit(session: Session, by: Actor, request_id: str) -> Request:
         raise WrongState(f"{request.data_set_id} is not published.", hint="Ask its provider.")
     request.version_id, request.version = newest.id, newest
     request.configuration, request.answer = None, None
-    return _step(session, by, request, Step.SUBMIT, version=newest.number)
+    return _step(session, by, request, RequestStep.SUBMIT, version=newest.number)
 
 
 def review(session: Session, by: Actor, request_id: str) -> Request:
     """Take a request up for review."""
     request = seen(session, by, Action.REVIEW, request_id)
-    return _step(session, by, request, Step.REVIEW)
+    return _step(session, by, request, RequestStep.REVIEW)
 
 
 def set_configuration(
@@ -121,7 +121,7 @@ def set_configuration(
     WrongState
         The request is not in review any more.
     """
-    if request.state != State.IN_REVIEW:
+    if request.state != RequestState.IN_REVIEW:
         raise WrongState(
             f"A request that is {request.state} gets no configuration.",
             hint="Take it up for review first.",
@@ -152,15 +152,15 @@ def approve(session: Session, by: Actor, request_id: str) -> Request:
         data set has changed since.
     """
     request = seen(session, by, Action.APPROVE, request_id)
-    after(State(request.state), Step.APPROVE)
+    after(RequestState(request.state), RequestStep.APPROVE)
     if request.consumer_id == by.account:
         raise NotAllowed("Nobody approves a request of their own.", hint="Ask another person.")
     frozen = _frozen(session, request)
     digest = _digest(json.dumps(frozen, sort_keys=True))
     given = session.scalars(select(Approval).where(Approval.request_id == request.id)).all()
-    if any(one.account_id == by.account for one in given):
+    if any(approval.account_id == by.account for approval in given):
         raise NotAllowed("You have approved this already.", hint="A second person must.")
-    if any(one.digest != digest for one in given):
+    if any(approval.digest != digest for approval in given):
         raise WrongState(
             "What was approved first is not what stands here now.",
             hint="Choose the configuration anew; then both approve.",
@@ -178,50 +178,50 @@ def approve(session: Session, by: Actor, request_id: str) -> Request:
         )
         return request
     request.frozen = frozen
-    return _step(session, by, request, Step.APPROVE, digest=digest)
+    return _step(session, by, request, RequestStep.APPROVE, digest=digest)
 
 
 def send_back(session: Session, by: Actor, request_id: str, message: str) -> Request:
     """Return a request to its consumer, with what to change."""
     request = seen(session, by, Action.REVIEW, request_id)
-    return _step(session, by, request, Step.RETURN, message=_said(message))
+    return _step(session, by, request, RequestStep.RETURN, message=_said(message))
 
 
 def reject(session: Session, by: Actor, request_id: str, message: str) -> Request:
     """Refuse a request for good."""
     request = seen(session, by, Action.REJECT, request_id)
-    return _step(session, by, request, Step.REJECT, message=_said(message))
+    return _step(session, by, request, RequestStep.REJECT, message=_said(message))
 
 
 def withdraw(session: Session, by: Actor, request_id: str) -> Request:
     """Take one's own request back."""
     request = seen(session, by, Action.CHANGE_REQUEST, request_id)
-    return _step(session, by, request, Step.WITHDRAW)
+    return _step(session, by, request, RequestStep.WITHDRAW)
 
 
 def run(session: Session, by: Actor, request_id: str) -> Request:
     """Have an approved request carried out, unless what was approved has changed."""
     request = seen(session, by, Action.RUN, request_id)
-    after(State(request.state), Step.RUN)
+    after(RequestState(request.state), RequestStep.RUN)
     if drifted(session, request):
         return _sent_back(session, by, request)
-    return _step(session, by, request, Step.RUN)
+    return _step(session, by, request, RequestStep.RUN)
 
 
 def retry(session: Session, by: Actor, request_id: str) -> Request:
     """Have a failed request carried out once more."""
     request = seen(session, by, Action.RUN, request_id)
-    _step(session, by, request, Step.RETRY)
+    _step(session, by, request, RequestStep.RETRY)
     return run(session, by, request_id)
 
 
 def drift(session: Session, by: Actor, data_set_id: str) -> int:
     """Send back what was chosen or approved for a data set that is not the same any more."""
-    found = select(Request).where(
+    query = select(Request).where(
         Request.data_set_id == data_set_id,
-        Request.state.in_((State.IN_REVIEW, State.APPROVED)),
+        Request.state.in_((RequestState.IN_REVIEW, RequestState.APPROVED)),
     )
-    changed = [one for one in session.scalars(found) if _outdated(session, one)]
+    changed = [request for request in session.scalars(query) if _outdated(session, request)]
     for request in changed:
         _sent_back(session, by, request)
     return len(changed)
@@ -229,12 +229,12 @@ def drift(session: Session, by: Actor, data_set_id: str) -> int:
 
 def complete(session: Session, by: Actor, request: Request) -> Request:
     """Note that the release is there."""
-    return _step(session, by, request, Step.COMPLETE)
+    return _step(session, by, request, RequestStep.COMPLETE)
 
 
 def fail(session: Session, by: Actor, request: Request, reason: str) -> Request:
     """Note that no release could be made."""
-    return _step(session, by, request, Step.FAIL, message=reason)
+    return _step(session, by, request, RequestStep.FAIL, message=reason)
 
 
 def revoke(session: Session, by: Actor, request_id: str, message: str) -> Request:
@@ -242,7 +242,7 @@ def revoke(session: Session, by: Actor, request_id: str, message: str) -> Reques
     request = seen(session, by, Action.REVOKE, request_id)
     release = release_of(session, request)
     release.revoked = now()
-    return _step(session, by, request, Step.REVOKE, message=_said(message))
+    return _step(session, by, request, RequestStep.REVOKE, message=_said(message))
 
 
 def renew(session: Session, by: Actor, request_id: str, days: int) -> Request:
@@ -252,44 +252,44 @@ def renew(session: Session, by: Actor, request_id: str, days: int) -> Request:
         raise CatalogError(f"{days} days.", hint="Allowed: 1 to 3650.")
     release = release_of(session, request)
     release.expires = max(release.expires, now()) + timedelta(days=days)
-    return _step(session, by, request, Step.RENEW, until=release.expires.isoformat())
+    return _step(session, by, request, RequestStep.RENEW, until=release.expires.isoformat())
 
 
 def expire(session: Session) -> int:
     """Mark the releases whose time is over; return how many."""
-    found = select(Request).join(Release, Release.request_id == Request.id)
-    over = found.where(Request.state == State.RELEASED, Release.expires <= now())
+    query = select(Request).join(ReleaseRecord, ReleaseRecord.request_id == Request.id)
+    over = query.where(Request.state == RequestState.RELEASED, ReleaseRecord.expires <= now())
     requests = session.scalars(over).all()
     system = Actor("", "system", frozenset())
     for request in requests:
-        _step(session, system, request, Step.EXPIRE)
+        _step(session, system, request, RequestStep.EXPIRE)
     return len(requests)
 
 
-def release_of(session: Session, request: Request) -> Release:
+def release_of(session: Session, request: Request) -> ReleaseRecord:
     """Return the release of a request; raise `NotThere` where there is none."""
-    release = session.scalar(select(Release).where(Release.request_id == request.id))
+    release = session.scalar(select(ReleaseRecord).where(ReleaseRecord.request_id == request.id))
     if release is None:
         raise NotThere("There is no release of this request.", hint="See its state.")
     return release
 
 
-def earlier(session: Session, request: Request) -> Sequence[Release]:
+def earlier(session: Session, request: Request) -> Sequence[ReleaseRecord]:
     """Return the releases of the same table that anybody may still hold, also expired ones."""
-    found = select(Release).where(
-        Release.data_set_id == request.data_set_id, Release.request_id != request.id
+    query = select(ReleaseRecord).where(
+        ReleaseRecord.data_set_id == request.data_set_id, ReleaseRecord.request_id != request.id
     )
-    return session.scalars(found.order_by(Release.created)).all()
+    return session.scalars(query.order_by(ReleaseRecord.created)).all()
 
 
 def approvals_of(session: Session, request: Request) -> Sequence[str]:
     """Return the names of those who have approved, in order."""
-    found = (
+    query = (
         select(Account.name)
         .join(Approval, Approval.account_id == Account.id)
         .where(Approval.request_id == request.id)
     )
-    return session.scalars(found.order_by(Approval.created)).all()
+    return session.scalars(query.order_by(Approval.created)).all()
 
 
 def seen(session: Session, by: Actor, action: Action, request_id: str) -> Request:
@@ -335,15 +335,17 @@ def drifted(session: Session, request: Request) -> bool:
 
 
 def _visible(by: Actor) -> ColumnElement[bool]:
-    if Role.AUDITOR in by.roles:
+    if AccountRole.AUDITOR in by.roles:
         return true()
     ties: list[ColumnElement[bool]] = [false()]
-    if Role.CONSUMER in by.roles:
+    if AccountRole.CONSUMER in by.roles:
         ties.append(Request.consumer_id == by.account)
-    if Role.PROVIDER in by.roles:
+    if AccountRole.PROVIDER in by.roles:
         own = select(DataSet.id).where(DataSet.provider_id == by.account)
         ties.append(Request.data_set_id.in_(own))
-    deciding = [str(role) for role in (Role.OPERATOR, Role.APPROVER) if role in by.roles]
+    deciding = [
+        str(role) for role in (AccountRole.OPERATOR, AccountRole.APPROVER) if role in by.roles
+    ]
     if deciding:
         assigned = select(Grant.data_set_id).where(
             Grant.account_id == by.account, Grant.role.in_(deciding)
@@ -406,7 +408,7 @@ def _require_holding(session: Session, request: Request) -> None:
         raise WrongState(
             "The configuration does not meet the rule.", hint="Choose another configuration."
         )
-    if answer.get("releases") != [one.id for one in earlier(session, request)]:
+    if answer.get("releases") != [release.id for release in earlier(session, request)]:
         raise WrongState(
             "Other releases of these persons have left since it was checked.",
             hint="Have it checked again: choose the configuration once more.",
@@ -415,24 +417,30 @@ def _require_holding(session: Session, request: Request) -> None:
 
 def _outdated(session: Session, request: Request) -> bool:
     newest = data_sets.newest(session, request.data_set_id)
-    if request.state == State.APPROVED:
+    if request.state == RequestState.APPROVED:
         return drifted(session, request)
     return newest is None or newest.id != request.version_id
 
 
 def _sent_back(session: Session, by: Actor, request: Request) -> Request:
     why = "The data set, its policy or its terms have changed since: submit the request again."
-    return _step(session, by, request, Step.DRIFT, message=why)
+    return _step(session, by, request, RequestStep.DRIFT, message=why)
 
 
 def _step(
-    session: Session, by: Actor, request: Request, step: Step, *, message: str = "", **detail: Any
+    session: Session,
+    by: Actor,
+    request: Request,
+    step: RequestStep,
+    *,
+    message: str = "",
+    **detail: Any,
 ) -> Request:
-    state = after(State(request.state), step)
-    if step in (Step.DRIFT, Step.RETURN):
+    state = after(RequestState(request.state), step)
+    if step in (RequestStep.DRIFT, RequestStep.RETURN):
         _forget_approvals(session, request)
         request.frozen = None
-    if state in FINAL or step in (Step.DRIFT, Step.RETURN):
+    if state in FINAL or step in (RequestStep.DRIFT, RequestStep.RETURN):
         _cancel_jobs(session, request)
     request.state, request.message = state, message
     session.flush()

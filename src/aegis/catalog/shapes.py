@@ -13,7 +13,7 @@ import pyarrow.parquet
 from aegis.catalog.errors import CatalogError, TooLarge
 
 if TYPE_CHECKING:
-    from aegis.catalog.catalog import Limits
+    from aegis.catalog.catalog import UploadLimits
 
 _MAGIC = b"PAR1"
 _LOOKED_AT = 1 << 20
@@ -21,7 +21,7 @@ _LOOKED_AT = 1 << 20
 
 
 @dataclass(frozen=True)
-class Shape:
+class TableSize:
     """Rows and columns of a file.
 
     Attributes
@@ -34,7 +34,7 @@ class Shape:
     columns: int
 
 
-def shape_of(file_name: str, content: bytes, limits: Limits) -> Shape | None:
+def shape_of(file_name: str, content: bytes, limits: UploadLimits) -> TableSize | None:
     """Return the shape of a masked file; None for text, which says nothing of itself.
 
     Raises
@@ -61,7 +61,7 @@ def shape_of(file_name: str, content: bytes, limits: Limits) -> Shape | None:
             f"{unpacked:,} bytes.",
             hint=f"At most {limits.cells:,} cells and {limits.unpacked:,} bytes are taken.",
         )
-    return Shape(told.num_rows, told.num_columns)
+    return TableSize(told.num_rows, told.num_columns)
 
 
 def _require_text(start: bytes) -> None:

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from aegis.catalog.errors import WrongState
 
 
-class State(StrEnum):
+class RequestState(StrEnum):
     """Where a request stands."""
 
     DRAFT = "draft"
@@ -30,7 +30,7 @@ class State(StrEnum):
     FAILED = "failed"
 
 
-class Step(StrEnum):
+class RequestStep(StrEnum):
     """What moves a request."""
 
     SUBMIT = "submit"
@@ -49,59 +49,80 @@ class Step(StrEnum):
     REVOKE = "revoke"
 
 
-_STEPS: Mapping[Step, tuple[frozenset[State], State]] = MappingProxyType(
+_STEPS: Mapping[RequestStep, tuple[frozenset[RequestState], RequestState]] = MappingProxyType(
     {
-        Step.SUBMIT: (frozenset({State.DRAFT, State.RETURNED}), State.SUBMITTED),
-        Step.REVIEW: (frozenset({State.SUBMITTED}), State.IN_REVIEW),
-        Step.RETURN: (frozenset({State.SUBMITTED, State.IN_REVIEW}), State.RETURNED),
-        Step.APPROVE: (frozenset({State.IN_REVIEW}), State.APPROVED),
-        Step.REJECT: (
-            frozenset({State.SUBMITTED, State.IN_REVIEW, State.APPROVED}),
-            State.REJECTED,
+        RequestStep.SUBMIT: (
+            frozenset({RequestState.DRAFT, RequestState.RETURNED}),
+            RequestState.SUBMITTED,
         ),
-        Step.WITHDRAW: (
+        RequestStep.REVIEW: (frozenset({RequestState.SUBMITTED}), RequestState.IN_REVIEW),
+        RequestStep.RETURN: (
+            frozenset({RequestState.SUBMITTED, RequestState.IN_REVIEW}),
+            RequestState.RETURNED,
+        ),
+        RequestStep.APPROVE: (frozenset({RequestState.IN_REVIEW}), RequestState.APPROVED),
+        RequestStep.REJECT: (
+            frozenset({RequestState.SUBMITTED, RequestState.IN_REVIEW, RequestState.APPROVED}),
+            RequestState.REJECTED,
+        ),
+        RequestStep.WITHDRAW: (
             frozenset(
-                {State.DRAFT, State.SUBMITTED, State.IN_REVIEW, State.RETURNED, State.APPROVED}
+                {
+                    RequestState.DRAFT,
+                    RequestState.SUBMITTED,
+                    RequestState.IN_REVIEW,
+                    RequestState.RETURNED,
+                    RequestState.APPROVED,
+                }
             ),
-            State.WITHDRAWN,
+            RequestState.WITHDRAWN,
         ),
-        Step.RUN: (frozenset({State.APPROVED}), State.RUNNING),
-        Step.COMPLETE: (frozenset({State.RUNNING}), State.RELEASED),
-        Step.FAIL: (frozenset({State.RUNNING}), State.FAILED),
-        Step.RETRY: (frozenset({State.FAILED}), State.APPROVED),
-        Step.DRIFT: (frozenset({State.APPROVED, State.IN_REVIEW}), State.RETURNED),
-        Step.EXPIRE: (frozenset({State.RELEASED}), State.EXPIRED),
-        Step.RENEW: (frozenset({State.RELEASED, State.EXPIRED}), State.RELEASED),
-        Step.REVOKE: (frozenset({State.RELEASED, State.EXPIRED}), State.REVOKED),
+        RequestStep.RUN: (frozenset({RequestState.APPROVED}), RequestState.RUNNING),
+        RequestStep.COMPLETE: (frozenset({RequestState.RUNNING}), RequestState.RELEASED),
+        RequestStep.FAIL: (frozenset({RequestState.RUNNING}), RequestState.FAILED),
+        RequestStep.RETRY: (frozenset({RequestState.FAILED}), RequestState.APPROVED),
+        RequestStep.DRIFT: (
+            frozenset({RequestState.APPROVED, RequestState.IN_REVIEW}),
+            RequestState.RETURNED,
+        ),
+        RequestStep.EXPIRE: (frozenset({RequestState.RELEASED}), RequestState.EXPIRED),
+        RequestStep.RENEW: (
+            frozenset({RequestState.RELEASED, RequestState.EXPIRED}),
+            RequestState.RELEASED,
+        ),
+        RequestStep.REVOKE: (
+            frozenset({RequestState.RELEASED, RequestState.EXPIRED}),
+            RequestState.REVOKED,
+        ),
     }
 )
 """For each step the states from which it starts, and the state in which it ends."""
 
 _DONE = MappingProxyType(
     {
-        Step.SUBMIT: "submitted",
-        Step.REVIEW: "taken up for review",
-        Step.RETURN: "returned",
-        Step.APPROVE: "approved",
-        Step.REJECT: "rejected",
-        Step.WITHDRAW: "withdrawn",
-        Step.RUN: "carried out",
-        Step.COMPLETE: "released",
-        Step.FAIL: "given up",
-        Step.RETRY: "tried again",
-        Step.DRIFT: "sent back",
-        Step.EXPIRE: "ended",
-        Step.RENEW: "renewed",
-        Step.REVOKE: "revoked",
+        RequestStep.SUBMIT: "submitted",
+        RequestStep.REVIEW: "taken up for review",
+        RequestStep.RETURN: "returned",
+        RequestStep.APPROVE: "approved",
+        RequestStep.REJECT: "rejected",
+        RequestStep.WITHDRAW: "withdrawn",
+        RequestStep.RUN: "carried out",
+        RequestStep.COMPLETE: "released",
+        RequestStep.FAIL: "given up",
+        RequestStep.RETRY: "tried again",
+        RequestStep.DRIFT: "sent back",
+        RequestStep.EXPIRE: "ended",
+        RequestStep.RENEW: "renewed",
+        RequestStep.REVOKE: "revoked",
     }
 )
 """How errors call each step."""
 
-FINAL = frozenset({State.REVOKED, State.REJECTED, State.WITHDRAWN})
+FINAL = frozenset({RequestState.REVOKED, RequestState.REJECTED, RequestState.WITHDRAWN})
 """States that nothing leaves."""
 
 
-def after(state: State, step: Step) -> State:
+def after(state: RequestState, step: RequestStep) -> RequestState:
     """Return the state after a step.
 
     Raises
@@ -119,6 +140,6 @@ def after(state: State, step: Step) -> State:
     return end
 
 
-def steps_from(state: State) -> tuple[Step, ...]:
+def steps_from(state: RequestState) -> tuple[RequestStep, ...]:
     """Return the steps that start from a state, in the order of the table."""
     return tuple(step for step, (starts, _) in _STEPS.items() if state in starts)

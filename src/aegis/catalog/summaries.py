@@ -35,7 +35,7 @@ CANDIDATES = 40
 
 
 @dataclass(frozen=True)
-class Described:
+class SummaryFacts:
     """What a protected summary says of its table.
 
     Attributes
@@ -80,7 +80,7 @@ def _read(bundle: bytes) -> ProtectedSummary:
         ) from error
 
 
-def describe(bundle: bytes) -> Described:
+def describe(bundle: bytes) -> SummaryFacts:
     """Return what a protected summary says of its table."""
     summary = read(bundle)
     columns = tuple(
@@ -92,7 +92,7 @@ def describe(bundle: bytes) -> Described:
         }
         for a in summary.attributes.values()
     )
-    return Described(columns, summary.label, summary.protection.to_dict())
+    return SummaryFacts(columns, summary.label, summary.protection.to_dict())
 
 
 def make(
@@ -138,20 +138,20 @@ def costs_in(summary: ProtectedSummary) -> list[dict[str, Any]]:
     """Return what each candidate mask of a protected summary costs by itself, in percent."""
     scorer = ProtectedScorer(summary)
     whole = scorer.score(scorer.finest)
-    found = []
+    best = []
     for index, attribute in enumerate(summary.attributes.values()):
         for place, candidate in enumerate(attribute.candidates):
             choice = tuple(place if i == index else FINEST for i in range(len(summary.attributes)))
-            kept = min(max(scorer.score(choice) / whole, 0.0), 1.0) if whole > 0 else 0.0
-            found.append(
+            utility_kept = min(max(scorer.score(choice) / whole, 0.0), 1.0) if whole > 0 else 0.0
+            best.append(
                 {
                     "attribute": attribute.name,
                     "mask": str(candidate.declared),
                     "levels": candidate.size,
-                    "lost": 100 * (1 - kept),
+                    "lost": 100 * (1 - utility_kept),
                 }
             )
-    return found
+    return best
 
 
 def candidates(
@@ -164,16 +164,16 @@ def candidates(
     """
     summary = read(bundle)
     advice = search_protected(summary, top=CANDIDATES, time_limit=seconds, progress=progress)
-    listed = [one for one in advice.ranking if one.admissible is not False]
+    listed = [ranked for ranked in advice.ranking if ranked.admissible is not False]
     about = {
         "combinations": advice.combinations,
         "searched": advice.searched,
         "estimator": advice.estimator,
         "unmasked": advice.unmasked,
-        "scores": {one.name: one.score for one in listed},
-        "errors": {one.name: one.stderr for one in listed if one.stderr is not None},
+        "scores": {ranked.name: ranked.score for ranked in listed},
+        "errors": {ranked.name: ranked.stderr for ranked in listed if ranked.stderr is not None},
     }
-    return [written(as_declared(summary, one.configuration)) for one in listed], about
+    return [written(as_declared(summary, ranked.configuration)) for ranked in listed], about
 
 
 def leak(bundle: bytes, *, progress: Progress = SILENT) -> dict[str, Any]:

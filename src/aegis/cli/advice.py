@@ -113,8 +113,12 @@ def _flat(rank: int, ranked: Ranked, names: list[str]) -> list[object]:
 
 def _estimate_cells(ranked: Ranked) -> tuple[object, ...]:
     """Return the case, the estimated deviation and its bounds, where there are any."""
-    found = ranked.estimate
-    return () if found is None else (found.case, found.pud, *(found.interval or (None, None)))
+    estimate = ranked.estimate
+    return (
+        ()
+        if estimate is None
+        else (estimate.case, estimate.pud, *(estimate.interval or (None, None)))
+    )
 
 
 def _label(summary: Mapping[str, Any]) -> str:

@@ -228,7 +228,8 @@ def command(
         from aegis.cli.protected import advise_protected
 
         advise_protected(
-            *(table, policy_file),
+            table,
+            policy_file,
             search=searches,
             listed=listed,
             generate=generate,
@@ -255,7 +256,8 @@ def command(
         return
     if is_published(table):
         advise_published(
-            *(table, policy_file),
+            table,
+            policy_file,
             measure=measure,
             estimate=estimate,
             rule_override=rule_override,
@@ -431,29 +433,43 @@ def _next(
     if made is None:
         return next_step(
             "write the best configuration, for aegis apply",
-            *(
-                "aegis",
-                "advise",
-                table,
-                *read,
-                *policy,
-                *repeated(**deciding),
-                "-o",
-                unused("best.yaml"),
-            ),
+            "aegis",
+            "advise",
+            table,
+            *read,
+            *policy,
+            *repeated(**deciding),
+            "-o",
+            unused("best.yaml"),
         )
     certificate = ("--certificate", unused(made.with_name("certificate.json")), *stated)
     if best is not None and best.method is not None:
         released = unused(made.with_name("released.parquet"))
         return next_step(
             "group the records, and have the result verified and certified",
-            *("aegis", "anonymize", table, *read, *policy, "--recipe", str(made)),
-            *("-o", released, *certificate),
+            "aegis",
+            "anonymize",
+            table,
+            *read,
+            *policy,
+            "--recipe",
+            str(made),
+            "-o",
+            released,
+            *certificate,
         )
     masked = unused(made.with_name("masked.parquet"))
     subject = "TABLE" if is_bundle(table) else table
     return next_step(
         "mask the table, and have the result verified and certified",
-        *("aegis", "apply", subject, *read, *policy, "--configuration", str(made)),
-        *("-o", masked, *certificate),
+        "aegis",
+        "apply",
+        subject,
+        *read,
+        *policy,
+        "--configuration",
+        str(made),
+        "-o",
+        masked,
+        *certificate,
     )

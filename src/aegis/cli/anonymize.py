@@ -254,10 +254,25 @@ def _next(release: AnonymizedRelease, policy_file: Path) -> list[RenderableType]
     if release.path is None:
         return next_step(
             "release the table under a setting of the front",
-            *("aegis", "anonymize", "TABLE", "--policy", policy_file, "--method", "mo-obam"),
-            *("--option", "clusters=N", "--option", "weight=W", "-o", unused("released.parquet")),
+            "aegis",
+            "anonymize",
+            "TABLE",
+            "--policy",
+            policy_file,
+            "--method",
+            "mo-obam",
+            "--option",
+            "clusters=N",
+            "--option",
+            "weight=W",
+            "-o",
+            unused("released.parquet"),
         )
     return next_step(
         "see every privacy figure of the output",
-        *("aegis", "audit", release.path, "--policy", policy_file),
+        "aegis",
+        "audit",
+        release.path,
+        "--policy",
+        policy_file,
     )

@@ -200,13 +200,12 @@ def command(
         page.suggest(
             *next_step(
                 "see every privacy figure of the output",
-                *(
-                    "aegis",
-                    "audit",
-                    release.path,
-                    *repeated(engine=opening.engine, master=opening.master),
-                ),
-                *("--policy", str(policy_file)),
+                "aegis",
+                "audit",
+                release.path,
+                *repeated(engine=opening.engine, master=opening.master),
+                "--policy",
+                str(policy_file),
                 # The account of noise needs the masks that drew it.
                 *repeated(
                     configuration=configuration if release.differential_privacy else None,
@@ -287,7 +286,7 @@ def _facts(release: Release) -> list[tuple[str, str]]:
         figures.append(
             (
                 "utility kept",
-                f"{percent(utility.kept)} ({utility.measure} {fixed(utility.released)} "
+                f"{percent(utility.utility_kept)} ({utility.measure} {fixed(utility.released)} "
                 f"of {fixed(utility.unmasked)})",
             )
         )

@@ -63,7 +63,10 @@ def command(
         subject = opening.subject(subjects[-1], policy, quiet=quiet, verify_key=verify_key)
         summary = summary_of(subject, policy, releases, progress)
         composition = compose(
-            *(summary, releases, policy.privacy, policy.protected_hierarchies),
+            summary,
+            releases,
+            policy.privacy,
+            policy.protected_hierarchies,
             rule_override=rule_override,
         )
     _print(Output(format, quiet), composition)

@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aegis.cli.options import Engine
+from aegis.cli.options import FileEngine
 from aegis.errors import PolicyError
 from aegis.files import TABLE_FORMATS, check_output, format_of, leftovers
 
@@ -33,7 +33,7 @@ def open_subject(
     *,
     name: str | None = None,
     memory_limit: str | None = None,
-    engine: Engine | None = None,
+    engine: FileEngine | None = None,
     master: str | None = None,
     verify_key: Path | None = None,
     reading: Reading | None = None,

@@ -66,7 +66,14 @@ def command(
     page.suggest(
         *next_step(
             "search the optimum",
-            *("aegis", "advise", imported.table, "--policy", imported.policy, "--search", *asked),
-            *("-o", unused(output / "best.yaml")),
+            "aegis",
+            "advise",
+            imported.table,
+            "--policy",
+            imported.policy,
+            "--search",
+            *asked,
+            "-o",
+            unused(output / "best.yaml"),
         )
     )

@@ -85,8 +85,14 @@ def command(
     page.suggest(
         *next_step(
             "read and edit the policy, then rank what it allows",
-            *("aegis", "advise", table, *opening.words(), "--policy", str(output)),
-            *("-o", str(unused(output.with_name("best.yaml")))),
+            "aegis",
+            "advise",
+            table,
+            *opening.words(),
+            "--policy",
+            str(output),
+            "-o",
+            str(unused(output.with_name("best.yaml"))),
         )
     )
 

@@ -54,7 +54,14 @@ def command(
     page.suggest(
         *next_step(
             "sign a summary",
-            *("aegis", "summarize", "TABLE", "--policy", "POLICY", "-o", "NAME.aegis"),
-            *("--sign", private),
+            "aegis",
+            "summarize",
+            "TABLE",
+            "--policy",
+            "POLICY",
+            "-o",
+            "NAME.aegis",
+            "--sign",
+            private,
         )
     )

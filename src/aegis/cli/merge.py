@@ -89,6 +89,12 @@ def command(
     page.suggest(
         *next_step(
             "rank configurations from the merged summary",
-            *("aegis", "advise", output, "--policy", "POLICY", "-o", unused("best.yaml")),
+            "aegis",
+            "advise",
+            output,
+            "--policy",
+            "POLICY",
+            "-o",
+            unused("best.yaml"),
         )
     )

@@ -13,7 +13,7 @@ import typer
 
 from aegis.cli.files import open_subject, repeated
 from aegis.cli.lean import before_tables
-from aegis.cli.options import Engine, EngineOption, Master, MemoryLimit, TableName
+from aegis.cli.options import EngineOption, Master, MemoryLimit, TableName
 from aegis.cli.output import Output
 
 if TYPE_CHECKING:
@@ -183,4 +183,4 @@ def opens_table(command: Callable[..., None]) -> Callable[..., None]:
 
 
 DEFAULT = Opening()
-__all__ = ["DEFAULT", "Engine", "Opening", "opens_table"]
+__all__ = ["DEFAULT", "Opening", "opens_table"]

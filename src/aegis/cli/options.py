@@ -60,7 +60,7 @@ MemoryLimit = Annotated[
 ]
 
 
-class Engine(StrEnum):
+class FileEngine(StrEnum):
     """Engines that read files."""
 
     DUCKDB = "duckdb"
@@ -69,11 +69,11 @@ class Engine(StrEnum):
     @property
     def elsewhere(self) -> bool:
         """Whether it runs outside this process, with files and memory of its own."""
-        return self is Engine.SPARK
+        return self is FileEngine.SPARK
 
 
 EngineOption = Annotated[
-    Engine | None,
+    FileEngine | None,
     typer.Option(
         "--engine",
         help="The engine that reads TABLE: duckdb, in this process (the default), or spark; "

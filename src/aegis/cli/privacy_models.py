@@ -68,10 +68,10 @@ def _entry(model: PrivacyModel) -> dict[str, Any]:
 def _example(model: PrivacyModel) -> str:
     """Return a demand for this model as a policy writes it: one that the model accepts."""
     from aegis.privacy import PrivacyRule
-    from aegis.privacy.model import Need
+    from aegis.privacy.model import ModelNeed
 
     given: dict[str, object] = {parameter.name: _value(parameter) for parameter in model.parameters}
-    if Need.SENSITIVE in model.needs:
+    if ModelNeed.SENSITIVE in model.needs:
         given["attribute"] = "diagnosis"
     written = PrivacyRule((model.criterion(given),)).to_mapping()[model.key]
     if isinstance(written, dict):

@@ -244,7 +244,9 @@ def command(
     page = Output(format, quiet)
     with reporting(quiet=quiet) as progress:
         made = release_protected(
-            *(subject, rules, output),
+            subject,
+            rules,
+            output,
             ledger=ledger,
             population=population,
             force=force,
@@ -290,7 +292,13 @@ def print_protected(page: Output, made: ProtectedSummary, output: Path, policy: 
     page.suggest(
         *next_step(
             "rank configurations from what may leave the house",
-            *("aegis", "advise", output, "--policy", policy, "-o", unused("best.yaml")),
+            "aegis",
+            "advise",
+            output,
+            "--policy",
+            policy,
+            "-o",
+            unused("best.yaml"),
         )
     )
 

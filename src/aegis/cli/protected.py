@@ -106,8 +106,15 @@ def advise_protected(
         page.suggest(
             *next_step(
                 "have its owner mask the table, which checks the rule",
-                *("aegis", "apply", "TABLE", "--policy", str(policy_file)),
-                *("--configuration", str(made), "-o", unused(made.with_name("masked.parquet"))),
+                "aegis",
+                "apply",
+                "TABLE",
+                "--policy",
+                str(policy_file),
+                "--configuration",
+                str(made),
+                "-o",
+                unused(made.with_name("masked.parquet")),
             )
         )
 

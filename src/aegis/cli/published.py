@@ -183,7 +183,12 @@ def _print(page: Output, published: Published, output: Path, policy_file: Path) 
     page.suggest(
         *next_step(
             "rank the masked tables",
-            *("aegis", "advise", output, "--policy", policy_file, *measure),
+            "aegis",
+            "advise",
+            output,
+            "--policy",
+            policy_file,
+            *measure,
         )
     )
 

@@ -260,7 +260,10 @@ def _values(estimate: JointEstimate, width: int) -> Iterator[Table]:
                 cell.append(f"{count:,}")
         cells.append(figures)
     return estimate_tables(
-        *(own.name, [values[i] for i in chosen], estimate.classes, cells),
+        own.name,
+        [values[i] for i in chosen],
+        estimate.classes,
+        cells,
         titles=("estimate", "truth")[: 1 + known],
         width=width,
     )

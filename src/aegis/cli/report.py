@@ -133,7 +133,8 @@ def command(
         from aegis.study import SEARCH_SECONDS
 
         advise_protected(
-            *(table, policy_file),
+            table,
+            policy_file,
             search=not (configurations or generate or policy.configurations),
             listed=listed,
             generate=generate,

@@ -106,7 +106,7 @@ def command(
     Ctrl-C.
     """
     from aegis.service.run import serve
-    from aegis.service.settings import Settings
+    from aegis.service.settings import ServiceSettings
 
     if local is not None and host not in _LOOPBACK:
         raise PolicyError(
@@ -118,7 +118,7 @@ def command(
     if processes > 1:
         _require_several(processes, local, port)
     shown = f"[{host}]" if ":" in host else host
-    settings = Settings(
+    settings = ServiceSettings(
         database=database,
         objects=objects,
         local=local is not None,

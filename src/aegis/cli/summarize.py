@@ -167,7 +167,12 @@ def command(
 
     if masked or contingency:
         summarize_masked(
-            *(masked or (), contingency or (), policy_file, output, histograms, mapping),
+            masked or (),
+            contingency or (),
+            policy_file,
+            output,
+            histograms,
+            mapping,
             refused={
                 "TABLE": table,
                 "--like": like,
@@ -197,7 +202,15 @@ def command(
                 hint="Leave it out.",
             )
         _protect(
-            *(table, policy_file, output, protection, epsilon, delta, key_file, like, carried),
+            table,
+            policy_file,
+            output,
+            protection,
+            epsilon,
+            delta,
+            key_file,
+            like,
+            carried,
             subject=lambda rules: opening.subject(table, rules, quiet=quiet),
             page=Output(format, quiet),
             force=force,
@@ -324,7 +337,13 @@ def _print(summary: Summary, output: Path, policy_file: Path, page: Output) -> N
     page.suggest(
         *next_step(
             "rank configurations from the summary alone",
-            *("aegis", "advise", output, "--policy", policy_file, "-o", unused("best.yaml")),
+            "aegis",
+            "advise",
+            output,
+            "--policy",
+            policy_file,
+            "-o",
+            unused("best.yaml"),
         )
     )
 

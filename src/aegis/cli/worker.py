@@ -44,11 +44,11 @@ def command(
     summary, what it gives away. `aegis serve` runs a worker by itself; further
     workers share the jobs. Ends with Ctrl-C.
     """
-    from aegis.catalog import Catalog, Limits
+    from aegis.catalog import Catalog, UploadLimits
     from aegis.service.worker import Worker
 
     shell = Output(quiet=quiet)
-    limits = Limits(work=work_limits(job_seconds, job_memory))
+    limits = UploadLimits(work=work_limits(job_seconds, job_memory))
     own = Worker(Catalog.open(database, objects, limits=limits))
     shell.say(f"Working as {own.name} (Ctrl-C ends it)")
     if once:

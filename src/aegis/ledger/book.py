@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from aegis.errors import AegisError, DataError, PolicyError, choices
-from aegis.ledger.record import Balance, Entry, Population, Spend, State
+from aegis.ledger.record import Balance, Entry, EntryState, LedgerPopulation, Spend
 
 APPLICATION = 0x41454749
 """SQLite application id of a ledger: "AEGI"."""
@@ -55,11 +55,15 @@ create trigger answer_remains before delete on answer
 begin select raise(abort, 'a ledger is only ever added to'); end;
 """
 _ALLOWED = {
-    "begin": (State.RESERVED,),
-    "commit": (State.RESERVED, State.BEGUN),
-    "cancel": (State.RESERVED,),
+    "begin": (EntryState.RESERVED,),
+    "commit": (EntryState.RESERVED, EntryState.BEGUN),
+    "cancel": (EntryState.RESERVED,),
 }
-_BECOMES = {"begin": State.BEGUN, "commit": State.COMMITTED, "cancel": State.CANCELLED}
+_BECOMES = {
+    "begin": EntryState.BEGUN,
+    "commit": EntryState.COMMITTED,
+    "cancel": EntryState.CANCELLED,
+}
 
 
 class Ledger:
@@ -165,18 +169,18 @@ class Ledger:
             content = {"ceiling": ceiling, "delta": delta, "unit": unit}
             _append(connection, "open", name, 0, content)
 
-    def populations(self) -> tuple[Population, ...]:
+    def populations(self) -> tuple[LedgerPopulation, ...]:
         """Return all populations."""
         with self._connected() as connection:
             self._check(connection, fresh=False)
             return tuple(_populations(connection).values())
 
-    def population(self, name: str) -> Population:
+    def population(self, name: str) -> LedgerPopulation:
         """Return one population; raise `PolicyError` that names the others."""
         with self._connected() as connection:
             return self._population(connection, name)
 
-    def _population(self, connection: sqlite3.Connection, name: str) -> Population:
+    def _population(self, connection: sqlite3.Connection, name: str) -> LedgerPopulation:
         known = _populations(connection)
         if name not in known:
             raise PolicyError(
@@ -421,11 +425,11 @@ def _append(
     return entry or number
 
 
-def _populations(connection: sqlite3.Connection) -> dict[str, Population]:
+def _populations(connection: sqlite3.Connection) -> dict[str, LedgerPopulation]:
     rows = connection.execute(
         "select population, content from event where kind = 'open' order by number"
     ).fetchall()
-    return {name: Population(name, **json.loads(content)) for name, content in rows}
+    return {name: LedgerPopulation(name, **json.loads(content)) for name, content in rows}
 
 
 def _entries(connection: sqlite3.Connection) -> dict[int, Entry]:
@@ -439,11 +443,17 @@ def _entries(connection: sqlite3.Connection) -> dict[int, Entry]:
         if kind == "reserve":
             spend = Spend(**content["spend"])
             entries[number] = Entry(
-                number, population, State.RESERVED, time, spend, "", content["note"]
+                number, population, EntryState.RESERVED, time, spend, "", content["note"]
             )
         elif kind == "list":
             entries[number] = Entry(
-                *(number, population, State.LISTED, time, None, content["digest"], content["note"])
+                number,
+                population,
+                EntryState.LISTED,
+                time,
+                None,
+                content["digest"],
+                content["note"],
             )
         elif kind in _BECOMES:
             old = entries[number]
@@ -451,7 +461,7 @@ def _entries(connection: sqlite3.Connection) -> dict[int, Entry]:
             known = {k: content[k] for k in ("sensitivity", "sigma") if k in content}
             cost = old.spend if old.spend is None else replace(old.spend, **known)
             entries[number] = Entry(
-                *(number, population, _BECOMES[kind], old.time, cost, digest, old.note)
+                number, population, _BECOMES[kind], old.time, cost, digest, old.note
             )
     return entries
 

@@ -10,7 +10,7 @@ from typing import Any
 from aegis.errors import PolicyError
 
 
-class State(StrEnum):
+class EntryState(StrEnum):
     """How far an entry is."""
 
     RESERVED = "reserved"
@@ -67,7 +67,7 @@ class Spend:
 
 
 @dataclass(frozen=True)
-class Population:
+class LedgerPopulation:
     """The people or rows that a budget belongs to; new versions of a table keep it.
 
     Attributes
@@ -112,7 +112,7 @@ class Entry:
 
     number: int
     population: str
-    state: State
+    state: EntryState
     time: str
     spend: Spend | None
     digest: str
@@ -121,7 +121,7 @@ class Entry:
     @property
     def rho(self) -> float:
         """What it counts for: nothing where it was cancelled or has no cost."""
-        if self.spend is None or self.state is State.CANCELLED:
+        if self.spend is None or self.state is EntryState.CANCELLED:
             return 0.0
         return self.spend.rho
 
@@ -150,7 +150,7 @@ class Balance:
         rho of all entries that count.
     """
 
-    population: Population
+    population: LedgerPopulation
     spent: float
 
     @property

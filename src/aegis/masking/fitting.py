@@ -79,7 +79,7 @@ def count_unseen(source: Source, masks: Mapping[str, Mask | None]) -> dict[str, 
 def _not_found(source: Source, name: str, mask: Mask | None) -> int:
     """Return how many rows hold a value, not null, that the lookup of a mask does not name."""
     joined = join_lookups(source, source.table, {name: mask})
-    absent = joined.table[name].notnull() & joined.found[name].isnull()
+    absent = joined.table[name].notnull() & joined.looked_up[name].isnull()
     counted = source.collect(joined.table.aggregate(n=absent.sum().cast("int64")))
     return int(counted["n"][0].as_py() or 0)
 

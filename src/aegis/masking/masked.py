@@ -103,7 +103,9 @@ def suppress(
     """
     person = PERSON if rule.person is not None else None
     counted = count_classes(
-        *(source, quasi, sensitive),
+        source,
+        quasi,
+        sensitive,
         table=table,
         hierarchies=hierarchies,
         person=person,

@@ -110,21 +110,21 @@ class Joined:
     table
         The table; its own columns keep their names, and rows come in no particular order where
         there is a lookup.
-    found
+    looked_up
         Per column with a lookup what was found for each row, null for nothing.
     lookups
         The lookups by column.
     """
 
     table: ir.Table
-    found: Mapping[str, ir.Value]
+    looked_up: Mapping[str, ir.Value]
     lookups: Mapping[str, Lookup]
 
     def masked(self, name: str, mask: Mask | None) -> ir.Value:
         """Return the expression of a masked column of `table`; as it is without a mask."""
         column = self.table[name]
         if name in self.lookups:
-            return self.lookups[name].expression(column, self.found[name])
+            return self.lookups[name].expression(column, self.looked_up[name])
         return column if mask is None else mask.told_apart(column)
 
 

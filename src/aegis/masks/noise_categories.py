@@ -225,7 +225,7 @@ class RandomisedResponse(CategoryNoise):
         instead = f"{{randomised_response: {{epsilon: {self.epsilon}, values: [...]}}}}"
         learnt = "values" if self.learnt or not self.fitted else None
         return PrivacyLoss(
-            *(attribute, float(self.epsilon)), mechanism=self.name, learnt=learnt, instead=instead
+            attribute, float(self.epsilon), mechanism=self.name, learnt=learnt, instead=instead
         )
 
 

@@ -154,7 +154,11 @@ class Cooccurrence:
         """Held-out traces of the values at each penalty of `UNPOOLED`, for all that use them."""
         shared = None if self.sharing is None else self.sharing.values(self.offsets)
         return held_out_traces(
-            *(self.total, self.joint, self.class_totals, self.n, UNPOOLED),
+            self.total,
+            self.joint,
+            self.class_totals,
+            self.n,
+            UNPOOLED,
             chance=self.chance,
             shared=shared,
         )

@@ -34,7 +34,7 @@ class Centred:
     ----------
     total
         Co-occurrence of all levels, shape (D, D).
-    kept
+    varying
         Places of the levels that vary, shape (d,).
     count
         Rows of each of these, shape (d,).
@@ -47,7 +47,7 @@ class Centred:
     """
 
     total: Numbers
-    kept: npt.NDArray[np.intp]
+    varying: npt.NDArray[np.intp]
     count: Floats
     rows: Floats
     label: Floats
@@ -72,9 +72,9 @@ class Centred:
     ) -> Floats:
         """Return the covariance of kept levels, times n: of all, or between some and others."""
         above, beside = (
-            np.arange(len(self.kept)) if which is None else which for which in (rows, columns)
+            np.arange(len(self.varying)) if which is None else which for which in (rows, columns)
         )
-        both: Floats = self.total[np.ix_(self.kept[above], self.kept[beside])].astype(
+        both: Floats = self.total[np.ix_(self.varying[above], self.varying[beside])].astype(
             np.float64, copy=False
         )
         both -= np.outer(self.count[above] / self.n, self.count[beside])
@@ -139,7 +139,7 @@ def held_out_traces(
     if shared is not None and chance is None:
         moments = shared.moments(given, penalties)
     if moments is None:
-        moments = _moments(given, penalties, None if chance is None else chance[given.kept])
+        moments = _moments(given, penalties, None if chance is None else chance[given.varying])
     effective, explained = moments
     seen = len(given.rows)
     left = given.rows * (1 - given.rows / n)

@@ -76,7 +76,7 @@ def ordered_traces(
     penalties = [STRONGER * penalty for penalty in PENALTIES]
     shared = None if sharing is None else sharing.thresholds(coded.offsets)
     return held_out_traces(
-        *(coded.total, coded.joint, class_counts, n, penalties), chance=coded.chance, shared=shared
+        coded.total, coded.joint, class_counts, n, penalties, chance=coded.chance, shared=shared
     )
 
 

@@ -54,7 +54,7 @@ class SharedBlock:
         values, vectors, info = dsyevd(given.covariance().T, lower=1, overwrite_a=1)
         if info:
             raise InternalError(f"LAPACK dsyevd failed with code {info}.")
-        levels = np.diff(np.searchsorted(given.kept, offsets)).tolist()
+        levels = np.diff(np.searchsorted(given.varying, offsets)).tolist()
         return cls(np.maximum(values, 0.0), vectors, vectors.T @ given.label, levels)
 
     def moments(
@@ -86,7 +86,7 @@ class SharedBlock:
         if [len(own) for own in places] != list(self.levels):
             return None
         shared = np.concatenate(places)
-        beside = np.setdiff1d(np.arange(len(given.kept)), shared, assume_unique=True)
+        beside = np.setdiff1d(np.arange(len(given.varying)), shared, assume_unique=True)
         if 2 * len(beside) > len(shared):
             return None
         border = self.vectors.T @ given.covariance(shared, beside)  # (d, q)
@@ -110,7 +110,7 @@ class SharedBlock:
             squares = solved[:, place].T @ solved[:, place]
             squares.flat[:: size + 1] += 1
             both = 2 * np.vdot(inverse, squares) - inverse.diagonal() @ squares.diagonal()
-            effective[place] = len(given.kept) - penalty * (weights[:, place].sum() + both)
+            effective[place] = len(given.varying) - penalty * (weights[:, place].sum() + both)
             explained[place] = ((self.label + penalty * known) * known).sum(axis=0)
             explained[place] += ((label + penalty * fitted) * fitted).sum(axis=0)
         return effective, explained
@@ -163,7 +163,7 @@ class SharedLevels:
         if coded.chance is not None:
             return None  # expected counts are no covariance, whose eigenvalues are all at least 0
         given = Centred.of(coded.total, coded.joint, counts.class_totals, counts.n)
-        if given is None or len(given.kept) < FEWEST_LEVELS:
+        if given is None or len(given.varying) < FEWEST_LEVELS:
             return None
         return SharedBlock.of(given, coded.offsets)
 
@@ -188,7 +188,7 @@ class Shared:
 
     def moments(self, given: Centred, penalties: Sequence[float]) -> tuple[Floats, Floats] | None:
         """Return `SharedBlock.moments` of a configuration."""
-        bounds = np.searchsorted(given.kept, self.offsets).tolist()
+        bounds = np.searchsorted(given.varying, self.offsets).tolist()
         places = [np.arange(bounds[own], bounds[own + 1]) for own in self.which]
         return self.block.moments(given, places, penalties)
 

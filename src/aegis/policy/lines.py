@@ -39,7 +39,7 @@ _BOOL = re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$")
 _NULL = re.compile(r"^(?:~|null|Null|NULL|)$")
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+class _YamlLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """Parses with libyaml where it is there, and resolves scalars as YAML 1.2 does."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - the base class's attribute
@@ -47,11 +47,11 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 _TAG = "tag:yaml.org,2002:"
 _MERGE = _TAG + "merge"
-_Loader.add_implicit_resolver(_TAG + "bool", _BOOL, list("tTfF"))
-_Loader.add_implicit_resolver(_TAG + "null", _NULL, ["~", "n", "N", ""])
-_Loader.add_implicit_resolver(_TAG + "int", _INT, list("-+0123456789"))
-_Loader.add_implicit_resolver(_TAG + "float", _FLOAT, list("-+.0123456789"))
-_Loader.add_implicit_resolver(_MERGE, re.compile(r"^<<$"), ["<"])
+_YamlLoader.add_implicit_resolver(_TAG + "bool", _BOOL, list("tTfF"))
+_YamlLoader.add_implicit_resolver(_TAG + "null", _NULL, ["~", "n", "N", ""])
+_YamlLoader.add_implicit_resolver(_TAG + "int", _INT, list("-+0123456789"))
+_YamlLoader.add_implicit_resolver(_TAG + "float", _FLOAT, list("-+.0123456789"))
+_YamlLoader.add_implicit_resolver(_MERGE, re.compile(r"^<<$"), ["<"])
 
 
 def _float(text: str) -> float:
@@ -153,7 +153,7 @@ def _invalid(origin: str, line: int, problem: str, hint: str = "") -> PolicyErro
 
 
 @dataclass(slots=True)
-class _Part:
+class _ReadValue:
     """A value that has been read.
 
     Attributes
@@ -190,9 +190,9 @@ class _Open:
         The mappings whose entries it takes over where it has none of its own.
     """
 
-    part: _Part
+    part: _ReadValue
     anchor: str | None
-    key: _Part | None = None
+    key: _ReadValue | None = None
     merged: list[Mapping[str, Any]] = field(default_factory=list)
 
 
@@ -203,12 +203,12 @@ class _Reader:
         self.text = text
         self.origin = origin
         self.open: list[_Open] = []
-        self.anchors: dict[str, _Part | None] = {}
-        self.root: _Part | None = None
+        self.anchors: dict[str, _ReadValue | None] = {}
+        self.root: _ReadValue | None = None
         self.size = 0
 
     def read(self, remedy: str) -> Located:
-        self.loader = _Loader(self.text)
+        self.loader = _YamlLoader(self.text)
         try:
             while not self.loader.check_event(yaml.StreamEndEvent):
                 self._take(self.loader.get_event())
@@ -244,7 +244,7 @@ class _Reader:
         if event.anchor is not None:
             self.anchors[event.anchor] = None
         self._count(1, line)
-        self.open.append(_Open(_Part({} if mapping else [], Place(line)), event.anchor))
+        self.open.append(_Open(_ReadValue({} if mapping else [], Place(line)), event.anchor))
 
     def _end(self) -> None:
         ended = self.open.pop()
@@ -259,7 +259,7 @@ class _Reader:
             self.anchors[ended.anchor] = part
         self._place(part)
 
-    def _add(self, part: _Part, line: int, anchor: str | None = None) -> None:
+    def _add(self, part: _ReadValue, line: int, anchor: str | None = None) -> None:
         self._count(part.size, line)
         if anchor is not None:
             self.anchors[anchor] = part
@@ -274,7 +274,7 @@ class _Reader:
                 hint="Put long lists of values into a hierarchy file (CSV), and use fewer aliases.",
             )
 
-    def _place(self, part: _Part) -> None:
+    def _place(self, part: _ReadValue) -> None:
         """Put a finished value where it belongs."""
         if not self.open:
             self.root = part
@@ -290,7 +290,7 @@ class _Reader:
             self._entry(owner, owner.key, part)
             owner.key = None
 
-    def _key(self, owner: _Open, part: _Part) -> _Part:
+    def _key(self, owner: _Open, part: _ReadValue) -> _ReadValue:
         line = part.place.line
         if not isinstance(part.value, str):
             raise _invalid(self.origin, line, "a key is not a plain text")
@@ -301,7 +301,7 @@ class _Reader:
             )
         return part
 
-    def _entry(self, owner: _Open, key: _Part, part: _Part) -> None:
+    def _entry(self, owner: _Open, key: _ReadValue, part: _ReadValue) -> None:
         # An entry's line is that of its key, also where its value is an alias.
         owner.part.place.parts[key.value] = Place(key.place.line, part.place.parts)
         if not key.merges:
@@ -312,7 +312,7 @@ class _Reader:
             raise _invalid(self.origin, key.place.line, "'<<' merges mappings only")
         owner.merged.extend(merged)
 
-    def _alias(self, anchor: str, line: int) -> _Part:
+    def _alias(self, anchor: str, line: int) -> _ReadValue:
         if anchor not in self.anchors:
             raise _invalid(self.origin, line, f"found undefined alias {anchor!r}")
         part = self.anchors[anchor]
@@ -323,16 +323,16 @@ class _Reader:
                 f"the alias stands for itself: {anchor!r}",
                 "Write out what the alias stands for.",
             )
-        return _Part(part.value, Place(line, part.place.parts), part.size)
+        return _ReadValue(part.value, Place(line, part.place.parts), part.size)
 
-    def _scalar(self, event: yaml.ScalarEvent, line: int) -> _Part:
+    def _scalar(self, event: yaml.ScalarEvent, line: int) -> _ReadValue:
         place = Place(line)
         if self.open and isinstance(self.open[-1].part.value, dict) and self.open[-1].key is None:
-            return _Part(event.value, place, merges=self._resolved(event) == _MERGE)
+            return _ReadValue(event.value, place, merges=self._resolved(event) == _MERGE)
         tag = event.tag if event.tag not in (None, "!") else self._resolved(event)
         name = tag.removeprefix(_TAG)
         if name in ("str", "merge"):
-            return _Part(event.value, place)
+            return _ReadValue(event.value, place)
         if name not in _SCALARS:
             raise self._tag(tag, line)
         form, value = _SCALARS[name]
@@ -344,7 +344,7 @@ class _Reader:
                 f"{MOST_DIGITS} are read.",
                 hint="Write a code that is so long in quotes.",
             )
-        return _Part(value(event.value.lower()), place)
+        return _ReadValue(value(event.value.lower()), place)
 
     def _resolved(self, event: yaml.ScalarEvent) -> str:
         """Return the tag of a scalar by its form: only a plain one is more than a text."""

@@ -28,7 +28,7 @@ from aegis.policy.model import (
     SuppressedColumns,
     Unseen,
 )
-from aegis.policy.schema import AttributeShape, LabelShape, PolicyShape, ReadingShape, Shape
+from aegis.policy.schema import AttributeEntry, LabelEntry, PolicyMapping, PolicyShape, ReadingShape
 from aegis.privacy import PrivacyRule
 from aegis.sources.dialect import Reading
 
@@ -307,9 +307,9 @@ class _Loader:
         name = ".".join(map(str, path))
         where = self.located.where(*path)
         if first["type"] == "extra_forbidden":
-            shapes: dict[object, type[Shape]] = {
-                "attributes": AttributeShape,
-                "label": LabelShape,
+            shapes: dict[object, type[PolicyMapping]] = {
+                "attributes": AttributeEntry,
+                "label": LabelEntry,
                 "reading": ReadingShape,
             }
             shape = shapes.get(path[0], PolicyShape) if len(path) > 1 else PolicyShape
@@ -326,7 +326,7 @@ class _Loader:
             hint = f"Write a text or a {allowed}."
         return PolicyError(f"{where}: {name} is {first.get('input')!r}.", hint=hint)
 
-    def _attribute(self, name: str, entry: AttributeShape) -> Attribute:
+    def _attribute(self, name: str, entry: AttributeEntry) -> Attribute:
         role = Role(entry.role)
         path = ("attributes", name)
         hierarchy = None
@@ -346,7 +346,7 @@ class _Loader:
         )
 
     def _kind(
-        self, role: Role, entry: AttributeShape, path: tuple[str, str]
+        self, role: Role, entry: AttributeEntry, path: tuple[str, str]
     ) -> tuple[AttributeKind | None, tuple[Any, ...]]:
         """Return kind and order of an attribute; an order makes it ordinal."""
         key = "kind" if entry.order is None else "order"

@@ -28,13 +28,13 @@ def _day(value: Any) -> Any:
     return value.isoformat() if isinstance(value, date) else value
 
 
-class Shape(BaseModel):
+class PolicyMapping(BaseModel):
     """A mapping without keys of its own invention."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class LabelShape(Shape):
+class LabelEntry(PolicyMapping):
     """`label: income`, or `label: {column: price, bins: 5}`."""
 
     column: Annotated[str, BeforeValidator(_column), Field(min_length=1)]
@@ -43,7 +43,7 @@ class LabelShape(Shape):
     """Number of quantile bins of a numeric label."""
 
 
-class AttributeShape(Shape):
+class AttributeEntry(PolicyMapping):
     """One entry of `attributes`."""
 
     role: Literal["identifier", "quasi-identifier", "sensitive", "feature", "ignore"]
@@ -60,7 +60,7 @@ class AttributeShape(Shape):
     """All values of an ordinal quasi-identifier, ascending, texts or numbers; null is not listed."""
 
 
-class ReadingShape(Shape):
+class ReadingShape(PolicyMapping):
     """How text files and workbooks are written, where they are not to be asked themselves."""
 
     encoding: str | None = None
@@ -89,7 +89,7 @@ class ReadingShape(Shape):
     """The sheet of a workbook."""
 
 
-class ReleaseShape(Shape):
+class ReleaseShape(PolicyMapping):
     """What a reader of the report should know of the release; every key may be left out."""
 
     data: str | None = None
@@ -106,12 +106,12 @@ class ReleaseShape(Shape):
     """Of the decision."""
 
 
-class PolicyShape(Shape):
+class PolicyShape(PolicyMapping):
     """A policy file."""
 
     version: Literal[1]
     """Version of the format."""
-    label: Annotated[LabelShape | None, BeforeValidator(_label)] = None
+    label: Annotated[LabelEntry | None, BeforeValidator(_label)] = None
     """The class label. Without one, what is kept is association among all columns."""
     reading: ReadingShape | None = None
     """How the table's text files are written; options of the command line go first."""
@@ -131,7 +131,7 @@ class PolicyShape(Shape):
     """What happens at apply time to a value that a mask does not know."""
     suppressed_columns: Literal["fill", "leave-out"] = "fill"
     """What a release shows of a column whose mask is `suppress`: `*` in every row, or no column. One that the rule protects stays."""
-    attributes: dict[str, AttributeShape]
+    attributes: dict[str, AttributeEntry]
     """What may become of each column."""
     configurations: dict[str, dict[str, MaskSpec]] = Field(default_factory=dict)
     """Explicit configurations, by name."""

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from aegis.privacy.classes import ClassTable, SensitiveCounts
 from aegis.privacy.dp import PrivacyAccount, PrivacyLoss
-from aegis.privacy.model import Comparison, Criterion, ModelParameter, Need, PrivacyModel, Window
+from aegis.privacy.model import (
+    Comparison,
+    Criterion,
+    ModelNeed,
+    ModelParameter,
+    PrivacyModel,
+    Window,
+)
 from aegis.privacy.payoff_models import MODELS
 from aegis.privacy.persons import KnownPersons, Persons
 from aegis.privacy.report import PrivacyReport, Risk, SizeBin, report
@@ -17,8 +24,8 @@ __all__ = [
     "Comparison",
     "Criterion",
     "KnownPersons",
+    "ModelNeed",
     "ModelParameter",
-    "Need",
     "Persons",
     "PrivacyAccount",
     "PrivacyLoss",

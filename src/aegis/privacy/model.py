@@ -20,7 +20,7 @@ from aegis.words import brief
 Figures = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 
-class Need(StrEnum):
+class ModelNeed(StrEnum):
     """What a model looks at beside the sizes of the classes."""
 
     SENSITIVE = "sensitive attribute"
@@ -207,20 +207,20 @@ class Criterion:
     def require(self, table: ClassTable) -> None:
         """Raise `PolicyError` when `table` lacks what the criterion needs."""
         needs = self.model.needs
-        if Need.SENSITIVE in needs and self.attribute not in table.sensitive:
+        if ModelNeed.SENSITIVE in needs and self.attribute not in table.sensitive:
             raise PolicyError(
                 f"{self} needs the counts of sensitive attribute {self.attribute!r}, which the "
                 "frequency table lacks.",
                 hint=f"It has: {', '.join(table.sensitive) or 'no sensitive attribute'}.",
             )
-        if Need.POPULATION in needs and table.population is None:
+        if ModelNeed.POPULATION in needs and table.population is None:
             raise PolicyError(
                 f"{self} needs the class sizes of the population.",
                 hint="Name the table of the population: in the policy (population: FILE) for advice, as "
                 "--population for an audit. Or ask for k or a prosecutor risk, which take the table for "
                 "the whole population.",
             )
-        if Need.HIERARCHY in needs and self.counts(table).levels is None:
+        if ModelNeed.HIERARCHY in needs and self.counts(table).levels is None:
             raise PolicyError(
                 f"{self} needs a hierarchy of {self.attribute!r}.",
                 hint="Give the attribute a hierarchy, or use distance: equal or ordered.",
@@ -353,7 +353,7 @@ class PrivacyModel:
     argument: str
     figures: Callable[[ClassTable, Criterion], Figures]
     shortfall: str
-    needs: frozenset[Need] = frozenset()
+    needs: frozenset[ModelNeed] = frozenset()
     variant: tuple[str, str] | None = None
     fails: Callable[[ClassTable, Criterion], BoolArray] | None = None
     monotone_by_person: bool = False
@@ -380,12 +380,12 @@ class PrivacyModel:
     def bare(self) -> str | None:
         """The parameter that may stand for the whole mapping, as in `k: 5`; None without one."""
         alone = len(self.parameters) == 1 and self.variant is None
-        return self.parameters[0].name if alone and Need.SENSITIVE not in self.needs else None
+        return self.parameters[0].name if alone and ModelNeed.SENSITIVE not in self.needs else None
 
     @property
     def local(self) -> bool:
         """Whether a class's verdict depends on that class alone."""
-        return Need.REFERENCE not in self.needs
+        return ModelNeed.REFERENCE not in self.needs
 
     def criterion(self, given: Mapping[str, object]) -> Criterion:
         """Return the criterion for the parameters of a policy; raise `PolicyError` on bad ones.
@@ -396,7 +396,7 @@ class PrivacyModel:
             Parameters and, where the model needs it, `attribute`; the variant left out.
         """
         allowed = [parameter.name for parameter in self.parameters]
-        if Need.SENSITIVE in self.needs:
+        if ModelNeed.SENSITIVE in self.needs:
             allowed.insert(0, "attribute")
         if self.compares:
             allowed.append("reference")
@@ -423,8 +423,8 @@ class PrivacyModel:
     @property
     def compares(self) -> bool:
         """Whether a class is compared with what the whole table has: values, or people."""
-        subjects = {Need.SENSITIVE, Need.POPULATION} & self.needs
-        return bool(subjects) and Need.REFERENCE in self.needs
+        subjects = {ModelNeed.SENSITIVE, ModelNeed.POPULATION} & self.needs
+        return bool(subjects) and ModelNeed.REFERENCE in self.needs
 
     def _reference(self, given: Mapping[str, object]) -> Compared:
         named = given.get("reference", str(Compared.RELEASED)) if self.compares else "released"
@@ -444,7 +444,7 @@ class PrivacyModel:
         return parameter.check(value, self.title)
 
     def _attribute(self, given: Mapping[str, object]) -> str | None:
-        if Need.SENSITIVE not in self.needs:
+        if ModelNeed.SENSITIVE not in self.needs:
             return None
         attribute = given.get("attribute")
         if not isinstance(attribute, str) or not attribute:

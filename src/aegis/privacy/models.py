@@ -33,8 +33,8 @@ from aegis.privacy.model import (
     MODELS,
     Comparison,
     Criterion,
+    ModelNeed,
     ModelParameter,
-    Need,
     PrivacyModel,
     ValueDemand,
     Weakening,
@@ -80,8 +80,8 @@ MIXTURE = (
 )
 _MOVING = f"{MIXTURE} Moreover the distribution of the kept rows changes with what is removed."
 _OTHER_DISTANCES = ("t_closeness.ordered", "t_closeness.hierarchical")
-_SENSITIVE = frozenset({Need.SENSITIVE})
-_COMPARED = frozenset({Need.SENSITIVE, Need.REFERENCE})
+_SENSITIVE = frozenset({ModelNeed.SENSITIVE})
+_COMPARED = frozenset({ModelNeed.SENSITIVE, ModelNeed.REFERENCE})
 _LI = "Li, Li, Venkatasubramanian: t-Closeness (ICDE 2007), section 5"
 _MACHANAVAJJHALA = "Machanavajjhala et al.: l-Diversity (ACM TKDD 1, 2007)"
 _CAO = "Cao, Karras: Publishing Microdata with a Robust Privacy Guarantee (PVLDB 5, 2012)"
@@ -138,7 +138,7 @@ MODELS.register(
         argument=UNION,
         figures=lambda table, _: table.crowds,
         shortfall="that match fewer than {k} people of the population",
-        needs=frozenset({Need.POPULATION}),
+        needs=frozenset({ModelNeed.POPULATION}),
     )
 )
 MODELS.register(
@@ -271,7 +271,7 @@ for _distance, _formula, _figures in (
             argument=f"The earth mover's distance is convex. {_MOVING}",
             figures=_figures,
             shortfall="farther than {t} from the distribution of the kept rows",
-            needs=_COMPARED | ({Need.HIERARCHY} if _distance == "hierarchical" else set()),
+            needs=_COMPARED | ({ModelNeed.HIERARCHY} if _distance == "hierarchical" else set()),
             variant=("distance", _distance),
             # No two values are farther apart than 1 in any of the distances, and all are 1 apart
             # where they are equal ones.

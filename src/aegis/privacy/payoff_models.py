@@ -10,7 +10,14 @@ from __future__ import annotations
 import math
 
 from aegis.privacy.closeness import TOLERANCE
-from aegis.privacy.model import Comparison, Criterion, ModelParameter, Need, PrivacyModel, Window
+from aegis.privacy.model import (
+    Comparison,
+    Criterion,
+    ModelNeed,
+    ModelParameter,
+    PrivacyModel,
+    Window,
+)
 from aegis.privacy.models import UNION
 from aegis.privacy.table_models import MODELS
 
@@ -56,7 +63,7 @@ for _kind, _title, _people in (
             ),
             least_size=_least_size if _kind == "prosecutor" else None,
             shortfall="on which an attack for a gain of {gain} costs only {cost}",
-            needs=frozenset() if _kind == "prosecutor" else frozenset({Need.POPULATION}),
+            needs=frozenset() if _kind == "prosecutor" else frozenset({ModelNeed.POPULATION}),
             variant=("attacker", _kind),
             implies=("no_attack.journalist",) if _kind == "prosecutor" else (),
             window=Window.ROWS if _kind == "prosecutor" else None,

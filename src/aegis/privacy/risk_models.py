@@ -11,7 +11,14 @@ import numpy as np
 
 from aegis.privacy.classes import BoolArray, ClassTable
 from aegis.privacy.closeness import TOLERANCE
-from aegis.privacy.model import Comparison, Criterion, ModelParameter, Need, PrivacyModel, Window
+from aegis.privacy.model import (
+    Comparison,
+    Criterion,
+    ModelNeed,
+    ModelParameter,
+    PrivacyModel,
+    Window,
+)
 from aegis.privacy.models import MIXTURE, MODELS, UNION
 
 __all__ = ["MODELS"]
@@ -89,7 +96,7 @@ MODELS.register(
         # People in classes without a row have none in any finer class either.
         hopeless=lambda table, criterion: criterion["minimum"] > 0 and table.absent > 0,
         shortfall="whose share of the population lies outside {minimum}..{maximum}",
-        needs=frozenset({Need.POPULATION, Need.REFERENCE}),
+        needs=frozenset({ModelNeed.POPULATION, ModelNeed.REFERENCE}),
     )
 )
 MODELS.register(
@@ -129,7 +136,7 @@ MODELS.register(
         argument=UNION,
         figures=lambda table, _: 1.0 / table.crowds,
         shortfall="with a risk above {threshold}",
-        needs=frozenset({Need.POPULATION}),
+        needs=frozenset({ModelNeed.POPULATION}),
         variant=("kind", "journalist"),
         implies=("max_risk.marketer",),
     )
@@ -157,7 +164,7 @@ MODELS.register(
         figures=lambda table, _: 1.0 / table.crowds,
         fails=_too_lonely,
         shortfall="in the smallest crowds that have to go for a mean risk of {threshold}",
-        needs=frozenset({Need.REFERENCE, Need.CROWD}),
+        needs=frozenset({ModelNeed.REFERENCE, ModelNeed.CROWD}),
         variant=("kind", "marketer"),
     )
 )

@@ -23,7 +23,7 @@ import numpy as np
 
 from aegis.errors import PolicyError
 from aegis.privacy.classes import BoolArray, ClassTable, IntArray
-from aegis.privacy.model import MODELS, Criterion, Need, PrivacyModel
+from aegis.privacy.model import MODELS, Criterion, ModelNeed, PrivacyModel
 from aegis.privacy.presets import PRESETS
 from aegis.words import brief, counted
 
@@ -198,26 +198,27 @@ class PrivacyRule:
         names = (
             c.attribute
             for c in self.criteria
-            if c.attribute is not None and Need.HIERARCHY in c.model.needs
+            if c.attribute is not None and ModelNeed.HIERARCHY in c.model.needs
         )
         return tuple(dict.fromkeys(names))
 
     @property
     def needs_population(self) -> bool:
         """Whether a criterion needs class sizes of the population."""
-        return any(Need.POPULATION in criterion.model.needs for criterion in self.criteria)
+        return any(ModelNeed.POPULATION in criterion.model.needs for criterion in self.criteria)
 
     @property
     def by_crowd(self) -> bool:
         """Whether a criterion goes by class sizes of the population, at least where they are known."""
         return any(
-            {Need.POPULATION, Need.CROWD} & criterion.model.needs for criterion in self.criteria
+            {ModelNeed.POPULATION, ModelNeed.CROWD} & criterion.model.needs
+            for criterion in self.criteria
         )
 
     @property
     def without_crowd(self) -> PrivacyRule:
         """The rule without the criteria that go by class sizes of the population."""
-        beyond = {Need.POPULATION, Need.CROWD}
+        beyond = {ModelNeed.POPULATION, ModelNeed.CROWD}
         rest = tuple(criterion for criterion in self.criteria if not beyond & criterion.model.needs)
         return replace(self, criteria=rest)
 

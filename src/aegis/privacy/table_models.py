@@ -9,7 +9,7 @@ import numpy as np
 
 from aegis.privacy.classes import ClassTable, FloatArray
 from aegis.privacy.diversity import corrected_values
-from aegis.privacy.model import Comparison, Criterion, ModelParameter, Need, PrivacyModel
+from aegis.privacy.model import Comparison, Criterion, ModelNeed, ModelParameter, PrivacyModel
 from aegis.privacy.risk_models import MODELS
 from aegis.privacy.uniqueness import ESTIMATORS, population_uniqueness
 
@@ -70,7 +70,7 @@ MODELS.register(
         ),
         figures=lambda table, criterion: corrected_values(criterion.counts(table)),
         shortfall="with a corrected entropy below ln {l}",
-        needs=frozenset({Need.SENSITIVE}),
+        needs=frozenset({ModelNeed.SENSITIVE}),
         variant=("kind", "entropy-grassberger"),
     )
 )
@@ -95,7 +95,7 @@ MODELS.register(
         ),
         figures=_sample_share,
         shortfall="of one row, more than the share {threshold}",
-        needs=frozenset({Need.REFERENCE}),
+        needs=frozenset({ModelNeed.REFERENCE}),
     )
 )
 for _estimator in ESTIMATORS:
@@ -121,7 +121,7 @@ for _estimator in ESTIMATORS:
             argument="An estimate from the number of classes of each size may rise when some merge.",
             figures=_population_share,
             shortfall="of one row, where more than the share {threshold} of the population is unique",
-            needs=frozenset({Need.REFERENCE}),
+            needs=frozenset({ModelNeed.REFERENCE}),
             variant=("estimator", _estimator),
         )
     )

@@ -1,7 +1,7 @@
 """Safe summaries: what may leave the house, what a file gives away, and how both are known."""
 
 from aegis.protect.accounting import (
-    Round,
+    NoiseRound,
     Unit,
     budget_of,
     epsilon_of,
@@ -19,13 +19,13 @@ from aegis.protect.front import ProtectedPoint, front_protected, rows_alike
 from aegis.protect.joint import ProtectedJoint, reconstruct_protected
 from aegis.protect.leak import AttributeLeak, LeakAudit, PartLeak, audit_leak
 from aegis.protect.model import (
-    Level,
-    Method,
+    CellMethod,
     Moments,
     ProtectedAttribute,
     ProtectedCandidate,
     ProtectedSummary,
     Protection,
+    ProtectionLevel,
     StatedVerdict,
 )
 from aegis.protect.narrow import narrowed
@@ -39,13 +39,13 @@ from aegis.protect.what_if import WhatIf, what_if
 __all__ = [
     "EXTENSION",
     "AttributeLeak",
+    "CellMethod",
     "Difference",
     "DocumentLeak",
     "LeakAudit",
-    "Level",
-    "Method",
     "Moments",
     "Noise",
+    "NoiseRound",
     "PartLeak",
     "Perturbation",
     "ProtectedAdvice",
@@ -57,7 +57,7 @@ __all__ = [
     "ProtectedScorer",
     "ProtectedSummary",
     "Protection",
-    "Round",
+    "ProtectionLevel",
     "StatedVerdict",
     "Unit",
     "WhatIf",

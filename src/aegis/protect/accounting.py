@@ -33,7 +33,7 @@ class Unit(StrEnum):
 
 
 @dataclass(frozen=True)
-class Round:
+class NoiseRound:
     """Figures that were published with noise of one scale.
 
     Attributes

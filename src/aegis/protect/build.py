@@ -17,7 +17,7 @@ from aegis.progress import SILENT, Progress
 from aegis.protect.accounting import Unit
 from aegis.protect.cells import check_summary, public_names
 from aegis.protect.counts import THRESHOLD, Perturbation, protect_counts
-from aegis.protect.model import Level, Method, ProtectedSummary, StatedVerdict
+from aegis.protect.model import CellMethod, ProtectedSummary, ProtectionLevel, StatedVerdict
 from aegis.protect.moments import rows_per_person as counted_rows
 from aegis.protect.noise import Noise, protect_with_noise
 from aegis.sources import Source, open_table
@@ -33,7 +33,7 @@ def protect(
     subject: Any,
     policy: Policy | str | Path,
     *,
-    level: Level | str = Level.NOISE,
+    level: ProtectionLevel | str = ProtectionLevel.NOISE,
     epsilon: float | None = None,
     delta: float | None = None,
     unit: Unit | str = Unit.ROWS,
@@ -41,7 +41,7 @@ def protect(
     person: str | None = None,
     public: Collection[str] = (),
     key: bytes | None = None,
-    method: Method | str = Method.ROUNDING,
+    method: CellMethod | str = CellMethod.ROUNDING,
     threshold: int = THRESHOLD,
     step: int | None = None,
     variance: float | None = None,
@@ -104,7 +104,7 @@ def protect(
         notes = () if override is None else (override.sentence,)
         return replace(made, owner=owner, notes=(*notes, *_notes_on_delta(made), *made.notes))
 
-    if chosen is Level.NOISE:
+    if chosen is ProtectionLevel.NOISE:
         _refuse_given(chosen, key=key, step=step, variance=variance)
         if epsilon is None or delta is None:
             raise PolicyError(
@@ -165,11 +165,13 @@ def _notes_on_delta(made: ProtectedSummary) -> tuple[str, ...]:
     )
 
 
-def _level(given: Level | str) -> Level:
-    if given not in list(Level):
-        raise PolicyError.unknown("level of protection", given, [str(level) for level in Level])
-    chosen = Level(given)
-    if chosen is Level.NONE:
+def _level(given: ProtectionLevel | str) -> ProtectionLevel:
+    if given not in list(ProtectionLevel):
+        raise PolicyError.unknown(
+            "level of protection", given, [str(level) for level in ProtectionLevel]
+        )
+    chosen = ProtectionLevel(given)
+    if chosen is ProtectionLevel.NONE:
         raise PolicyError(
             "Level none protects nothing: it is the summary itself.",
             hint="Take noise or counts, or summarise without protection.",
@@ -177,15 +179,15 @@ def _level(given: Level | str) -> Level:
     return chosen
 
 
-def _method(given: Method | str) -> Method:
-    if given not in list(Method):
+def _method(given: CellMethod | str) -> CellMethod:
+    if given not in list(CellMethod):
         raise PolicyError.unknown(
-            "method of perturbation", given, [str(method) for method in Method]
+            "method of perturbation", given, [str(method) for method in CellMethod]
         )
-    return Method(given)
+    return CellMethod(given)
 
 
-def _refuse_given(level: Level, **options: object) -> None:
+def _refuse_given(level: ProtectionLevel, **options: object) -> None:
     for name, value in options.items():
         if value is not None:
             raise PolicyError(

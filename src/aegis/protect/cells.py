@@ -166,7 +166,10 @@ def cells_of(attribute: AttributeSummary, masks: Sequence[Mask] | None = None) -
         for candidate, (mask, groups, labels) in zip(listed, groupings, strict=True)
     )
     return Cells(
-        *(attribute.name, attribute.role, attribute.kind, attribute.weight),
+        attribute.name,
+        attribute.role,
+        attribute.kind,
+        attribute.weight,
         of_value=of_value,
         joint=joint,
         candidates=tuple(_shrunk(c, c.groups) for c in candidates),

@@ -31,11 +31,11 @@ from aegis.protect.mechanisms import (
 )
 from aegis.protect.model import (
     GRID,
-    Level,
-    Method,
+    CellMethod,
     Moments,
     ProtectedSummary,
     Protection,
+    ProtectionLevel,
     StatedVerdict,
 )
 from aegis.protect.moments import moments_of_pairs, moments_of_rows
@@ -73,15 +73,17 @@ class Perturbation:
     """
 
     key: bytes = field(repr=False)
-    method: Method = Method.ROUNDING
+    method: CellMethod = CellMethod.ROUNDING
     threshold: int = THRESHOLD
     step: int | None = None
     variance: float | None = None
 
     def __post_init__(self) -> None:
         check_key(self.key)
-        if not isinstance(self.method, Method):
-            raise PolicyError.unknown("method of perturbation", self.method, list(map(str, Method)))
+        if not isinstance(self.method, CellMethod):
+            raise PolicyError.unknown(
+                "method of perturbation", self.method, list(map(str, CellMethod))
+            )
         if self.threshold < 2:
             raise PolicyError(
                 f"The threshold is {self.threshold}.",
@@ -114,14 +116,14 @@ class Perturbation:
     @property
     def error(self) -> float:
         """Standard deviation of what is added to a cell."""
-        if self.method is Method.ROUNDING:
+        if self.method is CellMethod.ROUNDING:
             return math.sqrt((self.width**2 - 1) / 6)
         return spread_of_key(self.width, self.spread)
 
     def change(self, count: int, parts: Sequence[str]) -> int:
         """Return what is published of a count; `parts` say which cell it is."""
         chance = uniform(self.key, parts)
-        if self.method is Method.ROUNDING:
+        if self.method is CellMethod.ROUNDING:
             return round_randomly(count, self.width, chance)
         return apply_key(count, self.width, self.spread, self.least, chance)
 
@@ -163,7 +165,7 @@ def protect_counts(
             f"The threshold is {asked.threshold}, and the table has {summary.rows:,} rows.",
             hint="Give a smaller threshold.",
         )
-    if asked.method is Method.CELL_KEYS:
+    if asked.method is CellMethod.CELL_KEYS:
         key_table(1, asked.width, asked.spread, asked.least)  # refuses what cannot be
     cells = [without_small(cells_of(a), asked.threshold) for a in summary.attributes.values()]
     with progress.step("Auditing what could be derived"):
@@ -223,11 +225,11 @@ def _bare(summary: Summary, cells: Sequence[Cells], asked: Perturbation) -> Prot
     tables = [_perturbed(own, summary.label.classes, asked) for own in cells]
     return ProtectedSummary(
         protection=Protection(
-            Level.COUNTS,
+            ProtectionLevel.COUNTS,
             method=asked.method,
             threshold=asked.threshold,
             step=asked.width,
-            variance=asked.spread if asked.method is Method.CELL_KEYS else None,
+            variance=asked.spread if asked.method is CellMethod.CELL_KEYS else None,
         ),
         label=summary.label.column,
         classes=summary.label.classes,

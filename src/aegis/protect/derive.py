@@ -22,7 +22,7 @@ from scipy import sparse
 from aegis.errors import DataError
 from aegis.protect.derive_tables import MOST_CLASSES, table_ranges
 from aegis.protect.mechanisms import keyed_range, rounded_range
-from aegis.protect.model import Level, Method, ProtectedSummary
+from aegis.protect.model import CellMethod, ProtectedSummary, ProtectionLevel
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -128,7 +128,7 @@ def published_range(protected: ProtectedSummary, count: int) -> tuple[int, int]:
     """Return what a published count of level `counts` says of the true one."""
     said = protected.protection
     step = said.step or 1
-    if said.method is Method.ROUNDING:
+    if said.method is CellMethod.ROUNDING:
         return rounded_range(count, step)
     return keyed_range(count, step, said.variance or 1.0, max(2, (said.threshold or 2) // 2))
 
@@ -148,7 +148,7 @@ def derivable_cells(protected: ProtectedSummary, narrower: int | None = None) ->
     narrower
         The threshold, where it is not the one that the summary states.
     """
-    if protected.level is not Level.COUNTS or not protected.attributes:
+    if protected.level is not ProtectionLevel.COUNTS or not protected.attributes:
         return []
     known: dict[int, tuple[int, int]] = {}
     bounds = {}

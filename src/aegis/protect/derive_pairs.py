@@ -25,7 +25,7 @@ from scipy import sparse
 
 from aegis.errors import DataError
 from aegis.protect.derive import Range, published_range
-from aegis.protect.model import GRID, Level, ProtectedAttribute, ProtectedSummary
+from aegis.protect.model import GRID, ProtectedAttribute, ProtectedSummary, ProtectionLevel
 from aegis.protect.nearby import SLACK, Nearby, Seen
 
 Ints = npt.NDArray[np.int64]
@@ -93,7 +93,7 @@ def audit_pairs(protected: ProtectedSummary, narrower: int | None = None) -> Pai
     DataError
         Nothing agrees with all of what is published.
     """
-    if protected.level is not Level.COUNTS or protected.moments is None:
+    if protected.level is not ProtectionLevel.COUNTS or protected.moments is None:
         return PairAudit((), 0, 0)
     threshold = protected.protection.threshold or 2
     derivable: list[DerivablePair] = []

@@ -11,7 +11,7 @@ import numpy as np
 from aegis.errors import PolicyError
 from aegis.protect.accounting import epsilon_of
 from aegis.protect.leak import PartLeak
-from aegis.protect.model import Level, ProtectedSummary
+from aegis.protect.model import ProtectedSummary, ProtectionLevel
 from aegis.summary import AttributeSummary, Summary
 
 
@@ -166,7 +166,11 @@ def _protected(
     rows = round(newer.rows - older.rows)
     findings = []
     costs = [s.protection.rho for s in (newer, older)]
-    if newer.level is Level.NOISE and older.level is Level.NOISE and None not in costs:
+    if (
+        newer.level is ProtectionLevel.NOISE
+        and older.level is ProtectionLevel.NOISE
+        and None not in costs
+    ):
         total = sum(c for c in costs if c is not None)
         delta = max(s.protection.delta or 0 for s in (newer, older))
         findings.append(

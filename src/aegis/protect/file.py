@@ -20,15 +20,15 @@ from aegis.errors import AegisError, DataError
 from aegis.files import check_output, read_text, write_text
 from aegis.masks import Compose, Hierarchy, Kind, Level, Mask, parse_mask
 from aegis.policy import OwnerRule, Role
-from aegis.protect.accounting import Round, Unit
-from aegis.protect.model import Level as ProtectionLevel
+from aegis.protect.accounting import NoiseRound, Unit
 from aegis.protect.model import (
-    Method,
+    CellMethod,
     Moments,
     ProtectedAttribute,
     ProtectedCandidate,
     ProtectedSummary,
     Protection,
+    ProtectionLevel,
     StatedVerdict,
 )
 
@@ -240,8 +240,8 @@ def _protection_from(said: Mapping[str, Any]) -> Protection:
         epsilon=said["epsilon"],
         delta=said["delta"],
         rho=said["rho"],
-        rounds=tuple(Round(**round_) for round_ in said["rounds"]),
-        method=None if method is None else Method(method),
+        rounds=tuple(NoiseRound(**round_) for round_ in said["rounds"]),
+        method=None if method is None else CellMethod(method),
         threshold=said["threshold"],
         step=said["step"],
         variance=said["variance"],

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from aegis.errors import PolicyError
 from aegis.protect.derive import derivable_cells
 from aegis.protect.derive_pairs import audit_pairs
-from aegis.protect.model import Level, ProtectedSummary
+from aegis.protect.model import ProtectedSummary, ProtectionLevel
 from aegis.summary import AttributeSummary, Information, Summary
 
 Counts = npt.NDArray[np.int64]
@@ -116,8 +116,8 @@ class LeakAudit:
     """
 
     subject: str
-    level: Level
-    demanded: Level
+    level: ProtectionLevel
+    demanded: ProtectionLevel
     threshold: int
     parts: tuple[PartLeak, ...] = ()
     attributes: tuple[AttributeLeak, ...] = ()
@@ -151,7 +151,7 @@ class LeakAudit:
 def audit_leak(
     subject: Summary | ProtectedSummary,
     *,
-    level: Level | str | None = None,
+    level: ProtectionLevel | str | None = None,
     threshold: int | None = None,
 ) -> LeakAudit:
     """Return what a summary gives away, held against the level that it states or another one.
@@ -170,27 +170,29 @@ def audit_leak(
     PolicyError
         The threshold is below 2 or above the number of rows, or the level is unknown.
     """
-    if level is not None and level not in list(Level):
-        raise PolicyError.unknown("level of protection", level, [str(level) for level in Level])
+    if level is not None and level not in list(ProtectionLevel):
+        raise PolicyError.unknown(
+            "level of protection", level, [str(level) for level in ProtectionLevel]
+        )
     if threshold is not None and not 2 <= threshold <= subject.rows:
         raise PolicyError(
             f"The threshold is {threshold}, and the summary is of {subject.rows:,.0f} rows.",
             hint="Give from 2 up to the number of rows.",
         )
-    demanded = None if level is None else Level(level)
+    demanded = None if level is None else ProtectionLevel(level)
     if isinstance(subject, ProtectedSummary):
         return _protected(subject, demanded or subject.level, threshold)
-    return _exact(subject, demanded or Level.NONE, threshold or THRESHOLD)
+    return _exact(subject, demanded or ProtectionLevel.NONE, threshold or THRESHOLD)
 
 
-def _exact(summary: Summary, demanded: Level, threshold: int) -> LeakAudit:
+def _exact(summary: Summary, demanded: ProtectionLevel, threshold: int) -> LeakAudit:
     parts = list(_parts(summary, threshold))
     attributes = tuple(_attribute(a, threshold) for a in summary.all_attributes)
     alone, disclosed = _persons(summary)
     shortfalls = []
-    if demanded is Level.NOISE:
+    if demanded is ProtectionLevel.NOISE:
         shortfalls.append("its counts are exact: no noise was added")
-    if demanded is not Level.NONE:
+    if demanded is not ProtectionLevel.NONE:
         shortfalls += [
             f"{p.small:,} cells of the {p.part} hold 1 to {threshold - 1} rows"
             for p in parts
@@ -201,7 +203,7 @@ def _exact(summary: Summary, demanded: Level, threshold: int) -> LeakAudit:
             shortfalls.append(f"it names {rare:,} values that fewer than {threshold} rows hold")
     return LeakAudit(
         subject=f"exact summary of {summary.rows:,} rows",
-        level=Level.NONE,
+        level=ProtectionLevel.NONE,
         demanded=demanded,
         threshold=threshold,
         parts=tuple(parts),
@@ -311,7 +313,9 @@ def _told(summary: Summary, alone: int) -> Iterable[str]:
         yield "folds hold the counts of tenths of the rows: differences between them are small cells"
 
 
-def _protected(summary: ProtectedSummary, demanded: Level, threshold: int | None) -> LeakAudit:
+def _protected(
+    summary: ProtectedSummary, demanded: ProtectionLevel, threshold: int | None
+) -> LeakAudit:
     said = summary.protection
     held_at = threshold or said.threshold or THRESHOLD
     derivable = derivable_cells(summary, held_at)
@@ -320,14 +324,14 @@ def _protected(summary: ProtectedSummary, demanded: Level, threshold: int | None
         by_name[cell.attribute] += 1
     pairs = audit_pairs(summary, held_at)
     shortfalls, findings = [], []
-    if demanded is Level.NOISE and summary.level is not Level.NOISE:
+    if demanded is ProtectionLevel.NOISE and summary.level is not ProtectionLevel.NOISE:
         shortfalls.append("it was perturbed without a formal promise")
     likely = [d for d in derivable if d.range.high < held_at]
-    if demanded is not Level.NONE and likely:
+    if demanded is not ProtectionLevel.NONE and likely:
         shortfalls.append(
             f"linear programming finds {len(likely):,} small cells to a range narrower than {held_at}"
         )
-    if demanded is not Level.NONE and pairs.derivable:
+    if demanded is not ProtectionLevel.NONE and pairs.derivable:
         shortfalls.append(
             f"linear programming finds {len(pairs.derivable):,} combinations of two attributes to a "
             f"range narrower than {held_at}"
@@ -339,7 +343,7 @@ def _protected(summary: ProtectedSummary, demanded: Level, threshold: int | None
             "attributes"
             + (": of large pairs at those on which moments weigh most" if partly else "")
         )
-    if summary.level is Level.NOISE:
+    if summary.level is ProtectionLevel.NOISE:
         findings.append(
             f"epsilon {said.epsilon:g} at delta {said.delta:g}, per {str(said.unit).removesuffix('s')}: "
             f"what a reader takes for the odds of one of them moves by a factor of e^{said.epsilon:g} "

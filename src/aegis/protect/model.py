@@ -18,7 +18,7 @@ import numpy.typing as npt
 from aegis.errors import InternalError, PolicyError
 from aegis.masks import Kind, Mask
 from aegis.policy import Configuration, OwnerRule, Role
-from aegis.protect.accounting import Round, Unit
+from aegis.protect.accounting import NoiseRound, Unit
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -26,7 +26,7 @@ GRID = 1 << 10
 """Steps of a code per standard deviation: codes are whole numbers, so that noise can be, too."""
 
 
-class Level(StrEnum):
+class ProtectionLevel(StrEnum):
     """How far a summary is protected."""
 
     NONE = "none"
@@ -37,7 +37,7 @@ class Level(StrEnum):
     """Differential privacy."""
 
 
-class Method(StrEnum):
+class CellMethod(StrEnum):
     """How small cells of the level `counts` are protected."""
 
     ROUNDING = "rounding"
@@ -65,14 +65,14 @@ class Protection:
         Attributes whose values and cuts were declared public: they were not paid for.
     """
 
-    level: Level
+    level: ProtectionLevel
     unit: Unit = Unit.ROWS
     rows_per_person: int = 1
     epsilon: float | None = None
     delta: float | None = None
     rho: float | None = None
-    rounds: tuple[Round, ...] = ()
-    method: Method | None = None
+    rounds: tuple[NoiseRound, ...] = ()
+    method: CellMethod | None = None
     threshold: int | None = None
     step: int | None = None
     variance: float | None = None
@@ -264,7 +264,7 @@ class ProtectedSummary:
                 )
 
     @property
-    def level(self) -> Level:
+    def level(self) -> ProtectionLevel:
         """How far it is protected."""
         return self.protection.level
 

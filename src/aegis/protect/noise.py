@@ -30,7 +30,7 @@ from aegis.policy import Configuration
 from aegis.privacy import PrivacyRule
 from aegis.progress import SILENT, Progress
 from aegis.protect.accounting import (
-    Round,
+    NoiseRound,
     Unit,
     budget_of,
     check_delta,
@@ -50,11 +50,11 @@ from aegis.protect.codes import code_cells, norms_of
 from aegis.protect.mechanisms import discrete_gaussian
 from aegis.protect.model import (
     GRID,
-    Level,
     Moments,
     ProtectedAttribute,
     ProtectedSummary,
     Protection,
+    ProtectionLevel,
     StatedVerdict,
 )
 from aegis.protect.moments import (
@@ -122,7 +122,7 @@ class _Budget:
     def __init__(self, rho: float, unit_rows: int) -> None:
         self.left = rho
         self.unit_rows = unit_rows
-        self.rounds: list[Round] = []
+        self.rounds: list[NoiseRound] = []
 
     def spend(
         self, name: str, figures: Sequence[Ints], sensitivity: float, rho: float
@@ -134,7 +134,7 @@ class _Budget:
         noisy = discrete_gaussian(flat, sigma, distance, rho)
         cuts = np.cumsum([f.size for f in figures])[:-1]
         parts = np.split(noisy, cuts) if figures else []
-        self.rounds.append(Round(name, distance, sigma, rho_of(distance, sigma)))
+        self.rounds.append(NoiseRound(name, distance, sigma, rho_of(distance, sigma)))
         self.left -= rho
         shaped = [part.reshape(f.shape) for part, f in zip(parts, figures, strict=True)]
         return shaped, sigma
@@ -220,7 +220,7 @@ def protect_with_noise(
     return replace(
         protected,
         protection=Protection(
-            level=Level.NOISE,
+            level=ProtectionLevel.NOISE,
             unit=asked.unit,
             rows_per_person=asked.rows_per_person,
             epsilon=asked.epsilon,
@@ -290,7 +290,7 @@ def _assemble(
 ) -> ProtectedSummary:
     counts = class_counts(tables, len(summary.label.classes))
     return ProtectedSummary(
-        protection=Protection(Level.NOISE),
+        protection=Protection(ProtectionLevel.NOISE),
         label=summary.label.column,
         classes=summary.label.classes,
         class_counts=counts,
@@ -304,7 +304,12 @@ def _assemble(
 def published(cells: Cells, table: Ints, units: Ints | None = None) -> ProtectedAttribute:
     """Return an attribute as a protected summary holds it."""
     return ProtectedAttribute(
-        *(cells.name, cells.role, cells.kind, cells.weight, table, cells.candidates),
+        cells.name,
+        cells.role,
+        cells.kind,
+        cells.weight,
+        table,
+        cells.candidates,
         units=np.ones(len(table), dtype=np.int64) if units is None else units,
     )
 

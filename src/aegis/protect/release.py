@@ -15,7 +15,7 @@ from aegis.progress import SILENT, Progress
 from aegis.protect.accounting import Unit, budget_of
 from aegis.protect.build import protect
 from aegis.protect.file import save_protected
-from aegis.protect.model import Level, ProtectedSummary
+from aegis.protect.model import ProtectedSummary, ProtectionLevel
 
 
 def release_protected(
@@ -99,7 +99,7 @@ def _paying(
         return
     book = Ledger(Path(ledger))
     book.verify()
-    if options.get("level", Level.NOISE) != Level.NOISE:
+    if options.get("level", ProtectionLevel.NOISE) != ProtectionLevel.NOISE:
         book.population(population)
         yield None
         book.list_release(population, "protected summary of level counts", "")

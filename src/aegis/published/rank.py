@@ -90,7 +90,9 @@ def rank_published(
     ranking = _against_best(ranking, chosen)
     case = None if estimate is None else case_of(estimate)
     if case is not None:
-        estimator = _Estimator(published, case, estimated_measure(measure or policy.measure))
+        estimator = _PublishedEstimator(
+            published, case, estimated_measure(measure or policy.measure)
+        )
         ranking = [replace(r, estimate=estimator.estimate(r.name)) for r in ranking]
     sign = chosen.direction.sign
     ranking.sort(
@@ -204,7 +206,7 @@ def _against_best(ranking: Sequence[Ranked], measure: Measure) -> list[Ranked]:
     return told
 
 
-class _Estimator:
+class _PublishedEstimator:
     """Estimates the deviation of masked tables from what they, and histograms, say of raw values."""
 
     def __init__(self, published: Published, case: EstimateCase, measure: Measure) -> None:
@@ -249,7 +251,7 @@ class _Estimator:
         if exact is not None:
             value = self._value(exact, attribute)
             return AttributeEstimate(
-                *(value, value, value, masked), information=Information.RAW, method="exact"
+                value, value, value, masked, information=Information.RAW, method="exact"
             )
         rows = self.published.histograms.get(attribute)
         known = rows is not None and self.case.know is Information.HISTOGRAM

@@ -41,7 +41,7 @@ class Fit(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class FamilySweep:
     """One family, ready to run: `measure` sums the cells, `scale` multiplies them in place."""
 
     name: str
@@ -56,7 +56,7 @@ class CellFit:
     `values` is changed in place.
     """
 
-    def __init__(self, values: FloatArray, steps: Sequence[Step]) -> None:
+    def __init__(self, values: FloatArray, steps: Sequence[FamilySweep]) -> None:
         self._values = values
         self._steps = tuple(steps)
 
@@ -218,7 +218,7 @@ class PairFit:
 
 def grouped_steps(
     families: Sequence[Family], remaining: Sequence[FloatArray], where: IntArray
-) -> list[Step]:
+) -> list[FamilySweep]:
     """Return one step per family on the cells `where` of the flattened table."""
     steps = []
     for family, left in zip(families, remaining, strict=True):
@@ -228,7 +228,7 @@ def grouped_steps(
     return steps
 
 
-def margin_step(family: Margin) -> Step:
+def margin_step(family: Margin) -> FamilySweep:
     """Return the step of a margin on the unflattened table."""
     summed = tuple(axis for axis in range(len(family.shape)) if axis not in family.axes)
     place = [size if axis in family.axes else 1 for axis, size in enumerate(family.shape)]
@@ -240,10 +240,10 @@ def margin_step(family: Margin) -> Step:
     def scale(cells: FloatArray, factors: FloatArray) -> None:
         np.multiply(cells, factors, out=cells)
 
-    return Step(family.name, family.targets.reshape(place), measure, scale)
+    return FamilySweep(family.name, family.targets.reshape(place), measure, scale)
 
 
-def _grouped_step(name: str, codes: IntArray, targets: FloatArray) -> Step:
+def _grouped_step(name: str, codes: IntArray, targets: FloatArray) -> FamilySweep:
     groups = len(targets)
 
     def measure(cells: FloatArray) -> FloatArray:
@@ -252,7 +252,7 @@ def _grouped_step(name: str, codes: IntArray, targets: FloatArray) -> Step:
     def scale(cells: FloatArray, factors: FloatArray) -> None:
         np.multiply(cells, factors[codes], out=cells)
 
-    return Step(name, targets, measure, scale)
+    return FamilySweep(name, targets, measure, scale)
 
 
 def _largest(deviations: FloatArray) -> float:

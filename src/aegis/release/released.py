@@ -41,14 +41,14 @@ class Utility:
         Name of the measure.
     unmasked, released
         The measure of the input as it is, and of the output.
-    kept
+    utility_kept
         Percent of the unmasked utility that the output keeps; None where there was none.
     """
 
     measure: str
     unmasked: float
     released: float
-    kept: float | None
+    utility_kept: float | None
 
     @classmethod
     def between(
@@ -73,8 +73,8 @@ class Utility:
         after = Scorer(summarize(whole, as_it_is(policy, chosen.name), seed=seed))
         unmasked = before.value(before.unmasked, chosen)
         released = after.value(after.unmasked, chosen)
-        utility = utility_kept(released, unmasked, chosen, before.classes)
-        return cls(chosen.name, unmasked, released, utility)
+        percent = utility_kept(released, unmasked, chosen, before.classes)
+        return cls(chosen.name, unmasked, released, percent)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
@@ -82,7 +82,7 @@ class Utility:
             "measure": self.measure,
             "unmasked": self.unmasked,
             "released": self.released,
-            "kept": self.kept,
+            "kept": self.utility_kept,
         }
 
 

@@ -156,7 +156,7 @@ def release_sql(
         _check_lines(column, chosen)
     place = _parse_name(name, chosen)
     _check_target(into, place, shape, chosen)
-    writer = _Writer(chosen, policy, columns, source.table.schema(), fitted)
+    writer = _QueryWriter(chosen, policy, columns, source.table.schema(), fitted)
     fitted_choice = Configuration(
         configuration.name, {n: m for n, m in fitted.items() if n in configuration.masks and m}
     )
@@ -319,7 +319,7 @@ def _opening(form: Form, target: Sequence[str], dialect: Dialect) -> list[str]:
     return [f"CREATE {form.upper()} {made}{engine} AS"]
 
 
-class _Writer:
+class _QueryWriter:
     """Writes the query of one release."""
 
     def __init__(

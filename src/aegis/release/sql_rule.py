@@ -67,11 +67,11 @@ def rule_query(rule: PrivacyRule, quasi: Sequence[str], quote: Quote) -> RuleQue
                 hint="Release with `aegis apply -o FILE`, or ask for k, (alpha,k), distinct "
                 f"{'or entropy ' if rule.person is None else ''}l only.",
             )
-    writer = _Writer if rule.person is None else _PersonWriter
+    writer = _CriteriaWriter if rule.person is None else _PersonWriter
     return writer(quasi, quote).query(rule)
 
 
-class _Writer:
+class _CriteriaWriter:
     """Collects what the criteria need, each thing once."""
 
     def __init__(self, quasi: Sequence[str], quote: Quote) -> None:
@@ -143,7 +143,7 @@ class _Writer:
         self.conditions.append(f"aegis_rows >= {rows}")
 
 
-class _PersonWriter(_Writer):
+class _PersonWriter(_CriteriaWriter):
     """The same in distinct persons.
 
     Not every dialect has COUNT(DISTINCT ...) as a window. The greatest dense rank by person says

@@ -44,13 +44,13 @@ def estimates_section(advice: Advice) -> dict[str, Any] | None:
         "attributes": [
             {
                 "name": clean(attribute, limit=NAME_LIMIT),
-                "masked": measured(one.masked),
-                "raw": measured(one.estimate),
-                "deviation": measured(one.deviation),
-                "between": _between(one.interval),
-                "known": str(one.information or first.information),
-                "method": one.method or first.method,
+                "masked": measured(estimate.masked),
+                "raw": measured(estimate.estimate),
+                "deviation": measured(estimate.deviation),
+                "between": _between(estimate.interval),
+                "known": str(estimate.information or first.information),
+                "method": estimate.method or first.method,
             }
-            for attribute, one in first.attributes.items()
+            for attribute, estimate in first.attributes.items()
         ],
     }

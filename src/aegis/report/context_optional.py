@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from aegis.report.optional import Agreement, EvaluationResult
+from aegis.report.optional import AgreementRow, EvaluationResult
 from aegis.report.palette import CORRELATION_BOUNDS, HEAT_STEPS
 from aegis.report.words import clean, count, measured, part, percent
 
@@ -176,7 +176,7 @@ def _reached(evaluation: EvaluationResult, advice: Advice) -> list[dict[str, str
     ]
 
 
-def _ranks(agreement: Sequence[Agreement]) -> dict[str, Any]:
+def _ranks(agreement: Sequence[AgreementRow]) -> dict[str, Any]:
     """Return the rank correlations as the cells of a heat map, measures by models."""
     measures = list(dict.fromkeys(agreement_.measure for agreement_ in agreement))
     models = list(dict.fromkeys(agreement_.model for agreement_ in agreement))

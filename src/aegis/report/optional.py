@@ -38,7 +38,7 @@ class TrainedScore(Protocol):
         """Standard deviation over the splits; None for a single one."""
 
 
-class Agreement(Protocol):
+class AgreementRow(Protocol):
     """How well a measure ranks configurations, judged by a trained model."""
 
     @property
@@ -74,5 +74,5 @@ class EvaluationResult(Protocol):
         """One entry per model, metric and configuration."""
 
     @property
-    def agreement(self) -> Sequence[Agreement]:
+    def agreement(self) -> Sequence[AgreementRow]:
         """One entry per measure and model."""

@@ -36,7 +36,7 @@ def write_page(path: Path, page: str) -> None:
     if path.suffix.lower() != ".pdf":
         write_text(path, page)
         return
-    browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    browser = next((program for name in BROWSERS if (program := shutil.which(name))), None)
     if browser is None:
         raise PolicyError(
             f"{path} is a PDF, which takes an installed Chromium, Chrome or Edge to print.",

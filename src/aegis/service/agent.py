@@ -135,7 +135,7 @@ class Heartbeat:
         if self.stopped.is_set():
             raise WrongState("The job is another's, or was cancelled.", hint="Nothing to do.")
         self._told = {"step": title, "done": 0, "total": total}
-        yield _Counter(self._told)
+        yield _AgentCounter(self._told)
 
     def _beat(self) -> None:
         while not self._over.wait(_SIGN_OF_LIFE if self._told.get("beaten") else 0.5):
@@ -151,7 +151,7 @@ class Heartbeat:
 
 
 @dataclass
-class _Counter:
+class _AgentCounter:
     told: dict[str, Any]
 
     def advance(self, amount: float = 1) -> None:

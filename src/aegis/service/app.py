@@ -18,13 +18,13 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 import aegis
-from aegis.catalog import Catalog, Limits
+from aegis.catalog import Catalog, UploadLimits
 from aegis.errors import AegisError
 from aegis.service.api import accounts, data_sets, log, requests, work
 from aegis.service.guard import BodyLimit, Guard
 from aegis.service.pages import error_page, page_routers
 from aegis.service.problems import problem, status_of, wants_page
-from aegis.service.settings import Settings
+from aegis.service.settings import ServiceSettings
 from aegis.service.warm import warm_in_background
 from aegis.service.workbench import Benches
 from aegis.service.worker import WorkerThread
@@ -40,12 +40,12 @@ _BESIDE = 4
 """Connections beside those of the threads: of the worker, and of events that are followed."""
 
 
-def threads_of(settings: Settings) -> int:
+def threads_of(settings: ServiceSettings) -> int:
     """Return how many threads of one process answer calls."""
     return max(_FEWEST, _THREADS // settings.processes)
 
 
-def create_app(settings: Settings, catalog: Catalog | None = None) -> FastAPI:
+def create_app(settings: ServiceSettings, catalog: Catalog | None = None) -> FastAPI:
     """Return the application of a service.
 
     Parameters
@@ -57,7 +57,7 @@ def create_app(settings: Settings, catalog: Catalog | None = None) -> FastAPI:
     """
     opened = catalog
     if opened is None and not settings.local:
-        limits = Limits(work=settings.work)
+        limits = UploadLimits(work=settings.work)
         opened = Catalog.open(
             settings.database,
             settings.objects,
@@ -79,7 +79,7 @@ def create_app(settings: Settings, catalog: Catalog | None = None) -> FastAPI:
     app.state.local_key = secrets.token_urlsafe(24)
     if settings.folder is not None:
         app.state.benches = Benches(settings.folder, settings.folder / RELEASES)
-    largest = Limits().release if opened is None else opened.limits.release
+    largest = UploadLimits().release if opened is None else opened.limits.release
     app.add_middleware(BodyLimit, upload=largest)
     app.add_middleware(Guard, settings=settings)
     if not settings.local:
@@ -94,7 +94,7 @@ def create_app(settings: Settings, catalog: Catalog | None = None) -> FastAPI:
 
 
 def _lifespan(
-    settings: Settings, catalog: Catalog | None
+    settings: ServiceSettings, catalog: Catalog | None
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     """Return what goes on beside the calls, from the first to the last."""
 

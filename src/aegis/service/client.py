@@ -90,8 +90,8 @@ class Client:
 
     def costs(self, identifier: str) -> list[dict[str, Any]]:
         """Return what each candidate mask costs, from the protected summary."""
-        found: list[dict[str, Any]] = self._call("GET", f"/data-sets/{identifier}/costs").json()
-        return found
+        costs: list[dict[str, Any]] = self._call("GET", f"/data-sets/{identifier}/costs").json()
+        return costs
 
     def export(self, identifier: str, kind: str) -> dict[str, Any]:
         """Return the description of a data set for other catalogs.

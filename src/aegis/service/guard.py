@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from aegis.catalog.accounts import hash_of
 from aegis.service.problems import problem
 from aegis.service.rates import OwnRates, Rates, SharedRates
-from aegis.service.settings import Settings
+from aegis.service.settings import ServiceSettings
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _HEADERS = {
@@ -53,7 +53,7 @@ class Guard:
         How the service runs.
     """
 
-    def __init__(self, app: ASGIApp, *, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, *, settings: ServiceSettings) -> None:
         self._app = app
         self._settings = settings
         self._hosts = _hosts(settings)
@@ -77,7 +77,7 @@ class Guard:
         await (self._app if refused is None else refused)(scope, receive, sealed)
 
 
-def _rates(settings: Settings) -> tuple[Rates, Rates]:
+def _rates(settings: ServiceSettings) -> tuple[Rates, Rates]:
     """Return what counts the calls of each caller, and those of each address."""
     calls, all_of_address = settings.calls, settings.calls * _ADDRESS
     if settings.shared is None:
@@ -140,7 +140,7 @@ def _too_often(request: Request, rates: Rates, addresses: Rates) -> Response | N
     return answer
 
 
-def _refused(request: Request, settings: Settings, hosts: frozenset[str]) -> Response | None:
+def _refused(request: Request, settings: ServiceSettings, hosts: frozenset[str]) -> Response | None:
     if request.url.hostname not in hosts:
         return problem(421, "WrongHost", "This service has another name.", settings.origin)
     if request.method not in _SAFE and not _from_here(request, settings):
@@ -154,13 +154,13 @@ def _refused(request: Request, settings: Settings, hosts: frozenset[str]) -> Res
     return None
 
 
-def _hosts(settings: Settings) -> frozenset[str]:
+def _hosts(settings: ServiceSettings) -> frozenset[str]:
     named = settings.origin.split("://", 1)[1].rsplit(":", 1)[0].strip("[]").lower()
     local = () if settings.secure else ("127.0.0.1", "localhost", "testserver")
     return frozenset((named, *local))
 
 
-def _from_here(request: Request, settings: Settings) -> bool:
+def _from_here(request: Request, settings: ServiceSettings) -> bool:
     """Return whether a call that changes something comes from our own pages, or from a program.
 
     A browser tells where a form stands by Sec-Fetch-Site and Origin; programs send neither, and
@@ -181,7 +181,7 @@ def _caller(request: Request) -> str:
     return hash_of(key) if key else ""
 
 
-def _seal(headers: MutableHeaders, path: str, settings: Settings) -> None:
+def _seal(headers: MutableHeaders, path: str, settings: ServiceSettings) -> None:
     """Set the headers that keep pages to themselves."""
     headers.update(_HEADERS)
     if not path.startswith("/static/"):

@@ -8,11 +8,11 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from aegis.catalog import Catalog, accounts
-from aegis.catalog.access import Actor, Role
+from aegis.catalog.access import AccountRole, Actor
 from aegis.catalog.errors import NotAllowed, NotSignedIn
-from aegis.service.settings import Settings
+from aegis.service.settings import ServiceSettings
 
-LOCAL = Actor("local", "local", frozenset({Role.PROVIDER, Role.OPERATOR}))
+LOCAL = Actor("local", "local", frozenset({AccountRole.PROVIDER, AccountRole.OPERATOR}))
 """Who calls a service of one's own machine."""
 _COOKIE = "aegis_session"
 
@@ -33,7 +33,7 @@ class Caller:
     form_key: str = ""
 
 
-def cookie_name(settings: Settings) -> str:
+def cookie_name(settings: ServiceSettings) -> str:
     """Return the name of the session's cookie: one that browsers hold to this host over TLS."""
     return f"__Host-{_COOKIE}" if settings.secure else _COOKIE
 
@@ -44,9 +44,9 @@ def catalog_of(request: Request) -> Catalog:
     return catalog
 
 
-def settings_of(request: Request) -> Settings:
+def settings_of(request: Request) -> ServiceSettings:
     """Return how the service runs."""
-    settings: Settings = request.app.state.settings
+    settings: ServiceSettings = request.app.state.settings
     return settings
 
 
@@ -75,16 +75,16 @@ def caller(request: Request) -> Caller:
     with catalog.database.reading() as session:
         opened = accounts.session_of(session, secret)
         stale = accounts.is_stale(opened)
-        found = Caller(accounts.actor_of(opened.account), opened.form_key)
+        signed_in = Caller(accounts.actor_of(opened.account), opened.form_key)
     if stale:
         with catalog.database.writing() as session:
             accounts.touch(session, secret)
-    return found
+    return signed_in
 
 
-async def _actor(found: Annotated[Caller, Depends(caller)]) -> Actor:
+async def _actor(signed_in: Annotated[Caller, Depends(caller)]) -> Actor:
     """Return whose rights count."""
-    return found.actor
+    return signed_in.actor
 
 
 async def _catalog(request: Request) -> Catalog:
@@ -92,20 +92,20 @@ async def _catalog(request: Request) -> Catalog:
     return catalog_of(request)
 
 
-async def _settings(request: Request) -> Settings:
+async def _settings(request: Request) -> ServiceSettings:
     """Return how the service runs."""
     return settings_of(request)
 
 
-def require_form_key(found: Caller, given: str) -> None:
+def require_form_key(signed_in: Caller, given: str) -> None:
     """Raise unless a form carries the key of its session."""
     from secrets import compare_digest
 
-    if not compare_digest(found.form_key.encode(), given.encode()):
+    if not compare_digest(signed_in.form_key.encode(), given.encode()):
         raise NotAllowed("The form has expired.", hint="Load the page again and repeat it.")
 
 
 ActorOf = Annotated[Actor, Depends(_actor)]
 CallerOf = Annotated[Caller, Depends(caller)]
 CatalogOf = Annotated[Catalog, Depends(_catalog)]
-SettingsOf = Annotated[Settings, Depends(_settings)]
+SettingsOf = Annotated[ServiceSettings, Depends(_settings)]

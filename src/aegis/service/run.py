@@ -15,15 +15,15 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
 
-from aegis.catalog import Catalog, Limits
+from aegis.catalog import Catalog, UploadLimits
 from aegis.service.app import create_app
 from aegis.service.rates import shared_files
-from aegis.service.settings import Settings
+from aegis.service.settings import ServiceSettings
 from aegis.service.worker import WorkerThread
 from aegis.sources.embedded import lock_embedded
 
 
-def serve(settings: Settings, host: str, port: int) -> None:
+def serve(settings: ServiceSettings, host: str, port: int) -> None:
     """Serve on an address; returns when the process is told to end.
 
     The embedded engine of this process opens nothing outside of the tables of `--local`.
@@ -57,7 +57,7 @@ class _Application:
         How the service runs.
     """
 
-    settings: Settings
+    settings: ServiceSettings
 
     def __call__(self) -> FastAPI:
         folder = self.settings.folder
@@ -67,7 +67,7 @@ class _Application:
         return create_app(self.settings)
 
 
-def _options(settings: Settings) -> dict[str, Any]:
+def _options(settings: ServiceSettings) -> dict[str, Any]:
     return {
         "log_level": "warning",
         "access_log": False,
@@ -81,10 +81,10 @@ def _options(settings: Settings) -> dict[str, Any]:
 
 
 @contextmanager
-def _working(settings: Settings) -> Iterator[None]:
+def _working(settings: ServiceSettings) -> Iterator[None]:
     """Work on background jobs beside the processes that answer; bring the database up to date first."""
     catalog = Catalog.open(
-        settings.database, settings.objects, limits=Limits(work=settings.work), connections=2
+        settings.database, settings.objects, limits=UploadLimits(work=settings.work), connections=2
     )
     worker = WorkerThread(catalog) if settings.worker else None
     if worker is not None:

@@ -10,7 +10,7 @@ from aegis.service.oidc import Provider
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServiceSettings:
     """How a service runs.
 
     Attributes

@@ -125,7 +125,7 @@ class View:
     @property
     def admissible(self) -> int:
         """How many of the ranking meet the rule."""
-        return sum(one.admissible for one in self.ranking)
+        return sum(ranked.admissible for ranked in self.ranking)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +189,7 @@ class _Known:
             prepared,
             study.policy.measure,
             mask_costs(summary, measure.name, scorer=scorer),
-            tuple((one.name, scorer.choose(one)) for one in drawn),
+            tuple((configuration.name, scorer.choose(configuration)) for configuration in drawn),
         )
 
 
@@ -338,7 +338,9 @@ class Bench:
         try:
             with self.lock if plan.in_engine else nullcontext():
                 return search_combinations(
-                    *(summary, plan, policy),
+                    summary,
+                    plan,
+                    policy,
                     source=source,
                     top=_BEST,
                     time_limit=seconds,
@@ -463,8 +465,8 @@ class Benches:
 
     def tables(self) -> list[Path]:
         """Return the tables of the folder, relative to it."""
-        found = (p for p in self.folder.rglob("*") if p.suffix.lower() in TABLES and p.is_file())
-        inside = (p.relative_to(self.folder) for p in found)
+        files = (p for p in self.folder.rglob("*") if p.suffix.lower() in TABLES and p.is_file())
+        inside = (p.relative_to(self.folder) for p in files)
         return sorted(p for p in inside if not any(part.startswith(".") for part in p.parts))
 
     def path_of(self, name: str) -> Path:

@@ -121,7 +121,7 @@ class _Life:
     def _step(self, title: str, total: float | None) -> Iterator[Step]:
         told: dict[str, Any] = {"step": title, "done": 0, "total": total}
         self.tell(told)
-        yield _Counter(self, told)
+        yield _WorkerCounter(self, told)
 
     def tell(self, told: dict[str, Any]) -> None:
         """Show how far the job is, at most twice a second."""
@@ -137,7 +137,7 @@ class _Life:
 
 
 @dataclass
-class _Counter:
+class _WorkerCounter:
     life: _Life
     told: dict[str, Any]
 

@@ -1,7 +1,7 @@
 """Anything tabular, opened as an Ibis table; the only room that names an engine."""
 
 from aegis.sources.database import open_database, open_named, table_names, transaction
-from aegis.sources.dialect import Dialect, Reading
+from aegis.sources.dialect import Reading, TextDialect
 from aegis.sources.embedded import embedded, query_progress
 from aegis.sources.memory import limit_memory
 from aegis.sources.open import open_table
@@ -9,9 +9,9 @@ from aegis.sources.proposing import open_proposing
 from aegis.sources.source import Source
 
 __all__ = [
-    "Dialect",
     "Reading",
     "Source",
+    "TextDialect",
     "embedded",
     "limit_memory",
     "open_database",

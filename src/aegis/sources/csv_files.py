@@ -18,13 +18,13 @@ from aegis.sources.csv_lines import count_lines
 from aegis.sources.csv_types import (
     OTHER_SPELLING,
     SAMPLE,
-    Column,
+    CsvColumn,
     batched,
     literal,
     quoted,
     types_of,
 )
-from aegis.sources.dialect import Dialect, Reading, decide
+from aegis.sources.dialect import Reading, TextDialect, decide
 from aegis.sources.embedded import embedded, limits
 from aegis.sources.records import count_records
 from aegis.sources.rewriting import opened, rewrite, text_of, unify_line_ends
@@ -58,12 +58,12 @@ class Delimited:
     """
 
     table: ir.Table
-    dialect: Dialect
+    dialect: TextDialect
     notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class _Part:
+class _CsvPart:
     """One file, as the engine reads it: in UTF-8, with line ends of one kind.
 
     Attributes
@@ -130,7 +130,7 @@ def read_delimited(given: str, files: Sequence[Path], reading: Reading) -> Delim
 
 
 def _read(
-    parts: Sequence[_Part], names: Sequence[str], dialect: Dialect, reading: Reading
+    parts: Sequence[_CsvPart], names: Sequence[str], dialect: TextDialect, reading: Reading
 ) -> tuple[ir.Table, list[str]]:
     """Return the rows with the types of their columns, and what a user is told of these."""
     scan = _scan(parts, names, dialect)
@@ -200,7 +200,7 @@ def _texts(sample: str, names: Sequence[str]) -> dict[str, list[str | None]]:
     return {name: [row[i] for row in first] for i, name in enumerate(names)}
 
 
-def _scan(parts: Sequence[_Part], names: Sequence[str], dialect: Dialect) -> str:
+def _scan(parts: Sequence[_CsvPart], names: Sequence[str], dialect: TextDialect) -> str:
     """Return SQL of the rows as texts."""
     longest = max(_LONGEST, *(part.longest + 2 for part in parts))
     columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names)
@@ -224,7 +224,7 @@ def _scan(parts: Sequence[_Part], names: Sequence[str], dialect: Dialect) -> str
     return f"read_csv([{listed}], {given})"
 
 
-def _stored(scan: str, columns: Sequence[Column]) -> ir.Table:
+def _stored(scan: str, columns: Sequence[CsvColumn]) -> ir.Table:
     """Parse the files once for all: a view would parse them again in every query."""
     name = ibis.util.gen_name("aegis")
     listed = ", ".join(column.select() for column in columns)
@@ -234,7 +234,7 @@ def _stored(scan: str, columns: Sequence[Column]) -> ir.Table:
     return connection.table(name)
 
 
-def _prepared(file: Path, dialect: Dialect, target: Path, columns: int) -> _Part:
+def _prepared(file: Path, dialect: TextDialect, target: Path, columns: int) -> _CsvPart:
     """Return a file as the engine reads it; a copy under `target` where it cannot read the file."""
     path = file
     if dialect.encoding != "utf-8" or dialect.skip:
@@ -253,10 +253,10 @@ def _prepared(file: Path, dialect: Dialect, target: Path, columns: int) -> _Part
     rows = records.number + (records.empty if columns == 1 else 0) - dialect.header
     line_end = "\n" if records.mixed else records.line_end
     returns = 0 if records.old else records.returns
-    return _Part(file, path, rows, records.longest, line_end, returns)
+    return _CsvPart(file, path, rows, records.longest, line_end, returns)
 
 
-def _refuse_mixed(parts: Sequence[_Part]) -> None:
+def _refuse_mixed(parts: Sequence[_CsvPart]) -> None:
     """Raise for a file in which CR alone may end lines beside others."""
     for part in parts:
         if part.returns:
@@ -266,7 +266,7 @@ def _refuse_mixed(parts: Sequence[_Part]) -> None:
             )
 
 
-def _count_lines(parts: Sequence[_Part], dialect: Dialect, columns: int) -> int:
+def _count_lines(parts: Sequence[_CsvPart], dialect: TextDialect, columns: int) -> int:
     """Return the number of rows by a reader of its own; raise for a line that it cannot explain."""
     rows = 0
     for part in parts:
@@ -275,7 +275,7 @@ def _count_lines(parts: Sequence[_Part], dialect: Dialect, columns: int) -> int:
     return rows
 
 
-def _check_alike(files: Sequence[Path], dialect: Dialect, names: Sequence[str]) -> None:
+def _check_alike(files: Sequence[Path], dialect: TextDialect, names: Sequence[str]) -> None:
     """Raise when files have other columns than the first."""
     for file in files[1:] if dialect.header else ():
         with opened(file) as bytes_read:

@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import count
 
 from aegis.errors import DataError
-from aegis.sources.dialect import Dialect, Reading, decoded, records_of
+from aegis.sources.dialect import Reading, TextDialect, decoded, records_of
 
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def names_of(
-    start: bytes, whole: bool, dialect: Dialect, reading: Reading, name: str
+    start: bytes, whole: bool, dialect: TextDialect, reading: Reading, name: str
 ) -> tuple[list[str], list[str]]:
     """Return the names of the columns, and what a user is told of them.
 

@@ -6,10 +6,10 @@ import csv
 from collections.abc import Iterable
 
 from aegis.errors import DataError
-from aegis.sources.dialect import Dialect, csv_options
+from aegis.sources.dialect import TextDialect, csv_options
 
 
-def count_lines(lines: Iterable[str], name: str, dialect: Dialect, columns: int) -> int:
+def count_lines(lines: Iterable[str], name: str, dialect: TextDialect, columns: int) -> int:
     """Return the number of records, with the header; raise for the first that is not as it says.
 
     Parameters
@@ -45,7 +45,7 @@ def count_lines(lines: Iterable[str], name: str, dialect: Dialect, columns: int)
     return records
 
 
-def _uneven(line: int, name: str, fields: int, columns: int, dialect: Dialect) -> DataError:
+def _uneven(line: int, name: str, fields: int, columns: int, dialect: TextDialect) -> DataError:
     return DataError(
         f"Line {line:,} of {name} has {fields} field{'s' * (fields != 1)}, but its first line has "
         f"{columns}.",
@@ -54,7 +54,7 @@ def _uneven(line: int, name: str, fields: int, columns: int, dialect: Dialect) -
     )
 
 
-def _unexplained(reason: str, line: int, name: str, dialect: Dialect) -> DataError:
+def _unexplained(reason: str, line: int, name: str, dialect: TextDialect) -> DataError:
     quote = dialect.quote or '"'
     if "unexpected end" in reason:
         return DataError(

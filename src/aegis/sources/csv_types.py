@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from aegis.sources.dialect import Dialect
+from aegis.sources.dialect import TextDialect
 
 T = TypeVar("T")
 SAMPLE = 20_480
@@ -39,7 +39,7 @@ OTHER_SPELLING = "aegis: a text of another type"
 
 
 @dataclass(frozen=True)
-class Column:
+class CsvColumn:
     """How a column is read.
 
     Attributes
@@ -63,7 +63,7 @@ class Column:
     note: str = ""
 
     @classmethod
-    def text(cls, name: str, note: str = "") -> Column:
+    def text(cls, name: str, note: str = "") -> CsvColumn:
         """Return a column that is read as the text that it is."""
         return cls(name, "VARCHAR", quoted(name), note=note)
 
@@ -107,13 +107,13 @@ class _Form:
 
 def types_of(
     first: Mapping[str, Sequence[str | None]],
-    dialect: Dialect,
+    dialect: TextDialect,
     ask: Ask,
     *,
     guarded: bool,
     text: Iterable[str] = (),
     numbers: Iterable[str] = (),
-) -> list[Column]:
+) -> list[CsvColumn]:
     """Return how each column is read.
 
     Parameters
@@ -136,7 +136,7 @@ def types_of(
         name: _in_turn(forms) for name, forms in made.items() if forms and name not in characters
     }
     likely, empty = _first_met(turns, ask, first_rows=True)
-    columns = {name: Column.text(name) for name in first}
+    columns = {name: CsvColumn.text(name) for name in first}
     # Of columns that are empty at first all forms are asked at once.
     waiting = {name: [made[name]] for name in empty}
     for name, (turn, forms) in likely.items():
@@ -225,7 +225,7 @@ def _meeting(
     return met, {name for name, number in values.items() if number == 0}
 
 
-def _forms(name: str, first: Sequence[str | None], dialect: Dialect) -> list[_Form]:
+def _forms(name: str, first: Sequence[str | None], dialect: TextDialect) -> list[_Form]:
     """Return the types that a column may have by its first values, the strictest first."""
     values = [value.strip(" ") for value in first if value is not None and value.strip(" ")]
     marks = re.escape(dialect.decimal + dialect.thousands)
@@ -304,7 +304,7 @@ def _dates(text: str, order: str, day: str) -> list[_Form]:
     return made
 
 
-def _plain_number(text: str, dialect: Dialect) -> str:
+def _plain_number(text: str, dialect: TextDialect) -> str:
     """Return SQL of a number's text as the engine writes it: with a point, without thousands."""
     if not dialect.thousands and dialect.decimal == ".":
         return text
@@ -319,21 +319,21 @@ def _plain_number(text: str, dialect: Dialect) -> str:
     )
 
 
-def _settled(name: str, met: Sequence[_Form], dialect: Dialect) -> Column:
+def _settled(name: str, met: Sequence[_Form], dialect: TextDialect) -> CsvColumn:
     """Return how a column is read; dates of which two orders are possible as text."""
     orders = {form.order: form for form in reversed(met) if form.order}
     if len(orders) < 2 or dialect.dates in orders:
         form = orders.get(dialect.dates, met[0])
-        return Column(name, form.type, form.value)
-    return Column.text(
+        return CsvColumn(name, form.type, form.value)
+    return CsvColumn.text(
         name,
         f"{name}: dates that may begin with the day or with the month are read as text; say which "
         "with --dates day-first or --dates month-first.",
     )
 
 
-def _merged(name: str) -> Column:
-    return Column.text(
+def _merged(name: str) -> CsvColumn:
+    return CsvColumn.text(
         name,
         f"{name}: numbers in several spellings (such as 1 and 1.0), or of more digits than a "
         "number keeps, are read as text, so that no two of them merge; --numbers "
@@ -341,7 +341,7 @@ def _merged(name: str) -> Column:
     )
 
 
-def _merging(forms: Mapping[str, _Form], dialect: Dialect, ask: Ask) -> list[str]:
+def _merging(forms: Mapping[str, _Form], dialect: TextDialect, ask: Ask) -> list[str]:
     """Return the columns of which two texts would become one number; the sign of zero is no code."""
     asked = []
     for name, form in forms.items():

@@ -134,7 +134,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Dialect:
+class TextDialect:
     """How a text file is read: every choice made.
 
     Attributes
@@ -186,7 +186,7 @@ def known_encoding(name: str) -> str:
     return codec.name
 
 
-def decide(start: bytes, whole: bool, reading: Reading, name: str) -> Dialect:
+def decide(start: bytes, whole: bool, reading: Reading, name: str) -> TextDialect:
     """Return how a file is written, by what the user says and what its first bytes show.
 
     Parameters
@@ -212,7 +212,7 @@ def decide(start: bytes, whole: bool, reading: Reading, name: str) -> Dialect:
     delimiter = reading.delimiter or named or _likely_delimiter(text, quote, whole)
     if named is None:
         skip = _preamble(text, delimiter, quote, whole)
-    return Dialect(
+    return TextDialect(
         delimiter=delimiter,
         quote=quote,
         escape=quote if reading.escape is None else reading.escape,
@@ -243,7 +243,7 @@ def likely_encoding(start: bytes) -> str:
     return "cp1252"
 
 
-def records_of(text: str, dialect: Dialect, limit: int = _SAMPLE_RECORDS) -> list[list[str]]:
+def records_of(text: str, dialect: TextDialect, limit: int = _SAMPLE_RECORDS) -> list[list[str]]:
     """Return the first records of a text, without empty lines."""
     return _parsed(text, dialect.delimiter, dialect.quote, dialect.escape, limit)
 

@@ -20,7 +20,7 @@ _LF, _CR = 10, 13
 
 
 @dataclass(frozen=True)
-class Records:
+class FileRecords:
     """What stands in a file of bytes.
 
     Attributes
@@ -153,11 +153,11 @@ class Counter:
         self._longest = max(self._longest, int(lengths.max()))
         self._record_start = self._at + int(ends[-1]) + 1
 
-    def result(self) -> Records:
+    def result(self) -> FileRecords:
         """Return what was counted."""
         number, empty, windows = map(int, self._counts)
         rest = self._at - self._record_start
-        return Records(
+        return FileRecords(
             number + (rest > 0),
             empty,
             max(self._longest, rest),
@@ -188,7 +188,7 @@ def _parities(
     return (odd & 1).astype(np.bool_), bool(through[-1])
 
 
-def count_records(file: IO[bytes], quote: str, escape: str) -> Records:
+def count_records(file: IO[bytes], quote: str, escape: str) -> FileRecords:
     """Return the records of a file, which is read from its beginning, twice if need be."""
     chunk = file.read(CHUNK)
     counter = Counter(quote, escape, old=b"\r" in chunk and b"\n" not in chunk)

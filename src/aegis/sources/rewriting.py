@@ -12,7 +12,7 @@ from typing import IO
 
 import numpy as np
 
-from aegis.sources.dialect import Dialect, not_of_encoding
+from aegis.sources.dialect import TextDialect, not_of_encoding
 from aegis.sources.records import CHUNK, Counter
 
 
@@ -22,7 +22,7 @@ def opened(file: Path) -> IO[bytes]:
 
 
 @contextmanager
-def text_of(file: Path, dialect: Dialect) -> Iterator[io.TextIOWrapper]:
+def text_of(file: Path, dialect: TextDialect) -> Iterator[io.TextIOWrapper]:
     """Yield the text of a file, line ends as they are; bytes must be of the encoding.
 
     Raises
@@ -37,7 +37,7 @@ def text_of(file: Path, dialect: Dialect) -> Iterator[io.TextIOWrapper]:
         yield io.TextIOWrapper(handle, encoding=_with_mark(dialect.encoding), newline="")
 
 
-def rewrite(file: Path, target: Path, dialect: Dialect) -> None:
+def rewrite(file: Path, target: Path, dialect: TextDialect) -> None:
     """Write a file in UTF-8, without a byte-order mark and the lines before the table.
 
     Raises
@@ -55,7 +55,7 @@ def rewrite(file: Path, target: Path, dialect: Dialect) -> None:
             made.write(rewritten.encode("utf-8"))
 
 
-def unify_line_ends(file: Path, target: Path, dialect: Dialect) -> None:
+def unify_line_ends(file: Path, target: Path, dialect: TextDialect) -> None:
     """Write a file whose records end in LF and in CR LF with LF alone; quoted fields stay."""
     counter = Counter(dialect.quote, dialect.escape)
     with opened(file) as source, target.open("wb") as made:

@@ -16,7 +16,7 @@ from ibis.common.exceptions import IbisError
 from ibis.expr.operations import DatabaseTable
 
 from aegis.errors import DataError
-from aegis.sources.dialect import Dialect, Reading
+from aegis.sources.dialect import Reading, TextDialect
 from aegis.sources.embedded import embedded
 from aegis.sources.engines import BUCKETS, ROW_NUMBER, Engine, engine_of
 from aegis.sources.failures import engine_errors
@@ -51,7 +51,7 @@ class Source:
     origin: str
     files: tuple[Path, ...] = ()
     numbered: ir.Table | None = None
-    dialect: Dialect | None = None
+    dialect: TextDialect | None = None
     notes: tuple[str, ...] = ()
     reading: Reading | None = None
 

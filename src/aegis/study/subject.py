@@ -103,9 +103,7 @@ class Subject:
             policy = declared_policy(table) if policy is None else policy
             require_same(table, policy)
             override = check_owner_rule(table, policy.privacy, override=rule_override)
-            return cls(
-                *(policy, None, exact, seed, progress, rule_override, override), _summary=table
-            )
+            return cls(policy, None, exact, seed, progress, rule_override, override, _summary=table)
         if policy is None:
             raise PolicyError(
                 "A table needs a policy, which names its masks.",
@@ -177,7 +175,13 @@ class Subject:
         if self.source is None:
             override = check_owner_rule(self.summary, policy.privacy, override=meant)
         return Subject(
-            *(policy, self.source, self.exact, self.seed, self.progress, meant, override),
+            policy,
+            self.source,
+            self.exact,
+            self.seed,
+            self.progress,
+            meant,
+            override,
             like=self.like,
             _summary=narrowed,
         )

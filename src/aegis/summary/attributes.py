@@ -114,7 +114,10 @@ def assemble(
     levels, cut = told[: len(pooled)], iter(told[len(pooled) :])
     made = [
         Candidate(
-            *(fitted, declared, grouping.codes, grouping.shown),
+            fitted,
+            declared,
+            grouping.codes,
+            grouping.shown,
             # What noise shows depends on no less than the atom.
             level if fitted.deterministic else np.arange(len(level), dtype=np.int32),
             None if own is None else next(cut),

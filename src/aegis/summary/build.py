@@ -337,7 +337,12 @@ class _Builder:
     ) -> AttributeSummary:
         model = None if self.like is None else self.like.attribute(attribute.name)
         return describe(
-            *(attribute.name, attribute.role, attribute.weight, data, joint, masks),
+            attribute.name,
+            attribute.role,
+            attribute.weight,
+            data,
+            joint,
+            masks,
             self.max_levels,
             like=model,
             groupings=groupings,
@@ -353,7 +358,12 @@ class _Builder:
             if not self.source.engine.in_process:
                 rows = self._sample(sample_rows)
                 return count_pairs_in_engine(
-                    *(self.source, rows.table, attributes, self._class, classes, step),
+                    self.source,
+                    rows.table,
+                    attributes,
+                    self._class,
+                    classes,
+                    step,
                     folds=FOLDS,
                     seed=self.seed,
                     person=self.policy.person,

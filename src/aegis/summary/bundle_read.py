@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from aegis.masks import Hierarchy, Kind, Mask, parse_mask
 from aegis.policy import Role, Terms
-from aegis.sources.dialect import Dialect
+from aegis.sources.dialect import TextDialect
 from aegis.summary.bundle_arrow import numbers, unpack
 from aegis.summary.bundle_shape import (
     AttributeShape,
@@ -220,8 +220,8 @@ class Reader:
         )
 
 
-def _dialect_from(said: DialectShape) -> Dialect:
-    return Dialect(**{**said.model_dump(), "null": tuple(said.null)})
+def _dialect_from(said: DialectShape) -> TextDialect:
+    return TextDialect(**{**said.model_dump(), "null": tuple(said.null)})
 
 
 def _terms_from(said: TermsShape, digests: Mapping[str, str]) -> Terms:

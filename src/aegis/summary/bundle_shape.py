@@ -17,13 +17,13 @@ CharacterOrNone = Annotated[str, Field(max_length=1)]
 MaskSpec = str | dict[str, Any]
 
 
-class Shape(BaseModel):
+class BundleMapping(BaseModel):
     """A mapping of known keys, each with a value of its own type."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class LabelShape(Shape):
+class LabelShape(BundleMapping):
     """The class label; one class without a column where there is none."""
 
     column: str
@@ -33,14 +33,14 @@ class LabelShape(Shape):
     mask: MaskSpec | None
 
 
-class CandidateShape(Shape):
+class CandidateShape(BundleMapping):
     """One candidate mask, fitted and as declared."""
 
     mask: MaskSpec
     declared: MaskSpec
 
 
-class AttributeShape(Shape):
+class AttributeShape(BundleMapping):
     """One attribute; its arrays are in a member named after `key`."""
 
     key: str
@@ -53,7 +53,7 @@ class AttributeShape(Shape):
     candidates: Annotated[list[CandidateShape], Field(min_length=1)]
 
 
-class PairsShape(Shape):
+class PairsShape(BundleMapping):
     """Co-occurrence counts."""
 
     rows: Rows
@@ -62,7 +62,7 @@ class PairsShape(Shape):
     folds: Annotated[int, Field(ge=2, le=127)] | None
 
 
-class FrequencyShape(Shape):
+class FrequencyShape(BundleMapping):
     """The frequency table."""
 
     quasi: list[str]
@@ -71,7 +71,7 @@ class FrequencyShape(Shape):
     columns: list[str]
 
 
-class DialectShape(Shape):
+class DialectShape(BundleMapping):
     """How a text file is written."""
 
     delimiter: Character
@@ -86,14 +86,14 @@ class DialectShape(Shape):
     dates: Literal["", "day-first", "month-first"]
 
 
-class TermsShape(Shape):
+class TermsShape(BundleMapping):
     """The policy that the summary was made under, as one JSON text."""
 
     policy: str
     locked: bool
 
 
-class SummaryShape(Shape):
+class SummaryShape(BundleMapping):
     """What the manifest says of the summary."""
 
     rows: Annotated[int, Field(ge=1, le=MOST_ROWS)]

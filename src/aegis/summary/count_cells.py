@@ -190,7 +190,9 @@ def count_in_engine(
             columns[PERSON] = joined.table[person]
         masked = joined.table.select(columns)
         return count_classes(
-            *(source, quasi, sensitive),
+            source,
+            quasi,
+            sensitive,
             table=masked,
             hierarchies=hierarchies,
             person=None if person is None else PERSON,

@@ -22,7 +22,7 @@ _FEW = 16
 """Entries of a fold are taken off one by one where there are this many cells for each."""
 
 
-class _Rest(Mapping[tuple[int, int], Counts]):
+class _CountsWithoutFold(Mapping[tuple[int, int], Counts]):
     """Rows per cell of each pair without one fold, computed when they are asked for."""
 
     def __init__(self, whole: PairCounts, folds: FoldCounts, left_out: int) -> None:
@@ -96,7 +96,7 @@ def without_fold(pairs: PairCounts, fold: int) -> WithoutFold:
         rows=pairs.rows - int(folds.rows[fold]),
         joints=tuple(j - f[fold] for j, f in zip(pairs.joints, folds.joints, strict=True)),
         index=pairs.index,
-        count=_Rest(pairs, folds, fold),
+        count=_CountsWithoutFold(pairs, folds, fold),
         whole=pairs,
         left_out=fold,
     )

@@ -38,10 +38,10 @@ def count_by(
     """
     direct = table.group_by(**keys) if keys else table
     counted = direct.aggregate(n=table.count())
-    found = _columns(table, keys)
-    if found is None:
+    prepared = _columns(table, keys)
+    if prepared is None:
         return counted
-    base, expressions, columns = found
+    base, expressions, columns = prepared
     raw = base.group_by(**{f"c{i}": base[name] for i, name in enumerate(columns)})
     if not _repeats(source, base, columns, trial):
         return counted

@@ -119,7 +119,7 @@ def _terms(summaries: Sequence[Summary]) -> Terms | None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _PartCodes:
     """What one part's codes become in the whole, for one attribute."""
 
     summary: AttributeSummary
@@ -138,7 +138,7 @@ class _Merger:
         self.class_codes = [
             np.array([place[name] for name in s.label.classes], dtype=np.int64) for s in summaries
         ]
-        self.parts: dict[str, list[_Part]] = {}
+        self.parts: dict[str, list[_PartCodes]] = {}
 
     def merged(self) -> Summary:
         label = self._label()
@@ -186,7 +186,7 @@ class _Merger:
         codes, values = encode(pa.concat_arrays([part.values for part in parts]))
         ends = np.cumsum([len(part.values) for part in parts])
         translated = [
-            _Part(part, place.astype(np.int32))
+            _PartCodes(part, place.astype(np.int32))
             for part, place in zip(parts, np.split(codes, ends[:-1]), strict=True)
         ]
         self.parts[first.name] = translated
@@ -208,7 +208,7 @@ class _Merger:
             pooled.append(self._levels(own, grouping, counts, translated))
             ranges.append(self._ranges(own, grouping, data, translated))
         return assemble(
-            *(first.name, first.role, first.weight, data, joint, masks, groupings, pooled, ranges)
+            first.name, first.role, first.weight, data, joint, masks, groupings, pooled, ranges
         )
 
     def _levels(
@@ -216,7 +216,7 @@ class _Merger:
         own: Sequence[Candidate],
         grouping: Grouping,
         counts: Counts,
-        parts: Sequence[_Part],
+        parts: Sequence[_PartCodes],
     ) -> Ints:
         """Return the level of each value for one candidate.
 
@@ -247,7 +247,7 @@ class _Merger:
         own: Sequence[Candidate],
         grouping: Grouping,
         data: ValueCounts,
-        parts: Sequence[_Part],
+        parts: Sequence[_PartCodes],
     ) -> Ints | None:
         """Return the range of each value for one candidate: as `_levels`, the whole's or a part's."""
         if own[0].ranges is None:
@@ -304,7 +304,7 @@ class _Merger:
         sizes = {1 if s.pairs.folds is None else s.pairs.folds.size for s in self.summaries}
         return sizes.pop() if len(sizes) == 1 else 1
 
-    def _by_summary(self, names: Sequence[str]) -> Iterator[list[tuple[str, _Part]]]:
+    def _by_summary(self, names: Sequence[str]) -> Iterator[list[tuple[str, _PartCodes]]]:
         for number in range(len(self.summaries)):
             yield [(name, self.parts[name][number]) for name in names]
 
@@ -382,7 +382,7 @@ def _check_parts(parts: Sequence[AttributeSummary]) -> None:
                 )
 
 
-def _atoms(part: _Part, whole: AttributeSummary) -> Counts:
+def _atoms(part: _PartCodes, whole: AttributeSummary) -> Counts:
     """Return the atom of the whole in which each of a part's atoms lies, shape (A,)."""
     places = np.empty(part.summary.n_atoms, dtype=np.int64)
     places[part.summary.atoms] = whole.atoms[part.values]

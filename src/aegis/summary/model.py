@@ -22,7 +22,7 @@ from aegis.errors import InternalError, PolicyError
 from aegis.masks import SHARED_ROWS, Kind, Mask, NoiseMask, ValueCounts
 from aegis.masks.mapping import text_of
 from aegis.policy import Role, Terms
-from aegis.sources.dialect import Dialect
+from aegis.sources.dialect import TextDialect
 from aegis.summary.codes import natural_order, numbers_of
 from aegis.summary.cooccurrence import PairCounts
 from aegis.summary.frequency import FrequencyTable
@@ -303,7 +303,7 @@ class Summary:
     unnamed: tuple[str, ...] = ()
     digests: Mapping[str, str] = field(default_factory=dict)
     shared_rows: int = SHARED_ROWS
-    dialects: tuple[Dialect, ...] = ()
+    dialects: tuple[TextDialect, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
     terms: Terms | None = None
 

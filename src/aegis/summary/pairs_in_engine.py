@@ -144,8 +144,8 @@ def _coded(
     cases = [(joined[column].isnull(), null)]
     if any(nan):
         cases.append((joined[column].isnan(), int(codes[nan.index(True)])))
-    found = ibis.cases(*cases, else_=joined["aegis_code"].fill_null(_NOWHERE))
-    return joined.mutate(**{code: found.cast("int32")}).drop("aegis_value", "aegis_code")
+    own_code = ibis.cases(*cases, else_=joined["aegis_code"].fill_null(_NOWHERE))
+    return joined.mutate(**{code: own_code.cast("int32")}).drop("aegis_value", "aegis_code")
 
 
 def _count(

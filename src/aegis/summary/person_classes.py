@@ -186,6 +186,12 @@ def count_person_classes(
         for name in dict.fromkeys(sensitive)
     }
     return PersonClasses(
-        *(source, rows, person, classes, values, tuple(quasi), tuple(values)),
+        source,
+        rows,
+        person,
+        classes,
+        values,
+        tuple(quasi),
+        tuple(values),
         hierarchies or {},
     )

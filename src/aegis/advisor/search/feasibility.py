@@ -27,7 +27,7 @@ import numpy.typing as npt
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.problem import Box, Problem, members
-from aegis.privacy import ClassTable, Need, PrivacyRule
+from aegis.privacy import ClassTable, ModelNeed, PrivacyRule
 from aegis.summary import FrequencyTable
 
 Ids = npt.NDArray[np.int64]
@@ -350,7 +350,7 @@ def prunable(rule: PrivacyRule) -> PrivacyRule | None:
     part = rule.monotone_part
     if part is None or not part.hierarchical:
         return part
-    criteria = tuple(c for c in part.criteria if Need.HIERARCHY not in c.model.needs)
+    criteria = tuple(c for c in part.criteria if ModelNeed.HIERARCHY not in c.model.needs)
     return replace(part, criteria=criteria) if criteria else None
 
 

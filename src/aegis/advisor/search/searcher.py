@@ -274,7 +274,7 @@ class Searcher:
         after: AfterSuppression,
         prefer: Prefer,
         clock: Clock,
-    ) -> tuple[list[Ranked], Judged]:
+    ) -> tuple[list[Ranked], JudgedRanking]:
         """Return the ranking, preferred first, with what its kept rows score and standard errors.
 
         What would not end in time is left out and said. `outcome` takes the same order.
@@ -301,9 +301,9 @@ class Searcher:
             ranking = [replace(ranking[0], after_suppression=score), *ranking[1:]]
         else:
             lacking.append("there was no time left to score the rows that are kept")
-        return ranking, Judged(preferred, tuple(lacking))
+        return ranking, JudgedRanking(preferred, tuple(lacking))
 
-    def told(self, figures: SearchFigures, judged: Judged, unmasked: float) -> SearchFigures:
+    def told(self, figures: SearchFigures, judged: JudgedRanking, unmasked: float) -> SearchFigures:
         """Return the figures with what was judged, and without proof where scores say nothing."""
         notes = (*figures.notes, *judged.lacking)
         blind = self.objective.name == self.measure.name and tells_nothing(
@@ -331,7 +331,7 @@ class Searcher:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedRanking:
     """What came of judging a ranking: why the first is preferred, and what there was no time for."""
 
     preferred: str | None

@@ -45,7 +45,7 @@ def _facts(release: AnonymizedRelease) -> list[tuple[str, str]]:
     utility = release.utility
     if utility is not None:
         text = f"({utility.measure} {fixed(utility.released)} of {fixed(utility.unmasked)})"
-        figures.append(("utility kept", f"{percent(utility.kept)} {text}"))
+        figures.append(("utility kept", f"{percent(utility.utility_kept)} {text}"))
     return figures
 
 

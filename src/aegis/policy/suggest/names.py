@@ -17,7 +17,7 @@ from functools import cache, lru_cache
 from aegis.masks import Kind
 from aegis.policy.model import Role
 from aegis.policy.suggest.lists import read_lists, word_list
-from aegis.policy.suggest.persons import Named, whose_name
+from aegis.policy.suggest.persons import NameBearer, whose_name
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def _concept(name: str) -> Concept:
 
 def names_thing(name: str) -> bool:
     """Return whether the column holds names of things, such as `product_name`."""
-    return whose_name(read_words(name).bare) is Named.THING
+    return whose_name(read_words(name).bare) is NameBearer.THING
 
 
 @lru_cache(maxsize=4096)
@@ -156,14 +156,14 @@ def find_concept(name: str, kind: Kind | None = None) -> Concept | None:
     words = read_words(name)
     flag = bool(words.bare) and words.bare[0] in word_list("flag")
     whose = whose_name(words.bare)
-    if whose is Named.PERSON and not flag:
+    if whose is NameBearer.PERSON and not flag:
         return _concept(PERSON_NAME)
     matches = [
         (phrase, concept)
         for phrase, concept in _matches(words)
         if not (concept.kinds and kind not in concept.kinds)
         and not (flag and concept.role is Role.IDENTIFIER)
-        and not (concept.name == PERSON_NAME and whose is Named.THING)
+        and not (concept.name == PERSON_NAME and whose is NameBearer.THING)
         and not _only_rated_or_counted(words, phrase, concept, kind)
     ]
     if not matches:

@@ -14,7 +14,7 @@ from enum import Enum
 from aegis.policy.suggest.lists import word_list
 
 
-class Named(Enum):
+class NameBearer(Enum):
     """What bears the name that a column holds."""
 
     PERSON = "person"
@@ -25,7 +25,7 @@ class Named(Enum):
 _ENDINGS = ("names", "namen", "name")
 
 
-def whose_name(words: Sequence[str]) -> Named | None:
+def whose_name(words: Sequence[str]) -> NameBearer | None:
     """Return what bears the name that a column holds, None where the header speaks of no name.
 
     Parameters
@@ -50,8 +50,12 @@ def whose_name(words: Sequence[str]) -> Named | None:
     # "hotel guest name" is the guest's, "nom du client" the client's.
     nearest = before[-1] if before else after[0] if after else None
     if nearest in word_list("thing"):
-        return Named.THING
-    return Named.PERSON if nearest is None or nearest in word_list("person") else Named.UNKNOWN
+        return NameBearer.THING
+    return (
+        NameBearer.PERSON
+        if nearest is None or nearest in word_list("person")
+        else NameBearer.UNKNOWN
+    )
 
 
 def _compound(word: str) -> tuple[str, ...]:

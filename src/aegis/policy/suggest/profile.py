@@ -276,16 +276,16 @@ def estimate_distinct(rows: int, sampled: int, seen: int) -> int:
 def _describe(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) -> list[ColumnFacts]:
     """Find quantiles of numbers, of all columns in one query."""
     wanted: dict[str, ir.Value] = {}
-    for i, one in enumerate(facts):
-        if one.kind is None or (one.exact and one.distinct < 2):
+    for i, told in enumerate(facts):
+        if told.kind is None or (told.exact and told.distinct < 2):
             continue
-        column = sample[one.name]
-        if not one.exact:
+        column = sample[told.name]
+        if not told.exact:
             wanted[f"sampled{i}"] = column.count()
             wanted[f"seen{i}"] = column.nunique()
-        if one.kind.numeric:
+        if told.kind.numeric:
             wanted[f"quantiles{i}"] = finite(column.cast("float64")).quantile(list(SHARES))
-            if one.kind is Kind.INTEGER:
+            if told.kind is Kind.INTEGER:
                 wanted[f"round{i}"] = (column % 10 == 0).ifelse(1, 0).cast("float64").mean()
     row = _row(source, sample, wanted)
     return [_described(column, i, row) for i, column in enumerate(facts)]

@@ -266,7 +266,12 @@ def _propose(facts: ColumnFacts) -> ColumnProfile:
     role, reason = propose_role(facts)
     candidates = propose_masks(facts, role)
     return ColumnProfile(
-        *(facts, role, reason, candidates.masks, candidates.reason, candidates.unused),
+        facts,
+        role,
+        reason,
+        candidates.masks,
+        candidates.reason,
+        candidates.unused,
         warning=warn_of(facts, role),
     )
 

@@ -11,12 +11,12 @@ from aegis.catalog.errors import NotSignedIn
 from aegis.service.api import shapes
 from aegis.service.identity import ActorOf, CatalogOf, SettingsOf, cookie_name
 from aegis.service.routes import PUBLIC, Routes
-from aegis.service.settings import Settings
+from aegis.service.settings import ServiceSettings
 
 routes = Routes(tags=["accounts"])
 
 
-def set_session(response: Response, settings: Settings, secret: str) -> None:
+def set_session(response: Response, settings: ServiceSettings, secret: str) -> None:
     """Give a browser the secret of its session."""
     response.set_cookie(
         cookie_name(settings),
@@ -29,7 +29,7 @@ def set_session(response: Response, settings: Settings, secret: str) -> None:
     )
 
 
-def end_session(response: Response, settings: Settings) -> None:
+def end_session(response: Response, settings: ServiceSettings) -> None:
     """Take the secret back."""
     response.delete_cookie(
         cookie_name(settings), path="/", httponly=True, secure=settings.secure, samesite="strict"
@@ -81,8 +81,8 @@ def listed(actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
     """All accounts."""
     with catalog.database.reading() as session:
         return [
-            {"name": one.name, "roles": one.roles, "disabled": one.disabled}
-            for one in accounts.listed(session, actor)
+            {"name": account.name, "roles": account.roles, "disabled": account.disabled}
+            for account in accounts.listed(session, actor)
         ]
 
 
@@ -108,7 +108,7 @@ def disable(name: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
 def tokens(actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
     """One's own tokens."""
     with catalog.database.reading() as session:
-        return [shapes.token(one) for one in accounts.tokens_of(session, actor)]
+        return [shapes.token(token) for token in accounts.tokens_of(session, actor)]
 
 
 @routes.post("/tokens", Action.OWN_TOKENS)

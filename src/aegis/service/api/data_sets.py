@@ -31,10 +31,10 @@ def search(
     """Data sets that one may see, by words of name, title, label or columns."""
     with catalog.database.reading() as session:
         page, count = data_sets.search(session, actor, words, offset=offset, limit=limit)
-        newest = data_sets.newest_of(session, [one.id for one in page])
+        newest = data_sets.newest_of(session, [data_set.id for data_set in page])
         return {
             "count": count,
-            "data_sets": [shapes.data_set(one, newest.get(one.id)) for one in page],
+            "data_sets": [shapes.data_set(data_set, newest.get(data_set.id)) for data_set in page],
         }
 
 
@@ -59,7 +59,9 @@ def show(identifier: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
 def versions(identifier: str, actor: ActorOf, catalog: CatalogOf) -> list[dict[str, Any]]:
     """All versions of a data set, the newest first."""
     with catalog.database.reading() as session:
-        return [shapes.version_of(one) for one in data_sets.versions(session, actor, identifier)]
+        return [
+            shapes.version_of(version) for version in data_sets.versions(session, actor, identifier)
+        ]
 
 
 @routes.get("/{identifier}/exports/{kind}", Action.BROWSE)
@@ -150,11 +152,15 @@ def ledger(identifier: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any
             "ceiling": left.ceiling,
             "left": left.left,
             "entries": [
-                {"epsilon": one.epsilon, "state": one.state, "created": shapes.moment(one.created)}
-                for one in budget.entries(session, data_set.population)
+                {
+                    "epsilon": entry.epsilon,
+                    "state": entry.state,
+                    "created": shapes.moment(entry.created),
+                }
+                for entry in budget.entries(session, data_set.population)
             ],
             "releases": [
-                shapes.release(one) for one in budget.releases(session, data_set.population)
+                shapes.release(entry) for entry in budget.releases(session, data_set.population)
             ],
         }
 

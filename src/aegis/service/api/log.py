@@ -20,7 +20,7 @@ def listed(
     """What happened to what one may see, the newest first."""
     with catalog.database.reading() as session:
         page, count = logbook.listed(session, actor, offset=offset, limit=limit)
-        return {"count": count, "entries": [shapes.log_entry(one) for one in page]}
+        return {"count": count, "entries": [shapes.log_entry(entry) for entry in page]}
 
 
 @routes.post("/log/verify", Action.SEE_LOG)

@@ -12,7 +12,7 @@ from aegis.catalog import Action, Catalog, deliveries, exports, flow, jobs, requ
 from aegis.catalog.access import Actor
 from aegis.catalog.errors import WrongState
 from aegis.catalog.records import Request, now
-from aegis.catalog.states import State
+from aegis.catalog.states import RequestState
 from aegis.service.api import shapes
 from aegis.service.api.data_sets import ExportKind, Limit, Offset, exported
 from aegis.service.identity import ActorOf, CatalogOf, SettingsOf
@@ -25,14 +25,14 @@ routes = Routes(prefix="/requests", tags=["requests"])
 def listed(
     actor: ActorOf,
     catalog: CatalogOf,
-    state: Annotated[State | None, Query()] = None,
+    state: Annotated[RequestState | None, Query()] = None,
     offset: Offset = 0,
     limit: Limit = 50,
 ) -> dict[str, Any]:
     """Requests that one may see, the newest first."""
     with catalog.database.reading() as session:
         page, count = requests.listed(session, actor, state=state, offset=offset, limit=limit)
-        return {"count": count, "requests": [shapes.request(one) for one in page]}
+        return {"count": count, "requests": [shapes.request(request) for request in page]}
 
 
 @routes.post("", Action.REQUEST)
@@ -196,7 +196,7 @@ def file_of(catalog: Catalog, actor: Actor, request_id: str) -> Response:
     with catalog.database.writing() as session:
         requests.expire(session)
         request = requests.seen(session, actor, Action.DOWNLOAD, request_id)
-        if request.state != State.RELEASED:
+        if request.state != RequestState.RELEASED:
             raise WrongState(
                 f"The request is {request.state}: there is nothing to download.",
                 hint="A release can be downloaded until it expires or is revoked.",

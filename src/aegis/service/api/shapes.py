@@ -11,7 +11,7 @@ from aegis.catalog.records import (
     DataSet,
     Job,
     LogEntry,
-    Release,
+    ReleaseRecord,
     Request,
     Token,
     Version,
@@ -20,20 +20,20 @@ from aegis.catalog.records import (
 _NAME = Field(min_length=1, max_length=120)
 
 
-class Given(BaseModel):
+class Sent(BaseModel):
     """What a call sends: nothing beside what is asked for."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class SignInGiven(Given):
+class SignInGiven(Sent):
     """Name and password."""
 
     name: str = _NAME
     password: SecretStr = Field(max_length=256)
 
 
-class AccountGiven(Given):
+class AccountGiven(Sent):
     """A new account."""
 
     name: str = _NAME
@@ -41,13 +41,13 @@ class AccountGiven(Given):
     password: SecretStr | None = Field(default=None, max_length=256)
 
 
-class RolesGiven(Given):
+class RolesGiven(Sent):
     """Other roles of an account."""
 
     roles: list[str] = Field(max_length=6)
 
 
-class TokenGiven(Given):
+class TokenGiven(Sent):
     """A new token."""
 
     name: str = _NAME
@@ -55,7 +55,7 @@ class TokenGiven(Given):
     days: int = Field(default=90, ge=1, le=365)
 
 
-class DataSetGiven(Given):
+class DataSetGiven(Sent):
     """A new data set."""
 
     id: str = Field(max_length=80)
@@ -71,7 +71,7 @@ class DataSetGiven(Given):
     ceiling: float | None = Field(default=None, gt=0, lt=1000, allow_inf_nan=False)
 
 
-class DataSetChanged(Given):
+class DataSetChanged(Sent):
     """What is changed of a data set; what is left out stays."""
 
     title: str = Field(default="", max_length=200)
@@ -83,7 +83,7 @@ class DataSetChanged(Given):
     ceiling: float | None = Field(default=None, gt=0, lt=1000, allow_inf_nan=False)
 
 
-class GrantGiven(Given):
+class GrantGiven(Sent):
     """Who is what to a data set."""
 
     account: str = _NAME
@@ -91,7 +91,7 @@ class GrantGiven(Given):
     granted: bool = True
 
 
-class SummaryAsked(Given):
+class SummaryAsked(Sent):
     """A protected summary that the agent is to make."""
 
     policy: str = Field(max_length=4 << 20)
@@ -101,7 +101,7 @@ class SummaryAsked(Given):
     threshold: int = Field(default=11, ge=2, le=10_000)
 
 
-class RequestGiven(Given):
+class RequestGiven(Sent):
     """A new request, or what is changed of one."""
 
     data_set: str = Field(default="", max_length=80)
@@ -112,45 +112,45 @@ class RequestGiven(Given):
     terms_accepted: bool = False
 
 
-class Reason(Given):
+class Reason(Sent):
     """Why something is done."""
 
     message: str = Field(min_length=1, max_length=4000)
 
 
-class Choice(Given):
+class Choice(Sent):
     """A configuration, as `aegis advise -o` writes it; without one the best is searched."""
 
     configuration: str | None = Field(default=None, max_length=4 << 20)
 
 
-class Days(Given):
+class Days(Sent):
     """For how much longer."""
 
     days: int = Field(default=365, ge=1, le=3650)
 
 
-class WorkAsked(Given):
+class WorkAsked(Sent):
     """An agent that asks for work."""
 
     owner: str = _NAME
 
 
-class Alive(Given):
+class Alive(Sent):
     """A sign of life of a job."""
 
     attempt: int = Field(ge=1, le=1000)
     progress: dict[str, Any] = Field(default_factory=dict, max_length=20)
 
 
-class Failed(Given):
+class Failed(Sent):
     """A job that could not be done."""
 
     attempt: int = Field(ge=1, le=1000)
     reason: str = Field(max_length=2000)
 
 
-class Checked(Given):
+class Checked(Sent):
     """The configuration that an agent has checked, and what it found."""
 
     attempt: int = Field(ge=1, le=1000)
@@ -234,7 +234,7 @@ def job(given: Job, *, task: bool = False) -> dict[str, Any]:
     return shown | ({"task": given.task} if task else {})
 
 
-def release(given: Release) -> dict[str, Any]:
+def release(given: ReleaseRecord) -> dict[str, Any]:
     """Return a release as JSON values, without its file."""
     return {
         "request": given.request_id,

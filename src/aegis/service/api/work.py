@@ -13,7 +13,7 @@ from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from aegis.catalog import Action, Catalog, CatalogError, deliveries, flow, jobs
-from aegis.catalog.access import Actor, Subject, authorise
+from aegis.catalog.access import ActedOn, Actor, authorise
 from aegis.catalog.errors import TooLarge
 from aegis.service.api import shapes
 from aegis.service.identity import ActorOf, CatalogOf
@@ -27,7 +27,7 @@ _FOLLOWED = 900
 @routes.post("/work", Action.WORK)
 def claim(given: shapes.WorkAsked, actor: ActorOf, catalog: CatalogOf) -> Response:
     """Take the next job of one's own data sets; 204 where there is none."""
-    authorise(actor, Action.WORK, Subject(provider=actor.account))
+    authorise(actor, Action.WORK, ActedOn(provider=actor.account))
     with catalog.database.writing() as session:
         job = flow.claim(session, f"{actor.name}/{given.owner}", jobs.AGENT, provider=actor.account)
         if job is None:

@@ -43,7 +43,7 @@ _Yaml = Annotated[str, Form(max_length=4 << 20)]
 
 
 @dataclass(frozen=True)
-class View:
+class BenchPage:
     """What the bench shows of a policy.
 
     Attributes
@@ -73,7 +73,7 @@ class View:
 
 def view_of(
     summary: ProtectedSummary, before: Policy, policy: Policy, *, searched: bool = False
-) -> View:
+) -> BenchPage:
     """Return what a protected summary says of a policy.
 
     Parameters
@@ -100,7 +100,7 @@ def view_of(
             for name, attribute in known.attributes.items()
             for candidate in [attribute.candidate(best.configuration.masks[name])]
         )
-    return View(
+    return BenchPage(
         policy,
         advice,
         searched,

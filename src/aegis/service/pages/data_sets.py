@@ -8,7 +8,7 @@ from fastapi import Form, Query, Request
 from starlette.responses import Response
 
 from aegis.catalog import Action, budget, data_sets, flow, jobs, requests
-from aegis.catalog.access import Role, authorise, may
+from aegis.catalog.access import AccountRole, authorise, may
 from aegis.catalog.errors import CatalogError
 from aegis.service.identity import CallerOf, CatalogOf, require_form_key
 from aegis.service.pages.people import Key, Text
@@ -31,8 +31,8 @@ def catalog_page(
     """All data sets that one may see."""
     with catalog.database.reading() as session:
         page_of, count = data_sets.search(session, who.actor, words, offset=offset, limit=_PAGE)
-        newest = data_sets.newest_of(session, [one.id for one in page_of])
-        listed = [(one, newest.get(one.id)) for one in page_of]
+        newest = data_sets.newest_of(session, [data_set.id for data_set in page_of])
+        listed = [(data_set, newest.get(data_set.id)) for data_set in page_of]
     return page(
         request,
         "catalog.html",
@@ -119,7 +119,7 @@ def show(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf) -
         requests=own,
         leak=leak,
         summarising=summarising,
-        is_provider=Role.PROVIDER in who.actor.roles,
+        is_provider=AccountRole.PROVIDER in who.actor.roles,
     )
 
 

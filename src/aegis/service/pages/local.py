@@ -141,18 +141,18 @@ def best(
     """Search the best configuration under the rule as it stands, the longer the higher the effort."""
     bench = _taken(identifier, who, benches, form)
     advice = bench.best(EFFORTS[effort])
-    found = advice.best
+    best = advice.best
     more = effort + 1 if not advice.optimal and effort + 1 < len(EFFORTS) else None
     return fragment(
         "bench_best.html",
         more=more,
         problem=_problem(advice) if more is None else None,
         advice=advice,
-        best=found,
-        previews=() if found is None else bench.preview(found.configuration),
+        best=best,
+        previews=() if best is None else bench.preview(best.configuration),
         base=f"/bench/{identifier}",
         form_key=who.form_key,
-        configuration="" if found is None else _yaml_of(advice, found.configuration),
+        configuration="" if best is None else _yaml_of(advice, best.configuration),
     )
 
 

@@ -9,7 +9,7 @@ from fastapi import Form, Query, Request
 from starlette.responses import Response
 
 from aegis.catalog import Action, accounts, logbook
-from aegis.catalog.access import Role, scopes_of
+from aegis.catalog.access import AccountRole, scopes_of
 from aegis.catalog.errors import CatalogError, NotSignedIn, NotThere
 from aegis.service import oidc
 from aegis.service.api.accounts import end_session, set_session
@@ -22,7 +22,7 @@ from aegis.service.identity import (
 )
 from aegis.service.pages.render import page, see
 from aegis.service.routes import PUBLIC, Routes
-from aegis.service.settings import Settings
+from aegis.service.settings import ServiceSettings
 
 routes = Routes(include_in_schema=False)
 Key = Annotated[str, Form(max_length=64)]
@@ -124,7 +124,7 @@ def listed(request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
         who.actor,
         form_key=who.form_key,
         people=people,
-        roles=list(Role),
+        roles=list(AccountRole),
         shortest=accounts.SHORTEST,
     )
 
@@ -221,22 +221,22 @@ def log(
     )
 
 
-def _provider(settings: Settings) -> str:
+def _provider(settings: ServiceSettings) -> str:
     """Return the host of the identity provider; empty without one."""
     return "" if settings.provider is None else str(urlsplit(settings.provider.issuer).hostname)
 
 
-def _named(settings: Settings) -> oidc.Provider:
+def _named(settings: ServiceSettings) -> oidc.Provider:
     if settings.provider is None:
         raise NotThere("This service knows no identity provider.", hint="Use a password.")
     return settings.provider
 
 
-def _back(settings: Settings) -> str:
+def _back(settings: ServiceSettings) -> str:
     return f"{settings.origin}/sign-in/callback"
 
 
-def _begun_name(settings: Settings) -> str:
+def _begun_name(settings: ServiceSettings) -> str:
     return "__Host-aegis_begun" if settings.secure else "aegis_begun"
 
 

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import Response
 
 import aegis
-from aegis.catalog.access import Actor, Role
+from aegis.catalog.access import AccountRole, Actor
 from aegis.catalog.errors import NotSignedIn
 from aegis.service.identity import caller, settings_of
 
@@ -79,8 +79,8 @@ def error_page(request: Request, status: int, message: str, hint: str) -> Respon
         part.status_code = status
         return part
     try:
-        found = caller(request)
-        actor, key = found.actor, found.form_key
+        signed_in = caller(request)
+        actor, key = signed_in.actor, signed_in.form_key
     except NotSignedIn:
         actor, key = None, ""
     return page(
@@ -100,11 +100,11 @@ def _navigation(actor: Actor | None, *, local: bool) -> list[tuple[str, str]]:
     if local:
         return [("/", "Tables")]
     links = [("/", "Catalog")]
-    if actor.roles - {Role.ADMIN}:
+    if actor.roles - {AccountRole.ADMIN}:
         links.append(("/requests", "Requests"))
-    if Role.PROVIDER in actor.roles:
+    if AccountRole.PROVIDER in actor.roles:
         links.append(("/register", "Register"))
     links.append(("/log", "Log"))
-    if Role.ADMIN in actor.roles:
+    if AccountRole.ADMIN in actor.roles:
         links.append(("/accounts", "Accounts"))
     return [*links, ("/tokens", "Tokens")]

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from aegis.catalog import Action, data_sets, deliveries, flow, jobs, requests
 from aegis.catalog.access import may
 from aegis.catalog.errors import NotThere
-from aegis.catalog.states import State
+from aegis.catalog.states import RequestState
 from aegis.service.api.requests import file_of
 from aegis.service.identity import CallerOf, CatalogOf, require_form_key
 from aegis.service.pages.data_sets import Long
@@ -38,20 +38,26 @@ _OPEN_STEPS: Mapping[str, Action] = {
     "revoke": Action.REVOKE,
     "renew": Action.APPROVE,
 }
-_OFFERED: Mapping[str, tuple[State, ...]] = {
-    "submit": (State.DRAFT, State.RETURNED),
-    "withdraw": (State.DRAFT, State.SUBMITTED, State.IN_REVIEW, State.RETURNED, State.APPROVED),
-    "review": (State.SUBMITTED,),
-    "search": (State.IN_REVIEW,),
-    "choose": (State.IN_REVIEW,),
-    "approve": (State.IN_REVIEW,),
-    "return": (State.SUBMITTED, State.IN_REVIEW),
-    "reject": (State.SUBMITTED, State.IN_REVIEW, State.APPROVED),
-    "run": (State.APPROVED,),
-    "retry": (State.FAILED,),
-    "cancel": (State.RUNNING,),
-    "revoke": (State.RELEASED, State.EXPIRED),
-    "renew": (State.RELEASED, State.EXPIRED),
+_OFFERED: Mapping[str, tuple[RequestState, ...]] = {
+    "submit": (RequestState.DRAFT, RequestState.RETURNED),
+    "withdraw": (
+        RequestState.DRAFT,
+        RequestState.SUBMITTED,
+        RequestState.IN_REVIEW,
+        RequestState.RETURNED,
+        RequestState.APPROVED,
+    ),
+    "review": (RequestState.SUBMITTED,),
+    "search": (RequestState.IN_REVIEW,),
+    "choose": (RequestState.IN_REVIEW,),
+    "approve": (RequestState.IN_REVIEW,),
+    "return": (RequestState.SUBMITTED, RequestState.IN_REVIEW),
+    "reject": (RequestState.SUBMITTED, RequestState.IN_REVIEW, RequestState.APPROVED),
+    "run": (RequestState.APPROVED,),
+    "retry": (RequestState.FAILED,),
+    "cancel": (RequestState.RUNNING,),
+    "revoke": (RequestState.RELEASED, RequestState.EXPIRED),
+    "renew": (RequestState.RELEASED, RequestState.EXPIRED),
 }
 
 
@@ -64,18 +70,18 @@ def listed(
     offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0,
 ) -> Response:
     """Requests that one may see."""
-    chosen = state if state in list(State) else None
+    chosen = state if state in list(RequestState) else None
     with catalog.database.reading() as session:
-        found, count = requests.listed(session, who.actor, state=chosen, offset=offset, limit=_PAGE)
+        asked, count = requests.listed(session, who.actor, state=chosen, offset=offset, limit=_PAGE)
     return page(
         request,
         "requests.html",
         who.actor,
         form_key=who.form_key,
-        requests=found,
+        requests=asked,
         count=count,
         state=state,
-        states=list(State),
+        states=list(RequestState),
         offset=offset,
         limit=_PAGE,
     )
@@ -135,7 +141,7 @@ def show(request_id: str, request: Request, who: CallerOf, catalog: CatalogOf) -
             release = requests.release_of(session, asked)
         except NotThere:
             release = None
-        drifted = asked.state == State.APPROVED and requests.drifted(session, asked)
+        drifted = asked.state == RequestState.APPROVED and requests.drifted(session, asked)
         approvals = requests.approvals_of(session, asked)
     steps = [
         step
@@ -158,7 +164,8 @@ def show(request_id: str, request: Request, who: CallerOf, catalog: CatalogOf) -
         drifted=drifted,
         approvals=approvals,
         may_download=may(who.actor, Action.DOWNLOAD, subject),
-        may_see_masks=not may(who.actor, Action.DOWNLOAD, subject) or asked.state == State.RELEASED,
+        may_see_masks=not may(who.actor, Action.DOWNLOAD, subject)
+        or asked.state == RequestState.RELEASED,
     )
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from aegis.service.pages import bench, data_sets, local, people, requests
-from aegis.service.settings import Settings
+from aegis.service.settings import ServiceSettings
 
 PAGE_ROOMS = (people, data_sets, requests, bench)
 
 
-def page_routers(settings: Settings) -> list[APIRouter]:
+def page_routers(settings: ServiceSettings) -> list[APIRouter]:
     """Return the routers of the pages."""
     if settings.local:
         return [local.routes.router]
