@@ -212,6 +212,33 @@ def test_histograms_are_written_and_read_again(shell, held):
     assert shell("summarize", *MASKED, *known, "-p", "held.yaml", "-o", "held.published").code == 0
 
 
+def test_a_report_is_written_of_masked_tables(shell, held):
+    assert shell("summarize", *MASKED, *KNOWN, "-p", "held.yaml", "-o", "held.published").code == 0
+    words = ("report", "held.published", "-p", "held.yaml", "--measure", "mi", "-o", "r.html")
+    made = shell(*words)
+    assert made.code == 0, made.err
+    assert "r.html" in made.out + made.err
+    html = held.joinpath("r.html").read_text()
+    assert "The best of 3 that meet the rule, among 3 masked tables." in html
+    assert "standard error of" in html
+    refused = shell(*words, "--evaluate", "lr", "--force")
+    assert refused.code == 2
+    assert "--evaluate is not for masked tables" in refused.err
+    left_out = shell("advise", *words[1:6], "--leave-out", "sex")
+    assert left_out.code == 2
+    assert "--leave-out is not for masked tables" in left_out.err
+
+
+@pytest.mark.parametrize("command", ["audit", "evaluate", "reconstruct"])
+def test_other_commands_say_what_takes_masked_tables(shell, held, command):
+    assert shell("summarize", *MASKED, "-p", "held.yaml", "-o", "held.published").code == 0
+    more = ("--attribute", "age") if command == "reconstruct" else ()
+    refused = shell(command, "held.published", "-p", "held.yaml", *more)
+    assert refused.code == 2
+    assert "counts of masked tables" in refused.err
+    assert "aegis advise and aegis report" in refused.err
+
+
 def test_a_changed_file_is_refused(shell, held):
     assert shell("summarize", *MASKED, "-p", "held.yaml", "-o", "held.published").code == 0
     data = bytearray(held.joinpath("held.published").read_bytes())
@@ -275,7 +302,23 @@ def test_contingency_tables_rank_as_their_masked_tables(shell, cells, more):
     for table, counts in zip(*told, strict=True):
         assert table.pop("smallest_class") > 0
         assert counts.pop("smallest_class") is None  # which values share a row is not known
+        error = table.pop("stderr")
+        assert (error is not None) == (not more)  # of an order by estimates they say nothing
+        assert counts.pop("stderr") is None
+        table.pop("tied_with_best")
+        assert counts.pop("tied_with_best") is None
     assert told[0] == told[1]
+
+
+def test_standard_errors_are_shown_or_it_is_said_why_not(shell, cells):
+    for given, name in ((MASKED, "rows"), (CELLS, "cells")):
+        made = shell("summarize", *given, "-p", "open.yaml", "-o", f"{name}.published")
+        assert made.code == 0, made.err
+    words = ("-p", "open.yaml", "--measure", "mi")
+    assert "standard error of the first score: " in shell("advise", "rows.published", *words).out
+    counted = shell("advise", "cells.published", *words)
+    assert "standard error of" not in counted.out
+    assert "no standard errors: contingency tables" in counted.err
 
 
 def test_contingency_tables_say_nothing_of_rows(shell, cells):

@@ -184,11 +184,25 @@ def with_confidence(
     values = jackknife(scorer, chosen, measure, progress) if chosen else None
     if values is None:
         return list(ranking)
-    shrink = _shrink(scorer.summary, measure)
+    return marked(ranking, values, shrink_of(scorer.summary, measure))
+
+
+def marked(ranking: Sequence[Ranked], values: Floats, shrink: float) -> list[Ranked]:
+    """Return a ranking with standard errors for its first entries, and who ties with the best.
+
+    Parameters
+    ----------
+    ranking
+        Best first.
+    values
+        The score of each of the first entries without each fold, shape (G, n).
+    shrink
+        Factor from the folds' rows to those behind the scores.
+    """
     errors = shrink * standard_errors(values)
     apart = shrink * standard_errors(values - values[:, :1]) * student_quantile(len(values) - 1)
     best = ranking[0]
-    marked = [
+    compared_entries = [
         replace(
             ranked,
             stderr=float(error),
@@ -196,7 +210,7 @@ def with_confidence(
         )
         for ranked, error, limit in zip(ranking, errors, apart, strict=False)
     ]
-    return [*marked, *ranking[len(marked) :]]
+    return [*compared_entries, *ranking[len(compared_entries) :]]
 
 
 def _tied(best: Ranked, ranked: Ranked, limit: float) -> bool | None:
@@ -207,7 +221,7 @@ def _tied(best: Ranked, ranked: Ranked, limit: float) -> bool | None:
     return abs(best.score - ranked.score) <= limit + rounding
 
 
-def _shrink(summary: Summary, measure: Measure) -> float:
+def shrink_of(summary: Summary, measure: Measure) -> float:
     """Return the factor from the folds' rows to those behind the score.
 
     Scores of single attributes come from all rows, folds from the co-occurrence sample.

@@ -16,6 +16,7 @@ from aegis.cli.files import (
     check_outputs,
     is_bundle,
     is_protected,
+    is_published,
     next_step,
     repeated,
     shown,
@@ -48,7 +49,7 @@ from aegis.cli.options import (
 )
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
-from aegis.cli.published import advise_published, is_published
+from aegis.cli.published import advise_published
 from aegis.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -277,6 +278,7 @@ def command(
                 "--proxy": proxy,
             },
             page=Output(format, quiet),
+            leave_out=dropped or (),
         )
         return
     subject = opening.subject(table, policy, quiet=quiet, verify_key=verify_key)

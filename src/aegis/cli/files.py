@@ -22,6 +22,8 @@ BUNDLE = ".aegis"
 """Extension of a summary on disk."""
 PROTECTED = ".protected"
 """Extension of a protected summary on disk."""
+PUBLISHED = ".published"
+"""Extension of masked tables on disk."""
 YAML = (".yaml", ".yml")
 HTML = (".html", ".htm")
 REPORT = (*HTML, ".pdf")
@@ -63,6 +65,11 @@ def open_subject(
             f"{given} is a protected summary, and this needs rows or exact counts.",
             hint="Give the table or its exact summary (.aegis); aegis advise, report, reconstruct "
             "and leak take protected ones.",
+        )
+    if is_published(given):
+        raise PolicyError(
+            f"{given} holds the counts of masked tables, and this needs a table or its summary.",
+            hint="aegis advise and aegis report take it; elsewhere give one of the masked tables.",
         )
     elsewhere = engine is not None and engine.elsewhere
     if memory_limit is not None and elsewhere:
@@ -116,6 +123,11 @@ def shown(given: str) -> str:
 def is_bundle(given: str) -> bool:
     """Return whether a path names a summary on disk."""
     return given.lower().endswith(BUNDLE)
+
+
+def is_published(given: str | Path) -> bool:
+    """Return whether a path names masked tables on disk."""
+    return str(given).lower().endswith(PUBLISHED)
 
 
 def is_protected(given: str | Path) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aegis.cli.advice import print_advice
-from aegis.cli.files import check_outputs, next_step, written, written_dict
+from aegis.cli.files import PUBLISHED, check_outputs, next_step, written, written_dict
 from aegis.cli.options import Format
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
@@ -19,7 +19,6 @@ from aegis.words import counted
 if TYPE_CHECKING:
     from aegis.published import Published
 
-EXTENSION = ".published"
 SCHEMA = 1
 """Version of the JSON form; it changes when a field changes its meaning."""
 
@@ -65,11 +64,6 @@ Mapping_ = Annotated[
 ]
 
 
-def is_published(given: str | Path) -> bool:
-    """Return whether a path names masked tables on disk."""
-    return str(given).lower().endswith(EXTENSION)
-
-
 def summarize_masked(
     masked: Sequence[str],
     contingency: Sequence[str],
@@ -99,7 +93,7 @@ def summarize_masked(
     tables = _named("--masked", masked)
     counts = _named("--contingency", contingency)
     check_outputs(
-        [(output, (EXTENSION,))],
+        [(output, (PUBLISHED,))],
         force=force,
         inputs=(*tables.values(), *counts.values(), policy_file, histograms, mapping),
     )
@@ -204,14 +198,15 @@ def advise_published(
     report: Path | None,
     refused: Mapping[str, object],
     page: Output,
+    leave_out: Sequence[str] = (),
+    printed: bool = True,
 ) -> None:
     """Rank masked tables, and print and write what was found."""
-    from aegis.files import write_text
     from aegis.policy import load_policy
     from aegis.published import load_published, rank_published
-    from aegis.report import render_report
+    from aegis.report import render_report, write_page
 
-    _refuse(refused)
+    _refuse({**refused, "--leave-out": leave_out})
     policy = load_policy(policy_file)
     with reporting(quiet=page.quiet) as progress:
         advice = rank_published(
@@ -223,7 +218,10 @@ def advise_published(
             progress=progress,
         )
     if report is not None:
-        write_text(report, render_report(advice))
-    print_advice(page, advice, table, policy, top or None)
+        write_page(report, render_report(advice))
+    if printed:
+        print_advice(page, advice, table, policy, top or None)
+    else:
+        page.warn(advice.warnings)
     page.say(*written([report]))
     advice.require_best()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from aegis.cli.files import REPORT, check_outputs, is_bundle, is_protected, written
+from aegis.cli.files import REPORT, check_outputs, is_bundle, is_protected, is_published, written
 from aegis.cli.opening import DEFAULT, Opening, opens_table
 from aegis.cli.options import (
     Configurations,
@@ -30,6 +30,7 @@ from aegis.cli.options import (
 )
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
+from aegis.cli.published import advise_published
 from aegis.errors import DataError, PolicyError
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ def command(
         str,
         typer.Argument(
             metavar="TABLE|SUMMARY|CERTIFICATE",
-            help="A table or its summary (.aegis, .protected), for the report on advice; or the certificate of a "
-            "release (.json), for the page on what was released.",
+            help="A table, its summary (.aegis, .protected) or masked tables (.published), for the report on advice; "
+            "or the certificate of a release (.json), for the page on what was released.",
             show_default=False,
         ),
     ],
@@ -152,6 +153,27 @@ def command(
             page=Output(quiet=quiet),
             seed=seed,
             rule_override=rule_override,
+            leave_out=split_names(leave_out) or (),
+            printed=False,
+        )
+        return
+    if is_published(table):
+        advise_published(
+            *(table, policy_file),
+            measure=measure,
+            estimate=None,
+            rule_override=rule_override,
+            top=0,
+            report=output,
+            refused={
+                "--configurations": configurations,
+                "--generate": generate,
+                "--merit": merit,
+                "--models": models,
+                "--verify-key": verify_key,
+                "--evaluate": evaluate,
+            },
+            page=Output(quiet=quiet),
             leave_out=split_names(leave_out) or (),
             printed=False,
         )

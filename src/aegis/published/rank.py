@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from aegis.advisor import Advice, Ranked, plan_of
+from aegis.advisor.confidence import COMPARED, compared, jackknife, marked, shrink_of
 from aegis.advisor.estimate import (
     DEFAULT_METHOD,
     AttributeEstimate,
@@ -39,6 +40,15 @@ from aegis.summary import Information
 AGAINST = (
     "the raw table is not at hand: kept, and PUD (finest), are against the best that any of the masked "
     "tables shows of the label and of each attribute"
+)
+
+NO_ERRORS = (
+    "no standard errors: contingency tables do not tell which values share a row, and so not how their "
+    "scores move together when rows are left out"
+)
+TOO_MANY_VALUES = (
+    "no standard errors: the rows of these tables are too few to be left out in parts, or their values "
+    "too many to be factorised without each part"
 )
 
 
@@ -103,9 +113,11 @@ def rank_published(
             r.name,
         )
     )
+    notes: tuple[str, ...] = (ONE_MASK,) if case is not None and case.own_mask else ()
+    if case is None:  # of an order by estimates, errors of the measure say nothing
+        ranking, notes = _with_errors(published, ranking, chosen, progress)
     own = None if published.terms is None else published.terms.owner
     best = sign * max(sign * r.score for r in ranking)
-    said = [ONE_MASK] if case is not None and case.own_mask else []
     return Advice(
         measure=chosen.name,
         ranking=tuple(ranking),
@@ -116,11 +128,38 @@ def rank_published(
         masked_tables=True,
         summary={**published.first.to_dict(), "information": str(_known(published))},
         policy=policy_mapping(policy),
-        warnings=(*([] if override is None else [override.sentence]), *said, AGAINST),
+        warnings=(*([] if override is None else [override.sentence]), *notes, AGAINST),
         timings={"total": time.perf_counter() - started},
         owner_rule=own,
         rule_override=override,
     )
+
+
+def _with_errors(
+    published: Published, ranking: list[Ranked], measure: Measure, progress: Progress
+) -> tuple[list[Ranked], tuple[str, ...]]:
+    """Return the ranking with standard errors and ties, and a sentence where there are none.
+
+    Each table is scored anew without each fold of its own rows. Folds go by the place of a row, so
+    tables whose rows are in the same order are compared as masks of one table are. In another order
+    folds have nothing to do with one another: the errors of both then add up in that of their
+    difference, and ties are seen rather too often than too rarely.
+    """
+    if published.marginal:
+        return ranking, (NO_ERRORS,)
+    met = [ranked for ranked in ranking if ranked.admissible]
+    values = []
+    for ranked in (met or ranking)[:COMPARED]:
+        scorer = Scorer(published.tables[ranked.name])
+        affordable = compared(scorer, [scorer.unmasked] * 2, measure) == 2
+        own = jackknife(scorer, [scorer.unmasked], measure, progress) if affordable else None
+        if own is None or (values and len(own) != len(values[0])):
+            break
+        values.append(own[:, 0])
+    if not values:
+        return ranking, (TOO_MANY_VALUES,)
+    shrink = shrink_of(published.tables[ranking[0].name], measure)
+    return marked(ranking, np.stack(values, axis=1), shrink), ()
 
 
 def _known(published: Published) -> Information:
