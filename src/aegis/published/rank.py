@@ -148,7 +148,7 @@ def _with_errors(
     if published.marginal:
         return ranking, (NO_ERRORS,)
     met = [ranked for ranked in ranking if ranked.admissible]
-    values = []
+    values: list[np.ndarray] = []
     for ranked in (met or ranking)[:COMPARED]:
         scorer = Scorer(published.tables[ranked.name])
         affordable = compared(scorer, [scorer.unmasked] * 2, measure) == 2
