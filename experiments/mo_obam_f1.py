@@ -120,6 +120,7 @@ def trained(
             entry |= figures(table, name, records, found, k)
         for model in missing:
             entry["f1"][model] = f1(name, released, model, splits[model], rows)
+            entry.setdefault("rows", {})[model] = min(rows or table.num_rows, table.num_rows)
         print(name, title, k, {m: round(float(np.mean(v)), 4) for m, v in entry["f1"].items()})
         write_json(NAME, {"releases": done, "means": means(done)})
 

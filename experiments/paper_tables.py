@@ -132,6 +132,26 @@ def time_table() -> list[str]:
     return lines
 
 
+def choosing_table(suffix: str = "_paper") -> list[str]:
+    """Return the rows of figures 5a-c: processor seconds to choose, and as multiples of Aegis."""
+    rows = _rows(f"figure_5_time{suffix}")
+    data = list(dict.fromkeys(row["data"] for row in rows))
+    own = {(row["way"], row["data"]): row for row in rows}
+    lines = []
+    for way in dict.fromkeys(row["way"] for row in rows):
+        cells = []
+        for name in data:
+            row = own.get((way, name))
+            if row is None:
+                cells.append("not run")
+                continue
+            seconds, times = float(row["processor_seconds"]), float(row["times_aegis"])
+            multiple = f"{times:.2g}" if times < 100 else f"{times:.0f}"
+            cells.append(f"{seconds:.3g} ({multiple})")
+        lines.append(_line(way, *cells))
+    return lines
+
+
 def distance_table() -> list[str]:
     """Return the rows of figure 7 by configuration: medians of the three readings."""
     found = json.loads((RESULTS / "figure_7_configurations.json").read_text())["quartiles"]
@@ -220,6 +240,7 @@ def main() -> None:
         histogram_table(),
         histogram_table("_paper"),
         time_table(),
+        choosing_table(),
         anonymous_table(),
         anonymous_table("_forest_paper"),
         anonymous_table("_paper"),

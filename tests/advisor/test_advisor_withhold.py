@@ -191,3 +191,16 @@ def test_where_a_mask_shows_all_nothing_is_withheld():
         *("held-out-auc", "held-out-accuracy", "held-out-log-loss"),
     }
     assert isinstance(less.attributes["age"].values, pa.Array)
+
+
+@pytest.mark.parametrize("information", Information)
+def test_what_is_known_may_be_given_as_text(full, information):
+    named, meant = withhold(full, str(information)), withhold(full, information)
+    assert named.information is meant.information is information
+    [one, two] = (s.attributes["age"].information for s in (named, meant))
+    assert one is two is information
+
+
+def test_what_is_known_is_one_of_three(full):
+    with pytest.raises(PolicyError, match="Unknown information of a summary 'histograms'"):
+        withhold(full, "histograms")

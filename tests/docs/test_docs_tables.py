@@ -39,6 +39,7 @@ TABLES = [
     ("paper_tables", "paper", "histogram_table", (), 16),
     ("paper_tables", "paper", "histogram_table", ("_paper",), 11),
     ("paper_tables", "paper", "time_table", (), 5),
+    ("paper_tables", "paper", "choosing_table", (), 12),
     ("paper_tables", "paper", "network_table", (), 3),
     ("protected_tables", "experiments", "rank_table", (), 20),
     ("protected_tables", "experiments", "rule_table", (), 15),

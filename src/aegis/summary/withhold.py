@@ -21,7 +21,7 @@ Ints = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.int64]
 
 
-def withhold(summary: Summary, information: Information) -> Summary:
+def withhold(summary: Summary, information: Information | str) -> Summary:
     """Return the summary without the joints that no candidate mask shows.
 
     Values that every candidate of an attribute treats alike become one *cell*, of which the
@@ -44,8 +44,11 @@ def withhold(summary: Summary, information: Information) -> Summary:
     ------
     PolicyError
         The summary carries less than raw joints already, or an attribute has a noise mask, whose
-        reports are computed from the raw joint.
+        reports are computed from the raw joint; or `information` is none of the three.
     """
+    if information not in list(Information):
+        raise PolicyError.unknown("information of a summary", str(information), Information)
+    information = Information(information)
     if information is Information.RAW:
         return summary
     if summary.information is not Information.RAW:
