@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from measures_brute import cooccurrence, data
 
 from aegis.advisor import Scorer, shared
+from aegis.advisor.costs import mask_costs
 from aegis.measures import UNPOOLED, OrderedCounts, get
 from aegis.measures import shared as shared_levels
 from aegis.measures.shared import SharedLevels, Sharing
@@ -95,3 +96,32 @@ def test_a_ranking_shares_and_scores_the_same():
     for name in "abc":
         rest = alone.value({**alone.unmasked, name: choices[1][name]}, measure)
         assert lost[name] == pytest.approx(whole - rest, abs=1e-11)
+
+
+def test_the_cost_of_a_mask_is_that_of_a_table_scored_by_itself(monkeypatch):
+    rng = np.random.default_rng(7)
+    columns = {
+        "a": rng.integers(0, 40, 500).tolist(),
+        "b": rng.integers(0, 5, 500).tolist(),
+        "c": rng.integers(0, 4, 500).tolist(),
+        "y": rng.choice(["p", "q"], 500).tolist(),
+    }
+    masks = ["identity", {"bucketize": {"width": 2}}, "suppress"]
+    attributes = {name: {"role": "feature", "masks": masks} for name in "abc"}
+    policy = load_policy({"version": 1, "label": "y", "attributes": attributes, "privacy": {}})
+    summary = summarize(pa.table(columns), policy)
+    solved = []
+    of_block = shared_levels.SharedBlock.moments
+
+    def moments(*given_here):
+        solved.append(of_block(*given_here))
+        return solved[-1]
+
+    monkeypatch.setattr(shared_levels.SharedBlock, "moments", moments)
+    costs = mask_costs(summary)
+    assert any(answer is not None for answer in solved)
+    for cost in costs:
+        alone = Scorer(summary)
+        of_name = {str(c.declared): c for c in summary.attributes[cost.attribute].candidates}
+        choice = {**alone.unmasked, cost.attribute: of_name[cost.mask]}
+        assert cost.score == pytest.approx(alone.value(choice, measure), abs=1e-9)

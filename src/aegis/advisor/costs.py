@@ -61,6 +61,10 @@ def mask_costs(
     """
     chosen = chosen_measure(measure, default=DEFAULT_MEASURE, labelled=summary.label.there)
     own = scorer or Scorer(summary)
+    coarsest = {
+        a.name: min(a.candidates, key=lambda c: c.size) for a in summary.attributes.values()
+    }
+    own.common.expect_alone(own.unmasked, coarsest)
     whole = own.value(own.unmasked, chosen)
     costs = []
     for attribute in summary.attributes.values():
