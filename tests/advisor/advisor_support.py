@@ -14,6 +14,7 @@ import pyarrow as pa
 from advisor_merits import areas, merit_of
 from area_support import area_loss
 from hypothesis import strategies as st
+from target_support import held_out_target_coded
 
 from aegis.advisor import Choice
 from aegis.advisor.parts import PARTS
@@ -291,8 +292,8 @@ def held_out_merit(
     return (2 * float(np.mean(found)) + float(np.mean(strong))) / 3
 
 
-def target_coded(columns: Sequence[Sequence[Any]], label: Sequence[Any]) -> float:
-    """Return the adjusted trace of one code per attribute and class, by least squares on rows."""
+def target_trace(columns: Sequence[Sequence[Any]], label: Sequence[Any]) -> float:
+    """Return the trace of one code per attribute and class, by least squares on rows."""
     target = one_hot(label)[:, :-1]
     codes = []
     for column in columns:
@@ -300,7 +301,12 @@ def target_coded(columns: Sequence[Sequence[Any]], label: Sequence[Any]) -> floa
         codes.append(level @ np.linalg.lstsq(level, target, rcond=None)[0])
     features = np.hstack(codes)
     fitted = features @ np.linalg.lstsq(features, target, rcond=None)[0]
-    trace = float(np.trace(np.linalg.pinv(target.T @ target) @ (target.T @ fitted)))
+    return float(np.trace(np.linalg.pinv(target.T @ target) @ (target.T @ fitted)))
+
+
+def target_coded(columns: Sequence[Sequence[Any]], label: Sequence[Any]) -> float:
+    """Return the trace of target codes, adjusted for chance."""
+    trace = target_trace(columns, label)
     limit, n = len(set(label)) - 1, len(label)
     freedom = sum(len(set(column)) - 1 for column in columns)
     rest = n - freedom - 1
@@ -367,6 +373,8 @@ def configuration_value(
         return held_out_auc(columns, raw, label)
     if name in ("held-out-accuracy", "held-out-log-loss"):
         return held_out_merit(name, columns, raw, label)
+    if name == "held-out-target-coded":
+        return held_out_target_coded(columns, label, target_trace(columns, label))
     if name == "target-coded":
         return target_coded(columns, label)
     trace, adjusted, _ = pillai(columns, label)

@@ -196,6 +196,7 @@ def test_additive_objectives_are_all_attribute_measures() -> None:
         "held-out-pillai-values",
         "held-out-pillai",
         "target-coded",
+        "held-out-target-coded",
         "cmim",
     }
     problem = make_problem(prepared("plain")[1])

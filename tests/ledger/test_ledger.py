@@ -80,7 +80,7 @@ def test_a_question_is_paid_for_once(ledger):
         asked.append(1)
         return "yes"
 
-    answers = {ledger.once("adults", "is it?", Spend("answer", 0.01), answer) for _ in range(100)}
+    answers = {ledger.once("adults", "is it?", Spend("answer", 0.01), answer) for _ in range(1000)}
     assert answers == {"yes"}
     assert len(asked) == 1
     assert ledger.balance("adults").spent == pytest.approx(0.01)

@@ -122,6 +122,7 @@ def test_one_row_of_a_billion_is_not_lost():
         "held-out-pillai-values",
         "held-out-pillai",
         "target-coded",
+        "held-out-target-coded",
         "cmim",
     ],
 )
@@ -145,6 +146,7 @@ def test_nothing_to_tell_scores_zero(name, codes, label):
         "held-out-pillai-values",
         "held-out-pillai",
         "target-coded",
+        "held-out-target-coded",
         "cmim",
     ],
 )

@@ -34,6 +34,7 @@ EXPECTED = {
             "held-out-pillai-values",
             "held-out-pillai",
             "target-coded",
+            "held-out-target-coded",
             "cmim",
         ),
         *("held-out-auc", "held-out-accuracy", "held-out-log-loss", "adjusted-contingency"),

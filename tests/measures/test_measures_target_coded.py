@@ -48,6 +48,35 @@ def test_codes_explain_no_more_than_the_values(rows):
     assert trace <= get("pillai-plain")(cooccurrence(codes, label)) + 1e-8
 
 
+@given(rows=data())
+def test_held_out_equals_its_formula_value_by_value(rows):
+    codes, label = rows
+    found = get("held-out-target-coded")(cooccurrence(codes, label))
+    trace, n = brute(codes, label)[0], len(label)
+    classes = {y: int((label == y).sum()) for y in np.unique(label)}
+    parts = []
+    for column in codes.T:
+        for value in np.unique(column):
+            shown = label[column == value]
+            says = sum(
+                ((shown == y).mean() - count / n) ** 2 * n / count for y, count in classes.items()
+            )
+            parts.append((len(shown), len(shown) * says / n))
+    alone = sum(s for _, s in parts)
+    if len(classes) < 2 or alone <= 1e-12:
+        assert found == pytest.approx(0, abs=1e-9)
+        return
+    limit, traces = len(classes) - 1, [0.0]
+    for p in (1, 3, 10, 30, 100, 300):
+        explained = trace / alone * sum(s * (1 - (p / (r + p)) ** 2) for r, s in parts)
+        freedom = trace / alone * sum(r / (r + p) * (1 - r / n) for r, _ in parts)
+        rest = max(n - 1 - freedom, 1e-9 * n)
+        held = explained - max(limit - explained, 0.0) * (((n - 1) / rest) ** 2 - 1)
+        traces.append(max(traces[-1], held))
+    assert found == pytest.approx(np.mean(traces[1:]), abs=1e-6)
+    assert found <= trace + 1e-9
+
+
 @given(table=count_tables())
 def test_one_attribute_scores_as_pillai(table):
     by_class = np.array([np.diag(column) for column in table.T])
@@ -80,5 +109,6 @@ def test_expected_counts_lower_the_degrees_of_freedom():
         offsets,
         chance=np.array([[3.0], [-3.0]]),
     )
+    assert get("held-out-target-coded")(drawn) > get("held-out-target-coded")(rows)
     assert get("target-coded")(drawn) > get("target-coded")(rows)
     assert get("target-coded")(drawn) == pytest.approx(get("adjusted-pillai")(drawn), abs=1e-9)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -12,8 +13,18 @@ from protect_support import CANARY, make_table
 
 import aegis
 from aegis.errors import DataError, PolicyError
-from aegis.protect import ProtectionLevel, dumps, loads, protect, rank_protected, search_protected
-from aegis.protect.cells import cells_of, without_small
+from aegis.protect import (
+    ProtectionLevel,
+    audit_leak,
+    dumps,
+    front_protected,
+    loads,
+    protect,
+    rank_protected,
+    reconstruct_protected,
+    search_protected,
+)
+from aegis.protect.cells import cells_of, join_similar, without_small
 from aegis.protect.derive import Range, derivable_cells, ranges
 from aegis.protect.mechanisms import (
     apply_key,
@@ -175,6 +186,24 @@ def test_small_cells_lose_their_name_and_keep_their_rows(policy):
         assert CANARY not in [s for c in large.candidates for s in c.shown]
 
 
+@given(rows=st.integers(20, 300), seed=st.integers(0, 50), threshold=st.integers(2, 60))
+def test_small_cells_join_as_one_by_one(policy, rows, seed, threshold):
+    """All at once equals: the smallest cell joins its most similar one, again and again."""
+    for attribute in aegis.summarize(make_table(rows, seed), policy).attributes.values():
+        one_by_one = cells_of(attribute)
+        at_once = without_small(one_by_one, threshold)
+        while one_by_one.count > 1 and one_by_one.joint.sum(axis=1).min() < threshold:
+            one_by_one = join_similar(one_by_one, int(one_by_one.joint.sum(axis=1).argmin()))
+        if one_by_one.joint.sum() < threshold:
+            assert at_once.count == 0
+            continue
+        assert np.array_equal(at_once.joint, one_by_one.joint)
+        assert np.array_equal(at_once.of_value, one_by_one.of_value)
+        assert [c.shown for c in at_once.candidates] == [c.shown for c in one_by_one.candidates]
+        for left, right in zip(at_once.candidates, one_by_one.candidates, strict=True):
+            assert np.array_equal(left.groups, right.groups)
+
+
 @pytest.mark.parametrize("method", ["rounding", "cell-keys"])
 def test_protected_counts_let_no_small_cell_follow(policy, method):
     table = make_table(1500, canary=True)
@@ -191,6 +220,48 @@ def test_protected_counts_let_no_small_cell_follow(policy, method):
         (a.table.shape != b.table.shape or (a.table != b.table).any())
         for a, b in zip(made.attributes.values(), other.attributes.values(), strict=True)
     )
+
+
+def alike(one, other):
+    """Whether two JSON values are the same, but for the digits that a file leaves out."""
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(alike(one[k], other[k]) for k in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(alike, one, other))
+    if isinstance(one, float):
+        return one == pytest.approx(other, rel=1e-3, abs=1e-5)
+    return one == other
+
+
+def test_all_answers_tell_no_more_than_the_file(policy):
+    """Whatever is asked, and however often: who holds the file alone computes the same.
+
+    So that all answers together pin down no small cell that the audit of the file does not.
+    """
+    made = protect(make_table(1500, canary=True), policy, level="counts", key=KEY)
+    answers = []
+    for held in (made, loads(dumps(made))):
+        every = [
+            held.configuration(str(choice), choice)
+            for choice in itertools.product(
+                *(range(len(a.candidates)) for a in held.attributes.values())
+            )
+        ]
+        told = [
+            rank_protected(held, every).to_dict(),
+            search_protected(held, top=36).to_dict(),
+            [p.to_dict() for p in front_protected(held, ["age", "city", "sex"])],
+            [reconstruct_protected(held, name).to_dict() for name in held.attributes],
+            audit_leak(held).to_dict(),
+        ]
+        for advice in told[:2]:
+            advice.pop("seconds", None)
+        answers.append(told)
+    assert alike(*answers)
+    assert CANARY not in json.dumps(answers)
+    assert "987654" not in json.dumps(answers)
+    assert not [d for d in derivable_cells(made) if d.range.high < 10]
+    assert audit_leak(made).held
 
 
 def test_verdicts_are_those_of_the_exact_counts(policy):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -232,7 +233,7 @@ def test_without_noise_the_score_is_the_registered_measure(policy):
     names = list(summary.attributes)
     for choice in itertools.product(range(3), range(3), range(2), range(2)):
         masks = {n: summary.attributes[n].candidates[c] for n, c in zip(names, choice, strict=True)}
-        expected = exact.value(masks, get("target-coded"))
+        expected = exact.value(masks, get("held-out-target-coded"))
         assert scorer.score(choice) == pytest.approx(expected, abs=0.03)
 
 
@@ -261,6 +262,32 @@ def test_search_is_the_best_of_all(protected):
     scorer = ProtectedScorer(protected)
     every = [scorer.score(c) for c in itertools.product(range(3), range(3), range(2), range(2))]
     assert found.ranking[0].score == pytest.approx(max(every))
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 1000), top=st.integers(1, 40), penalised=st.floats(0, 5))
+def test_without_moments_the_bound_proves_the_best_of_all(protected, seed, top, penalised):
+    """Whatever the tables say, and however much of it is chance."""
+    random = np.random.default_rng(seed)
+    attributes = {
+        name: replace(
+            a, table=np.rint(a.table * random.uniform(0.02, 1, a.table.shape) ** penalised)
+        )
+        for name, a in protected.attributes.items()
+    }
+    summary = replace(protected, moments=None, attributes=attributes)
+    scorer = ProtectedScorer(summary)
+    every = [scorer.score(c) for c in itertools.product(range(3), range(3), range(2), range(2))]
+    advice = search_protected(summary, top=top)
+    assert advice.optimal
+    assert advice.searched <= advice.combinations
+    found = [scorer.score(summary.choose(r.configuration)) for r in advice.ranking]
+    assert sorted(found, reverse=True) == pytest.approx(sorted(every, reverse=True)[:top])
+
+
+def test_a_search_that_runs_out_of_time_proves_nothing(protected):
+    advice = search_protected(replace(protected, moments=None), time_limit=0.0)
+    assert not advice.optimal
 
 
 def test_verdicts_with_noise_are_stated_where_they_are_sure(policy):

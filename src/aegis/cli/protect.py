@@ -148,9 +148,9 @@ def command(
     method: Annotated[
         str,
         typer.Option(
-            "--method", metavar="NAME", help="How level counts perturbs: rounding or cell-keys."
+            "--method", metavar="NAME", help="How level counts perturbs: cell-keys or rounding."
         ),
-    ] = "rounding",
+    ] = "cell-keys",
     threshold: Annotated[
         int,
         typer.Option("--threshold", metavar="N", help="Rows from which a cell is large."),
@@ -169,7 +169,7 @@ def command(
         typer.Option(
             "--variance",
             metavar="V",
-            help="Variance of what cell keys add to a count.",
+            help="Variance of what cell keys add to a count; by default half of the threshold.",
             show_default=False,
         ),
     ] = None,

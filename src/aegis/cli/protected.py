@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from aegis.protect import ProtectedAdvice, ProtectedRanked, ProtectedSummary
 
 NEEDS_EXACT = {
-    "--measure": "a protected summary is scored by the target-coded trace alone",
-    "--objective": "a protected summary is scored by the target-coded trace alone",
+    "--measure": "a protected summary is scored by the held-out target-coded trace alone",
+    "--objective": "a protected summary is scored by the held-out target-coded trace alone",
     "--front": "a front needs the classes of every configuration",
     "--after": "its owner holds the rule against earlier releases",
     "--merit": "what models reach is expected from exact counts",
@@ -195,8 +195,8 @@ def _print(page: Output, advice: ProtectedAdvice, top: int | None) -> None:
 
 
 _ESTIMATORS = {
-    "codes": "target-coded trace",
-    "tables": "mean square contingency of each attribute, added up",
+    "codes": "held-out target-coded trace",
+    "tables": "what each attribute says on rows held out, added up",
 }
 _RULE = {True: "meets it", False: "breaks it", None: "not said"}
 _TIED = {True: "tied with best", False: "", None: ""}

@@ -41,7 +41,14 @@ from aegis.measures.record import (
     chosen_measure,
     get,
 )
-from aegis.measures.target_coded import adjusted_for, class_codes, trace_of_codes
+from aegis.measures.target_coded import (
+    adjusted_for,
+    believed,
+    class_codes,
+    fitted_freedom,
+    held_out_reached,
+    trace_of_codes,
+)
 
 __all__ = [
     "DEFAULT_MEASURE",
@@ -68,6 +75,7 @@ __all__ = [
     "Trace",
     "adjusted_for",
     "attribute_information",
+    "believed",
     "chi_square",
     "chosen_measure",
     "class_codes",
@@ -77,11 +85,13 @@ __all__ = [
     "cramers_v",
     "expected_mutual_information",
     "fit_pillai",
+    "fitted_freedom",
     "g1",
     "g2",
     "g3",
     "get",
     "held_out_error",
+    "held_out_reached",
     "held_out_traces",
     "in_thresholds",
     "label_entropy",

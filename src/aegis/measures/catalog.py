@@ -144,7 +144,7 @@ _CONFIGURATION = (
         description=(
             "Pillai's trace of one numeric code per attribute and class: what each masked value"
             " says of the class. Needs label tables and one small matrix, which is little enough"
-            " to be protected. What protected summaries rank by."
+            " to be protected."
         ),
         formula=(
             "V - (1 - V/(C-1)) f (C-1)/(N-f-1), V = trace(S_xx^+ S_xu S_uu^+ S_ux), x the codes"
@@ -162,6 +162,32 @@ _CONFIGURATION = (
         scope=Scope.CONFIGURATION,
         cost="O(d^2 m (C-1)) in the number of masked levels d and of attributes m",
         compute=target_coded.target_coded,
+    ),
+    Measure(
+        name="held-out-target-coded",
+        title="Target-coded trace, held out",
+        description=(
+            "The target-coded trace on rows that took no part in it, the mean over learners from"
+            " weak to strong penalties: held-out-pillai-values as far as label tables and one small"
+            " matrix tell it. What protected summaries rank by."
+        ),
+        formula=(
+            "mean over k of max(0, T_1, .., T_k), T_k = C-1 - (C-1 - V s_k) ((N-1)/(N-1 - f_k V/S))^2,"
+            " V as in target-coded before chance is taken off, S = sum over masked values x of n_x d_x^2/N,"
+            " d_x^2 = sum_c (n_xc/n_x - n_c/N)^2 N/n_c, s_k the sum of n_x d_x^2 (1 - (p/(n_x+p))^2) / (N S),"
+            " f_k = sum of n_x/(n_x+p) (1 - n_x/N), ridge penalties p = 1, 3, 10, 30, 100, 300 rows"
+        ),
+        reference=(
+            "As target-coded; the charge as in held-out-pillai-values (Golub, Heath, Wahba,"
+            " Technometrics 21, 1979), one attribute at a time our own"
+        ),
+        range="0 .. C - 1",
+        unit="1",
+        direction=Direction.HIGHER,
+        monotone=False,
+        scope=Scope.CONFIGURATION,
+        cost="as target-coded",
+        compute=target_coded.held_out_target_coded,
     ),
     Measure(
         name="cmim",

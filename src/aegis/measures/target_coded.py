@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from aegis.measures.held_out import UNPOOLED
+
 if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence
 
@@ -91,6 +93,95 @@ def adjusted_for(trace: float, freedom: float, classes: int, n: float) -> float:
     return trace - (1 - trace / limit) * freedom * limit / rest
 
 
+def believed(levels: Floats, strength: Floats, penalty: float) -> float:
+    """Return how much of what levels say a learner with a ridge penalty explains.
+
+    Alone in a ridge regression, a level of n rows keeps the share n / (n + p) of its deviation d, and
+    explains n d^2 (1 - (p / (n + p))^2).
+
+    Parameters
+    ----------
+    levels
+        Rows per level, shape (d,), above 0.
+    strength
+        What each says, n d^2 / N, shape (d,).
+    penalty
+        The penalty p, in rows.
+    """
+    return float(strength @ (1 - (penalty / (levels + penalty)) ** 2))
+
+
+def fitted_freedom(levels: Floats, penalty: float) -> float:
+    """Return the degrees of freedom that such a learner spends on an attribute's levels (d,)."""
+    total = float(levels.sum())
+    if total <= 0:
+        return 0.0
+    return float((levels / (levels + penalty) * (1 - levels / total)).sum())
+
+
+def held_out_reached(explained: Floats, freedoms: Floats, classes: int, n: float) -> float:
+    """Return the mean held-out trace over learners that may penalise up to each penalty in turn.
+
+    With V_p what learners with penalty p explain, and f_p the degrees of freedom that they spend,
+    T_p = C - 1 - (C - 1 - V_p) ((N - 1)/(N - 1 - f_p))^2 remains on other rows, as in
+    `held_out_traces`; the mean is that of `held_out`. Where no learner explains anything the best T_p
+    is returned, at most 0: it still tells how far from anything that is. Never falls where V_p rises
+    or f_p falls.
+
+    Parameters
+    ----------
+    explained, freedoms
+        V_p and f_p, shape (P,) each.
+    classes, n
+        Number of classes, and rows.
+    """
+    limit = classes - 1.0
+    rest = np.maximum(n - 1 - freedoms, 1e-9 * n)
+    charge = ((n - 1) / rest) ** 2 - 1
+    traces: Floats = explained - np.maximum(limit - explained, 0.0) * charge
+    best = float(traces.max())
+    return float(np.maximum(np.maximum.accumulate(traces), 0.0).mean()) if best > 0 else best
+
+
+def held_out_target_coded(counts: Cooccurrence) -> float:
+    """Return the target-coded trace on rows held out, the mean over learners of different strength.
+
+    The trace V of the codes of all attributes, without the adjustment of `target_coded`; s_p and f_p
+    of `held_out_reached` add up over attributes, f_p times V over the sum of what each attribute
+    says alone: attributes that say the same overfit once. So `held-out-pillai-values` is estimated
+    from label tables and one small matrix. From 0 to C - 1; 0 for one class, for constant
+    attributes and without rows.
+    """
+    n, offsets = float(counts.n), np.asarray(counts.offsets)
+    if len(offsets) < 2 or n <= 0:
+        return 0.0
+    joint = np.asarray(counts.joint, dtype=np.float64)
+    totals = joint[: offsets[1]].sum(axis=0)
+    seen = np.flatnonzero(totals > 0)
+    if seen.size < 2:
+        return 0.0
+    joint, totals = joint[:, seen], totals[seen]
+    levels = joint.sum(axis=1)
+    deviation = joint - np.outer(levels, totals / n)
+    strength = (deviation**2 / totals).sum(axis=1) / np.maximum(levels, 1e-300) * (levels > 0)
+    alone = float(strength.sum())
+    if alone <= 0:
+        return 0.0
+    trace = _trace(counts, joint, totals, offsets)
+    strengths, freedoms = np.zeros(len(UNPOOLED)), np.zeros(len(UNPOOLED))
+    for place, penalty in enumerate(UNPOOLED):
+        strengths[place] = believed(np.maximum(levels, 1e-300), strength, penalty) / alone
+        freedoms[place] = sum(
+            fitted_freedom(levels[start:stop], penalty)
+            for start, stop in pairwise(offsets.tolist())
+        )
+    full = degrees_of_freedom(levels, offsets)
+    if full > 0:
+        freedoms *= degrees_of_freedom(levels, offsets, counts.chance) / full
+    reached = held_out_reached(trace * strengths, freedoms * trace / alone, seen.size, n)
+    return max(reached, 0.0)
+
+
 def target_coded(counts: Cooccurrence) -> float:
     """Return the target-coded trace of a configuration, adjusted for chance.
 
@@ -111,15 +202,21 @@ def target_coded(counts: Cooccurrence) -> float:
     if seen.size < 2:
         return 0.0
     joint, totals = joint[:, seen], totals[seen]
-    codes = class_codes(joint, totals)
-    spread = _spread(codes, offsets)
+    trace = _trace(counts, joint, totals, offsets)
+    freedom = degrees_of_freedom(joint.sum(axis=1), offsets, counts.chance)
+    return adjusted_for(trace, freedom, seen.size, n)
+
+
+def _trace(
+    counts: Cooccurrence, joint: Floats, totals: Floats, offsets: npt.NDArray[np.int64]
+) -> float:
+    """Return the trace of the codes of classes that occur, with `joint` (d, C) and `totals` (C,)."""
+    n = float(counts.n)
+    spread = _spread(class_codes(joint, totals), offsets)
     covariance = spread.T @ (np.asarray(counts.total, dtype=np.float64) @ spread) / n
     # Codes have mean 0: rows of a level weigh its code, and their sum is that of the class.
     explained = spread.T @ joint[:, :-1] / n
-    shares = totals / n
-    trace = trace_of_codes(covariance, explained, shares)
-    freedom = degrees_of_freedom(joint.sum(axis=1), offsets, counts.chance)
-    return adjusted_for(trace, freedom, seen.size, n)
+    return trace_of_codes(covariance, explained, totals / n)
 
 
 def degrees_of_freedom(

@@ -25,7 +25,7 @@ class ProtectedRanked:
     declared
         Attribute to mask as the policy wrote it.
     score
-        Estimate of the target-coded trace, adjusted for chance.
+        Estimate of the held-out target-coded trace; negative where chance would say more.
     utility_kept
         Percent of what all masks together show; None where that is nothing.
     stderr
@@ -134,7 +134,7 @@ class ProtectedAdvice:
             "schema": SCHEMA,
             "best": None if self.best is None else self.best.name,
             "optimal": self.optimal,
-            "measure": "target-coded",
+            "measure": "held-out-target-coded",
             "estimator": self.estimator,
             "unmasked": self.unmasked,
             "combinations": self.combinations,

@@ -41,7 +41,7 @@ def protect(
     person: str | None = None,
     public: Collection[str] = (),
     key: bytes | None = None,
-    method: CellMethod | str = CellMethod.ROUNDING,
+    method: CellMethod | str = CellMethod.CELL_KEYS,
     threshold: int = THRESHOLD,
     step: int | None = None,
     variance: float | None = None,

@@ -208,23 +208,44 @@ def without_small(cells: Cells, threshold: int) -> Cells:
     most candidates treat like it, the largest of them; under the others it counts as what that
     one shows. The attribute has no cell where the table has fewer rows than the threshold.
     """
+    totals = cells.joint.sum(axis=1)
+    groups = np.array([c.groups for c in cells.candidates], dtype=np.int64)
+    into = np.arange(cells.count)
+    stays = np.ones(cells.count, dtype=bool)
     while True:
-        totals = cells.joint.sum(axis=1)
-        small = np.flatnonzero(totals < threshold)
+        small = np.flatnonzero(stays & (totals < threshold))
         if not small.size:
-            return cells
-        if cells.count == 1:
+            break
+        if stays.sum() == 1:
             return cells.keep(totals >= threshold)
-        cells = join_similar(cells, int(small[np.argmin(totals[small])]))
+        cell = int(small[np.argmin(totals[small])])
+        goal = _most_alike(groups, totals, cell, stays)
+        totals[goal] += totals[cell]
+        into[into == cell] = goal
+        stays[cell] = False
+    return cells if stays.all() else cells.join(into)
+
+
+def _most_alike(groups: Ints, totals: Ints, cell: int, stays: npt.NDArray[np.bool_]) -> int:
+    """Return the cell that most candidates treat like one, the largest of them.
+
+    Parameters
+    ----------
+    groups
+        Group of each cell under each candidate, shape (G, K).
+    totals, stays
+        Rows of each cell, and whether it may be taken, shape (K,).
+    """
+    alike = (groups == groups[:, [cell]]).sum(axis=0)
+    alike[~stays] = -1
+    alike[cell] = -1
+    return int(np.lexsort((totals, alike))[-1])
 
 
 def join_similar(cells: Cells, cell: int) -> Cells:
     """Return cells of which one goes to that which most candidates treat like it, the largest."""
+    groups = np.array([c.groups for c in cells.candidates], dtype=np.int64)
     totals = cells.joint.sum(axis=1)
-    alike = np.zeros(cells.count)
-    for candidate in cells.candidates:
-        alike += candidate.groups == candidate.groups[cell]
-    alike[cell] = -1
     target = np.arange(cells.count)
-    target[cell] = np.lexsort((totals, alike))[-1]
+    target[cell] = _most_alike(groups, totals, cell, np.ones(cells.count, dtype=bool))
     return cells.join(target)

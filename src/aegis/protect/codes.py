@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from aegis.measures import UNPOOLED as PENALTIES
+from aegis.measures import believed, fitted_freedom
 from aegis.protect.model import GRID
 
 Ints = npt.NDArray[np.int64]
@@ -36,13 +38,17 @@ class Explained:
     covariance
         Between groups, of the unshrunken deviations, less what the error of the cells adds on
         average, shape (C, C): its trace is the mean square contingency.
-    clear
-        Groups that speak.
+    believed
+        Share of what the groups say that learners explain which penalise by each of
+        `PENALTIES`, shape (P,).
+    freedom
+        Degrees of freedom that they spend on the groups that speak, shape (P,).
     """
 
     codes: Floats
     covariance: Floats
-    clear: int
+    believed: Floats
+    freedom: Floats
 
 
 def explained(table: Floats, groups: Ints, shares: Floats, noise: Floats, rows: float) -> Explained:
@@ -57,7 +63,7 @@ def explained(table: Floats, groups: Ints, shares: Floats, noise: Floats, rows: 
     shares
         Share of each class, shape (C,).
     noise
-        Variance that protection adds to each count of a cell, shape (K,).
+        Variance that protection adds to each count of a cell, shape (K, C).
     rows
         Labelled rows.
     """
@@ -65,22 +71,41 @@ def explained(table: Floats, groups: Ints, shares: Floats, noise: Floats, rows: 
     width = len(shares)
     grouped = np.zeros((size, width))
     np.add.at(grouped, groups, table)
-    blur_of_group = np.bincount(groups, weights=noise, minlength=size).astype(np.float64)
+    blur = np.zeros((size, width))
+    np.add.at(blur, groups, noise)
     count = grouped.sum(axis=1)
-    clear = count > CLEAR * np.sqrt(width * blur_of_group) + 0.5
+    clear = count > CLEAR * np.sqrt(blur.sum(axis=1)) + 0.5
     count = np.maximum(count, 1.0)
     root = np.sqrt(shares)
     deviation = (grouped - count[:, None] * shares) / root * clear[:, None]
     # The error of a deviation: that of its own count, less its share of the group's.
     centre = (np.eye(width) - np.outer(shares, np.ones(width))) / root[:, None]
-    per_cell = centre @ centre.T
     raw = (deviation.T / count) @ deviation / rows
-    covariance = _positive(raw - per_cell * float((blur_of_group * clear / count).sum()) / rows)
+    added = (blur * (clear / count)[:, None]).sum(axis=0)
+    covariance = _positive(raw - (centre * added) @ centre.T / rows)
     strength = float(np.trace(covariance)) * rows / max(float((count * clear).sum()), 1.0)
-    blur = blur_of_group * float(np.trace(per_cell)) / count**2
-    trust = strength / np.maximum(strength + blur, 1e-300)
+    of_group = blur @ (centre**2).sum(axis=0)
+    trust = strength / np.maximum(strength + of_group / count**2, 1e-300)
     codes = deviation / count[:, None] * trust[:, None]
-    return Explained(codes, covariance, int(clear.sum()))
+    speaking = np.where(clear, count, 0.0)
+    alone = ((deviation**2).sum(axis=1) - of_group) / count * clear
+    if alone.sum() <= 0:
+        alone = speaking
+    return Explained(
+        codes,
+        covariance,
+        believed=_shares_believed(count, alone),
+        freedom=np.array([fitted_freedom(speaking, penalty) for penalty in PENALTIES]),
+    )
+
+
+def _shares_believed(count: Floats, strength: Floats) -> Floats:
+    """Return the share of groups' strength (G,) that learners of each penalty explain, shape (P,)."""
+    total = float(strength.sum())
+    if total <= 0:
+        return np.ones(len(PENALTIES))
+    shares = np.array([believed(count, strength, penalty) / total for penalty in PENALTIES])
+    return np.clip(shares, 0.0, 1.0)
 
 
 def _positive(matrix: Floats) -> Floats:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from aegis.errors import PolicyError
 from aegis.progress import SILENT, Progress
+from aegis.protect.added import added_variance
 from aegis.protect.cells import Cells, cells_of, join_similar, without_small
 from aegis.protect.codes import code_cells
 from aegis.protect.derive import Derivable, derivable_cells
@@ -69,11 +70,12 @@ class Perturbation:
     step
         The base of rounding, or the largest change of a cell key; by default the threshold.
     variance
-        Of the changes that cell keys make; by default that of rounding to the threshold.
+        Of the changes that cell keys make; by default half of the threshold, which keeps the ranking
+        (docs/experiments.md): rounding to the threshold has three times as much.
     """
 
     key: bytes = field(repr=False)
-    method: CellMethod = CellMethod.ROUNDING
+    method: CellMethod = CellMethod.CELL_KEYS
     threshold: int = THRESHOLD
     step: int | None = None
     variance: float | None = None
@@ -106,7 +108,7 @@ class Perturbation:
     @property
     def spread(self) -> float:
         """Variance of what a cell key adds."""
-        return self.threshold**2 / 6 if self.variance is None else self.variance
+        return self.threshold / 2 if self.variance is None else self.variance
 
     @property
     def least(self) -> int:
@@ -175,7 +177,7 @@ def protect_counts(
             a.table.astype(np.float64),
             [c.groups for c in a.candidates],
             bare.shares,
-            a.noise(bare.cell_error),
+            added_variance(bare, a),
             bare.rows,
         )
         for a in bare.attributes.values()

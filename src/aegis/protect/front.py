@@ -151,7 +151,7 @@ def _spread(
         size = len(attribute.candidates)
         own = attribute.name in quasi_identifiers
         chances = np.array([_log_chance(attribute, p) if own else 0.0 for p in range(size)])
-        strengths = np.array([scorer.masked(index, p).strength for p in range(size)])
+        strengths = np.array([scorer.alone(index, p) for p in range(size)])
         private = (private[:, None] + chances).ravel()
         useful = (useful[:, None] + strengths).ravel()
         own_places = np.tile(np.arange(size), len(places))[:, None]

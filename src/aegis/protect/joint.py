@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import PolicyError
+from aegis.protect.added import added_variance
 from aegis.protect.model import ProtectedAttribute, ProtectedSummary
 from aegis.protect.scores import FINEST, REPLICATES, ProtectedScorer
 
@@ -80,7 +81,7 @@ def reconstruct_protected(summary: ProtectedSummary, attribute: str) -> Protecte
     place = list(summary.attributes).index(attribute)
     random = np.random.default_rng(0)
     weight = np.maximum(own.units, 1).astype(np.float64)
-    error = summary.cell_error * np.sqrt(weight)[:, None]
+    error = np.sqrt(added_variance(summary, own))
     published = own.table.astype(np.float64)
     draws = [
         consistent(published + error * random.standard_normal(own.table.shape), summary, weight)

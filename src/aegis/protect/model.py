@@ -155,11 +155,6 @@ class ProtectedAttribute:
     units: Ints
     codes: Ints | None = None
 
-    def noise(self, error: float) -> Floats:
-        """Return the variance that protection adds to each count of a cell, shape (K,)."""
-        variances: Floats = (error * error * self.units).astype(np.float64)
-        return variances
-
     def candidate(self, mask: Mask) -> ProtectedCandidate:
         """Return the candidate for a mask, given as declared or as fitted.
 

@@ -39,6 +39,7 @@ from aegis.protect.accounting import (
     sigma_of,
     threshold_of,
 )
+from aegis.protect.added import added_variance
 from aegis.protect.cells import (
     Cells,
     cells_of,
@@ -359,7 +360,7 @@ def _codes(protected: ProtectedSummary) -> list[Ints]:
             a.table.astype(np.float64),
             [c.groups for c in a.candidates],
             protected.shares,
-            a.noise(protected.cell_error),
+            added_variance(protected, a),
             protected.rows,
         )
         for a in protected.attributes.values()

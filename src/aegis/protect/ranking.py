@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -13,8 +13,9 @@ import numpy as np
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.policy import Configuration
-from aegis.progress import SILENT, Progress
+from aegis.progress import SILENT, Progress, Step
 from aegis.protect.advice import ProtectedAdvice, ProtectedRanked
+from aegis.protect.bounded import TablesSearch
 from aegis.protect.model import ProtectedSummary
 from aegis.protect.scores import (
     DIFFERENT,
@@ -82,10 +83,9 @@ def search_protected(
     """Return the best configurations among all combinations, as a protected summary scores them.
 
     Where the summary has verdicts, only configurations that were found admissible are taken. Scores
-    from label tables add up over attributes, so that the best one follows attribute by attribute,
-    with proof. Scores from codes have no bound: combinations are looked at one by one, all of them
-    where they are at most 200,000 and time allows; else the best found by exchanging one mask at a
-    time is returned, and nothing is proven.
+    from label tables alone have a bound, so that the best ones are proven. Scores from codes have
+    none: combinations are looked at one by one, all of them where they are at most 200,000 and time
+    allows; else the best found by exchanging one mask at a time is returned, and nothing is proven.
 
     Raises
     ------
@@ -98,23 +98,43 @@ def search_protected(
         )
     began = time.perf_counter()
     scorer = ProtectedScorer(summary)
-    best: dict[Choice, float] = {}
-    seen, complete = 0, True
+
+    def expired() -> bool:
+        return time_limit is not None and time.perf_counter() - began > time_limit
+
     with progress.step("Searching combinations") as step:
-        for choice, whole in _candidates(summary, scorer):
-            if time_limit is not None and time.perf_counter() - began > time_limit:
-                complete = False
-                break
-            complete = whole
-            seen += 1
-            best[choice] = scorer.score(choice)
-            if len(best) > 4 * top + 100:
-                best = dict(_leading(best, top))
-            step.advance()
-    leading = _leading(best, top)
+        if scorer.estimator == "tables" and not summary.verdicts:
+            search = TablesSearch(scorer, top, expired)
+            leading = search.run()
+            seen, complete = search.seen, search.complete
+        else:
+            leading, seen, complete = _looked_through(summary, scorer, top, expired, step)
     scored = [(f"best-{i + 1}", choice, value) for i, (choice, value) in enumerate(leading)]
     advice = _advice(summary, scorer, scored, searched=seen, optimal=complete and bool(scored))
     return replace(advice, seconds=time.perf_counter() - began)
+
+
+def _looked_through(
+    summary: ProtectedSummary,
+    scorer: ProtectedScorer,
+    top: int,
+    expired: Callable[[], bool],
+    step: Step,
+) -> tuple[list[tuple[Choice, float]], int, bool]:
+    """Return the best choices, how many were looked at, and whether those are all."""
+    best: dict[Choice, float] = {}
+    seen, complete = 0, True
+    for choice, whole in _candidates(summary, scorer):
+        if expired():
+            complete = False
+            break
+        complete = whole
+        seen += 1
+        best[choice] = scorer.score(choice)
+        if len(best) > 4 * top + 100:
+            best = dict(_leading(best, top))
+        step.advance()
+    return _leading(best, top), seen, complete
 
 
 def _leading(best: Mapping[Choice, float], top: int) -> list[tuple[Choice, float]]:
@@ -136,10 +156,8 @@ def _candidates(
             yield choice, True
         return
     alone = tuple(_strongest(scorer, i, size) for i, size in enumerate(sizes))
-    yield alone, scorer.estimator == "tables"
-    yield from (
-        (choice, scorer.estimator == "tables") for choice in _exchanged(scorer, alone, sizes)
-    )
+    yield alone, False
+    yield from ((choice, False) for choice in _exchanged(scorer, alone, sizes))
 
 
 def _strongest(scorer: ProtectedScorer, index: int, size: int) -> int:

@@ -1,9 +1,9 @@
 """Scores from a protected summary, and how far protection and the drawing of rows blur them.
 
-The score is the target-coded trace of the masked attributes (`aegis.measures.target_coded`), put
-together from label tables and moments of codes. A summary without moments scores the mean square
-contingency of each attribute and adds up, as if attributes did not overlap. Nothing here sees an
-exact count, so that scoring as often as one likes gives nothing more away.
+The score is the held-out target-coded trace of the masked attributes
+(`aegis.measures.target_coded`), put together from label tables and moments of codes. In a summary
+without moments the mean square contingencies of the attributes add up, as if they did not overlap.
+Nothing here sees an exact count, so that scoring as often as one likes gives nothing more away.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from aegis.measures import adjusted_for
+from aegis.measures import held_out_reached
+from aegis.protect.added import added_variance
 from aegis.protect.codes import coefficients, explained, weights_of
 from aegis.protect.model import GRID, Moments, ProtectedSummary
 
@@ -45,15 +46,16 @@ class MaskedAttribute:
         Strength of the other directions.
     onto
         Regression of the main directions, each of variance one, on the attribute's codes, (q, r).
-    clear
-        Groups that speak.
+    believed, freedom
+        As of `Explained`.
     """
 
     strength: float
     main: Floats
     rest: float
     onto: Floats
-    clear: int
+    believed: Floats
+    freedom: Floats
 
 
 class ProtectedScorer:
@@ -72,11 +74,10 @@ class ProtectedScorer:
         self.summary = summary
         self._random = None if replicate is None else np.random.default_rng(replicate)
         self._attributes = list(summary.attributes.values())
+        self._added = [added_variance(summary, a) for a in self._attributes]
         self._tables = [
-            self._blurred(
-                a.table.astype(np.float64), summary.cell_error * np.sqrt(a.units)[:, None]
-            )
-            for a in self._attributes
+            self._blurred(a.table.astype(np.float64), np.sqrt(added))
+            for a, added in zip(self._attributes, self._added, strict=True)
         ]
         self._moments = self._matrix(summary.moments)
         self._known: dict[tuple[int, int], MaskedAttribute] = {}
@@ -117,7 +118,7 @@ class ProtectedScorer:
     def _mask(self, index: int, place: int) -> MaskedAttribute:
         summary, attribute, table = self.summary, self._attributes[index], self._tables[index]
         groups = np.arange(len(table)) if place == FINEST else attribute.candidates[place].groups
-        noise = attribute.noise(summary.cell_error)
+        noise = self._added[index]
         told = explained(table, groups, summary.shares, noise, summary.rows)
         values, vectors = np.linalg.eigh(told.covariance)
         strength = float(values.sum())
@@ -130,23 +131,40 @@ class ProtectedScorer:
             target = told.codes[groups] @ (vectors / np.sqrt(values))
             weight = weights_of(table, summary.rows)
             onto = coefficients(codes, target, weight) if codes.size else np.zeros((0, len(values)))
-        return MaskedAttribute(
-            strength, main, max(strength - float(values.sum()), 0.0), onto, told.clear
-        )
+        rest = max(strength - float(values.sum()), 0.0)
+        return MaskedAttribute(strength, main, rest, onto, told.believed, told.freedom)
 
     def score(self, choice: Choice) -> float:
-        """Return the estimate of the target-coded trace of a choice, adjusted for chance."""
+        """Return the estimate of the held-out target-coded trace of a choice.
+
+        Where all that is said is less than chance would say, it is negative.
+        """
         masked = [self.masked(i, place) for i, place in enumerate(choice)]
-        if self._moments is None:
-            return math.fsum(m.strength for m in masked)
+        alone = math.fsum(m.strength for m in masked)
+        explained = sum((m.believed * m.strength for m in masked), np.zeros(1))
+        freedom = sum((m.freedom for m in masked), np.zeros(1))
+        # Attributes that say the same explain it once, and overfit once.
+        once = 1.0 if self._moments is None or alone <= 0 else self._trace(choice, masked) / alone
+        classes = len(self.summary.classes)
+        return held_out_reached(once * explained, once * freedom, classes, self.summary.rows)
+
+    def alone(self, index: int, place: int) -> float:
+        """Return what a masked attribute adds to a score to first order, as if none overlapped.
+
+        The mean over penalties of what is explained, less 2 (C - 1) / N per degree of freedom.
+        """
+        masked = self.masked(index, place)
+        charge = 2 * (len(self.summary.classes) - 1) / self.summary.rows
+        return float((masked.believed * masked.strength - charge * masked.freedom).mean())
+
+    def _trace(self, choice: Choice, masked: Sequence[MaskedAttribute]) -> float:
+        """Return the trace of codes, as far as it goes beyond no class."""
         main = np.concatenate([m.main for m in masked])
         trace = math.fsum(m.rest for m in masked)
         if len(main):
             solved = np.linalg.solve(self._correlations(choice, masked), main)
             trace += float((main * solved).sum())
-        classes = len(self.summary.classes)
-        freedom = sum(max(m.clear - 1, 0) for m in masked)
-        return adjusted_for(min(trace, float(classes - 1)), freedom, classes, self.summary.rows)
+        return min(trace, float(len(self.summary.classes) - 1))
 
     def _correlations(self, choice: Choice, masked: Sequence[MaskedAttribute]) -> Floats:
         """Return the correlations of the main directions, positive definite."""
