@@ -105,7 +105,8 @@ def _shares_believed(count: Floats, strength: Floats) -> Floats:
     if total <= 0:
         return np.ones(len(PENALTIES))
     shares = np.array([believed(count, strength, penalty) / total for penalty in PENALTIES])
-    return np.clip(shares, 0.0, 1.0)
+    clipped: Floats = np.clip(shares, 0.0, 1.0)
+    return clipped
 
 
 def _positive(matrix: Floats) -> Floats:
