@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from advisor_merits import areas, merit_of
+from advisor_merits import areas, merit_of, shape, shaped_area
 from area_support import area_loss
 from hypothesis import strategies as st
 from target_support import held_out_target_coded
@@ -274,7 +274,9 @@ def held_out_auc(
     steps = step_features(columns, raw)
     found = [areas(shown, label, part, p) for p in (1, 10, 100)]
     strong = [areas(steps, label, part, p) for p in (100, 1000, 10000)]
-    return max((2 * float(np.mean(found)) + float(np.mean(strong))) / 3, 0.5)
+    shaped = shape(columns, label, part)
+    two = [shaped_area(float(np.mean(a)), shaped) for a in (found, strong)]
+    return max((2 * two[0] + two[1]) / 3, 0.5)
 
 
 def held_out_merit(

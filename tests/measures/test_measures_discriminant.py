@@ -12,7 +12,15 @@ from measures_brute import cooccurrence, data, in_parts, onehot
 from scipy.stats import binom, norm
 
 from aegis.errors import InternalError
-from aegis.measures import PartCounts, get, in_thresholds, out_of_fold
+from aegis.measures import (
+    PartCounts,
+    get,
+    in_thresholds,
+    naive_bayes,
+    out_of_fold,
+    reachable_auc,
+)
+from aegis.measures.by_part import OtherParts
 from aegis.measures.discriminant import PENALTIES
 
 measure = get("held-out-auc")
@@ -140,3 +148,24 @@ def test_counts_that_do_not_fit_or_are_no_numbers_are_refused():
         out_of_fold(PartCounts(np.full((2, 2), 4.0), np.ones((2, 2, 3)), broken))
     with pytest.raises(InternalError, match="needs parts"):
         measure(cooccurrence(np.array([[0], [1]]), np.array([0, 1])))
+
+
+def below(counts):
+    """The same counts on the diagonal and below it alone, with the covariance within beside."""
+    outside = OtherParts.of(counts.rows)
+    means = outside.means(counts.joint)
+    within = np.tril(outside.within(counts.total, means, means))
+    return replace(counts, total=np.tril(counts.total), within=within, below=True, outside=outside)
+
+
+@given(rows=divided())
+def test_half_of_the_counts_says_the_same(rows):
+    whole = in_parts(*rows)[0]
+    half = below(whole)
+    assert np.array_equal(half.symmetric.total, whole.total)
+    assert naive_bayes(half).auc() == pytest.approx(naive_bayes(whole).auc(), abs=1e-8)
+    for given_half in half, replace(half, within=None, outside=None):
+        scores, expected = out_of_fold(given_half), out_of_fold(whole)
+        assert scores.auc() == pytest.approx(expected.auc(), abs=1e-8)
+        assert scores.second == pytest.approx(expected.second, abs=1e-6)
+    assert reachable_auc(half) == pytest.approx(reachable_auc(whole), abs=1e-8)

@@ -28,7 +28,7 @@ from aegis.advisor.grouping import (
     shared_losses,
 )
 from aegis.advisor.pairs import PairValues
-from aegis.advisor.parts import PARTS, PartBlocks, pair_block, widths
+from aegis.advisor.parts import PARTS, PartBlocks, pair_block
 from aegis.advisor.scores import AttributeScore, ConfigurationScore, utility_kept
 from aegis.advisor.shared import CommonParts
 from aegis.errors import PolicyError
@@ -40,7 +40,6 @@ from aegis.measures import (
     OrderedCounts,
     PartCounts,
     Scope,
-    in_thresholds,
     pair_information,
 )
 from aegis.policy import Configuration
@@ -369,20 +368,18 @@ class Scorer:
 
     def _in_parts(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
-    ) -> dict[str, PartCounts]:
-        """Return counts by part of the rows, of levels and of levels in order."""
-        blocks = self._part_blocks
-        levels = self._levels(which, candidates)
-        orders = self._orders_of(which, candidates)
+    ) -> dict[str, Callable[[], PartCounts]]:
+        """Return what counts levels, and levels in order, by part of the rows."""
         # Levels without an order are the same under both codings, and so are their blocks.
-        keys = [(c, False) for c in candidates]
-        ordered_keys = [(c, known) for c, (_, known) in zip(candidates, orders, strict=True)]
-        parts = blocks.counts(which, levels, keys, label)
-        in_order = blocks.counts(which, [level for level, _ in orders], ordered_keys, label)
-        sizes = [widths(level) for level, _ in orders]
-        offsets = np.cumsum([0, *sizes])
-        ordered = [known for _, known in orders]
-        return {"parts": parts, "parts_in_order": in_thresholds(in_order, offsets, ordered)}
+        orders = self._orders_of(which, candidates)
+        levels = self._levels(which, candidates)
+        ranges, ordered = [level for level, _ in orders], [known for _, known in orders]
+        keys = [(c, False) for c in candidates], list(zip(candidates, ordered, strict=True))
+        count = self._part_blocks.counts
+        return {
+            "parts": lambda: count(which, levels, keys[0], label),
+            "parts_in_order": lambda: count(which, ranges, keys[1], label, ordered),
+        }
 
     @property
     def parts(self) -> int:

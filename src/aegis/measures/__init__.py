@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from aegis.measures.association import chi_square, corrected_cramers_v, cramers_v, phi_square
+from aegis.measures.by_part import PartCounts, in_thresholds
 from aegis.measures.catalog import DEFAULT_MEASURE, SEARCHED_MEASURE
 from aegis.measures.chance import expected_mutual_information
 from aegis.measures.cmim import CmimPath, attribute_information, cmim_path, pair_information
 from aegis.measures.contingency import Contingency
 from aegis.measures.cooccurrence import Cooccurrence, Need, OrderedCounts
 from aegis.measures.dependency import g1, g2, g3, held_out_error
-from aegis.measures.discriminant import (
-    PartCounts,
-    Scores,
-    in_thresholds,
-    naive_bayes,
-    out_of_fold,
-)
+from aegis.measures.discriminant import Scores, naive_bayes, out_of_fold
 from aegis.measures.expected_merit import Expected, Learner, Merit, merit_name
 from aegis.measures.held_out import PENALTIES, UNPOOLED, held_out_traces
 from aegis.measures.information import (

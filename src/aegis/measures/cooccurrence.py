@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -13,14 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import InternalError
+from aegis.measures.by_part import PartCounts
 from aegis.measures.cmim import pair_information
-from aegis.measures.discriminant import PartCounts, Scores
+from aegis.measures.discriminant import Scores
 from aegis.measures.held_out import UNPOOLED, held_out_traces
 from aegis.measures.pillai import Numbers, PillaiFit, pillai_trace
 
 if TYPE_CHECKING:
     from aegis.measures.expected_merit import Coding
     from aegis.measures.shared import Sharing
+
+Divided = PartCounts | Callable[[], PartCounts]
+"""Counts by part, or what counts them."""
 
 
 class Need(StrEnum):
@@ -98,7 +102,8 @@ class Cooccurrence:
         Sum over attributes of `pooled_losses`, for values that share a level, one figure per penalty
         of `UNPOOLED`; without it no level is taken for shared.
     parts, parts_in_order
-        The counts by part of the rows and class, of the levels and of those in order.
+        The counts by part of the rows and class, of the levels and of those in order, or what
+        counts them: scores are made of them once, and they take much memory.
     sharing
         What other configurations have too, so that it need not be solved again for this one. It
         changes no figure.
@@ -112,8 +117,8 @@ class Cooccurrence:
     pairs: npt.NDArray[np.float64] | None = None
     order: OrderedCounts | None = None
     pooled: npt.NDArray[np.float64] | None = None
-    parts: PartCounts | None = None
-    parts_in_order: PartCounts | None = None
+    parts: Divided | None = None
+    parts_in_order: Divided | None = None
     sharing: Sharing | None = None
 
     def __post_init__(self) -> None:
@@ -174,6 +179,19 @@ class Cooccurrence:
         if coding not in self._scores:
             self._scores[coding] = held_out_scores(self, coding)
         return self._scores[coding]
+
+    def by_part(self, *, in_order: bool = False) -> PartCounts:
+        """Return the counts by part of the rows, of the levels or of those in order.
+
+        Raises
+        ------
+        InternalError
+            They were not filled in.
+        """
+        divided = self.parts_in_order if in_order else self.parts
+        if divided is None:
+            raise InternalError("The counts by part were not filled in.")
+        return divided if isinstance(divided, PartCounts) else divided()
 
     @property
     def in_order(self) -> OrderedCounts:

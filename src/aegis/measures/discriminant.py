@@ -19,7 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import InternalError
+from aegis.measures.by_part import OtherParts, PartCounts, sides_of, varying_only
 from aegis.measures.normal import cumulative
+from aegis.measures.shape import shape_factors
 
 Floats = npt.NDArray[np.float64]
 
@@ -27,52 +29,6 @@ PENALTIES = (1.0, 10.0, 100.0)
 """Rows that a masked value needs before half of what they say of it is believed."""
 _ROUNDING = 1e-12
 """Share of a mean square, or of means, up to which what is left of a difference is rounding."""
-
-
-@dataclass(frozen=True, eq=False)
-class PartCounts:
-    """Second-order counts of one configuration by part of the rows and class.
-
-    Attributes
-    ----------
-    rows
-        Rows per part and class, shape (K, C).
-    joint
-        Rows per part, class and level, shape (K, C, d).
-    total
-        Co-occurrence of levels per part and class, shape (K, C, d, d), symmetric.
-    chance
-        As of `Cooccurrence`, shape (d, k): how much more the counts of drawn rows vary than the
-        expected ones that are given. None where the counts are of rows.
-    """
-
-    rows: Floats
-    joint: Floats
-    total: Floats
-    chance: Floats | None = None
-
-    def __post_init__(self) -> None:
-        levels = self.joint.shape[-1]
-        if (
-            self.joint.shape[:2] != self.rows.shape
-            or self.total.shape != (*self.joint.shape, levels)
-            or (self.chance is not None and len(self.chance) != levels)
-        ):
-            raise InternalError(
-                f"Counts by part of shapes {self.rows.shape}, {self.joint.shape}, {self.total.shape}."
-            )
-
-    @property
-    def told_apart(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """The classes told from the rest, (T,), and whether each part is scored for them, (K, T).
-
-        Of two classes the second; all that have rows otherwise. A part outside of which a class, or
-        the rest, has no row is not scored.
-        """
-        told = _told_apart(self.rows)
-        others = self.rows.sum(axis=0) - self.rows
-        own = others[:, told]
-        return told, (own >= 0.5) & (others.sum(axis=1, keepdims=True) - own >= 0.5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +51,8 @@ class Scores:
         What noise adds to `second` of one class and of the rest, (K, T, 2, P); None without noise.
     log_odds
         Whether the scores are a model's own log-odds, so that nothing is left to calibrate.
+    shape
+        `shape_factors`, shape (1 + K,), of two classes; None where nothing is known of a shape.
     """
 
     rows: Floats
@@ -104,6 +62,7 @@ class Scores:
     second: Floats
     drawn: Floats | None = None
     log_odds: bool = False
+    shape: Floats | None = None
 
     @cached_property
     def variants(self) -> Floats:
@@ -123,7 +82,7 @@ class Scores:
         One entry per variant. A variance within rounding of the mean square counts as none.
         """
         told = np.arange(len(self.told))
-        sides = _sides(self.told, self.rows.shape[1])
+        sides = sides_of(self.told, self.rows.shape[1])
         rows = (self.rows[:, None, :] * self.scored[:, :, None])[..., None]  # (K, T, C, 1)
         first = self.first.swapaxes(1, 2)  # (K, T, C, P)
         second = self.second[:, :, told, told].swapaxes(1, 2)
@@ -161,14 +120,6 @@ class Scores:
         return whole
 
 
-def _sides(told: npt.NDArray[np.int64], classes: int) -> Floats:
-    """Return the classes of the rest and of each class told as 0 and 1, shape (T, 2, C)."""
-    sides = np.zeros((len(told), 2, classes))
-    sides[:, 0] = 1.0
-    sides[np.arange(len(told)), :, told] = [0.0, 1.0]
-    return sides
-
-
 def _ratio(gap: Floats, variance: Floats) -> Floats:
     """Return the gap in standard deviations; without variance its sign decides, if it has one."""
     certain = np.where(gap != 0, np.copysign(np.inf, gap), 0.0)
@@ -177,47 +128,46 @@ def _ratio(gap: Floats, variance: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class _Others:
-    """What is known of all rows outside of each part, class by class told from the rest.
+    """What is known of all rows outside of each part.
 
     Attributes
     ----------
     counts
         By part, less the levels that all rows show, or none.
-    told
-        As of `Scores`, shape (T,).
-    rows
-        Rows of the rest and of the class outside of each part, shape (K, T, 2).
-    scored
-        Whether both have rows there, shape (K, T).
-    weights
-        One over these rows for each part and class of the counts, shape (K, T, 2, K, C).
+    outside
+        The rows behind it.
     """
 
     counts: PartCounts
-    told: npt.NDArray[np.int64]
-    rows: Floats
-    scored: npt.NDArray[np.bool_]
-    weights: Floats
+    outside: OtherParts
 
     @classmethod
     def of(cls, counts: PartCounts) -> _Others:
-        told, scored = counts.told_apart
-        parts, classes = counts.rows.shape
-        rows = counts.rows.sum(axis=0) - counts.rows  # (K, C)
-        sides = _sides(told, classes)
-        outside = np.einsum("kc,tsc->kts", rows, sides)
-        share = np.divide(scored[..., None], outside, out=np.zeros_like(outside), where=outside > 0)
-        weights = np.einsum("kts,kj,tsc->ktsjc", share, 1.0 - np.eye(parts), sides)
-        return cls(_varying(counts), told, outside, scored, weights)
+        return cls(varying_only(counts)[0], counts.outside or OtherParts.of(counts.rows))
+
+    @property
+    def told(self) -> npt.NDArray[np.int64]:
+        return self.outside.told
+
+    @property
+    def rows(self) -> Floats:
+        return self.outside.rows
+
+    @property
+    def scored(self) -> npt.NDArray[np.bool_]:
+        return self.outside.scored
 
     @cached_property
     def means(self) -> Floats:
-        """Mean of the level indicators of the rest and of the class, shape (K, T, 2, d)."""
-        joint = self.counts.joint
-        parts, classes, levels = joint.shape
-        flat = self.weights.reshape(self.rows.size, parts * classes)
-        sums = flat @ joint.reshape(parts * classes, levels)
-        return sums.reshape(*self.rows.shape, levels)
+        """Means of the level indicators, shape (K, T, 2, d)."""
+        return self.outside.means(self.counts.joint)
+
+    def within(self, target: int) -> Floats:
+        """Return the covariance within classes for one class told, shape (K, d, d)."""
+        if self.counts.within is not None:
+            return self.counts.within[:, target]
+        told = slice(target, target + 1)
+        return self.outside.within(self.counts.total, self.means, self.means, told)[:, 0]
 
     def scores(
         self, slopes: Floats, offsets: Floats, drawn: Floats | None = None, **more: bool
@@ -234,15 +184,20 @@ class _Others:
         counts, told = self.counts, len(self.told)
         parts, classes, levels = counts.joint.shape
         shape = (parts, classes, told, slopes.shape[-1])
-        turned = np.ascontiguousarray(slopes.transpose(0, 2, 1, 3))
-        across = turned.reshape(parts, 1, levels, told * shape[3])
-        along = (counts.joint[:, :, None] @ across).reshape(shape)
-        products = (counts.total @ across).reshape(parts, classes, levels, *shape[2:])
+        turned = np.ascontiguousarray(slopes.transpose(0, 1, 3, 2))  # (K, T, P, d)
+        across = turned.reshape(parts, 1, told * shape[3], levels)
+        along = (across @ counts.joint[..., None]).reshape(shape)
+        products = across @ counts.total
+        if counts.below:  # half of the diagonal and what is below it, and the same turned round
+            products -= 0.5 * counts.joint[:, :, None] * across
+        products = products.reshape(*shape, levels)
         rows, middle = counts.rows[:, :, None, None], offsets[:, None]
         if told == 1:
-            second = (turned[:, None] * products).sum(axis=2)[:, :, None]
+            second = (products * turned[:, None]).sum(axis=4)[:, :, None]
         else:
-            second = np.einsum("kdtp,kcdup->kctup", turned, products, optimize=True)
+            second = np.einsum("kctpd,kupd->kctup", products, turned, optimize=True)
+        if counts.below:
+            second += second.swapaxes(2, 3)
         size = np.einsum("kcttp->kctp", second) + rows * middle**2
         second -= middle[:, :, :, None] * along[:, :, None]
         second -= middle[:, :, None] * along[:, :, :, None]
@@ -257,7 +212,27 @@ class _Others:
         second *= scored[:, :, :, None] & scored[:, :, None]
         if not np.isfinite(second).all():
             raise InternalError("Scores out of fold are no numbers: the counts hold none.")
-        return Scores(counts.rows, self.told, self.scored, first, second, drawn, **more)
+        return Scores(
+            counts.rows,
+            self.told,
+            self.scored,
+            first,
+            second,
+            drawn,
+            shape=self._shape(slopes[..., slopes.shape[3] // 2]),
+            **more,
+        )
+
+    def _shape(self, slopes: Floats) -> Floats | None:
+        """Return `shape_factors` of one direction per part and class told, shape (K, T, d)."""
+        counts = self.counts
+        if len(self.told) != 1 or counts.bounds is None or not self.scored.all():
+            return None
+        rest = np.setdiff1d(np.flatnonzero(counts.rows.sum(axis=0)), self.told)
+        classes = np.concatenate([rest, self.told])
+        return shape_factors(
+            slopes[:, 0], counts.joint[:, classes], counts.rows[:, classes], counts.bounds
+        )
 
 
 def out_of_fold(counts: PartCounts, penalties: Sequence[float] = PENALTIES) -> Scores:
@@ -286,15 +261,11 @@ def out_of_fold(counts: PartCounts, penalties: Sequence[float] = PENALTIES) -> S
     """
     others = _Others.of(counts)
     counts = others.counts
-    parts, classes, levels = counts.joint.shape
+    parts, _, levels = counts.joint.shape
     slopes = np.zeros((parts, len(others.told), levels, len(penalties)))
     noise = None if counts.chance is None else np.zeros((*others.rows.shape, len(penalties)))
-    total = counts.total.reshape(parts * classes, levels * levels)
     for target in range(len(others.told) if levels else 0):
-        halves = 0.5 * others.weights[:, target].sum(axis=1).reshape(parts, -1)
-        within = (halves @ total).reshape(parts, levels, levels)
-        means = others.means[:, target]
-        within -= (0.5 * means.swapaxes(1, 2)) @ means
+        within, means = others.within(target), others.means[:, target]
         for part in np.flatnonzero(others.scored[:, target]):
             n = others.rows[part, target]
             right = (means[part, 1] - means[part, 0])[:, None]
@@ -343,23 +314,6 @@ def naive_bayes(counts: PartCounts) -> Scores:
     return others.scores(slopes, -constant[..., None], noise, log_odds=True)
 
 
-def _told_apart(rows: Floats) -> npt.NDArray[np.int64]:
-    """Return the classes to tell from the rest: all that have rows, of two the second."""
-    seen = np.flatnonzero(rows.sum(axis=0) > 0)
-    return seen[:0] if len(seen) < 2 else seen[1:] if len(seen) == 2 else seen
-
-
-def _varying(counts: PartCounts) -> PartCounts:
-    """Return the counts of levels that some rows show and others do not."""
-    count = counts.joint.sum(axis=(0, 1))
-    varying = np.flatnonzero((count > 0) & (count < counts.rows.sum()))
-    if len(varying) == len(count):
-        return counts
-    chance = None if counts.chance is None else counts.chance[varying]
-    total = counts.total[:, :, varying[:, None], varying]
-    return PartCounts(counts.rows, counts.joint[..., varying], total, chance)
-
-
 def _noise(others: _Others, part: int, target: int, drawn: Floats) -> Floats:
     """Return what directions that were fitted to drawn rows vary more by, as squares, (2, P).
 
@@ -379,55 +333,18 @@ def _noise(others: _Others, part: int, target: int, drawn: Floats) -> Floats:
 
 
 def _solved(matrix: Floats, right: Floats, ridges: Sequence[float]) -> Floats:
-    """Return (matrix + r I)^-1 right for each ridge r, shape (P, d, k)."""
+    """Return (matrix + r I)^-1 right for each ridge r, shape (P, d, k); read below the diagonal."""
     from scipy.linalg.lapack import dposv
 
+    shifted = np.empty((len(ridges), *matrix.shape))
+    shifted[:] = matrix
+    diagonal = np.arange(len(matrix))
+    shifted[:, diagonal, diagonal] += np.asarray(ridges)[:, None]
     solutions = np.empty((len(ridges), *right.shape))
-    diagonal = np.diagonal(matrix).copy()
-    for place, ridge in enumerate(ridges):
-        shifted = matrix.copy(order="K").T
-        np.fill_diagonal(shifted, diagonal + ridge)
-        _, solved, info = dposv(shifted, right, lower=1, overwrite_a=1)
+    for place, own in enumerate(shifted):
+        # LAPACK reads the transpose, whose upper triangle it factorises faster than a lower one.
+        _, solved, info = dposv(own.T, right, lower=0, overwrite_a=1)
         if info:
             raise InternalError(f"LAPACK dposv failed with code {info}: the counts are no counts.")
         solutions[place] = solved
     return solutions
-
-
-def in_thresholds(
-    counts: PartCounts, offsets: npt.NDArray[np.int64], ordered: Sequence[bool]
-) -> PartCounts:
-    """Return counts with thresholds for the levels of ordered attributes, as `thresholds` does.
-
-    The indicator of level t becomes that of t or a later level, so that the coefficient of a
-    threshold is the step between neighbours. Levels that no row shows are left out: two thresholds
-    with nothing between them are one.
-
-    Parameters
-    ----------
-    counts
-        Levels in the order of their values.
-    offsets
-        Where each attribute's levels start, shape (m + 1,).
-    ordered
-        Per attribute whether its levels have an order.
-    """
-    shown = np.flatnonzero(counts.joint.sum(axis=(0, 1)) > 0)
-    joint, total = counts.joint[..., shown], counts.total[:, :, shown[:, None], shown]
-    chance = None if counts.chance is None else counts.chance[shown]
-    bounds = np.searchsorted(shown, offsets)
-    for place, known in enumerate(ordered):
-        if known:
-            own = slice(int(bounds[place]), int(bounds[place + 1]))
-            joint[:, :, own] = _later(joint[:, :, own], 2)
-            total[:, :, own] = _later(total[:, :, own], 2)
-            total[:, :, :, own] = _later(total[:, :, :, own], 3)
-            if chance is not None:
-                chance[own] = _later(chance[own], 0)
-    return PartCounts(counts.rows, joint, total, chance)
-
-
-def _later(values: Floats, axis: int) -> Floats:
-    """Return the sums of each entry and all later ones along an axis."""
-    turned: Floats = np.flip(np.cumsum(np.flip(values, axis), axis), axis)
-    return turned

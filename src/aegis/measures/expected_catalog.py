@@ -23,7 +23,8 @@ _SAID: dict[Merit, dict[str, Any]] = {
         ),
         "formula": (
             "mean over p = 1, 10, 100 rows of Phi((m_1 - m_0) / sqrt(v_1 + v_0)), means and variances"
-            f" by class of {_DIRECTION}; mean over classes"
+            f" by class of {_DIRECTION}; mean over classes; of two classes less what the shape of"
+            " scores takes, were attributes independent"
         ),
         "range": "0.5 .. 1",
         "unit": "AUC",

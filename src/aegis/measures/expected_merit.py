@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from aegis.errors import InternalError, PolicyError
+from aegis.errors import PolicyError
 from aegis.measures import merits
 from aegis.measures.discriminant import PENALTIES, Scores, naive_bayes, out_of_fold
+from aegis.measures.normal import cumulative, quantile
 from aegis.measures.ordered import STRONGER, THRESHOLDS, VALUES
 
 if TYPE_CHECKING:
@@ -86,13 +87,12 @@ _CONSTANT: dict[Merit, Callable[[Floats], float]] = {
 
 def held_out_scores(counts: Cooccurrence, coding: Coding) -> Scores:
     """Return the out-of-fold scores under a coding."""
-    if counts.parts is None or counts.parts_in_order is None:
-        raise InternalError("The counts by part were not filled in.")
     if coding is Coding.VALUES:
-        return out_of_fold(counts.parts)
+        return out_of_fold(counts.by_part())
     if coding is Coding.LOG_ODDS:
-        return naive_bayes(counts.parts)
-    return out_of_fold(counts.parts_in_order, [STRONGER * penalty for penalty in PENALTIES])
+        return naive_bayes(counts.by_part())
+    penalties = [STRONGER * penalty for penalty in PENALTIES]
+    return out_of_fold(counts.by_part(in_order=True), penalties)
 
 
 @dataclass(frozen=True)
@@ -129,9 +129,24 @@ class Expected:
     def values(self, counts: Cooccurrence) -> Floats:
         """Return the figure of all parts and without each one, shape (1 + K,)."""
         of = _OF[self.merit]
-        weighted = [w * of(counts.held_out(c)).mean(axis=1) for c, w in self.weights.items()]
+        weighted = [
+            w * self._shaped(counts, c, of(counts.held_out(c)).mean(axis=1))
+            for c, w in self.weights.items()
+        ]
         total: Floats = np.sum(weighted, axis=0)
         return np.maximum(total, FLOOR) if self.merit is Merit.AUC else total
+
+    def _shaped(self, counts: Cooccurrence, coding: Coding, figures: Floats) -> Floats:
+        """Return figures of all parts and without each, (.., 1 + K), with the shape of scores in them.
+
+        Only an AUC depends on it. Thresholds say of a row what its values say, so that their shape
+        is taken for that of thresholds.
+        """
+        own = Coding.VALUES if coding is Coding.THRESHOLDS else coding
+        if self.merit is not Merit.AUC or (shape := counts.held_out(own).shape) is None:
+            return figures
+        shaped: Floats = cumulative(shape * quantile(np.clip(figures, FLOOR, 1 - 1e-16)))
+        return np.where((figures > FLOOR) & (shape < 1), shaped, figures)
 
     def compute(self, counts: Cooccurrence) -> float:
         """Return what models are expected to reach on rows that they were not fitted to.
@@ -147,7 +162,10 @@ class Expected:
 
     def attainable(self, counts: Cooccurrence) -> float:
         """Return the best under any of the codings and penalties."""
-        by_coding = [_OF[self.merit](counts.held_out(coding))[0] for coding in self.weights]
+        by_coding = [
+            self._shaped(counts, coding, _OF[self.merit](counts.held_out(coding)).T).T[0]
+            for coding in self.weights
+        ]
         every = np.concatenate(by_coding)
         if self.merit is Merit.LOG_LOSS:
             return float(every.min())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 _TWICE_THE_TAIL = np.frompyfunc(math.erfc, 1, 1)
+_INVERSE = np.frompyfunc(NormalDist().inv_cdf, 1, 1)
 
 
 def cumulative(values: npt.NDArray[Any] | float) -> Floats:
@@ -32,3 +34,20 @@ def cumulative(values: npt.NDArray[Any] | float) -> Floats:
     """
     scaled = np.asarray(values, dtype=np.float64) / -math.sqrt(2.0)
     return 0.5 * np.asarray(_TWICE_THE_TAIL(scaled), dtype=np.float64)
+
+
+def quantile(shares: npt.NDArray[Any] | float) -> Floats:
+    """Return what a share of a standard normal lies below, the inverse of `cumulative`.
+
+    Parameters
+    ----------
+    shares
+        Any shape, above 0 and below 1.
+
+    Examples
+    --------
+    >>> from aegis.measures.normal import quantile
+    >>> quantile([0.5, 0.975]).round(6).tolist()
+    [0.0, 1.959964]
+    """
+    return np.asarray(_INVERSE(np.asarray(shares, dtype=np.float64)), dtype=np.float64)

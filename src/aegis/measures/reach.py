@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from aegis.measures.discriminant import PartCounts
+from aegis.measures.by_part import PartCounts
 from aegis.measures.normal import cumulative
 from aegis.measures.pillai import whitened
 
@@ -28,6 +28,7 @@ def reachable_auc(counts: PartCounts) -> float:
     Phi(sqrt(2 V / (1 - V))) under normal scores. Mean over classes; 1/2 where nothing can be told.
     """
     told, scored = counts.told_apart
+    counts = counts.symmetric
     areas = []
     for place, target in enumerate(told):
         parts = np.flatnonzero(scored[:, place])

@@ -1,0 +1,107 @@
+"""How the scores of rows are spread where they are not normal: sums of a few levels' coefficients.
+
+Second-order counts give the means and variances of a linear score, not its shape. A score of few
+levels takes few values: of a rare class that one mask half tells apart, normal theory makes too
+much. What each attribute adds to the score is known exactly, class by class, from label tables; if
+attributes were independent within classes, the score would be spread as the sum of these. So the
+AUC of that sum is held against what normal theory makes of the same sum, and the ratio of the two,
+as distances between normal classes, is applied to the AUC of the exact moments.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.measures.normal import cumulative, quantile
+
+Floats = npt.NDArray[np.float64]
+
+_POINTS = 8192
+"""Points of the grids of all attributes together, on which distributions are summed up."""
+_COARSEST = 512
+"""Fewest points of a grid: few attributes take few values, which a grid must tell apart."""
+_FEWEST = 5
+"""Rows of either class in a part below which their spread says nothing of a shape."""
+_FAR = 1e-9
+"""Least distance of an AUC from 0 or 1 that is looked at."""
+
+
+def shape_factors(
+    slopes: Floats, joint: Floats, rows: Floats, bounds: npt.NDArray[np.int64]
+) -> Floats | None:
+    """Return what distances between classes are multiplied by, from 0 to 1, shape (1 + K,).
+
+    Of all parts and without each one. Never above 1, so that what bounds normal scores bounds
+    these. None where a part has too few rows of a class to tell.
+
+    Parameters
+    ----------
+    slopes
+        Coefficient of each level by the part that is scored, shape (K, d).
+    joint
+        Rows per part, class (the rest first) and level, shape (K, 2, d).
+    rows
+        Rows per part and class, shape (K, 2).
+    bounds
+        Where each attribute's levels start, shape (m + 1,).
+    """
+    if rows.min(initial=np.inf) < _FEWEST or not slopes.shape[1]:
+        return None
+    starts = bounds[:-1][np.diff(bounds) > 0]
+    share = joint / rows[..., None]
+    means = np.add.reduceat(share * slopes[:, None], starts, axis=2)  # (K, 2, m)
+    squares = (share * slopes[:, None] ** 2).sum(axis=2)
+    gap = means[:, 1].sum(axis=1) - means[:, 0].sum(axis=1)
+    spread = squares.sum(axis=1) - (means**2).sum(axis=(1, 2))
+    if not (spread > _FAR * squares.sum(axis=1)).all():
+        return None
+    told = np.stack([_areas(slopes, share, starts), cumulative(gap / np.sqrt(spread))], axis=1)
+    parts = len(rows)
+    left = np.vstack([np.ones((1, parts)), 1.0 - np.eye(parts)]) * rows[:, 1]
+    area = (left @ told) / np.maximum(left.sum(axis=1, keepdims=True), 1.0)  # (1 + K, 2)
+    apart = quantile(np.clip(area, 0.5, 1 - _FAR))
+    factors: Floats = np.ones(1 + parts)
+    np.divide(apart[:, 0], apart[:, 1], out=factors, where=apart[:, 1] > _FAR)
+    return np.minimum(factors, 1.0)
+
+
+def grid_points(attributes: int) -> int:
+    """Return the points of the grid of one attribute: half of them for each sign of a difference.
+
+    >>> [grid_points(attributes) for attributes in (1, 3, 12, 100)]
+    [8192, 2048, 512, 1024]
+    """
+    points = _COARSEST
+    while 2 * points * attributes <= _POINTS or points < 8 * attributes:
+        points *= 2
+    return points
+
+
+def _areas(slopes: Floats, share: Floats, starts: npt.NDArray[np.int64]) -> Floats:
+    """Return P(score of the class > of the rest) + P(equal) / 2 by part, (K,), of independent attributes.
+
+    The difference of two sums is their convolution: distributions by attribute on a grid, each
+    coefficient between two points, multiplied as Fourier transforms. What differs by less than a
+    point counts as equal in part.
+    """
+    parts, levels = slopes.shape
+    attributes = len(starts)
+    points = grid_points(attributes)
+    sizes = np.diff(np.append(starts, levels))
+    own = np.repeat(np.arange(attributes), sizes)  # the attribute of each level
+    low = np.minimum.reduceat(slopes, starts, axis=1)
+    reach = (np.maximum.reduceat(slopes, starts, axis=1) - low).sum(axis=1, keepdims=True)
+    scale = (points // 2 - 2 - attributes) / np.where(reach > 0, reach, 1.0)
+    at = (slopes - low[:, own]) * scale
+    below = np.floor(at)
+    above = (at - below)[:, None] * share
+    first = (np.arange(parts)[:, None, None] * 2 + np.arange(2)[:, None]) * attributes + own
+    place = first * points + below[:, None].astype(np.int64)
+    size = parts * 2 * attributes * points
+    spread = np.bincount(place.ravel(), (share - above).ravel(), size + 1)
+    spread += np.bincount(place.ravel() + 1, above.ravel(), size + 1)
+    turned = np.fft.rfft(spread[:size].reshape(parts, 2, attributes, points)).prod(axis=2)
+    gap = np.fft.irfft(turned[:, 1] * turned[:, 0].conj(), points)
+    area: Floats = gap[:, 1 : points // 2].sum(axis=1) + 0.5 * gap[:, 0]
+    return area
