@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, Protocol, TypeVar
 
 from aegis.errors import InternalError, PolicyError, RenamedWarning
@@ -112,7 +112,18 @@ class Registry(Generic[T]):
     def _scan(self) -> None:
         if self._scanned:
             return
-        self._scanned = True
         for point in entry_points(group=f"aegis.{self.kind.replace(' ', '_')}s"):
             loaded = point.load()
-            self.register(loaded() if not hasattr(loaded, "name") else loaded)
+            entry = loaded() if not hasattr(loaded, "name") else loaded
+            if entry.name in self._entries:
+                raise self._taken(entry.name, point)
+            self.register(entry)
+        self._scanned = True
+
+    def _taken(self, name: str, point: EntryPoint) -> PolicyError:
+        package = point.dist.name if point.dist is not None else "?"
+        return PolicyError(
+            f"Package {package!r} adds a {self.kind} {name!r} ({point.value}), and there is one of this "
+            "name already.",
+            hint="Uninstall the package, or ask its authors to rename what it adds.",
+        )

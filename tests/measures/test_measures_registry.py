@@ -5,11 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import MISSING, fields, replace
+from importlib.metadata import EntryPoint
 
 import numpy as np
 import pytest
 from measures_brute import cooccurrence, in_parts
 
+from aegis import registry
 from aegis.errors import InternalError, PolicyError
 from aegis.measures import (
     DEFAULT_MEASURE,
@@ -75,6 +77,17 @@ def test_a_name_is_registered_once():
         MEASURES.register(get("mi"))
 
 
+def test_a_package_cannot_take_a_name_that_is_there(monkeypatch):
+    own = registry.Registry[Measure]("measure")
+    own.register(get("mi"))
+    point = EntryPoint("mi", "aegis.measures.catalog:MEASURES.get", "aegis.measures")
+    monkeypatch.setattr(EntryPoint, "load", lambda _: get("mi"))
+    monkeypatch.setattr(registry, "entry_points", lambda group: [point])
+    for _ in range(2):  # the second question is answered as the first
+        with pytest.raises(PolicyError, match=r"adds a measure 'mi' .* one of this name already"):
+            own.names()
+
+
 def test_an_unknown_measure_is_answered_with_the_nearest():
     with pytest.raises(
         PolicyError, match=r"Unknown measure 'adjusted-pilai'.*Did you mean 'adjusted-pillai'"
@@ -107,3 +120,9 @@ def test_importing_measures_stays_light():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_majority_error_takes_expected_counts_as_they_are():
+    expected = np.array([[2.7, 1.3], [1.3, 2.1], [0.0, 0.6]])
+    table = Contingency(expected, np.ones(3, dtype=np.int64))
+    assert get("g3")(table) == pytest.approx(1 - (2.7 + 2.1 + 0.6) / 8.0)

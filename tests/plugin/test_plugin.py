@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parent / "package"
 POLICY = """\
 version: 1
 label: bought
-measure: lambda
+measure: errors-saved
 privacy: {crowd: {rows: 4}, suppression: 0.1}
 attributes:
   town: {role: quasi-identifier, masks: [identity, initial, suppress]}
@@ -93,7 +93,12 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("listing", "name"),
-    [("masks", "initial"), ("measures", "lambda"), ("models", "crowd"), ("anonymizers", "blocks")],
+    [
+        ("masks", "initial"),
+        ("measures", "errors-saved"),
+        ("models", "crowd"),
+        ("anonymizers", "blocks"),
+    ],
 )
 def test_each_is_listed(told: dict[str, Any], listing: str, name: str) -> None:
     assert name in [entry["name"] for entry in told[listing]["entries"]]
@@ -101,10 +106,10 @@ def test_each_is_listed(told: dict[str, Any], listing: str, name: str) -> None:
 
 def test_the_search_is_by_the_measure_and_under_the_model(told: dict[str, Any]) -> None:
     search = told["search"]
-    assert search["measure"] == search["search"]["objective"] == "lambda"
+    assert search["measure"] == search["search"]["objective"] == "errors-saved"
     assert search["optimal"]
     assert search["ranking"][0]["smallest_class"] >= 4
-    assert told["rank"]["measure"] == "lambda"
+    assert told["rank"]["measure"] == "errors-saved"
     assert "blocks" in [entry["name"] for entry in told["rank"]["ranking"]]
 
 

@@ -47,8 +47,8 @@ def g3(table: Contingency) -> float:
     """
     if not table.n:
         return 0.0
-    right = int(table.multiplicity @ table.table.max(axis=1))
-    return (table.n - right) / table.n
+    right = float(table.multiplicity @ table.table.max(axis=1))
+    return max(0.0, (table.n - right) / table.n)
 
 
 def held_out_error(table: Contingency) -> float:

@@ -40,15 +40,16 @@ INITIAL = MaskType.of(Initial)
 
 def error_reduction(counts: Contingency) -> float:
     """Return Goodman and Kruskal's lambda: the share of guessing errors that an attribute saves."""
-    full = np.repeat(counts.table, counts.multiplicity, axis=0)
-    rows = int(full.sum())
-    if not rows or rows == (most := int(full.sum(axis=0).max())):
+    most = counts.column_totals.max(initial=0)
+    if counts.n <= most:
         return 0.0
-    return float((full.max(axis=1).sum() - most) / (rows - most))
+    # Equal rows of the table stand once, with how many there are.
+    right = counts.multiplicity @ counts.table.max(axis=1, initial=0)
+    return float((right - most) / (counts.n - most))
 
 
-LAMBDA = Measure(
-    name="lambda",
+ERRORS_SAVED = Measure(
+    name="errors-saved",
     title="Goodman and Kruskal's lambda",
     description="The share of errors in guessing the label that knowing the attribute saves.",
     formula="(sum_x max_y n_xy - max_y n_y) / (N - max_y n_y)",
