@@ -18,6 +18,7 @@ from aegis.privacy import (
     Strength,
     strength,
 )
+from aegis.privacy.admission import admits
 
 NUMBERS = {
     "k": (1, 2, 3),
@@ -84,6 +85,23 @@ def test_what_meets_a_rule_at_least_as_strong_meets_the_other(
     released = table.keep(verdict.kept_classes)
     assert not any(demand.failing(released).any() for demand in weak.criteria)
     assert verdict.suppressed_rows <= weak.allowed_rows(table.rows)
+
+
+@settings(max_examples=300, deadline=None)
+@given(rules(), rows, st.lists(st.integers(0, 6), min_size=6, max_size=6))
+def test_what_is_asked_quickly_is_what_is_checked(
+    one: PrivacyRule, given_rows: Rows, extra: list[int]
+) -> None:
+    people = [len(g) + n for g, n in zip(groups(given_rows), extra, strict=False)]
+    table = table_of(given_rows, people)
+    admissible = one.check(table).admissible
+    assert admits(one, table) == admissible
+    assert admits(one, table, one.allowed_rows(table.rows)) == admissible
+    if all(c.model.local or not c.local for c in one.criteria):
+        # Classes that sizes alone rule out may go first.
+        large = table.sizes >= one.minimum_size
+        room = one.allowed_rows(table.rows) - int(table.sizes[~large].sum())
+        assert (room >= 0 and admits(one, table.keep(large), room)) == admissible
 
 
 @given(rules())

@@ -10,6 +10,7 @@ import pyarrow.csv as pc
 import pytest
 from privacy_brute import table_of
 
+from aegis.errors import PolicyError
 from aegis.privacy import MODELS, ClassTable, PrivacyRule
 from aegis.privacy.diversity import corrected_values
 from aegis.privacy.uniqueness import (
@@ -101,3 +102,13 @@ def test_corrected_entropy_by_sums() -> None:
         {"l_diversity": {"attribute": "s", "l": 2, "kind": "entropy-grassberger"}}
     )
     assert rule.criteria[0].failing(table).tolist() == [x < 2 for x in expected]
+
+
+def test_a_population_smaller_than_the_table_is_refused() -> None:
+    rule = PrivacyRule.parse({"population_uniqueness": {"threshold": 0.1, "population": 9}})
+    with pytest.raises(
+        PolicyError, match=r"9 people, but the table, a sample of it, has 10"
+    ) as told:
+        rule.check(ClassTable.from_cells([0, 1], [6, 4]))
+    assert "at least that" in (told.value.hint or "")
+    assert rule.check(ClassTable.from_cells([0, 1], [5, 4])).admissible

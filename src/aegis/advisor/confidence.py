@@ -24,11 +24,14 @@ from aegis.measures import Contingency, Measure, Scope
 from aegis.progress import SILENT, Progress
 from aegis.summary import AttributeSummary, Candidate, Summary
 from aegis.summary.folds import without_fold
+from aegis.summary.row_pairs import RowPairCounts
 
 COMPARED = 10
 """Configurations whose standard errors are computed: the best ones."""
 EFFORT = 6e9
 """Most that standard errors may cost: folds times configurations times the cube of their levels."""
+_PER_CELL = 300
+"""What counting a cell of the matrix of all atoms from the rows costs, in the same unit."""
 CERTAINTY = 0.975
 """Quantile of Student's t that a difference must exceed: two-sided, five percent."""
 _STUDENT = (
@@ -91,6 +94,9 @@ def compared(scorer: Scorer, choices: Sequence[Choice], measure: Measure) -> int
     if measure.without_parts is not None or measure.scope is not Scope.CONFIGURATION or not folds:
         return most
     spent = 0.0
+    if isinstance(scorer.summary.pairs, RowPairCounts):
+        atoms = float(sum(scorer.summary.pairs.sizes))
+        spent = np.count_nonzero(folds.rows) * _PER_CELL * atoms**2
     for place, choice in enumerate(choices[:most]):
         levels = sum(choice[name].n_levels for name in scorer.summary.attributes)
         spent += np.count_nonzero(folds.rows) * float(levels) ** 3

@@ -74,6 +74,7 @@ class PrivacyPlan:
         self.in_engine = summary.frequency is None
         self._counter = counter
         self._hierarchies = hierarchies or {}
+        self._ancestries: dict[tuple[str, tuple[str, ...]], npt.NDArray[np.int64]] = {}
         self._population = population
         self._check_rule()
 
@@ -81,6 +82,8 @@ class PrivacyPlan:
         persons = self.summary.frequency.persons if self.summary.frequency else None
         subjects = self.summary.rows if persons is None else persons.total
         self.rule.require_possible(subjects, self._held())
+        for criterion in self.rule.criteria:
+            criterion.require_people(subjects)
         lacks = self.rule.shortage(subjects, self.values)
         if lacks is not None:
             raise PolicyError(
@@ -172,15 +175,31 @@ class PrivacyPlan:
             name: self.protected(name, choice)
             for name in (self.rule.sensitive if sensitive is None else sensitive)
         }
-        levels = {
-            name: self._hierarchies[name].ancestry(needed[name][1])
-            for name in self.rule.hierarchical
-            if name in self._hierarchies
-        }
+        levels = self.levels({name: shown for name, (_, shown) in needed.items()})
         table = frequency.roll_up(groups, needed, levels)
         if self._population is None:
             return table
         return self._population.beside(table, frequency, choice)
+
+    @property
+    def counts_alone(self) -> bool:
+        """Whether classes and what they hold decide: no population, and nothing but released rows.
+
+        What is compared with all rows before suppression needs those that are suppressed, too.
+        """
+        whole = any(c.local and not c.model.local for c in self.rule.criteria)
+        return self._population is None and not whole
+
+    def levels(self, shown: Mapping[str, tuple[str, ...]]) -> dict[str, npt.NDArray[np.int64]]:
+        """Return the hierarchy's groups of what protected attributes show, where the rule asks."""
+        found = {}
+        for name in self.rule.hierarchical:
+            if name in self._hierarchies and name in shown:
+                key = name, shown[name]
+                if key not in self._ancestries:
+                    self._ancestries[key] = self._hierarchies[name].ancestry(shown[name])
+                found[name] = self._ancestries[key]
+        return found
 
     def protected(self, name: str, choice: Choice) -> tuple[Groups, tuple[str, ...]]:
         """Return how a choice groups the values of a sensitive attribute, and what it shows."""

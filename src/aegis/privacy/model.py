@@ -204,8 +204,19 @@ class Criterion:
             return np.asarray(figures > limit + TOLERANCE)
         return np.asarray(figures >= limit * (1 - TOLERANCE))
 
+    def require_people(self, subjects: int) -> None:
+        """Raise `PolicyError` for a population that has fewer people than a table of them."""
+        people = dict(self.parameters).get("population")
+        if people is not None and people < subjects:
+            raise PolicyError(
+                f"{self} says that the population has {people:,} people, but the table, a sample of it, "
+                f"has {subjects:,}.",
+                hint="Give the size of the population that the table was drawn from, at least that.",
+            )
+
     def require(self, table: ClassTable) -> None:
         """Raise `PolicyError` when `table` lacks what the criterion needs."""
+        self.require_people(table.subjects)
         needs = self.model.needs
         if ModelNeed.SENSITIVE in needs and self.attribute not in table.sensitive:
             raise PolicyError(

@@ -62,7 +62,7 @@ def set_aside(
     >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
     >>> fewer = set_aside(study.summary.attributes, 128, together=60)
     >>> [name for name, attribute in fewer.items() if attribute.aside][:3]
-    ['age', 'workclass', 'education']
+    ['age', 'native-country', 'capital-gain']
     """
     if sum(a.n_atoms for a in attributes.values()) <= together:
         return dict(attributes)
@@ -102,7 +102,8 @@ def in_full(attribute: AttributeSummary, max_levels: int) -> AttributeSummary:
     >>> import aegis
     >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
     >>> known = study.summary.attributes["race"]
-    >>> aside = set_aside({"race": known}, 128, together=1)["race"]
+    >>> both = {"education": study.summary.attributes["education"], "race": known}
+    >>> aside = set_aside(both, 128, together=17)["race"]
     >>> aside.unmasked.n_levels, in_full(aside, 128).unmasked.n_levels, known.unmasked.n_levels
     (1, 5, 5)
     """

@@ -15,8 +15,9 @@ the whole table are not, so they have no part either until that mask is decided.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from operator import ne
 from typing import Protocol
@@ -26,7 +27,8 @@ import numpy.typing as npt
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.clock import Clock
-from aegis.advisor.search.problem import Box, Problem, members
+from aegis.advisor.search.judging import Judge
+from aegis.advisor.search.problem import Box, Problem, Variable, members
 from aegis.privacy import ClassTable, ModelNeed, PrivacyRule
 from aegis.summary import FrequencyTable
 
@@ -89,13 +91,15 @@ class InMemory:
         self._tables: OrderedDict[tuple[int, ...], tuple[Ids, int]] = OrderedDict()
         self._bytes = 0
         self._admits: dict[Box, bool] = {}
+        self._passed: dict[Hashable, bool] = {}
+        self._nodes: dict[tuple[int, int], int] = {}
         self._sound: dict[frozenset[str], PrivacyRule | None] = {}
         self._by_person = frequency.persons is not None
         self._cells = _Cells(frequency, self.rule)
 
     def possible(self, box: Box) -> bool:
         """Return whether the coarsest corner of a box meets what of the rule judges a box."""
-        return self.rule is None or self._passes(box, self._rule(box), *self._corner(box))
+        return self.rule is None or self._passes(box, self._rule(box))
 
     def narrow(self, box: Box) -> Box | None:
         """Return the box without candidates that fail with all others at their coarsest.
@@ -104,20 +108,19 @@ class InMemory:
         """
         if self.rule is None:
             return box
-        ids, space = self._corner(box)
         rule = self._rule(box)
-        if not self._passes(box, rule, ids, space):
+        if not self._passes(box, rule):
             return None
         narrowed = list(box)
         for index, variable in enumerate(self.problem.variables):
             domain = box[index]
             if variable.quasi and 1 < domain.bit_count() <= _FILTERED:
-                narrowed[index] = self._filter(box, rule, index, ids, space)
+                narrowed[index] = self._filter(box, rule, index)
                 if not narrowed[index]:
                     return None
         return tuple(narrowed)
 
-    def _filter(self, box: Box, rule: PrivacyRule | None, index: int, ids: Ids, space: int) -> int:
+    def _filter(self, box: Box, rule: PrivacyRule | None, index: int) -> int:
         """Return the part of a domain that passes with all others at their coarsest."""
         domain = box[index]
         variable = self.problem.variables[index]
@@ -128,8 +131,7 @@ class InMemory:
                 passing |= 1 << candidate  # something finer passes, so this does
                 continue
             self.clock.check()
-            codes, size = self._coded(index, 1 << candidate)
-            if self._passes(box, rule, *_refine(ids, space, codes, size)):
+            if self._passes(box, rule, (index, 1 << candidate)):
                 passing |= 1 << candidate
         return passing
 
@@ -180,15 +182,67 @@ class InMemory:
         while self._bytes > _CACHED and len(self._tables) > 1:
             self._bytes -= self._tables.popitem(last=False)[1][0].nbytes
 
-    def _passes(self, box: Box, rule: PrivacyRule | None, ids: Ids, space: int) -> bool:
-        """Return whether classes meet the part of a rule that judges a whole box."""
-        self.checked += 1
+    def _passes(
+        self, box: Box, rule: PrivacyRule | None, instead: tuple[int, int] | None = None
+    ) -> bool:
+        """Return whether the corner of a box meets the part of a rule that judges a whole box.
+
+        Parameters
+        ----------
+        box
+            The box, whose classes are those of its coarsest corner. Many boxes share one.
+        rule
+            As `_rule` returns it.
+        instead
+            A variable, and what stands in place of its domain for the classes.
+        """
         if rule is None:
+            self.checked += 1
             return True
+        key: Hashable = id(rule), self._node(box, instead)
+        if self._by_person or not rule.sizes_only:
+            key = key, *(box[place] for place in self._protected)
+        if key not in self._passed:
+            self.checked += 1
+            self._passed[key] = self._meets(box, rule, instead)
+        return self._passed[key]
+
+    def _meets(self, box: Box, rule: PrivacyRule, instead: tuple[int, int] | None) -> bool:
+        ids, space = self._corner(box)
+        if instead is not None:
+            ids, space = _refine(ids, space, *self._coded(*instead))
         if rule.sizes_only and not self._by_person:
             return self._cells.rows_below(ids, space, rule.minimum_size) <= self._limit
         table = self._cells.classes(ids, rule.sensitive, self._sensitive(box))
         return rule.check(table).admissible
+
+    def _node(self, box: Box, instead: tuple[int, int] | None) -> tuple[int, ...]:
+        """Return what tells the corner of a box from others: the coarsest candidates of its domains.
+
+        A domain without a coarsest candidate stands for itself. With all other variables at
+        their coarsest, a domain is refined by what stands `instead` of it.
+        """
+        node = [self._coarsest(i, box[i]) if v.quasi else 0 for i, v in self._numbered]
+        if instead is not None:
+            node[instead[0]] = self._coarsest(*instead)
+        return tuple(node)
+
+    def _coarsest(self, index: int, domain: int) -> int:
+        key = index, domain
+        if key not in self._nodes:
+            coarsest = self.problem.variables[index].coarsest(domain)
+            self._nodes[key] = ~domain if coarsest is None else coarsest
+        return self._nodes[key]
+
+    @cached_property
+    def _numbered(self) -> list[tuple[int, Variable]]:
+        return list(enumerate(self.problem.variables))
+
+    @cached_property
+    def _protected(self) -> list[int]:
+        """Variables that a rule of more than class sizes may look at."""
+        protected = set(self.frequency.sensitive) | {self.frequency.label}
+        return [i for i, variable in self._numbered if variable.name in protected]
 
     def _rule(self, box: Box) -> PrivacyRule | None:
         """Return the part of the rule that judges a whole box."""
@@ -214,11 +268,34 @@ class InMemory:
         if box not in self._admits:
             quick = self.plan.rule.sizes_only and not self._by_person
             if quick and self.plan.rule.criteria:
-                self._admits[box] = self._passes(box, self._rule(box), *self._corner(box))
+                self._admits[box] = self._passes(box, self._rule(box))
             else:
-                self.checked += 1
-                self._admits[box] = self.plan.check(self.problem.choice(box)).admissible
+                self._admits[box] = self._all_met(box)
         return self._admits[box]
+
+    def _all_met(self, box: Box) -> bool:
+        """Return whether a configuration meets a rule of more than class sizes."""
+        if self.rule is not None and not self._passes(box, self._rule(box)):
+            return False
+        if self._by_person or not self.plan.counts_alone:
+            self.checked += 1
+            return self.plan.check(self.problem.choice(box)).admissible
+        key = self._node(box, None), *(box[place] for place in self._protected)
+        if key not in self._passed:
+            self.checked += 1
+            self._passed[key] = self._judged(box)
+        return self._passed[key]
+
+    def _judged(self, box: Box) -> bool:
+        """Count the classes of a configuration that are large enough, and judge them."""
+        ids, space = _dense(*self._corner(box))
+        choice = self.problem.choice(box)
+        masks = [choice.get(name) for name in self.plan.rule.sensitive]
+        return self._judge.admits(ids[self._cells.of_cell], space, masks)
+
+    @cached_property
+    def _judge(self) -> Judge:
+        return Judge(self.plan, self.frequency)
 
 
 class InEngine:
@@ -289,13 +366,13 @@ class _Cells:
         self._frequency = frequency
         self._whole = (rule is not None and not rule.sizes_only) or frequency.persons is not None
         if self._whole:
-            self._first = np.arange(frequency.cells)
+            self._first = self.of_cell = np.arange(frequency.cells)
             self.counts = frequency.counts
         else:
             # A rule on class sizes alone sees neither label nor sensitive values.
             keys = frequency.class_keys()
             _, first, cell = np.unique(keys, return_index=True, return_inverse=True)
-            self._first = first
+            self._first, self.of_cell = first, cell
             self.counts = np.bincount(cell, weights=frequency.counts).astype(np.int64)
         self._weights = self.counts.astype(np.float64)
 
