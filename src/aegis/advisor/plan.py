@@ -192,14 +192,14 @@ class PrivacyPlan:
 
     def levels(self, shown: Mapping[str, tuple[str, ...]]) -> dict[str, npt.NDArray[np.int64]]:
         """Return the hierarchy's groups of what protected attributes show, where the rule asks."""
-        found = {}
+        asked = {}
         for name in self.rule.hierarchical:
             if name in self._hierarchies and name in shown:
                 key = name, shown[name]
                 if key not in self._ancestries:
                     self._ancestries[key] = self._hierarchies[name].ancestry(shown[name])
-                found[name] = self._ancestries[key]
-        return found
+                asked[name] = self._ancestries[key]
+        return asked
 
     def protected(self, name: str, choice: Choice) -> tuple[Groups, tuple[str, ...]]:
         """Return how a choice groups the values of a sensitive attribute, and what it shows."""

@@ -32,17 +32,17 @@ def admits(rule: PrivacyRule, table: ClassTable, room: int | None = None) -> boo
     room = rule.allowed_rows(table.subjects) if room is None else room
     for criterion in rule.criteria:
         criterion.require(table)
-    kept = np.ones(len(table), dtype=np.bool_)
+    stays = np.ones(len(table), dtype=np.bool_)
     for criterion in rule.criteria:
         if criterion.local:
-            kept &= ~criterion.failing(table)
+            stays &= ~criterion.failing(table)
     compared = [criterion for criterion in rule.criteria if not criterion.local]
-    while table.subjects_in(~kept) <= room and kept.any():
-        rest = table.keep(kept)
+    while table.subjects_in(~stays) <= room and stays.any():
+        rest = table.keep(stays)
         fails = np.zeros(len(rest), dtype=np.bool_)
         for criterion in compared:
             fails |= criterion.failing(rest)
         if not fails.any():
             return True
-        kept[np.flatnonzero(kept)[fails]] = False
+        stays[np.flatnonzero(stays)[fails]] = False
     return False
