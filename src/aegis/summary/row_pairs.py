@@ -281,8 +281,13 @@ def count_row_pairs(
         joints = tuple(np.moveaxis(joint, 2, 0).copy() for joint in by_fold)
         counts = FoldCounts(folds, per_fold, joints, cell, of_fold, entries)
     return RowPairCounts(
-        *(names, sizes, classes, len(label)),
+        names,
+        sizes,
+        classes,
+        len(label),
         tuple(joint.sum(axis=2) for joint in by_fold),
-        *(index, count, counts),
+        index,
+        count,
+        counts,
         coded=rows,
     )
