@@ -159,7 +159,8 @@ def command(
         return
     if is_published(table):
         advise_published(
-            *(table, policy_file),
+            table,
+            policy_file,
             measure=measure,
             estimate=None,
             rule_override=rule_override,
