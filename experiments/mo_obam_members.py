@@ -6,18 +6,17 @@
 - German, 24 readings of (k,l)-member (Zheng et al. 2019, known by summary only): distance in years,
   in standard deviations or in shares of the range; to the seed or to the centroid; seeds farthest
   from the one before or drawn; l distinct values from the first record on or at the end. Ten seeds.
-- Adult, k = 5 and 10, by the four readings in years and to the seed, whose loss comes near the
-  published one, and by one of them without l.
 
 Of each: clusters, centroids that differ, classes of equal released values, loss on unscaled numbers, records at risk.
 
-    python experiments/mo_obam_members.py [--part German,Adult]
+Adult: `mo_obam_members_adult.py`.
+
+    python experiments/mo_obam_members.py
 """
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -29,9 +28,9 @@ from aegis.anonymizers import encode_for, information_loss
 from aegis.anonymizers.groups import RecordGroups, centroid
 from aegis.anonymizers.records import Records
 from aegis.policy import AttributeKind
-from common import add_csv, write_json
+from common import write_csv, write_json
 from mo_obam import LABEL, PUBLISHED, PUBLISHED_BEYOND
-from records import ROLES, adult, german, policy_of, released_classes, risks
+from records import ROLES, german, policy_of, released_classes, risks
 
 NAME = "mo_obam_members"
 KS = (5, 10, 15, 20)
@@ -191,18 +190,17 @@ def distinct_centroids(records: Records, groups: RecordGroups) -> int:
     return len(np.unique(np.round(np.column_stack(shown), 9), axis=0))
 
 
-def variants(
-    name: str, table: Any, readings: Iterable[Reading], k: int, *, distinct: int, seeds: int = 1
-) -> Iterator[dict[str, Any]]:
-    """Yield a row of figures for each reading and seed."""
-    records = encode_for(table, policy_of(name, table, LABEL[name]))
-    for reading, seed in product(readings, range(seeds)):
-        groups = Clusters(records, reading, distinct=distinct, seed=seed).run(k)
-        shown = risks(released_classes(records, groups), table, ROLES[name][1])
+def variants(k: int) -> Iterator[dict[str, Any]]:
+    """Yield a row of figures for each reading and seed, on German with l = 2."""
+    table = german()
+    records = encode_for(table, policy_of("German", table, LABEL["German"]))
+    for reading, seed in product(READINGS, range(STARTS)):
+        groups = Clusters(records, reading, distinct=2, seed=seed).run(k)
+        shown = risks(released_classes(records, groups), table, ROLES["German"][1])
         row = {
-            "data": name,
+            "data": "German",
             "k": k,
-            "l": distinct,
+            "l": 2,
             **vars(reading),
             "seed": seed,
             "groups": len(groups),
@@ -216,29 +214,10 @@ def variants(
 
 
 def main() -> None:
-    """Count, cluster and write; what is written already is kept."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--part", default="German,Adult")
-    parts = parser.parse_args().part.split(",")
+    """Count, cluster and write."""
     write_json(NAME, {"bounds": bounds()})
-    if "German" in parts:
-        german_rows = [
-            row
-            for k in KS
-            for row in variants("German", german(), READINGS, k, distinct=2, seeds=STARTS)
-        ]
-        add_csv(NAME, german_rows)
-    if "Adult" in parts:
-        some = [one for one in READINGS if one.unit == "years" and one.near == "seed"]
-        adult_rows = [
-            row
-            for k in (5, 10)
-            for readings, distinct in ((some, 2), (some[:1], 1))
-            for row in variants("Adult", adult(), readings, k, distinct=distinct)
-        ]
-        add_csv(NAME, adult_rows)
+    rows = [row for k in KS for row in variants(k)]
+    write_csv(NAME, rows)
 
 
 if __name__ == "__main__":

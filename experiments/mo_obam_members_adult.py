@@ -236,7 +236,7 @@ def main() -> None:
         for words, reading in CHANGED.items():
             rows.append({"reading": words, "k": k, **figures(table, reading, k)})
             print(rows[-1], flush=True)
-    write_csv(NAME, rows)
+            write_csv(NAME, rows)
 
 
 if __name__ == "__main__":

@@ -100,38 +100,55 @@ def reading_table(k: str, units: str = "years,deviations,range") -> list[str]:
     return shown
 
 
-def adult_table() -> list[str]:
-    """Return the published rows of Adult and what the readings give."""
-    shown = []
-    rows = [row for row in _read("mo_obam_members") if row["data"] == "Adult"]
-    for k in dict.fromkeys(row["k"] for row in rows):
-        published = _published("Adult", k)
+def adult_table(k: str) -> list[str]:
+    """Return the published row of Adult, and what each reading makes of it in one decision changed."""
+    published = _published("Adult", k)
+    shown = [
+        _line(
+            *("*published*", "", published["published_clusters"], ""),
+            _loss(published["published_il"]),
+            *(published[f"published_{figure}"] for figure in AT_RISK),
+        )
+    ]
+    for row in _read("mo_obam_members_adult"):
+        if row["k"] != k:
+            continue
+        more = int(row["classes"]) / int(published["published_clusters"]) - 1
         shown.append(
             _line(
-                f"*published*, k = {k}",
-                "",
-                published["published_clusters"],
-                _loss(published["published_il"]),
-                *(published[f"published_{figure}"] for figure in AT_RISK),
-            )
-        )
-        shown += [
-            _line(
-                _words(row),
-                row["groups"],
-                row["classes"],
+                *(row["reading"], row["clusters"], row["classes"], f"{100 * more:+.1f} %"),
                 _loss(row["il"]),
                 *(row[figure] for figure in AT_RISK),
             )
-            for row in rows
-            if row["k"] == k
+        )
+    return shown
+
+
+def truncated_table() -> list[str]:
+    """Return k-anonymity with rounded and with truncated centroids beside what is published."""
+    rows = _read("mo_obam_truncated")
+    shown = []
+    for data, k in dict.fromkeys((row["data"], row["k"]) for row in rows):
+        told = next(
+            row
+            for row in _read("mo_obam_risk")
+            if (row["data"], row["method"], row["k"]) == (data, "mdav", k)
+        )
+        two = [row for row in rows if (row["data"], row["k"]) == (data, k)]
+        triples = [
+            " / ".join((told[f"published_{figure}"], *(row[figure] for row in two)))
+            for figure in AT_RISK
         ]
+        loss = " / ".join(map(_loss, (told["published_il"], *(row["il"] for row in two))))
+        count = " / ".join((told["published_clusters"], *(row["classes"] for row in two)))
+        shown.append(_line(f"{data}, k = {k}", count, loss, *triples))
     return shown
 
 
 def main() -> None:
     """Print all tables."""
-    for table in (bound_table(), reading_table("5", "years"), reading_table("10"), adult_table()):
+    german = (bound_table(), reading_table("5", "years"), reading_table("10"))
+    for table in (*german, adult_table("5"), adult_table("10"), truncated_table()):
         print("\n".join(table), end="\n\n")
 
 

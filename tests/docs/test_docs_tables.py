@@ -11,11 +11,14 @@ import pytest
 ROOT = Path(__file__).parents[2]
 TABLES = [
     ("mo_obam_f1_tables", "anonymizers", "f1_table", (), 26),
-    ("mo_obam_f1_tables", "anonymizers", "four_clusters_table", (), 7),
+    ("mo_obam_f1_tables", "anonymizers", "four_clusters_table", (), 8),
     ("mo_obam_f1_tables", "anonymizers", "grid_table", (), 4),
     ("mo_obam_members_tables", "anonymizers", "bound_table", (), 8),
     ("mo_obam_members_tables", "anonymizers", "reading_table", ("5", "years"), 7),
     ("mo_obam_members_tables", "anonymizers", "reading_table", ("10",), 9),
+    ("mo_obam_members_tables", "anonymizers", "adult_table", ("5",), 18),
+    ("mo_obam_members_tables", "anonymizers", "adult_table", ("10",), 18),
+    ("mo_obam_members_tables", "anonymizers", "truncated_table", (), 8),
     ("mo_obam_tables", "anonymizers", "risk_table", (), 26),
     ("mo_obam_tables", "anonymizers", "peer_table", (), 18),
     ("mo_obam_tables", "anonymizers", "model_table", (), 12),
@@ -41,6 +44,7 @@ TABLES = [
     ("paper_tables", "paper", "time_table", (), 5),
     ("paper_tables", "paper", "choosing_table", (), 12),
     ("paper_tables", "paper", "network_table", (), 3),
+    ("paper_tables", "paper", "network_table", ("_paper",), 1),
     ("protected_tables", "experiments", "rank_table", (), 20),
     ("protected_tables", "experiments", "rule_table", (), 15),
     ("arx_tables", "benchmarks", "summary_table", (), 27),
