@@ -3,10 +3,10 @@
 For each data set: 50 random configurations, and the 50 best admissible of 1,500 (near ties), scored by
 exact counts and from protected summaries. Spearman's correlation with the exact score, and what the
 choice of the protected ranking loses, in percent of the best. Beside it, how well two halves of the
-rows agree, scored by exact counts: nobody can ask more of a ranking. Adult has its example policy, FARS the one
+rows agree, scored by exact counts: how far the ranking repeats. Adult has its example policy, FARS the one
 that `aegis.init_policy` proposes; the others, for which it proposes no mask, have those of the AEGIS paper.
 
-    python experiments/protected_summaries.py --draws 10 --sets adult
+    python experiments/protected_summaries.py --draws 3 --sets adult
 """
 
 from __future__ import annotations

@@ -76,7 +76,9 @@ def rank_table() -> list[str]:
             for measure, said in MEASURES.items():
                 of = _chosen(rows, configurations=kind, measure=measure)
                 cells = [
-                    _cell(_chosen(of, protection="none")),
+                    _cell(_chosen(of, protection="none", asked="halves")),
+                    _cell(_chosen(of, protection="none", asked="exact")),
+                    _cell(_chosen(of, protection="none", asked="held out")),
                     *(
                         _cell(_chosen(of, protection=protection, asked="rule"))
                         for protection in (*NOISE, *COUNTS)

@@ -75,7 +75,7 @@ FITTING = 0.1
 """Share of the budget for fitting masks, where any has to be."""
 DECIDING = 0.1
 """Share of the budget for verdicts, where any is asked for."""
-MOST_ERROR = 0.03
+MOST_ERROR = 0.02
 """Error of a correlation of codes above which moments are not worth their cost."""
 SURE = 3.0
 """A verdict is stated where it is this many errors away from turning."""
