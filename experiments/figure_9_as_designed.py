@@ -11,7 +11,7 @@ Three estimates: the published one before its randomised rounding, the same afte
 deviation, which an estimate would have to follow. Beside them, by rows, the default score of Aegis:
 how far it moves, how the ranking correlates with that of all rows, and what its favourite loses.
 
-    python experiments/figure_9_as_designed.py [--data AQ,AQ-paper,IN,HCI]
+    python experiments/figure_9_as_designed.py [--data AQ,AQ-paper,IN,HCI,HCI-paper]
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", default="AQ,AQ-paper,IN,HCI")
+    parser.add_argument("--data", default="AQ,AQ-paper,IN,HCI,HCI-paper")
     given = parser.parse_args()
     for name in given.data.split(","):
         rows = add_csv(NAME, [row for known in (True, False) for row in of_data(name, known)])

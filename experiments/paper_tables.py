@@ -246,6 +246,7 @@ def main() -> None:
         anonymous_table("_paper"),
         network_table(),
         network_table("_paper"),
+        network_table("_hci_paper"),
         distance_table(),
         change_table(),
         ranking_table(),
