@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
+_DIGITS = 15
+"""Digits of the largest number that anybody reads."""
 _MOST_SHOWN = 120
 """Most characters of a value that somebody gave, in a message."""
 
@@ -13,10 +17,24 @@ def counted(number: int, singular: str, many: str | None = None) -> str:
     ----------
     number
         How many, at least 0.
-    one, many
+    singular, many
         What a single one is called, and what several are; by default with an s.
     """
-    return f"{number:,} {singular if number == 1 else many or f'{singular}s'}"
+    return f"{amount(number)} {singular if number == 1 else many or f'{singular}s'}"
+
+
+def amount(number: int) -> str:
+    """Return a number as it is read: whole up to 15 digits, above that by its power of ten.
+
+    Examples
+    --------
+    >>> from aegis.words import amount
+    >>> amount(1_944_000), amount(9**2000)
+    ('1,944,000', '10^1908 or more')
+    """
+    if number < 10**_DIGITS:
+        return f"{number:,}"
+    return f"10^{math.floor(math.log10(number))} or more"
 
 
 def brief(value: object) -> str:

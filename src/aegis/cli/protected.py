@@ -12,6 +12,7 @@ from aegis.cli.options import Format
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.errors import PolicyError
+from aegis.words import amount
 
 if TYPE_CHECKING:
     from aegis.policy import Configuration
@@ -160,7 +161,7 @@ def _print(page: Output, advice: ProtectedAdvice, top: int | None) -> None:
     figures = advice.summary["protection"]
     page.show(
         line(
-            f"{advice.combinations:,} combinations; scores by {_ESTIMATORS[advice.estimator]}, level "
+            f"{amount(advice.combinations)} combinations; scores by {_ESTIMATORS[advice.estimator]}, level "
             f"{figures['level']}"
         ),
         line(""),

@@ -22,6 +22,7 @@ from aegis.protect.moments import rows_per_person as counted_rows
 from aegis.protect.noise import Noise, protect_with_noise
 from aegis.sources import Source, open_table
 from aegis.summary import Summary, summarize
+from aegis.words import amount
 
 MOST_VERDICTS = 100_000
 """Most combinations that verdicts are stated on."""
@@ -249,7 +250,7 @@ def _listed(
         size *= len(attribute.candidates)
     if size > asked:
         raise PolicyError(
-            f"The candidates make {size:,} combinations, more than the {asked:,} that verdicts "
+            f"The candidates make {amount(size)} combinations, more than the {asked:,} that verdicts "
             "were asked for.",
             hint="Name the configurations, or leave out masks.",
         )

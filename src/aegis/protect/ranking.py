@@ -26,6 +26,7 @@ from aegis.protect.scores import (
     share_kept,
 )
 from aegis.protect.what_if import what_if
+from aegis.words import amount
 
 ENUMERATED = 200_000
 """Most combinations that a search looks at one by one."""
@@ -308,7 +309,7 @@ def _warnings(summary: ProtectedSummary, searched: int | None, optimal: bool) ->
         warnings.append("for some configurations noise leaves open whether they meet the rule")
     if searched is not None and not optimal:
         warnings.append(
-            f"{searched:,} of {summary.combinations:,} combinations were looked at, and nothing is "
+            f"{searched:,} of {amount(summary.combinations)} combinations were looked at, and nothing is "
             "proven"
         )
     if summary.protection.public:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from aegis.words import counted
+from aegis.words import amount, counted
 
 NONE = "–"
 """Stands where a figure is undefined."""
@@ -98,7 +98,7 @@ def measured(value: float | None) -> str:
 
 def count(value: int | None) -> str:
     """Return a whole number with separated thousands."""
-    return NONE if value is None else f"{value:,}"
+    return NONE if value is None else amount(value)
 
 
 def rows(value: int) -> str:

@@ -29,6 +29,7 @@ from aegis.measures import MEASURES
 from aegis.privacy import PrivacyRule
 from aegis.progress import SILENT, Progress, Step
 from aegis.summary import Summary
+from aegis.words import amount
 
 RERANKED = 200
 """Configurations that are ranked anew under an objective without a bound."""
@@ -104,7 +105,7 @@ class Searcher:
         clock = Clock(time_limit)
         feasibility = self.feasibility(rule, clock)
         objective = self.objective_under(rule)
-        with self.progress.step(f"Searching {self._size():,} combinations") as step:
+        with self.progress.step(f"Searching {amount(self._size())} combinations") as step:
             outcome, exact, notes = self._find(objective, feasibility, top, clock, start, step)
         sign = objective.sign
         best = outcome.best[0][0] if outcome.best else -math.inf

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from aegis.words import amount
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
@@ -57,10 +59,10 @@ def _proof(search: SearchFigures, advice: Advice) -> Iterator[RenderableType]:
 def _combinations(search: SearchFigures, advice: Advice) -> str:
     """Return how many combinations were searched, and why that may be fewer than there are."""
     if search.combinations == advice.combinations:
-        return f"{search.combinations:,}"
+        return amount(search.combinations)
     return (
-        f"{search.combinations:,} that differ, of {advice.combinations:,}: masks that group the "
-        "values alike count once"
+        f"{amount(search.combinations)} that differ, of {amount(advice.combinations)}: masks that group "
+        "the values alike count once"
     )
 
 
