@@ -128,6 +128,14 @@ def test_no_call_unpacks_what_it_lists() -> None:
     assert unpacked == set()
 
 
+def test_decisions_are_numbered_and_listed() -> None:
+    folder = ROOT / "docs" / "decisions"
+    records = sorted(path.name for path in folder.glob("[0-9]*.md"))
+    assert [name[:4] for name in records] == [f"{n:04}" for n in range(1, len(records) + 1)]
+    listed = re.findall(r"\((\d{4}-[^)]+)\)", (folder / "README.md").read_text(encoding="utf-8"))
+    assert listed == records
+
+
 ENGINE_NAMES = re.compile(
     r"is_spark|is_duckdb|is_postgres|backend\.name|ibis\.options|\bpyspark\b|import duckdb|psycopg\.",
 )
