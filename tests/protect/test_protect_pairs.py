@@ -14,7 +14,7 @@ from scipy.optimize import linprog
 
 import aegis
 from aegis.errors import DataError
-from aegis.protect import Moments, audit_leak, derive_pairs, protect
+from aegis.protect import CellMethod, Moments, audit_leak, derive_pairs, protect
 from aegis.protect.counts import _rounded, _without_pairs
 from aegis.protect.derive_pairs import _bounds, _Program, audit_pairs, first_pinned
 from aegis.protect.model import GRID
@@ -26,7 +26,7 @@ KEY = b"a secret of at least 16 bytes"
 
 @pytest.fixture(scope="module")
 def told(policy):
-    return protect(make_table(700), policy, level="counts", key=KEY)
+    return protect(make_table(700), policy, level="counts", key=KEY, method="rounding")
 
 
 def programs(protected):
@@ -59,8 +59,10 @@ def exact_table(policy, told, names):
     return counted
 
 
-def test_the_true_table_agrees_with_every_program(policy, told):
-    """No row is clipped and rounding is known, so that what the program excludes is not so."""
+@pytest.mark.parametrize("method", CellMethod)
+def test_the_true_table_agrees_with_every_program(policy, method):
+    """No row is clipped and what is added is bounded, so that what the program excludes is not so."""
+    told = protect(make_table(700), policy, level="counts", key=KEY, method=method)
     for program in programs(told):
         names = [a.name for a in program.attributes]
         truth = exact_table(policy, told, names)
@@ -105,7 +107,7 @@ def test_shared_programs_find_what_one_program_per_cell_finds(told):
 
 def test_moments_of_full_precision_pin_small_combinations_down_and_rounding_hides_them(policy):
     """A table of two binary attributes: margins and one exact moment are all four counts."""
-    told = protect(make_table(700), policy, level="counts", key=KEY)
+    told = protect(make_table(700), policy, level="counts", key=KEY, method="rounding")
     assert not audit_pairs(told).derivable
     exact = replace(told, protection=replace(told.protection, step=1))
     summary = aegis.summarize(make_table(700), policy)
