@@ -186,13 +186,16 @@ def test_rows_that_are_alone_are_those_that_the_query_counts(columns: tuple[str,
 def test_a_small_table_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Values, pairs, cells and rows that are alone come from one scan beside that of the label."""
     study, asked = aegis.Study(table(), policy()), []
-    inner = Source.collect
 
-    def counted(self: Any, query: Any) -> Any:
-        asked.append(query)
-        return inner(self, query)
+    def counting(inner: Any) -> Any:
+        def counted(self: Any, query: Any, **options: Any) -> Any:
+            asked.append(query)
+            return inner(self, query, **options)
 
-    monkeypatch.setattr(Source, "collect", counted)
+        return counted
+
+    for name in ("collect", "batches"):
+        monkeypatch.setattr(Source, name, counting(getattr(Source, name)))
     assert study.rank().uncovered.unique_rows is not None
     assert len(asked) == 2
 

@@ -55,7 +55,8 @@ def serving(process):
     return [n for n in map(int, listed) if "spawn_main" in Path(f"/proc/{n}/cmdline").read_text()]
 
 
-def until(condition, seconds=60):
+def until(condition, seconds=300):
+    """Wait for a condition; how long processes take to start is the machine's business."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end
