@@ -14,7 +14,6 @@ import pyarrow as pa
 from advisor_merits import areas, merit_of, shape, shaped_area
 from area_support import area_loss
 from hypothesis import strategies as st
-from target_support import held_out_target_coded
 
 from aegis.advisor import Choice
 from aegis.advisor.parts import PARTS
@@ -33,6 +32,7 @@ from aegis.privacy import ClassTable, PrivacyRule
 from aegis.summary import Summary
 from aegis.summary.build import FOLDS
 from aegis.summary.cooccurrence import fold_of
+from target_coded_brute import held_out_target_coded
 
 Row = tuple[Any, ...]
 Floats = npt.NDArray[np.float64]

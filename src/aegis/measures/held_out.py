@@ -41,7 +41,7 @@ class Centred:
     rows
         Rows of each class that occurs, shape (C,).
     label
-        Covariance of kept levels and classes, times n, shape (d, C).
+        Covariance of varying levels and classes, times n, shape (d, C).
     n
         Rows behind the counts.
     """
@@ -70,7 +70,7 @@ class Centred:
         rows: npt.NDArray[np.intp] | None = None,
         columns: npt.NDArray[np.intp] | None = None,
     ) -> Floats:
-        """Return the covariance of kept levels, times n: of all, or between some and others."""
+        """Return the covariance of varying levels, times n: of all, or between some and others."""
         above, beside = (
             np.arange(len(self.varying)) if which is None else which for which in (rows, columns)
         )

@@ -153,14 +153,10 @@ def held_out_target_coded(counts: Cooccurrence) -> float:
     attributes and without rows.
     """
     n, offsets = float(counts.n), np.asarray(counts.offsets)
-    if len(offsets) < 2 or n <= 0:
+    tables = _label_tables(counts)
+    if tables is None:
         return 0.0
-    joint = np.asarray(counts.joint, dtype=np.float64)
-    totals = joint[: offsets[1]].sum(axis=0)
-    seen = np.flatnonzero(totals > 0)
-    if seen.size < 2:
-        return 0.0
-    joint, totals = joint[:, seen], totals[seen]
+    joint, totals = tables
     levels = joint.sum(axis=1)
     deviation = joint - np.outer(levels, totals / n)
     strength = (deviation**2 / totals).sum(axis=1) / np.maximum(levels, 1e-300) * (levels > 0)
@@ -178,7 +174,7 @@ def held_out_target_coded(counts: Cooccurrence) -> float:
     full = degrees_of_freedom(levels, offsets)
     if full > 0:
         freedoms *= degrees_of_freedom(levels, offsets, counts.chance) / full
-    reached = held_out_reached(trace * strengths, freedoms * trace / alone, seen.size, n)
+    reached = held_out_reached(trace * strengths, freedoms * trace / alone, len(totals), n)
     return max(reached, 0.0)
 
 
@@ -192,19 +188,28 @@ def target_coded(counts: Cooccurrence) -> float:
     adjusted forms, too. At most C - 1; 0 for one class, for constant attributes, without rows and
     where f leaves no degree of freedom. `counts.chance` lowers f as in `adjusted-pillai`.
     """
-    n = float(counts.n)
-    offsets = np.asarray(counts.offsets)
-    if len(offsets) < 2 or n <= 0:
+    n, offsets = float(counts.n), np.asarray(counts.offsets)
+    tables = _label_tables(counts)
+    if tables is None:
         return 0.0
+    joint, totals = tables
+    trace = _trace(counts, joint, totals, offsets)
+    freedom = degrees_of_freedom(joint.sum(axis=1), offsets, counts.chance)
+    return adjusted_for(trace, freedom, len(totals), n)
+
+
+def _label_tables(counts: Cooccurrence) -> tuple[Floats, Floats] | None:
+    """Return rows per level and class (d, C), and per class (C,), of classes that occur.
+
+    None where there is nothing to tell: no attribute, no row, or fewer than two classes.
+    """
+    offsets = np.asarray(counts.offsets)
+    if len(offsets) < 2 or counts.n <= 0:
+        return None
     joint = np.asarray(counts.joint, dtype=np.float64)
     totals = joint[: offsets[1]].sum(axis=0)
     seen = np.flatnonzero(totals > 0)
-    if seen.size < 2:
-        return 0.0
-    joint, totals = joint[:, seen], totals[seen]
-    trace = _trace(counts, joint, totals, offsets)
-    freedom = degrees_of_freedom(joint.sum(axis=1), offsets, counts.chance)
-    return adjusted_for(trace, freedom, seen.size, n)
+    return None if seen.size < 2 else (joint[:, seen], totals[seen])
 
 
 def _trace(

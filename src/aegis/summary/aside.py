@@ -53,8 +53,8 @@ def set_aside(
     """Return the attributes, all but those that tell most of the label with one level each.
 
     They are taken in the order of what they tell of the label alone, those with fewer atoms first
-    where that is equal; one that does not fit is passed over, unless it is the first. Attributes with noise masks take part
-    always: what noise shows is not known level by level.
+    where that is equal; one that does not fit is passed over, unless it is the first. Attributes with
+    noise masks take part always: what noise shows is not known level by level.
 
     Examples
     --------

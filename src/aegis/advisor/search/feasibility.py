@@ -199,7 +199,7 @@ class InMemory:
         if rule is None:
             self.checked += 1
             return True
-        key: Hashable = id(rule), self._node(box, instead)
+        key: Hashable = rule, self._node(box, instead)
         if self._by_person or not rule.sizes_only:
             key = key, *(box[place] for place in self._protected)
         if key not in self._passed:
