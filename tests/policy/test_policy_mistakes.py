@@ -26,7 +26,7 @@ MISTAKES = {
         r"attributes\.a\.role' is missing.*identifier, quasi-identifier, sensitive",
         4,
     ),
-    "role": (HEAD + "  a:\n    role: featur\n", r"role is 'featur'.*'feature'", 5),
+    "role": (HEAD + "  a:\n    role: featur\n", r"role is 'featur'.*Did you mean 'feature'", 5),
     "attribute key": (HEAD + "  a: {role: feature, mask: [x]}", r"'mask'.*mean 'masks'", 4),
     "top key": (HEAD + A + "mesure: mi", r"'mesure'.*mean 'measure'", 5),
     "label key": (

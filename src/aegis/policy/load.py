@@ -321,6 +321,8 @@ class _Loader:
             hint = f"Add one of: {', '.join(Role)}." if path[-1] == "role" else "Add it."
             return PolicyError(f"{where}: {name!r} is missing.", hint=hint)
         hint = _HINTS.get(first["type"], f"{first['msg']}.")
+        if first["type"] in ("enum", "literal_error") and path[2:] == ("role",):
+            hint = choices(str(first["input"]), map(str, Role))
         if len(path) < len(first["loc"]):
             allowed = "number" if path[2] == "order" else "mapping"
             hint = f"Write a text or a {allowed}."
