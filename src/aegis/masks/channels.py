@@ -189,17 +189,6 @@ def pram_channel(matrix: npt.ArrayLike) -> FloatArray:
     return channel
 
 
-def shuffle_channel(histogram: npt.ArrayLike) -> FloatArray:
-    """Return the channel of a shuffle within the column: every report follows the histogram.
-
-    Exact for the expected joint: a row receives each row's value with equal probability.
-    """
-    counts = _numbers(histogram, "histogram")
-    if (counts < 0).any() or counts.sum() <= 0:
-        raise DataError("A shuffle needs a histogram of at least one row without negatives.")
-    return np.tile(counts / counts.sum(), (len(counts), 1))
-
-
 Cumulative = Callable[[FloatArray, FloatArray], FloatArray]
 
 

@@ -280,7 +280,7 @@ def _type_of(values: Any, listed: list[Any]) -> Any:
 
 
 def _comparable(value: object) -> object:
-    """Return a value as `key_of` returns it: decimals are compared as floats."""
+    """Return a value as `keyed_by` reads it: decimals are compared as floats."""
     return float(value) if isinstance(value, Decimal) else value
 
 

@@ -47,14 +47,6 @@ def text_of(value: object) -> str | None:
     return str(value)
 
 
-def key_of(text: str, dtype: dt.DataType) -> object:
-    """Return what a column of `dtype` holds where it holds `text`; None where it never does."""
-    try:
-        return _reader(dtype)(text)
-    except (ValueError, ArithmeticError, KeyError):
-        return None
-
-
 def _reader(dtype: dt.DataType) -> Callable[[str], object]:
     if dtype.is_integer():
         low, high = limits(dtype)

@@ -10,7 +10,6 @@ from starlette.datastructures import FormData
 
 from aegis.errors import PolicyError
 from aegis.policy import Policy, Role
-from aegis.policy.load import write_mapping
 
 ROLES = tuple(str(role) for role in Role)
 
@@ -151,8 +150,3 @@ def _number(form: FormData, name: str, default: float) -> float:
         return float(text)
     except ValueError as error:
         raise PolicyError(f"{name} is {text!r}.", hint="Give a number.") from error
-
-
-def yaml_of(mapping: Mapping[str, Any]) -> str:
-    """Return a mapping as YAML."""
-    return write_mapping(mapping)
