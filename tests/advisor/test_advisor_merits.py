@@ -7,12 +7,13 @@ import pyarrow as pa
 import pytest
 
 import aegis
-from aegis.advisor import Scorer, generate
+from aegis.advisor import Scorer, generate, utility_kept
 from aegis.advisor.merits import disagreement
 from aegis.advisor.search import Searcher
 from aegis.advisor.search import searcher as module
 from aegis.errors import PolicyError
 from aegis.measures import get
+from aegis.measures.merits import area_error
 from aegis.policy import load_policy
 from aegis.progress import SILENT
 from aegis.study import Study
@@ -118,3 +119,74 @@ def test_headlines_and_utility_count_from_what_a_constant_reaches() -> None:
     hidden = next(r for r in advice.ranking if set(map(str, r.masks.values())) == {"suppress"})
     assert hidden.score == pytest.approx(entropy)
     assert hidden.utility_kept == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize("merit", ["auc", "accuracy", "log-loss"])
+def test_what_is_attainable_is_no_less_than_what_utility_is_held_against(merit: str) -> None:
+    random = np.random.default_rng(5)
+    label = random.random(300) < 0.5
+    near_key = 100 * random.normal(size=300) + 150 * label  # no value twice: coarser tells more
+    masks = ["identity", {"bucketize": {"width": 100}}, "suppress"]
+    study = Study(
+        pa.table({"near_key": near_key.round(6), "y": np.where(label, "yes", "no")}),
+        load_policy(
+            {
+                "version": 1,
+                "label": "y",
+                "privacy": {},
+                "attributes": {"near_key": {"role": "feature", "masks": masks}},
+            }
+        ),
+    )
+    advice = study.rank(generate_count=3, measure=f"held-out-{merit}")
+    sign = get(advice.measure).direction.sign
+    assert advice.attainable is not None
+    assert (advice.reference > advice.unmasked) == (merit == "auc")
+    assert sign * advice.attainable >= sign * advice.reference - 1e-9
+
+
+def few(rows: int) -> aegis.Study:
+    """A study of 300 rows, of which so few are of a class, beside attributes that tell nothing."""
+    random = np.random.default_rng(0)
+    drawn = {"x": random.integers(0, 4, 300).astype(str), "z": random.integers(0, 3, 300)}
+    attributes = {n: {"role": "quasi-identifier", "masks": ["identity", "suppress"]} for n in drawn}
+    wanted = {"version": 1, "label": "y", "privacy": {"k": 2}, "attributes": attributes}
+    table = pa.table({**drawn, "y": ["b"] * rows + ["a"] * (300 - rows)})
+    return Study(table, load_policy(wanted))
+
+
+def test_three_rows_of_a_class_have_an_error_that_says_so_and_a_warning() -> None:
+    advice = few(3).rank(generate_count=4, measure="held-out-auc")
+    best = advice.best
+    assert best is not None
+    assert best.stderr is not None
+    assert best.stderr >= area_error(best.score, np.array([297, 3])) > 0.05
+    assert any("y = b has 3 rows only" in warning for warning in advice.warnings)
+    told = few(3).rank(generate_count=4).expectation
+    assert told is not None
+    assert told.stderr is not None
+    assert told.stderr >= area_error(told.score, np.array([297, 3]))
+    assert not any("rows only" in warning for warning in few(25).rank(generate_count=4).warnings)
+
+
+def test_what_a_search_lists_by_a_merit_has_errors_when_the_time_is_over() -> None:
+    advice = few(100).search(top=2, measure="held-out-auc", time_limit=1e-6)
+    assert advice.best is None or advice.best.stderr is not None
+
+
+def test_rounding_is_nothing_to_keep() -> None:
+    entropy = float(np.log(2))
+    assert utility_kept(entropy, entropy - 1e-15, get("held-out-log-loss"), [150, 150]) is None
+    assert utility_kept(0.6, 0.5 + 1e-12, get("held-out-auc")) is None
+    assert utility_kept(0.6, 0.7, get("held-out-auc")) == pytest.approx(50)
+
+
+def test_the_error_of_an_area_is_about_that_of_rows_drawn_anew() -> None:
+    random = np.random.default_rng(2)
+    areas = []
+    for _ in range(800):
+        own, rest = random.normal(1.2, 1, 12), random.normal(0, 1, 60)
+        areas.append((own[:, None] > rest).mean())
+    stated = area_error(float(np.mean(areas)), np.array([60, 12]))
+    assert 0.95 < stated / np.std(areas) < 1.3  # a little too large: its scores are exponential
+    assert area_error(0.8, np.array([5, 0])) == 0.0

@@ -63,8 +63,8 @@ class Advice:
         The measure that utility kept is held against: the unmasked one, or the best that is known
         of the table under any coarsening, where that is better.
     attainable
-        The most that the unmasked table allows under any way to learn that the measure looks at;
-        None where the measure looks at one way only.
+        The most that the table allows, unmasked or coarsened as for `reference`, under any way to
+        learn that the measure looks at; None where the measure looks at one way only.
     lost_alone
         Of the best configuration: what the unmasked table would lose if only this attribute were
         masked, by attribute; empty without a best one, for a record-level release, and where the

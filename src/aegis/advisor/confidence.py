@@ -21,6 +21,7 @@ from aegis.advisor.grouping import group_rows, masked_classes
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.measures import Contingency, Measure, Scope
+from aegis.measures.merits import area_error
 from aegis.progress import SILENT, Progress
 from aegis.summary import AttributeSummary, Candidate, Summary
 from aegis.summary.folds import without_fold
@@ -32,6 +33,8 @@ EFFORT = 6e9
 """Most that standard errors may cost: folds times configurations times the cube of their levels."""
 _PER_CELL = 300
 """What counting a cell of the matrix of all atoms from the rows costs, in the same unit."""
+FEWEST = 25
+"""Rows of a class below which the parts that are left out hold too few of them: five each."""
 CERTAINTY = 0.975
 """Quantile of Student's t that a difference must exceed: two-sided, five percent."""
 _STUDENT = (
@@ -190,7 +193,23 @@ def with_confidence(
     values = jackknife(scorer, chosen, measure, progress) if chosen else None
     if values is None:
         return list(ranking)
-    return marked(ranking, values, shrink_of(scorer.summary, measure))
+    known = marked(ranking, values, shrink_of(scorer.summary, measure))
+    return [
+        r
+        if r.stderr is None
+        else replace(r, stderr=max(r.stderr, least_error(measure, r.score, scorer.classes)))
+        for r in known
+    ]
+
+
+def least_error(measure: Measure, score: float, classes: Sequence[float]) -> float:
+    """Return what the standard error of a score is at least: of an AUC, where a class has few rows.
+
+    A jackknife over parts of which some hold no row of a class does not see how few there are.
+    """
+    rows = [n for n in classes if n > 0]
+    few = len(rows) > 1 and min(rows) < FEWEST
+    return area_error(score, np.asarray(rows)) if few and measure.unit == "AUC" else 0.0
 
 
 def marked(ranking: Sequence[Ranked], values: Floats, shrink: float) -> list[Ranked]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from aegis.advisor.advice import Advice
+from aegis.advisor.confidence import FEWEST
 from aegis.advisor.ranked import Ranked
 from aegis.masks import Suppress
 from aegis.measures import MEASURES
@@ -17,7 +18,22 @@ RARE = 0.1
 
 def doubts_of(advice: Advice) -> tuple[str, ...]:
     """Return why the best release of an advice may be of less use than its score says."""
-    return (*_worthless(advice), *_rare_class(advice))
+    return (*_worthless(advice), *_rare_class(advice), *_few_rows(advice))
+
+
+def _few_rows(advice: Advice) -> tuple[str, ...]:
+    """Return of which class there are too few rows to say what models would reach."""
+    classes = {name: rows for name, rows in advice.summary.get("classes", {}).items() if rows > 0}
+    if advice.expectation is None or len(classes) < 2:
+        return ()
+    name, rows = min(classes.items(), key=lambda entry: entry[1])
+    if rows >= FEWEST:
+        return ()
+    return (
+        f"{advice.summary['label']} = {name} has {rows:,.0f} {'row' if rows == 1 else 'rows'} only: "
+        "what models are expected to reach with it may be chance, whatever its standard error says. "
+        "Join it with another class, or leave its rows out",
+    )
 
 
 def _rare_class(advice: Advice) -> tuple[str, ...]:

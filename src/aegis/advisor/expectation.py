@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from aegis.advisor.confidence import jackknife, standard_errors
+from aegis.advisor.confidence import jackknife, least_error, standard_errors
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import MOST_LEVELS, Scorer
 from aegis.measures import MEASURES, Measure, Merit
@@ -103,12 +103,14 @@ def expectation_of(
     area = MEASURES.get(Merit.AUC.measure)
     choice = scorer.choose(best.configuration)
     without = jackknife(scorer, [choice], area)
+    score = scorer.value(choice, area)
+    least = least_error(area, score, scorer.classes)
     return Expectation(
         configuration=best.name,
         measure=area.name,
-        score=scorer.value(choice, area),
+        score=score,
         unmasked=scorer.reference(area),
-        stderr=None if without is None else float(standard_errors(without)[0]),
+        stderr=None if without is None else max(float(standard_errors(without)[0]), least),
     )
 
 

@@ -52,9 +52,10 @@ def against(scorer: Scorer, measure: Measure, ranking: Sequence[Ranked]) -> dict
     best = next(
         (ranked for ranked in ranking[:1] if ranked.admissible and ranked.method is None), None
     )
-    attainable = None
+    attainable, sign = None, measure.direction.sign
     if measure.attainable is not None:
-        attainable = measure.attainable(scorer.cooccurrence(scorer.unmasked, measure.needs))
+        counted = (scorer.cooccurrence(c, measure.needs) for c in scorer.standards(measure))
+        attainable = sign * max(sign * measure.attainable(counts) for counts in counted)
     return {
         "unmasked": scorer.value(scorer.unmasked, measure),
         "reference": scorer.reference(measure),

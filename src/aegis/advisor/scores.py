@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from aegis.measures import Measure
 
+_ROUNDING = 1e-9
+"""Share of what a constant prediction reaches up to which what lies beyond it is rounding."""
+
 
 @dataclass(frozen=True)
 class AttributeScore:
@@ -65,8 +68,10 @@ def utility_kept(
     Utility is what a measure shows beyond what a constant prediction reaches (`Measure.worst`),
     which takes the rows of each class where it depends on them. What seems better than the
     reference is so by chance and keeps all of it; what seems worse than a constant prediction keeps
-    nothing. None where there was nothing to keep.
+    nothing. None where there was nothing to keep, but for rounding.
     """
     worst, sign = measure.worst(classes), measure.direction.sign
     whole = sign * (reference - worst)
-    return min(max(100.0 * sign * (score - worst) / whole, 0.0), 100.0) if whole > 0 else None
+    if not whole > _ROUNDING * abs(worst):
+        return None
+    return min(max(100.0 * sign * (score - worst) / whole, 0.0), 100.0)

@@ -168,24 +168,25 @@ class Scorer:
         return self.levels(self.summary.attributes[self._names[place]], candidate)
 
     def reference(self, measure: Measure) -> float:
-        """Return the measure that utility is held against: the best that is known of the table.
-
-        That of the unmasked table, or of the table with each attribute under the coarsening that
-        shows most of it alone, where that is better: numbers that no model can learn one by one
-        may tell more in ranges than as they are.
-        """
+        """Return the measure that utility is held against: the better one of `standards`."""
         key = (measure.name, "reference")
         if key not in self._values:
             sign = measure.direction.sign
-            coarsened = dict(self.unmasked)
-            for a in self.summary.attributes.values():
-                shown = {
-                    c: sign * self.attribute(a, c, measure) for c in (a.unmasked, *a.candidates)
-                }
-                coarsened[a.name] = max(shown, key=shown.__getitem__)
-            values = [self.value(choice, measure) for choice in (self.unmasked, coarsened)]
+            values = [self.value(choice, measure) for choice in self.standards(measure)]
             self._values[key] = sign * max(sign * value for value in values)
         return self._values[key]
+
+    def standards(self, measure: Measure) -> tuple[Choice, Choice]:
+        """Return the unmasked table, and each attribute under the coarsening that shows most alone.
+
+        Numbers that no model can learn one by one may tell more in ranges than as they are.
+        """
+        sign = measure.direction.sign
+        coarsened = dict(self.unmasked)
+        for a in self.summary.attributes.values():
+            shown = {c: sign * self.attribute(a, c, measure) for c in (a.unmasked, *a.candidates)}
+            coarsened[a.name] = max(shown, key=shown.__getitem__)
+        return self.unmasked, coarsened
 
     def lost_alone(self, choice: Choice, measure: Measure) -> dict[str, float]:
         """Return what the unmasked table loses if only this attribute is masked, by attribute.

@@ -34,6 +34,32 @@ def constant_accuracy(classes: Floats) -> float:
     return float(np.max(classes)) / total if total > 0 else 1.0
 
 
+def area_error(area: float, classes: Floats) -> float:
+    """Return the standard error that an AUC has from so few rows of a class alone.
+
+    Hanley and McNeil (The meaning and use of the area under a ROC curve, Radiology 143, 1982): with
+    Q_1 = A / (2 - A) and Q_2 = 2 A^2 / (1 + A), of n_1 rows of the class and n_0 others
+    (A (1 - A) + (n_1 - 1) (Q_1 - A^2) + (n_0 - 1) (Q_2 - A^2)) / (n_1 n_0) is the square. Of several
+    classes, each against the rest, that of the mean as if they were independent.
+
+    Parameters
+    ----------
+    area
+        The AUC, at least 1/2.
+    classes
+        Rows of each class, shape (C,); of two only one is told from the rest.
+    """
+    rows = np.asarray(classes, dtype=np.float64)
+    rows = rows[rows > 0]
+    if len(rows) < 2:
+        return 0.0
+    own = rows if len(rows) > 2 else rows.min(keepdims=True)
+    rest = rows.sum() - own
+    first, second = area / (2 - area) - area**2, 2 * area**2 / (1 + area) - area**2
+    square = (area * (1 - area) + (own - 1) * first + (rest - 1) * second) / (own * rest)
+    return float(np.sqrt(np.maximum(square, 0.0).sum()) / len(own))
+
+
 def constant_log_loss(classes: Floats) -> float:
     """Return the entropy of the classes in nats: the log loss of predicting their shares."""
     total = float(np.sum(classes))

@@ -288,7 +288,11 @@ class Searcher:
             choices = [self.problem.choice(box) for _, box in outcome.best]
             folds = self.summary.pairs.folds
             count = 0 if folds is None else len(folds.rows)
-            if clock.allows(count * (timings.get("cooccurrence", 0.0) + each * len(choices))):
+            # What is made of scores by part leaves parts out of them: no further fit.
+            by_part = self.measure.without_parts is not None
+            if by_part or clock.allows(
+                count * (timings.get("cooccurrence", 0.0) + each * len(choices))
+            ):
                 with self.progress.step("Estimating standard errors"):
                     ranking = with_confidence(ranking, choices, self.scorer, self.measure)
                 settled = settle_ties(self, outcome, ranking, prefer, clock)
