@@ -219,7 +219,7 @@ def test_null_is_counted_as_summaries_count_it() -> None:
     assert "string, 2 values, no nulls" in propose({"mark": ["a", "b"] * 300}).yaml
 
 
-@pytest.mark.parametrize(("people", "person"), [(400, "id"), (50, None)])
+@pytest.mark.parametrize(("people", "person"), [(400, "id"), (50, "id"), (12, None)])
 def test_a_bare_id_that_comes_back_is_a_key_of_persons(people: int, person: str | None) -> None:
     drawn = np.random.default_rng(6)
     table = pa.table(
@@ -230,6 +230,6 @@ def test_a_bare_id_that_comes_back_is_a_key_of_persons(people: int, person: str 
         }
     )
     proposed = init_policy(table, label="y")
-    assert proposed.person == person  # what has many rows each is a code of something else
+    assert proposed.person == person  # so few are codes of things as well
     named = proposed.policy.attributes["id"].role is Role.IDENTIFIER
     assert named == (person is not None)

@@ -38,6 +38,8 @@ class Concept:
         Whether whole numbers under this name are codes without an order.
     whole
         Whether a phrase must be the whole name: `first` is a person's, `first contact` is not.
+    trait
+        Whether a person has one of it for life, so that a key of persons fixes it.
     kinds
         Kinds of column that can hold it; empty for all.
     """
@@ -48,6 +50,7 @@ class Concept:
     weak: bool = False
     codes: bool = False
     whole: bool = False
+    trait: bool = False
     kinds: frozenset[Kind] = frozenset()
 
 
@@ -66,6 +69,7 @@ CONCEPTS: tuple[Concept, ...] = tuple(
         weak=entry.get("weak", False),
         codes=entry.get("codes", False),
         whole=entry.get("whole", False),
+        trait=entry.get("trait", False),
         kinds=frozenset(Kind(kind) for kind in entry.get("kinds", ())),
     )
     for entry in read_lists()["concept"]

@@ -3,7 +3,7 @@
 One aggregation over all columns of the whole table counts nulls and finds the ranges, and counts
 distinct values where the table is not large. A second, over a seeded sample where it is, finds
 quantiles and the shape of texts; a third finds the most frequent values of all categories at
-once. The number of queries does not grow with the number of columns.
+once, and a last one what possible keys of persons fix. The number of queries does not grow with the number of columns.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ import ibis.expr.types as ir
 
 from aegis.errors import DataError
 from aegis.masks import Kind
-from aegis.policy.suggest.names import Concept, find_concept, names_codes
+from aegis.policy.model import Role
+from aegis.policy.suggest.keys import MOST_KEYS, MOST_TRAITS, Trait, find_fixed
+from aegis.policy.suggest.names import Concept, find_concept, names_codes, names_measure
 from aegis.policy.suggest.ranges import in_order
 from aegis.policy.suggest.shapes import LOWERED, SHAPES
 from aegis.progress import SILENT, Progress
@@ -37,6 +39,8 @@ SHOWN_VALUES = 5
 """Most frequent values that are kept."""
 FEWEST_ROWS = 5
 """A value that fewer rows hold is not quoted: it could point at a person."""
+FEWEST_KEYS = 10
+"""With fewer values a column is no key of persons."""
 FEW_VALUES = 50
 """Most distinct whole numbers whose frequent values are quoted."""
 MOST_RANGES = 60
@@ -86,6 +90,9 @@ class ColumnFacts:
     round_share
         Of whole numbers: the share of multiples of 10; about a tenth where they are numbers of
         records, more where people state amounts.
+    fixes
+        Names of the columns of what persons have for life (`Concept.trait`) that have one value for
+        each value of this column, though its values come back.
     """
 
     name: str
@@ -107,6 +114,7 @@ class ColumnFacts:
     separation: float = 0.0
     round_share: float = 0.0
     ranges: tuple[str, ...] = ()
+    fixes: tuple[str, ...] = ()
 
     @property
     def values(self) -> int:
@@ -151,7 +159,7 @@ def measure_columns(source: Source, *, progress: Progress = SILENT) -> dict[str,
     source
         The opened table.
     progress
-        Receives one step of three queries.
+        Receives one step of four queries.
 
     Returns
     -------
@@ -167,7 +175,7 @@ def measure_columns(source: Source, *, progress: Progress = SILENT) -> dict[str,
     """
     if source.rows == 0:
         raise DataError(f"{source.origin} has no rows.", hint="Give a table with rows.")
-    with progress.step("Measuring columns", 3) as step:
+    with progress.step("Measuring columns", 4) as step:
         step.note("counts and ranges")
         facts = _count(source)
         step.advance()
@@ -177,6 +185,9 @@ def measure_columns(source: Source, *, progress: Progress = SILENT) -> dict[str,
         step.advance()
         step.note("frequent values")
         facts = _find_repetition(source, sample, facts)
+        step.advance()
+        step.note("keys of persons")
+        facts = _find_keys(source, sample, facts)
         step.advance()
     return {column.name: column for column in facts}
 
@@ -412,6 +423,29 @@ def _with_values(facts: ColumnFacts, rows: Sequence[Mapping[str, Any]], total: i
     known = [str(row["value"]) for row in rows]
     ranges = in_order(known) if _ranged(facts) and len(known) == facts.distinct else ()
     return replace(facts, frequent=tuple(frequent), ranges=ranges)
+
+
+def _find_keys(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) -> list[ColumnFacts]:
+    """Find which columns fix what a person has for life, of the sample where the table is large."""
+    traits = [
+        Trait(column.name, column.distinct, column.peak)
+        for column in facts
+        if column.concept is not None and column.concept.trait
+    ]
+    possible = sorted(filter(_may_be_key, facts), key=lambda column: -column.distinct)
+    keys = {column.name: column.distinct for column in possible[:MOST_KEYS]}
+    fixed = find_fixed(source, sample, keys, traits[:MOST_TRAITS])
+    return [replace(column, fixes=fixed.get(column.name, ())) for column in facts]
+
+
+def _may_be_key(facts: ColumnFacts) -> bool:
+    """Return whether a column is of whole numbers or texts that come back, and no name tells of what."""
+    if facts.kind not in (Kind.INTEGER, Kind.TEXT) or not facts.distinct >= FEWEST_KEYS:
+        return False
+    if facts.distinct >= NEARLY_ALL * facts.values:
+        return False
+    concept = facts.concept
+    return (concept is None or concept.role is Role.IDENTIFIER) and not names_measure(facts.spoken)
 
 
 def _ranged(facts: ColumnFacts) -> bool:

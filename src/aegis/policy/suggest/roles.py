@@ -15,7 +15,7 @@ from aegis.policy.suggest.names import (
     names_survey_weight,
     names_thing,
 )
-from aegis.policy.suggest.profile import NEARLY_ALL, ColumnFacts
+from aegis.policy.suggest.profile import FEWEST_KEYS, NEARLY_ALL, ColumnFacts
 
 FEWEST_FOR_UNIQUE = 20
 """Below this many values, that all differ says nothing."""
@@ -39,6 +39,9 @@ KEY_PEAK = 0.005
 """Largest share of one number of a record: persons come back, but none makes up the table."""
 KEY_ROUND = 0.2
 """Largest share of multiples of ten: a tenth of running numbers are, of stated amounts many more."""
+EVEN = 1.5
+"""Times as likely as if all had equally many rows that two rows have one value: so even are the
+persons of a study, whom it follows about equally long, and counts and measurements are not."""
 GIVEN = 0.3
 """Share of values with a common given name from which texts are names of persons."""
 CODED = 0.9
@@ -244,6 +247,7 @@ def _reason_to_identify(facts: ColumnFacts, concept: Concept | None) -> str | No
         concept = None
     tests: tuple[Callable[[ColumnFacts, Concept | None], str | None], ...] = (
         _reason_near_unique,
+        _reason_by_traits,
         _reason_by_names,
         _reason_by_keys,
         _reason_by_prose,
@@ -257,7 +261,23 @@ def _named_to_identify(facts: ColumnFacts, concept: Concept, *, many: bool) -> b
         return many or (facts.distinct > ROWS_PER_VALUE and not facts.coded_name)
     if names_measure(facts.spoken) and facts.kind is Kind.NUMBER:
         return False
-    return many and (not concept.weak or facts.unique_share > 0.5 or _comes_back(facts))
+    if concept.weak and not many:
+        return _is_bare(facts) and facts.distinct >= FEWEST_FOR_UNIQUE and _is_even(facts)
+    few = concept.name == NUMBER and facts.distinct >= FEWEST_KEYS and _is_even(facts)
+    if not concept.weak:
+        return many or few
+    return facts.unique_share > 0.5 or _comes_back(facts) or (_is_bare(facts) and _is_even(facts))
+
+
+def _is_bare(facts: ColumnFacts) -> bool:
+    """Return whether the name is one word: what stands before an `id` says of what it is the key."""
+    return len(facts.name.split()) == 1 and facts.name.isalpha()
+
+
+def _is_even(facts: ColumnFacts) -> bool:
+    """Return whether whole numbers or codes have about equally many rows, as persons of a study have."""
+    form = facts.kind is Kind.INTEGER or facts.shape("code") > NEARLY_ALL
+    return form and 0 < (1 - facts.separation) * facts.distinct <= EVEN
 
 
 def _comes_back(facts: ColumnFacts) -> bool:
@@ -279,6 +299,15 @@ def _reason_near_unique(facts: ColumnFacts, concept: Concept | None) -> str | No
     if facts.kind is Kind.INTEGER:
         return None if concept is not None or names_measure(facts.spoken) else reason
     return None
+
+
+def _reason_by_traits(facts: ColumnFacts, concept: Concept | None) -> str | None:
+    """Return the reason where each value comes with one sex, race or date of birth, as persons do."""
+    if concept is not None or not facts.fixes:
+        return None
+    return (
+        f"a key of persons: each of its {facts.distinct:,} values has one {', '.join(facts.fixes)}"
+    )
 
 
 def _reason_by_names(facts: ColumnFacts, concept: Concept | None) -> str | None:
@@ -337,8 +366,8 @@ def names_persons(facts: ColumnFacts) -> bool:
     number = concept is not None and concept.name == NUMBER
     # Of a bare `id`: a word before it says of what, and that is seldom a person.
     if concept is not None and concept.weak and concept.role is Role.IDENTIFIER:
-        number = len(facts.name.split()) == 1 and facts.name.isalpha() and _comes_back(facts)
+        number = _is_bare(facts) and (_comes_back(facts) or _is_even(facts))
     repeats = 2 <= facts.distinct <= 0.98 * facts.values
     keyed = concept is None and (_reason_by_keys(facts, None) is not None)
     keyed = keyed and not names_survey_weight(facts.spoken)
-    return repeats and facts.nulls == 0 and (number or keyed)
+    return repeats and facts.nulls == 0 and (number or keyed or bool(facts.fixes))

@@ -1,0 +1,137 @@
+"""Keys of persons in panels and repeated measurements are found, whatever they are called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aegis.policy.model import Role
+from aegis.policy.suggest import init_policy
+from aegis.policy.suggest.keys import FINER, FIXED, Trait, find_fixed
+from aegis.sources import open_table
+
+PERSONS, VISITS = 120, 25
+
+
+def panel(**columns: Any) -> pd.DataFrame:
+    """Return 25 visits of each of 120 persons, who have one sex, and an outcome that changes."""
+    random = np.random.default_rng(5)
+    rows = PERSONS * VISITS
+    person = np.repeat(np.arange(PERSONS), VISITS)
+    given = {name: make(person, random) for name, make in columns.items()}
+    return pd.DataFrame(
+        given
+        | {
+            "sex": np.where(random.random(PERSONS) < 0.6, "f", "m")[person],
+            "visit": np.tile(np.arange(VISITS), PERSONS),
+            "pain": random.integers(0, 10, rows),
+            "better": random.integers(0, 2, rows),
+        }
+    )
+
+
+def role_of(table: pd.DataFrame, column: str) -> tuple[Role, str | None]:
+    proposed = init_policy(table, label="better")
+    return proposed.policy.attributes[column].role, proposed.person
+
+
+@pytest.mark.parametrize("name", ["id", "nr", "who", "Subject", "v1"])
+def test_a_key_of_persons_is_found_by_what_it_fixes(name: str) -> None:
+    table = panel(**{name: lambda person, _: person + 1})
+    assert role_of(table, name) == (Role.IDENTIFIER, name)
+
+
+def test_a_trait_that_is_the_label_counts() -> None:
+    proposed = init_policy(panel(who=lambda person, _: person), label="sex")
+    assert proposed.policy.attributes["who"].role is Role.IDENTIFIER
+
+
+def test_without_persons_a_number_that_comes_back_stays_a_feature() -> None:
+    table = panel(site=lambda person, random: random.integers(0, 120, len(person)))
+    assert role_of(table, "site") == (Role.FEATURE, None)
+
+
+def test_a_recoded_trait_is_no_key() -> None:
+    table = panel(code=lambda person, _: person % 40)
+    table["race"] = [f"group {code // 2}" for code in table["code"]]
+    assert role_of(table.drop(columns="sex"), "code") != (Role.IDENTIFIER, "code")
+    table["race"] = [f"group {code % 3}" for code in table["code"]]
+    assert role_of(table.drop(columns="sex"), "code") == (Role.IDENTIFIER, "code")
+
+
+def test_what_is_measured_once_per_person_is_no_second_key() -> None:
+    table = panel(
+        who=lambda person, _: person,
+        stayed=lambda person, random: random.integers(0, 300, PERSONS)[person],
+    )
+    proposed = init_policy(table, label="better")
+    assert proposed.policy.attributes["who"].role is Role.IDENTIFIER
+    assert proposed.policy.attributes["stayed"].role is Role.FEATURE
+
+
+@pytest.mark.parametrize("persons", [12, 18, 30])
+def test_few_persons_of_a_study_are_persons(persons: int) -> None:
+    rows = persons * 10
+    table = pa.table(
+        {
+            "Subject": [i // 10 for i in range(rows)],
+            "reaction": [(i * 37) % 91 + 0.5 for i in range(rows)],
+            "better": [i % 2 for i in range(rows)],
+        }
+    )
+    proposed = init_policy(table, label="better")
+    assert (proposed.policy.attributes["Subject"].role, proposed.person) == (
+        Role.IDENTIFIER,
+        "Subject",
+    )
+
+
+def test_a_count_of_persons_is_no_key() -> None:
+    random = np.random.default_rng(3)
+    table = pd.DataFrame(
+        {
+            "customer": random.poisson(3, 2000).clip(0, 11),
+            "key": random.integers(0, 12, 2000),
+            "better": random.integers(0, 2, 2000),
+        }
+    )
+    proposed = init_policy(table, label="better")
+    assert {a.role for a in proposed.policy.attributes.values()} == {Role.FEATURE}
+
+
+@st.composite
+def small_tables(draw: st.DrawFn) -> pd.DataFrame:
+    rows = draw(st.integers(1, 40))
+    keys = draw(st.lists(st.one_of(st.none(), st.integers(0, 9)), min_size=rows, max_size=rows))
+    owned = draw(st.lists(st.sampled_from("fm"), min_size=10, max_size=10))
+    slips = draw(st.sets(st.integers(0, rows - 1), max_size=2))
+    sex = [None if key is None else owned[key] for key in keys]
+    for place in slips:
+        sex[place] = draw(st.sampled_from(["f", "m", None]))
+    return pd.DataFrame(
+        {"key": pd.array(keys, dtype="Int64"), "sex": pd.array(sex, dtype="string")}
+    )
+
+
+@given(small_tables(), st.floats(0.3, 0.99))
+def test_what_is_fixed_is_what_pandas_counts(table: pd.DataFrame, peak: float) -> None:
+    source = open_table(table)
+    distinct = int(table["key"].nunique())
+    fixed = find_fixed(source, source.table, {"key": distinct}, [Trait("sex", 2, peak)])
+
+    known = table.dropna()
+    groups = known.groupby("key")["sex"].agg(["size", "nunique"])
+    groups = groups[groups["size"] > 1]
+    wanted = (
+        distinct >= 2 * FINER
+        and len(groups) > 0
+        and (groups["nunique"] == 1).mean() >= FIXED
+        and peak ** len(groups) <= 1e-3
+    )
+    assert fixed == ({"key": ("sex",)} if wanted else {})
