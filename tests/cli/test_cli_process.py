@@ -48,6 +48,21 @@ def test_advice_loads_no_extra(folder):
     assert done.returncode == 0, done.stderr
 
 
+def test_advice_on_a_csv_file_loads_no_pandas(folder):
+    code = (
+        "import sys\n"
+        "from aegis.cli.main import main\n"
+        "sys.argv = ['aegis', 'advise', 'table.csv', '-p', 'policy.yaml', '-q']\n"
+        "try:\n"
+        "    main()\n"
+        "except SystemExit as ended:\n"
+        "    assert not ended.code, ended.code\n"
+        "sys.exit('loaded: pandas' if 'pandas' in sys.modules else 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_closed_pipe_is_silent(folder):
     reading, writing = os.pipe()
     os.close(reading)

@@ -224,3 +224,23 @@ def test_shared_beginnings_do_not_hide_what_a_name_says() -> None:
 def test_facts_of_an_empty_column_have_no_shares() -> None:
     one = ColumnFacts("x", "x", "string", Kind.TEXT, 3, 3)
     assert (one.unique_share, one.top_share, one.values) == (0.0, 0.0, 0)
+
+
+def test_columns_of_wide_tables_are_stacked_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns: dict[str, list[Any]] = {
+        f"c{i}": [f"v{(i + 1) * j % (3 + i)}" for j in range(40)] for i in range(7)
+    }
+    columns |= {"n": list(range(40)), "r": [f"{10 * (j % 4)}-{10 * (j % 4) + 9}" for j in range(40)]}
+    source = open_table(pa.table(columns))
+    together = measure_columns(source)
+    asked: list[int] = []
+    find = suggest_profile._find_values
+
+    def counted(source: Any, sample: Any, facts: Any) -> Any:
+        asked.append(len(facts))
+        return find(source, sample, facts)
+
+    monkeypatch.setattr(suggest_profile, "_find_values", counted)
+    monkeypatch.setattr(suggest_profile, "_STACKED_AT_ONCE", 4)
+    assert measure_columns(source) == together
+    assert asked == [4, 4, 1]

@@ -157,7 +157,7 @@ def _read(
                 raise
             columns = types_of(values, dialect, ask, guarded=False, **said)
             table = _stored(whole, columns)
-    read = int(embedded().to_pyarrow(table.count()).as_py())
+    read = _rows(table)
     if read != counted:  # or quotes stand within fields that are not quoted
         counted = _count_lines(parts, dialect, len(names))
     if read != counted:
@@ -232,6 +232,13 @@ def _stored(scan: str, columns: Sequence[CsvColumn]) -> ir.Table:
     with connection.con.cursor() as cursor:
         cursor.execute(f"CREATE TABLE memory.main.{quoted(name)} AS SELECT {listed} FROM {scan}")
     return connection.table(name)
+
+
+def _rows(table: ir.Table) -> int:
+    """Return how many rows a stored table has; `to_pyarrow` of Ibis would load pandas for it."""
+    with embedded().con.cursor() as cursor:
+        counted = cursor.execute(f"SELECT count(*) FROM memory.main.{quoted(table.get_name())}")
+        return int(counted.fetchall()[0][0])
 
 
 def _prepared(file: Path, dialect: TextDialect, target: Path, columns: int) -> _CsvPart:
