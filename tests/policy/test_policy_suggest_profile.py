@@ -230,7 +230,10 @@ def test_columns_of_wide_tables_are_stacked_some_at_a_time(monkeypatch: pytest.M
     columns: dict[str, list[Any]] = {
         f"c{i}": [f"v{(i + 1) * j % (3 + i)}" for j in range(40)] for i in range(7)
     }
-    columns |= {"n": list(range(40)), "r": [f"{10 * (j % 4)}-{10 * (j % 4) + 9}" for j in range(40)]}
+    columns |= {
+        "n": list(range(40)),
+        "r": [f"{10 * (j % 4)}-{10 * (j % 4) + 9}" for j in range(40)],
+    }
     source = open_table(pa.table(columns))
     together = measure_columns(source)
     asked: list[int] = []
