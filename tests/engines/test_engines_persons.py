@@ -14,6 +14,7 @@ import pytest
 import aegis
 from aegis.masks import parse_mask
 from aegis.policy import Configuration, load_policy
+from aegis.policy.suggest.keys import Trait, find_fixed
 from aegis.sources import Source, open_table
 from aegis.summary import count_classes
 
@@ -71,20 +72,46 @@ CHOSEN = Configuration(
 @pytest.fixture(params=["postgres", "polars", "spark"])
 def people(request: pytest.FixtureRequest) -> Iterator[Source]:
     """The visits on one engine."""
+    kinds = "person string, age long, town string, ill string, y string"
+    yield from on_engine(request, visits(), kinds)
+
+
+@pytest.fixture(params=["postgres", "polars", "spark"])
+def panel(request: pytest.FixtureRequest) -> Iterator[Source]:
+    """Twenty months of each of fifty persons on one engine, `who` being their key."""
+    table = pa.table(
+        {
+            "who": [None if i == 7 else i // 20 for i in range(1000)],
+            "male": [i // 20 % 3 == 0 for i in range(1000)],
+            "race": [None if i == 9 else "abc"[i // 20 % 3] for i in range(1000)],
+            "month": [i % 20 for i in range(1000)],
+            "y": ["yes" if i * i % 7 > 2 else "no" for i in range(1000)],
+        }
+    )
+    kinds = "who long, male boolean, race string, month long, y string"
+    yield from on_engine(request, table, kinds)
+
+
+def on_engine(request: pytest.FixtureRequest, table: pa.Table, kinds: str) -> Iterator[Source]:
     if request.param == "spark":
         session = request.getfixturevalue("spark")
-        kinds = "person string, age long, town string, ill string, y string"
-        rows = [tuple(row.values()) for row in visits().to_pylist()]
+        rows = [tuple(row.values()) for row in table.to_pylist()]
         yield open_table(session.createDataFrame(rows, kinds))
         return
     if request.param == "polars":
         connection = ibis.polars.connect()
-        yield open_table(connection.create_table("visits", visits()))
+        yield open_table(connection.create_table("visits", table))
         return
     connection = ibis.connect(request.getfixturevalue("postgres").url)
-    connection.create_table("visits", visits(), overwrite=True)
+    connection.create_table("visits", table, overwrite=True)
     yield Source(connection.table("visits"), "visits")
     connection.disconnect()
+
+
+def test_a_key_of_persons_is_found_by_what_it_fixes(panel: Source) -> None:
+    traits = [Trait("male", 2, 0.66), Trait("race", 3, 0.34), Trait("y", 2, 0.6)]
+    fixed = find_fixed(panel, panel.table, {"who": 50, "month": 20}, traits)
+    assert fixed == {"who": ("male", "race")}
 
 
 def test_classes_and_values_are_those_of_the_embedded_engine(people: Source) -> None:

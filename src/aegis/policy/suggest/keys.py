@@ -114,7 +114,7 @@ def _counts(table: ir.Table, key: str, trait: Trait) -> ir.Table:
     known = table.filter(table[key].notnull() & table[trait.name].notnull())
     column = known[trait.name]
     if column.type().is_boolean():  # some engines have no least flag
-        column = column.cast("int8")
+        column = column.ifelse(1, 0)
     groups = known.group_by(value=known[key]).aggregate(
         rows=known.count(), low=column.min(), high=column.max()
     )
