@@ -60,12 +60,17 @@ for _like, _name, _title, _settings in (
 def prepared(name: str) -> tuple[Summary, CodedTable, dict[str, Choice]]:
     """Return a set with the configurations that are judged, the unmasked table among them."""
     chosen = {**CONFIRMATION, **RESERVE, **FURTHER}[name]
-    source = open_table(chosen.open())
-    scored = [column for column in source.columns if column != chosen.label]
+    return prepared_table(chosen.open(), chosen.label)
+
+
+def prepared_table(table: Any, label: str) -> tuple[Summary, CodedTable, dict[str, Choice]]:
+    """Return a table with the configurations that are judged, the unmasked table among them."""
+    source = open_table(table)
+    scored = [column for column in source.columns if column != label]
     attributes = {column: {"role": "feature"} for column in scored}
     policy = paper_policy(
         source,
-        load_policy({"version": 1, "label": chosen.label, "privacy": {}, "attributes": attributes}),
+        load_policy({"version": 1, "label": label, "privacy": {}, "attributes": attributes}),
     )
     summary = summarize(source, policy)
     scorer = Scorer(summary)
@@ -76,11 +81,14 @@ def prepared(name: str) -> tuple[Summary, CodedTable, dict[str, Choice]]:
 
 
 def trained(
-    rows: CodedTable, choices: Mapping[str, Choice], path: Path | None
+    rows: CodedTable,
+    choices: Mapping[str, Choice],
+    path: Path | None,
+    runs: Sequence[tuple[Sequence[str], int]] = RUNS,
 ) -> dict[str, dict[str, list[float]]]:
     """Return the AUC by model and configuration, one entry per split; train what is not stored."""
     by_model: dict[str, dict[str, list[float]]] = {}
-    for model, metrics in metrics_of(rows, choices, path).items():
+    for model, metrics in metrics_of(rows, choices, path, runs).items():
         by_model[model] = {name: [_auc(m) for m in listed] for name, listed in metrics.items()}
     return by_model
 
@@ -113,8 +121,13 @@ def metrics_of(
     return by_model
 
 
-def choosers(summary: Summary, rows: CodedTable, choices: Mapping[str, Choice]) -> dict[str, Any]:
-    """Return the score of every configuration by chooser, higher is better, and seconds."""
+def choosers(
+    summary: Summary, rows: CodedTable, choices: Mapping[str, Choice], *, trains: bool = True
+) -> dict[str, Any]:
+    """Return the score of every configuration by chooser, higher is better, and seconds.
+
+    The chooser that trains a small model is among them where it `trains`.
+    """
     scorer = Scorer(summary)
     scores: dict[str, dict[str, float]] = {}
     seconds: dict[str, float] = {}
@@ -136,7 +149,8 @@ def choosers(summary: Summary, rows: CodedTable, choices: Mapping[str, Choice]) 
                     -sum(charge(a, c[a.name]) for a in summary.attributes.values())
                 ),
             )
-    run("proxy, 2,000 rows", lambda c: proxy(rows, c))
+    if trains:
+        run("proxy, 2,000 rows", lambda c: proxy(rows, c))
     return {"scores": scores, "seconds": seconds}
 
 
