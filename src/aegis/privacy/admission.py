@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
-from aegis.privacy.classes import ClassTable
+from aegis.errors import InternalError
+from aegis.privacy.classes import ClassTable, FloatArray
+from aegis.privacy.histograms import Histograms
+from aegis.privacy.model import Criterion
 from aegis.privacy.rule import PrivacyRule
 
 
@@ -46,3 +51,44 @@ def admits(rule: PrivacyRule, table: ClassTable, room: int | None = None) -> boo
             return True
         stays[np.flatnonzero(stays)[fails]] = False
     return False
+
+
+def admits_dense(
+    criteria: Sequence[Criterion],
+    tables: Mapping[str, Histograms],
+    sizes: FloatArray,
+    room: int,
+) -> bool:
+    """Return what `admits` does, from plain matrices.
+
+    Parameters
+    ----------
+    criteria
+        Demands beyond class sizes, each of a model with a `dense` figure.
+    tables
+        Rows by class and value of each protected attribute, shape (n, V) each.
+    sizes
+        Rows of each class, shape (n,); those that are too small are left out.
+    room
+        Rows that may be dropped.
+    """
+    left, most = dict(tables), float(room)
+    for local in (True, False):
+        part = [criterion for criterion in criteria if criterion.local is local]
+        while part and len(sizes):
+            fails = np.zeros(len(sizes), dtype=np.bool_)
+            for criterion in part:
+                dense = criterion.model.dense
+                if dense is None:
+                    raise InternalError(f"{criterion} has no figure of plain matrices.")
+                fails |= criterion.beyond(dense(left[criterion.attribute or ""], criterion))
+            if not fails.any():
+                break
+            most -= float(sizes[fails].sum())
+            if most < 0:
+                return False
+            sizes = sizes[~fails]
+            left = {name: table.keep(~fails) for name, table in left.items()}
+            if local:
+                break
+    return len(sizes) > 0

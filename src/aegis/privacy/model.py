@@ -14,6 +14,7 @@ import numpy.typing as npt
 from aegis.errors import InternalError, PolicyError
 from aegis.privacy.classes import BoolArray, ClassTable, SensitiveCounts
 from aegis.privacy.closeness import TOLERANCE
+from aegis.privacy.histograms import Bounds, Histograms, ShareCaps
 from aegis.registry import Registry
 from aegis.words import brief
 
@@ -196,7 +197,10 @@ class Criterion:
         """Return which classes of `table` fail the criterion, shape (n_classes,)."""
         if self.model.fails is not None:
             return self.model.fails(table, self)
-        figures = self.model.figures(table, self)
+        return self.beyond(self.model.figures(table, self))
+
+    def beyond(self, figures: Figures) -> BoolArray:
+        """Return which figures (n_classes,) are on the wrong side of the limit."""
         limit = self[self.model.limit]
         if self.model.direction is Comparison.AT_LEAST:
             return np.asarray(figures < limit - TOLERANCE)
@@ -349,6 +353,10 @@ class PrivacyModel:
         Names of two parameters of which the first may not exceed the second: nothing could meet that.
     implies
         Names of models whose demand, with the same numbers, every table meets that meets this one.
+    dense
+        `figures` of rows by class and value as a plain matrix; None: there is no quicker way.
+    caps
+        What it asks of the shares of a class for any of it to be kept: see `aegis.privacy.histograms`.
     """
 
     name: str
@@ -377,6 +385,8 @@ class PrivacyModel:
     hopeless: Callable[[ClassTable, Criterion], bool] | None = None
     ordered: tuple[str, str] | None = None
     implies: tuple[str, ...] = ()
+    dense: Callable[[Histograms, Criterion], Figures] | None = None
+    caps: Callable[[Bounds, Criterion], ShareCaps | None] | None = None
 
     def __reduce__(self) -> tuple[Callable[[str], PrivacyModel], tuple[str]]:
         # A copy, also one in another process, is the registered record itself.

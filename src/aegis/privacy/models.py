@@ -13,6 +13,16 @@ import math
 from dataclasses import replace
 
 from aegis.errors import InternalError
+from aegis.privacy import histograms
+from aegis.privacy.caps import (
+    alpha_caps,
+    basic_caps,
+    enhanced_caps,
+    equal_caps,
+    hierarchical_caps,
+    log_ratio_caps,
+    ordered_caps,
+)
 from aegis.privacy.classes import BoolArray, ClassTable, FloatArray
 from aegis.privacy.closeness import (
     TOLERANCE,
@@ -165,6 +175,7 @@ MODELS.register(
         argument=MIXTURE,
         figures=lambda table, criterion: largest_share(criterion.counts(table)),
         fails=_alpha_k_fails,
+        caps=alpha_caps,
         values=_ALPHA_VALUES,
         shortfall="smaller than {k} or with one value in more than {alpha} of the rows",
         needs=_SENSITIVE,
@@ -186,6 +197,7 @@ MODELS.register(
         monotone_by_person=True,
         argument=UNION,
         figures=lambda table, criterion: distinct_values(criterion.counts(table)),
+        dense=lambda table, _: histograms.distinct_values(table),
         values=replace(_L_VALUES, sufficient=True),
         shortfall="with fewer than {l} distinct values",
         needs=_SENSITIVE,
@@ -207,6 +219,7 @@ MODELS.register(
         monotone_with_suppression=False,
         argument=f"Entropy is concave. {MIXTURE}",
         figures=lambda table, criterion: effective_values(criterion.counts(table)),
+        dense=lambda table, _: histograms.effective_values(table),
         values=_L_VALUES,
         shortfall="with an entropy below ln {l}",
         needs=_SENSITIVE,
@@ -235,24 +248,35 @@ MODELS.register(
         figures=lambda table, criterion: recursive_ratio(
             criterion.counts(table), int(criterion["l"])
         ),
+        dense=lambda table, criterion: histograms.recursive_ratio(table, int(criterion["l"])),
         values=_L_VALUES,
         shortfall="whose most frequent value is not below {c} times the tail from rank {l} on",
         needs=_SENSITIVE,
         variant=("kind", "recursive"),
     )
 )
-for _distance, _formula, _figures in (
+for _distance, _formula, _figures, _dense, _caps in (
     (
         "equal",
         "0.5 sum_v |q_v - p_v| <= t",
         lambda table, criterion: equal_distance(criterion.counts(table)),
+        lambda table, _: histograms.equal_distance(table),
+        equal_caps,
     ),
     (
         "ordered",
         "sum_i |sum_{j<=i} (q_j - p_j)| / (m - 1) <= t",
         lambda table, criterion: ordered_distance(criterion.counts(table)),
+        lambda table, _: histograms.ordered_distance(table),
+        ordered_caps,
     ),
-    ("hierarchical", "sum_N height(N)/H min(pos_extra(N), neg_extra(N)) <= t", _by_tree),
+    (
+        "hierarchical",
+        "sum_N height(N)/H min(pos_extra(N), neg_extra(N)) <= t",
+        _by_tree,
+        lambda table, _: histograms.hierarchical_distance(table),
+        hierarchical_caps,
+    ),
 ):
     MODELS.register(
         PrivacyModel(
@@ -270,6 +294,8 @@ for _distance, _formula, _figures in (
             monotone_with_suppression=False,
             argument=f"The earth mover's distance is convex. {_MOVING}",
             figures=_figures,
+            dense=_dense,
+            caps=_caps,
             shortfall="farther than {t} from the distribution of the kept rows",
             needs=_COMPARED | ({ModelNeed.HIERARCHY} if _distance == "hierarchical" else set()),
             variant=("distance", _distance),
@@ -278,16 +304,20 @@ for _distance, _formula, _figures in (
             implies=_OTHER_DISTANCES if _distance == "equal" else (),
         )
     )
-for _kind, _formula, _figures in (
+for _kind, _formula, _figures, _dense, _caps in (
     (
         "basic",
         "(q_v - p_v) / p_v <= beta for every v",
         lambda table, criterion: relative_gain(criterion.counts(table)),
+        lambda table, _: histograms.relative_gain(table),
+        basic_caps,
     ),
     (
         "enhanced",
         "(q_v - p_v) / p_v <= min(beta, -ln p_v) for every v",
         lambda table, criterion: enhanced_gain(criterion.counts(table)),
+        lambda table, _: histograms.enhanced_gain(table, TOLERANCE),
+        enhanced_caps,
     ),
 ):
     MODELS.register(
@@ -304,6 +334,8 @@ for _kind, _formula, _figures in (
             monotone_with_suppression=False,
             argument=_MOVING,
             figures=_figures,
+            dense=_dense,
+            caps=_caps,
             shortfall="where a value gains more than beta = {beta} allows",
             needs=_COMPARED,
             variant=("kind", _kind),
@@ -328,6 +360,8 @@ MODELS.register(
         figures=lambda table, criterion: (
             log_ratio(criterion.counts(table)) / math.log(criterion["base"])
         ),
+        dense=lambda table, criterion: histograms.log_ratio(table) / math.log(criterion["base"]),
+        caps=log_ratio_caps,
         shortfall="where |log(q/p)| of a value is not below {delta}",
         needs=_COMPARED,
         variant=("values", "all"),
@@ -355,6 +389,10 @@ MODELS.register(
         figures=lambda table, criterion: (
             log_ratio(criterion.counts(table), absent=False) / math.log(criterion["base"])
         ),
+        dense=lambda table, criterion: (
+            histograms.log_ratio(table, absent=False) / math.log(criterion["base"])
+        ),
+        caps=log_ratio_caps,
         shortfall="where |log(q/p)| of a present value is not below {delta}",
         needs=_COMPARED,
         variant=("values", "present"),

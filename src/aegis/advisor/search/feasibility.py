@@ -3,9 +3,9 @@
 A box is checked at its *coarsest* corner. A monotone rule that fails there fails for every
 configuration in the box, because each of them refines that corner; and a candidate for which the
 rule fails while all other variables stand at their coarsest can be struck from its domain, with
-everything that refines it. Criteria that are not monotone under the rule's suppression limit have
-no part in this: they are checked at single configurations (see docs/theory.md for which, and the
-proofs).
+everything that refines it. Criteria that are not monotone under the rule's suppression limit are
+checked at single configurations (see docs/theory.md for which, and the proofs); of a box most of them
+tell how many rows of the corner's classes anything finer can keep (`aegis.privacy.histograms`).
 
 A protected attribute may have several masks itself. Models that look at one class alone are met
 most easily by its finest values, which is how a box is checked. Models that compare a class with
@@ -14,35 +14,25 @@ the whole table are not, so they have no part either until that mask is decided.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import islice
-from operator import ne
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.search.cells import Cells, dense, refine
 from aegis.advisor.search.clock import Clock
+from aegis.advisor.search.corners import Corners
 from aegis.advisor.search.judging import Judge
 from aegis.advisor.search.problem import Box, Problem, Variable, members
-from aegis.privacy import ClassTable, ModelNeed, PrivacyRule
-from aegis.summary import FrequencyTable
+from aegis.privacy import ModelNeed, PrivacyRule
+from aegis.summary import Candidate, FrequencyTable
 
-Ids = npt.NDArray[np.int64]
-_DENSE = 1 << 21
-"""Class ids are counted in a plain array up to this many places."""
-_SPREAD = 16
-"""Places per cell up to which classes are counted although most places are empty."""
-_CACHED = 64 << 20
-"""Bytes of class ids that are remembered."""
 _FILTERED = 256
 """Candidates in a domain up to which each is checked; larger domains are divided first."""
-_LATELY = 12
-"""Boxes counted last among which one around another is looked for."""
 
 
 class Feasibility(Protocol):
@@ -87,26 +77,32 @@ class InMemory:
         self.checked = 0
         self.rule = prunable(plan.rule)
         self._limit = plan.rule.allowed_rows(frequency.rows)
-        self._codes: dict[tuple[int, int], tuple[Ids, int]] = {}
-        self._tables: OrderedDict[tuple[int, ...], tuple[Ids, int]] = OrderedDict()
-        self._bytes = 0
         self._admits: dict[Box, bool] = {}
         self._passed: dict[Hashable, bool] = {}
         self._nodes: dict[tuple[int, int], int] = {}
         self._sound: dict[frozenset[str], PrivacyRule | None] = {}
+        self._rest: dict[PrivacyRule, PrivacyRule | None] = {}
+        self._places = {v.name: i for i, v in enumerate(problem.variables)}
         self._by_person = frequency.persons is not None
-        self._cells = _Cells(frequency, self.rule)
+        alone = not (self._by_person or plan.by_population)
+        self._bounds = alone and bool(self._judge.bounding)
+        self._cells = Cells(frequency, self.rule, whole=self._bounds)
+        self._corners = Corners(problem, self._cells)
 
     def possible(self, box: Box) -> bool:
         """Return whether the coarsest corner of a box meets what of the rule judges a box."""
-        return self.rule is None or self._passes(box, self._rule(box))
+        return not self._judges_boxes or self._passes(box, self._rule(box))
+
+    @property
+    def _judges_boxes(self) -> bool:
+        return self.rule is not None or self._bounds
 
     def narrow(self, box: Box) -> Box | None:
         """Return the box without candidates that fail with all others at their coarsest.
 
         Very large domains stay whole, but where nothing in the box passes.
         """
-        if self.rule is None:
+        if not self._judges_boxes:
             return box
         rule = self._rule(box)
         if not self._passes(box, rule):
@@ -135,53 +131,6 @@ class InMemory:
                 passing |= 1 << candidate
         return passing
 
-    def _coded(self, index: int, domain: int) -> tuple[Ids, int]:
-        """Return the group of each cell at the coarsest of a domain, and the number of groups."""
-        key = (index, domain)
-        if key not in self._codes:
-            variable = self.problem.variables[index]
-            groups = variable.meet(domain)
-            codes = self._cells.code(variable.name, groups)
-            self._codes[key] = (codes, int(groups.max(initial=0)) + 1)
-        return self._codes[key]
-
-    def _corner(self, box: Box) -> tuple[Ids, int]:
-        """Return the class of each cell with every variable at its coarsest."""
-        if box in self._tables:
-            self._tables.move_to_end(box)
-            return self._tables[box]
-        outer = self._around(box)
-        if outer is None:
-            ids, space = self._cells.undivided()
-        else:
-            ids, space = self._tables[outer]
-        for index, variable in enumerate(self.problem.variables):
-            if variable.quasi and (outer is None or outer[index] != box[index]):
-                codes, size = self._coded(index, box[index])
-                ids, space = _dense(*_refine(ids, space, codes, size))
-        self._remember(box, ids, space)
-        return ids, space
-
-    def _around(self, box: Box) -> Box | None:
-        """Return the closest box around this one whose classes were counted lately.
-
-        The corner of the larger box is coarser, so that refining its classes by what differs is
-        enough.
-        """
-        best: tuple[int, Box] | None = None
-        for outer in islice(reversed(self._tables), _LATELY):
-            if all(inner & ~domain == 0 for inner, domain in zip(box, outer, strict=True)):
-                changed = sum(map(ne, box, outer))
-                if best is None or changed < best[0]:
-                    best = (changed, outer)
-        return None if best is None else best[1]
-
-    def _remember(self, box: Box, ids: Ids, space: int) -> None:
-        self._tables[box] = (ids, space)
-        self._bytes += ids.nbytes
-        while self._bytes > _CACHED and len(self._tables) > 1:
-            self._bytes -= self._tables.popitem(last=False)[1][0].nbytes
-
     def _passes(
         self, box: Box, rule: PrivacyRule | None, instead: tuple[int, int] | None = None
     ) -> bool:
@@ -196,25 +145,62 @@ class InMemory:
         instead
             A variable, and what stands in place of its domain for the classes.
         """
-        if rule is None:
+        masks = self._masks(box) if self._bounds else None
+        if rule is None and masks is None:
             self.checked += 1
             return True
         key: Hashable = rule, self._node(box, instead)
-        if self._by_person or not rule.sizes_only:
+        if masks is not None or self._by_person or not (rule is None or rule.sizes_only):
             key = key, *(box[place] for place in self._protected)
         if key not in self._passed:
             self.checked += 1
-            self._passed[key] = self._meets(box, rule, instead)
+            self._passed[key] = self._meets(box, rule, instead, masks)
         return self._passed[key]
 
-    def _meets(self, box: Box, rule: PrivacyRule, instead: tuple[int, int] | None) -> bool:
-        ids, space = self._corner(box)
+    def _meets(
+        self,
+        box: Box,
+        rule: PrivacyRule | None,
+        instead: tuple[int, int] | None,
+        masks: Sequence[Candidate | None] | None,
+    ) -> bool:
+        ids, space = self._corners.of(box)
         if instead is not None:
-            ids, space = _refine(ids, space, *self._coded(*instead))
+            ids, space = refine(ids, space, *self._corners.coded(*instead))
+        if masks is not None:
+            ids, space = dense(ids, space)
+            if not self._judge.possible(ids, space, masks):
+                return False
+            rule = self._undecided_part(rule)
+        if rule is None:
+            return True
         if rule.sizes_only and not self._by_person:
             return self._cells.rows_below(ids, space, rule.minimum_size) <= self._limit
         table = self._cells.classes(ids, rule.sensitive, self._sensitive(box))
         return rule.check(table).admissible
+
+    def _masks(self, box: Box) -> list[Candidate | None] | None:
+        """Return the candidates of the rule's protected attributes; None while one is open."""
+        masks: list[Candidate | None] = []
+        for name in self.plan.rule.sensitive:
+            place = self._places.get(name)
+            if place is None:
+                masks.append(None)
+                continue
+            domain = box[place]
+            if domain & (domain - 1):
+                return None
+            masks.append(self.problem.variables[place].candidates[domain.bit_length() - 1])
+        return masks
+
+    def _undecided_part(self, rule: PrivacyRule | None) -> PrivacyRule | None:
+        """Return the criteria of a rule on which the judge does not decide for boxes."""
+        if rule is None:
+            return None
+        if rule not in self._rest:
+            criteria = tuple(c for c in rule.criteria if not self._judge.decides(c))
+            self._rest[rule] = replace(rule, criteria=criteria) if criteria else None
+        return self._rest[rule]
 
     def _node(self, box: Box, instead: tuple[int, int] | None) -> tuple[int, ...]:
         """Return what tells the corner of a box from others: the coarsest candidates of its domains.
@@ -275,7 +261,7 @@ class InMemory:
 
     def _all_met(self, box: Box) -> bool:
         """Return whether a configuration meets a rule of more than class sizes."""
-        if self.rule is not None and not self._passes(box, self._rule(box)):
+        if self._judges_boxes and not self._passes(box, self._rule(box)):
             return False
         if self._by_person or not self.plan.counts_alone:
             self.checked += 1
@@ -288,7 +274,7 @@ class InMemory:
 
     def _judged(self, box: Box) -> bool:
         """Count the classes of a configuration that are large enough, and judge them."""
-        ids, space = _dense(*self._corner(box))
+        ids, space = dense(*self._corners.of(box))
         choice = self.problem.choice(box)
         masks = [choice.get(name) for name in self.plan.rule.sensitive]
         return self._judge.admits(ids[self._cells.of_cell], space, masks)
@@ -359,69 +345,6 @@ def sound_part(rule: PrivacyRule | None, undecided: frozenset[str]) -> PrivacyRu
     return replace(rule, criteria=sound) if sound else None
 
 
-class _Cells:
-    """The cells of the frequency table that a rule can tell apart."""
-
-    def __init__(self, frequency: FrequencyTable, rule: PrivacyRule | None) -> None:
-        self._frequency = frequency
-        self._whole = (rule is not None and not rule.sizes_only) or frequency.persons is not None
-        if self._whole:
-            self._first = self.of_cell = np.arange(frequency.cells)
-            self.counts = frequency.counts
-        else:
-            # A rule on class sizes alone sees neither label nor sensitive values.
-            keys = frequency.class_keys()
-            _, first, cell = np.unique(keys, return_index=True, return_inverse=True)
-            self._first, self.of_cell = first, cell
-            self.counts = np.bincount(cell, weights=frequency.counts).astype(np.int64)
-        self._weights = self.counts.astype(np.float64)
-
-    @property
-    def count(self) -> int:
-        """Number of cells."""
-        return len(self.counts)
-
-    def undivided(self) -> tuple[Ids, int]:
-        """Return the class of each cell where nothing is shown but by earlier releases."""
-        earlier = self._frequency.earlier
-        if earlier is None:
-            return np.zeros(self.count, dtype=np.int64), 1
-        return _dense(earlier[self._first], int(earlier.max(initial=0)) + 1)
-
-    def code(self, name: str, groups: npt.NDArray[np.integer]) -> Ids:
-        """Return the group of each cell, (cells,), for a grouping (V,) of an attribute's values."""
-        frequency = self._frequency
-        on_codes = groups[frequency.representatives[name]].astype(np.int64)
-        return on_codes[frequency.codes[name][self._first]]
-
-    def rows_below(self, ids: Ids, space: int, k: int) -> int:
-        """Return the rows in classes of fewer than `k` rows."""
-        if space > _SPREAD * len(ids):
-            ids, space = _dense(ids, space)
-        sizes = np.bincount(ids, weights=self._weights, minlength=1)
-        if space <= 2 * len(ids):
-            return int(sizes.sum(where=sizes < k))
-        # Spread thinly, classes are fewer by cell than by place.
-        return int(self._weights.sum(where=sizes.take(ids) < k))
-
-    def classes(
-        self,
-        ids: Ids,
-        protected: tuple[str, ...],
-        sensitive: Mapping[str, npt.NDArray[np.integer]],
-    ) -> ClassTable:
-        """Return the classes with the counts of protected values, each at a given grouping."""
-        frequency = self._frequency
-        cells = {}
-        for name in protected:
-            groups = sensitive.get(name)
-            if groups is None:
-                groups = np.arange(int(frequency.representatives[name].max()) + 1)
-            size = int(groups.max(initial=0)) + 1
-            cells[name] = (self.code(name, groups), tuple(map(str, range(size))))
-        return frequency.count(ids, cells)
-
-
 def prunable(rule: PrivacyRule) -> PrivacyRule | None:
     """Return the criteria that may strike candidates: monotone, and measured on counts alone."""
     part = rule.monotone_part
@@ -429,23 +352,3 @@ def prunable(rule: PrivacyRule) -> PrivacyRule | None:
         return part
     criteria = tuple(c for c in part.criteria if ModelNeed.HIERARCHY not in c.model.needs)
     return replace(part, criteria=criteria) if criteria else None
-
-
-def _refine(ids: Ids, space: int, codes: Ids, size: int) -> tuple[Ids, int]:
-    """Split classes by another grouping; the result is not dense."""
-    if size == 1:
-        return ids, space
-    return ids * size + codes, space * size
-
-
-def _dense(ids: Ids, space: int) -> tuple[Ids, int]:
-    """Renumber class ids when they have become too spread out to count in a plain array."""
-    if space <= max(4 * len(ids), 1 << 12):
-        return ids, space
-    if space <= _DENSE:
-        present = np.zeros(space, dtype=np.bool_)
-        present[ids] = True
-        places = np.cumsum(present) - 1
-        return places[ids], int(places[-1]) + 1
-    unique, dense = np.unique(ids, return_inverse=True)
-    return dense.astype(np.int64), len(unique)

@@ -1,33 +1,42 @@
-"""Single configurations held against a rule of more than class sizes, from ids of their classes.
+"""Configurations and boxes held against a rule of more than class sizes, from ids of their classes.
 
 What a search asks thousands of times: classes that are too small are dropped first, with all that they
-hold; what is left is counted in a plain array of classes by values.
+hold; what is left is counted in a plain matrix of classes by values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import MappingProxyType
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.plan import PrivacyPlan
-from aegis.privacy import ClassTable
-from aegis.privacy.admission import admits
-from aegis.privacy.classes import SensitiveCounts
+from aegis.privacy import ClassTable, Criterion, PrivacyRule
+from aegis.privacy.admission import admits, admits_dense
+from aegis.privacy.histograms import Bounds, Histograms, ShareCaps, TreeGroups
+from aegis.privacy.model import Compared
 from aegis.summary import Candidate, FrequencyTable
 
 Ids = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Mask = Candidate | None
+"""The candidate of a protected attribute; None without one."""
+
+_PLACES = 1 << 21
+"""Places of a matrix of classes by values, at most; larger ones are counted sparsely, or not at all."""
+_SPREAD = 4
+"""Places per cell up to which all classes are counted, and small ones dropped afterwards."""
 
 
 class Judge:
-    """Holds configurations against the rule of a plan.
+    """Holds configurations, and what is finer than they, against the rule of a plan.
 
     Parameters
     ----------
     plan
-        The rule; `PrivacyPlan.counts_alone` must be so.
+        The rule.
     frequency
         The cells, in rows.
     """
@@ -36,11 +45,67 @@ class Judge:
         self._plan = plan
         self._frequency = frequency
         self._rows = frequency.counts.astype(np.float64)
-        self._shown: dict[tuple[str, Candidate | None], tuple[Ids, tuple[str, ...]]] = {}
         self._room = plan.rule.allowed_rows(frequency.rows)
+        self._least = max(plan.rule.minimum_size, 1)
+        self._shown: dict[tuple[str, Mask], tuple[Ids, tuple[str, ...]]] = {}
+        self._trees: dict[tuple[str, Mask], TreeGroups | None] = {}
+        self._caps: dict[tuple[Criterion, Mask], ShareCaps | None] = {}
 
-    def admits(self, ids: Ids, space: int, masks: Sequence[Candidate | None]) -> bool:
-        """Return whether a configuration meets the rule.
+    @cached_property
+    def _beyond_sizes(self) -> tuple[Criterion, ...]:
+        return tuple(c for c in self._plan.rule.criteria if c.model.least_size is None)
+
+    @cached_property
+    def _dense(self) -> bool:
+        """Whether every criterion has a figure of plain matrices."""
+        return all(c.model.dense is not None for c in self._beyond_sizes)
+
+    @cached_property
+    def bounding(self) -> tuple[Criterion, ...]:
+        """Criteria of which a configuration tells what finer ones can keep at most."""
+        return tuple(c for c in self._beyond_sizes if c.model.caps is not None or self.decides(c))
+
+    def decides(self, criterion: Criterion) -> bool:
+        """Whether a class that fails a criterion now is lost in all finer tables, and is found.
+
+        Without suppression one failing class decides, of every monotone model; with it the parts of a class
+        have to fail, too.
+        """
+        model = criterion.model
+        if model.least_size is not None:
+            return True
+        if model.dense is None or (self._room and not criterion.local):
+            return False
+        return model.monotone_with_suppression if self._room else model.monotone
+
+    def possible(self, ids: Ids, space: int, masks: Sequence[Mask]) -> bool:
+        """Return whether a configuration, or anything finer, may meet the rule; False is a proof.
+
+        Parameters are those of `admits`.
+        """
+        sizes, large, room = self._large(ids, space)
+        if room < 0 or not large.any():
+            return False
+        width = max((len(self._values(*named)[1]) for named in self._named(masks)), default=1)
+        if np.count_nonzero(large) * width > _PLACES:
+            return True
+        tables = self._histograms(ids, space, large, masks)
+        left = sizes[large]
+        most = left.copy()
+        for criterion in self.bounding:
+            name = criterion.attribute or ""
+            if self.decides(criterion) and criterion.model.dense is not None:
+                fails = criterion.beyond(criterion.model.dense(tables[name], criterion))
+                most[fails] = 0.0
+            else:
+                caps = self._capped(criterion, self._mask_of(name, masks))
+                if caps is not None:
+                    np.minimum(most, caps.most_rows(tables[name].counts), out=most)
+        most[most < self._least] = 0.0
+        return bool(left.sum() - most.sum() <= room and most.any())
+
+    def admits(self, ids: Ids, space: int, masks: Sequence[Mask]) -> bool:
+        """Return whether a configuration meets the rule; `PrivacyPlan.counts_alone` must be so.
 
         Parameters
         ----------
@@ -51,39 +116,81 @@ class Judge:
         masks
             The candidate of each sensitive attribute of the rule, in its order; None without one.
         """
-        rule = self._plan.rule
-        sizes = np.bincount(ids, weights=self._rows, minlength=space)
-        large = sizes >= max(rule.minimum_size, 1)
-        room = self._room - round(float(sizes.sum(where=~large)))
+        sizes, large, room = self._large(ids, space)
         if room < 0 or not large.any():
             return False
+        rule = self._plan.rule
+        width = max((len(self._values(*named)[1]) for named in self._named(masks)), default=1)
+        if self._dense and np.count_nonzero(large) * width <= _PLACES:
+            tables = self._histograms(ids, space, large, masks)
+            return admits_dense(self._beyond_sizes, tables, sizes[large], room)
         number = np.cumsum(large) - 1
         cells = large[ids]
-        classes, rows = number[ids[cells]], self._rows[cells]
-        counts = {
-            name: self._counted(name, mask, classes, rows, cells)
-            for name, mask in zip(rule.sensitive, masks, strict=True)
+        shown = {
+            name: (self._values(name, mask)[0][cells], self._values(name, mask)[1])
+            for name, mask in self._named(masks)
         }
-        table = ClassTable(sizes[large].astype(np.int64), MappingProxyType(counts))
+        levels = self._plan.levels({name: labels for name, (_, labels) in shown.items()})
+        counts = self._frequency.counts[cells]
+        table = ClassTable.from_cells(number[ids[cells]], counts, shown, hierarchies=levels)
         return admits(rule, table, room)
 
-    def _counted(
-        self,
-        name: str,
-        mask: Candidate | None,
-        classes: Ids,
-        rows: npt.NDArray[np.float64],
-        cells: npt.NDArray[np.bool_],
-    ) -> SensitiveCounts:
-        codes, labels = self._values(name, mask)
-        width = len(labels)
-        summed = np.bincount(classes * width + codes[cells], weights=rows)
-        keys = np.flatnonzero(summed)
-        of_class, value = np.divmod(keys, width)
-        levels = self._plan.levels({name: labels}).get(name)
-        return SensitiveCounts(of_class, value, summed[keys].astype(np.int64), labels, levels)
+    def _large(self, ids: Ids, space: int) -> tuple[Floats, npt.NDArray[np.bool_], int]:
+        """Return rows by class, which classes are large enough, and how many more rows may go."""
+        sizes = np.bincount(ids, weights=self._rows, minlength=space)
+        large = sizes >= self._least
+        return sizes, large, self._room - round(float(sizes.sum(where=~large)))
 
-    def _values(self, name: str, mask: Candidate | None) -> tuple[Ids, tuple[str, ...]]:
+    def _named(self, masks: Sequence[Mask]) -> list[tuple[str, Mask]]:
+        return list(zip(self._plan.rule.sensitive, masks, strict=True))
+
+    def _mask_of(self, name: str, masks: Sequence[Mask]) -> Mask:
+        return masks[self._plan.rule.sensitive.index(name)]
+
+    def _histograms(
+        self, ids: Ids, space: int, large: npt.NDArray[np.bool_], masks: Sequence[Mask]
+    ) -> dict[str, Histograms]:
+        """Return rows by class and value of each protected attribute, of the large classes."""
+        number, cells, rows = None, None, self._rows
+        classes, count = ids, space
+        tables = {}
+        for name, mask in self._named(masks):
+            codes, labels = self._values(name, mask)
+            width = len(labels)
+            if space * width > _SPREAD * len(ids) and number is None:
+                number = np.cumsum(large) - 1
+                cells = large[ids]
+                classes, rows = number[ids[cells]], self._rows[cells]
+                count = int(number[-1]) + 1
+            shown = codes if cells is None else codes[cells]
+            counts = np.bincount(classes * width + shown, weights=rows, minlength=count * width)
+            matrix = counts.reshape(count, width)
+            if number is None and not large.all():
+                matrix = matrix[large]
+            tables[name] = Histograms(matrix, self._tree(name, mask))
+        return tables
+
+    def _capped(self, criterion: Criterion, mask: Mask) -> ShareCaps | None:
+        """Return what a criterion asks of shares, whatever is suppressed."""
+        key = criterion, mask
+        if key not in self._caps:
+            name = criterion.attribute or ""
+            codes, labels = self._values(name, mask)
+            totals = np.bincount(codes, weights=self._rows, minlength=len(labels))
+            room = 0 if criterion.reference is Compared.INPUT else self._room
+            caps = criterion.model.caps
+            bounds = Bounds(totals, room, self._tree(name, mask))
+            self._caps[key] = None if caps is None else caps(bounds, criterion)
+        return self._caps[key]
+
+    def _tree(self, name: str, mask: Mask) -> TreeGroups | None:
+        key = name, mask
+        if key not in self._trees:
+            levels = self._plan.levels({name: self._values(name, mask)[1]}).get(name)
+            self._trees[key] = None if levels is None else TreeGroups.of(levels)
+        return self._trees[key]
+
+    def _values(self, name: str, mask: Mask) -> tuple[Ids, tuple[str, ...]]:
         """Return what a protected attribute shows in each cell, shape (cells,), and the labels."""
         key = name, mask
         if key not in self._shown:
@@ -92,3 +199,8 @@ class Judge:
             codes = groups[frequency.representatives[name]][frequency.codes[name]]
             self._shown[key] = codes.astype(np.int64), labels
         return self._shown[key]
+
+
+def bounded_by_caps(rule: PrivacyRule) -> bool:
+    """Whether some criterion of a rule tells what finer tables can keep at most of a class."""
+    return any(criterion.model.caps is not None for criterion in rule.criteria)

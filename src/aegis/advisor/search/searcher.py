@@ -121,7 +121,8 @@ class Searcher:
             notes = (
                 *notes,
                 "some criteria are not monotone under the suppression limit: they were checked "
-                "configuration by configuration and pruned nothing",
+                "configuration by configuration, and prune by what any finer masks would lose of a "
+                "class, where that is known",
             )
         return outcome, SearchFigures(
             objective=objective.name,

@@ -1,0 +1,102 @@
+"""The cells of a frequency table, and the classes that they form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.privacy import ClassTable, PrivacyRule
+from aegis.summary import FrequencyTable
+
+Ids = npt.NDArray[np.int64]
+_DENSE = 1 << 21
+"""Class ids are counted in a plain array up to this many places."""
+_SPREAD = 16
+"""Places per cell up to which classes are counted although most places are empty."""
+
+
+class Cells:
+    """The cells of the frequency table that a rule can tell apart."""
+
+    def __init__(
+        self, frequency: FrequencyTable, rule: PrivacyRule | None, *, whole: bool = False
+    ) -> None:
+        self._frequency = frequency
+        beyond_sizes = rule is not None and not rule.sizes_only
+        if whole or beyond_sizes or frequency.persons is not None:
+            self._first = self.of_cell = np.arange(frequency.cells)
+            self.counts = frequency.counts
+        else:
+            # A rule on class sizes alone sees neither label nor sensitive values.
+            keys = frequency.class_keys()
+            _, first, cell = np.unique(keys, return_index=True, return_inverse=True)
+            self._first, self.of_cell = first, cell
+            self.counts = np.bincount(cell, weights=frequency.counts).astype(np.int64)
+        self._weights = self.counts.astype(np.float64)
+
+    @property
+    def count(self) -> int:
+        """Number of cells."""
+        return len(self.counts)
+
+    def undivided(self) -> tuple[Ids, int]:
+        """Return the class of each cell where nothing is shown but by earlier releases."""
+        earlier = self._frequency.earlier
+        if earlier is None:
+            return np.zeros(self.count, dtype=np.int64), 1
+        return dense(earlier[self._first], int(earlier.max(initial=0)) + 1)
+
+    def code(self, name: str, groups: npt.NDArray[np.integer]) -> Ids:
+        """Return the group of each cell, (cells,), for a grouping (V,) of an attribute's values."""
+        frequency = self._frequency
+        on_codes = groups[frequency.representatives[name]].astype(np.int64)
+        return on_codes[frequency.codes[name][self._first]]
+
+    def rows_below(self, ids: Ids, space: int, k: int) -> int:
+        """Return the rows in classes of fewer than `k` rows."""
+        if space > _SPREAD * len(ids):
+            ids, space = dense(ids, space)
+        sizes = np.bincount(ids, weights=self._weights, minlength=1)
+        if space <= 2 * len(ids):
+            return int(sizes.sum(where=sizes < k))
+        # Spread thinly, classes are fewer by cell than by place.
+        return int(self._weights.sum(where=sizes.take(ids) < k))
+
+    def classes(
+        self,
+        ids: Ids,
+        protected: tuple[str, ...],
+        sensitive: Mapping[str, npt.NDArray[np.integer]],
+    ) -> ClassTable:
+        """Return the classes with the counts of protected values, each at a given grouping."""
+        frequency = self._frequency
+        cells = {}
+        for name in protected:
+            groups = sensitive.get(name)
+            if groups is None:
+                groups = np.arange(int(frequency.representatives[name].max()) + 1)
+            size = int(groups.max(initial=0)) + 1
+            cells[name] = (self.code(name, groups), tuple(map(str, range(size))))
+        return frequency.count(ids, cells)
+
+
+def refine(ids: Ids, space: int, codes: Ids, size: int) -> tuple[Ids, int]:
+    """Split classes by another grouping; the result is not dense."""
+    if size == 1:
+        return ids, space
+    return ids * size + codes, space * size
+
+
+def dense(ids: Ids, space: int) -> tuple[Ids, int]:
+    """Renumber class ids when they have become too spread out to count in a plain array."""
+    if space <= max(4 * len(ids), 1 << 12):
+        return ids, space
+    if space <= _DENSE:
+        present = np.zeros(space, dtype=np.bool_)
+        present[ids] = True
+        places = np.cumsum(present) - 1
+        return places[ids], int(places[-1]) + 1
+    unique, dense = np.unique(ids, return_inverse=True)
+    return dense.astype(np.int64), len(unique)

@@ -1,0 +1,151 @@
+"""Classes as plain matrices against the sparse tables, and what finer tables keep by brute force."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from privacy_brute import LEVELS, VALUES, Rows, rows, table_of
+
+from aegis.privacy import MODELS, Criterion, PrivacyRule
+from aegis.privacy.admission import admits_dense
+from aegis.privacy.histograms import Bounds, Histograms, ShareCaps, TreeGroups
+
+DEMANDS: dict[str, tuple[dict[str, Any], ...]] = {
+    "alpha_k": ({"alpha": 0.5}, {"alpha": 0.34}),
+    "l_diversity.distinct": ({"l": 2}, {"l": 3}),
+    "l_diversity.entropy": ({"l": 1.7}, {"l": 3}),
+    "l_diversity.recursive": ({"l": 1, "c": 0.6}, {"l": 2, "c": 1.5}, {"l": 3, "c": 4}),
+    "t_closeness.equal": ({"t": 0.1}, {"t": 0.25}, {"t": 0}),
+    "t_closeness.ordered": ({"t": 0.08}, {"t": 0.2}, {"t": 0}),
+    "t_closeness.hierarchical": ({"t": 0.08}, {"t": 0.2}, {"t": 0}),
+    "beta_likeness.basic": ({"beta": 0.3}, {"beta": 1}, {"beta": 0}),
+    "beta_likeness.enhanced": ({"beta": 0.3}, {"beta": 1}, {"beta": 0}),
+    "delta_disclosure.all": ({"delta": 0.4}, {"delta": 1.2, "base": 2}),
+    "delta_disclosure.present": ({"delta": 0.4}, {"delta": 1.2, "base": 2}),
+}
+CAPPED = [name for name in DEMANDS if MODELS.get(name).caps is not None]
+DENSE = [name for name in DEMANDS if MODELS.get(name).dense is not None]
+TREE = TreeGroups.of(LEVELS)
+
+
+def criterion_of(name: str, demand: dict[str, Any]) -> Criterion:
+    return MODELS.get(name).criterion({"attribute": "s", **demand})
+
+
+def dense_of(given: Rows) -> Histograms:
+    ids = sorted({one for one, _ in given})
+    counts = np.zeros((len(ids), VALUES))
+    for one, value in given:
+        counts[ids.index(one), value] += 1
+    return Histograms(counts, TREE)
+
+
+def test_every_model_of_a_sensitive_attribute_has_demands_here() -> None:
+    given = {m.name for m in MODELS if m.dense is not None or m.caps is not None}
+    assert given == set(DEMANDS)
+
+
+@pytest.mark.parametrize("name", DENSE)
+@given(given=rows)
+@settings(max_examples=40, deadline=None)
+def test_figures_are_those_of_the_sparse_table(name: str, given: Rows) -> None:
+    criterion = criterion_of(name, DEMANDS[name][0])
+    dense = criterion.model.dense
+    assert dense is not None
+    np.testing.assert_allclose(
+        dense(dense_of(given), criterion), criterion.figures(table_of(given)), atol=1e-12
+    )
+
+
+@given(
+    given=rows,
+    chosen=st.lists(st.tuples(st.sampled_from(DENSE), st.integers(0, 1)), min_size=1, max_size=3),
+    share=st.sampled_from([0.0, 0.15, 0.5, 1.0]),
+)
+@settings(max_examples=150, deadline=None)
+def test_admission_is_that_of_the_rule(
+    given: Rows, chosen: list[tuple[str, int]], share: float
+) -> None:
+    criteria = tuple(criterion_of(name, DEMANDS[name][place]) for name, place in chosen)
+    rule = PrivacyRule(criteria, share)
+    table = dense_of(given)
+    quick = admits_dense(criteria, {"s": table}, table.sizes, rule.allowed_rows(len(given)))
+    assert quick == rule.check(table_of(given)).admissible
+
+
+@pytest.mark.parametrize("name", CAPPED)
+@given(
+    given=rows,
+    place=st.integers(0, 2),
+    share=st.sampled_from([0.0, 0.1, 0.3, 0.6]),
+    merged=st.lists(st.integers(0, 2), min_size=6, max_size=6),
+    reference=st.sampled_from(["released", "input"]),
+)
+@settings(max_examples=120, deadline=None)
+def test_no_finer_table_keeps_more(
+    name: str, given: Rows, place: int, share: float, merged: list[int], reference: str
+) -> None:
+    demand = DEMANDS[name][min(place, len(DEMANDS[name]) - 1)]
+    if MODELS.get(name).compares:
+        demand = {**demand, "reference": reference}
+    criterion = criterion_of(name, demand)
+    rule = PrivacyRule((criterion,), share)
+    verdict = rule.check(table_of(given))
+    if not verdict.admissible:
+        return
+    coarse = dense_of([(merged[one], value) for one, value in given])
+    room = 0 if reference == "input" else rule.allowed_rows(len(given))
+    assert criterion.model.caps is not None
+    caps = criterion.model.caps(Bounds(coarse.totals, room, TREE), criterion)
+    if caps is None:
+        return
+    most = caps.most_rows(coarse.counts)
+    fine = sorted({one for one, _ in given})
+    kept = dict(zip(fine, verdict.kept_classes.tolist(), strict=True))
+    for number, group in enumerate(sorted({merged[one] for one, _ in given})):
+        left = sum(merged[one] == group and kept[one] for one, _ in given)
+        assert left <= most[number], (left, most, coarse.counts)
+
+
+@given(
+    counts=st.lists(st.integers(0, 6), min_size=VALUES, max_size=VALUES).filter(any),
+    caps=st.lists(st.floats(0, 1), min_size=VALUES, max_size=VALUES),
+    demand=st.floats(0.05, 1),
+)
+@settings(max_examples=150, deadline=None)
+def test_most_rows_are_those_of_any_part_of_a_class(
+    counts: list[int], caps: list[float], demand: float
+) -> None:
+    shares = np.array(caps)
+    parts = np.array(list(itertools.product(*(range(count + 1) for count in counts))))
+    sizes = parts.sum(axis=1)
+    met = np.minimum(parts, sizes[:, None] * shares).sum(axis=1) >= demand * sizes
+    within = int(sizes[met].max())
+    most = ShareCaps(shares, demand).most_rows(np.array([counts], dtype=np.float64))[0]
+    assert within <= most <= sum(counts)
+
+
+def test_bounds_are_tight_where_one_value_is_too_frequent() -> None:
+    """Of nine rows with six of one value, which may be half of the kept ones, six can stay."""
+    most = ShareCaps(np.full(4, 0.5)).most_rows(np.array([[6.0, 1, 1, 1], [2, 2, 2, 3]]))
+    assert most.tolist() == [6, 9]
+
+
+def test_a_class_without_the_values_that_the_rest_has_is_lost() -> None:
+    criterion = criterion_of("t_closeness.equal", {"t": 0.2})
+    assert criterion.model.caps is not None
+    caps = criterion.model.caps(Bounds(np.array([50.0, 30, 15, 5]), 5), criterion)
+    assert caps is not None
+    assert caps.most_rows(np.array([[9.0, 0, 0, 0], [5, 3, 1, 0]])).tolist() == [0, 9]
+
+
+def test_hierarchies_without_a_root_get_one() -> None:
+    tree = TreeGroups.of(np.array([[0, 0], [1, 0], [2, 1]]))
+    assert tree.height == 2
+    assert tree.groups.sum(axis=0).tolist() == [1, 1, 1, 2, 1]
+    assert TreeGroups.of(np.array([[0], [0]])).height == 0
