@@ -107,6 +107,12 @@ def test_no_finer_table_keeps_more(
     most = caps.most_rows(coarse.counts)
     fine = sorted({one for one, _ in given})
     kept = dict(zip(fine, verdict.kept_classes.tolist(), strict=True))
+    # Parts that are finer than the classes of the table, each of two halves.
+    halves = [(merged[one], 2 * one + place % 2, value) for place, (one, value) in enumerate(given)]
+    numbers = sorted({(group, half) for group, half, _ in halves})
+    parts = dense_of([(numbers.index((group, half)), value) for group, half, value in halves])
+    starts = np.flatnonzero(np.diff([group for group, _ in numbers], prepend=-1))
+    most = np.minimum(most, caps.most_of_parts(parts.counts, starts))
     for number, group in enumerate(sorted({merged[one] for one, _ in given})):
         left = sum(merged[one] == group and kept[one] for one, _ in given)
         assert left <= most[number], (left, most, coarse.counts)
@@ -128,6 +134,40 @@ def test_most_rows_are_those_of_any_part_of_a_class(
     within = int(sizes[met].max())
     most = ShareCaps(shares, demand).most_rows(np.array([counts], dtype=np.float64))[0]
     assert within <= most <= sum(counts)
+
+
+@given(
+    parts=st.lists(
+        st.lists(st.integers(0, 5), min_size=VALUES, max_size=VALUES).filter(any),
+        min_size=1,
+        max_size=7,
+    ),
+    caps=st.lists(st.floats(0, 1), min_size=VALUES, max_size=VALUES),
+    demand=st.floats(0.05, 2),
+    by_tree=st.booleans(),
+)
+@settings(max_examples=150, deadline=None)
+def test_most_of_parts_are_those_of_any_choice_of_them(
+    parts: list[list[int]], caps: list[float], demand: float, by_tree: bool
+) -> None:
+    groups = TREE.groups if by_tree else None
+    shares = np.resize(np.array(caps), VALUES if groups is None else groups.shape[1])
+    counts = np.array(parts, dtype=np.float64)
+    chosen = np.array(list(itertools.product((0, 1), repeat=len(parts)))) @ counts
+    sizes = chosen.sum(axis=1)
+    grouped = chosen if groups is None else chosen @ groups
+    met = np.minimum(grouped, sizes[:, None] * shares).sum(axis=1) >= demand * sizes
+    most = ShareCaps(shares, demand, groups).most_of_parts(counts, np.array([0]))[0]
+    assert sizes[met].max() <= most <= counts.sum()
+
+
+def test_what_stays_whole_is_lost_whole_but_for_a_share() -> None:
+    """A part with five rows of six of one value stays but for a share: two spare rows carry three rows of it."""
+    caps = ShareCaps(np.full(2, 0.5))
+    parts = np.array([[1.0, 3], [5, 1]])
+    assert caps.most_of_parts(parts, np.array([0])).tolist() == [7]
+    assert caps.most_rows(parts.sum(axis=0, keepdims=True)).tolist() == [8]
+    assert caps.most_of_parts(parts, np.array([0, 1])).tolist() == [0, 0]
 
 
 def test_bounds_are_tight_where_one_value_is_too_frequent() -> None:

@@ -270,6 +270,47 @@ class ShareCaps:
             most = np.minimum(most, (counts[:, asked] / self.floors[asked]).min(axis=1))
         return np.floor(most * (1 + _SLACK) + 1e-9)
 
+    def most_of_parts(self, parts: FloatArray, starts: IntArray) -> FloatArray:
+        """Return how many rows at most are kept of each class where parts of it go or stay whole.
+
+        The demand is a sum of concave functions of the kept counts, each of one degree: what rows of a value
+        add to it is at most their share of its slope at the class as it is. Parts with a gain stay, and of
+        the others those that lose least a row, until the gain is spent; of the last one a share.
+
+        Parameters
+        ----------
+        parts
+            Rows by part and value, class by class, shape (m, V); no part is empty.
+        starts
+            The first part of each class, shape (n,), ascending.
+        """
+        by_class = np.add.reduceat(parts, starts, axis=0)
+        held = by_class if self.groups is None else by_class @ self.groups
+        sizes = by_class.sum(axis=1)
+        full = held <= sizes[:, None] * self.caps
+        slopes = full.astype(np.float64)
+        if self.groups is not None:
+            slopes = slopes @ self.groups.T
+        slopes += (np.where(full, 0.0, self.caps).sum(axis=1) - self.demand)[:, None]
+        lengths = np.diff(starts, append=len(parts))
+        classes = np.repeat(np.arange(len(starts)), lengths)
+        rows = parts.sum(axis=1)
+        gains = (parts * slopes[classes]).sum(axis=1)
+        spare = np.bincount(classes, weights=np.maximum(gains, 0.0), minlength=len(starts))
+        spare += _SLACK * (self.demand + 1) * sizes
+        losing = np.flatnonzero(gains < 0)
+        if not len(losing):
+            return sizes
+        of, cost, size = classes[losing], -gains[losing], rows[losing]
+        order = np.lexsort((cost / size, of))
+        of, cost, size = of[order], cost[order], size[order]
+        spent = np.cumsum(cost)
+        first = np.flatnonzero(np.diff(of, prepend=-1))
+        before = np.repeat(spent[first] - cost[first], np.diff(first, append=len(of)))
+        beyond = np.clip(spent - before - spare[of], 0.0, cost)
+        lost = np.bincount(of, weights=size * (beyond / cost), minlength=len(starts))
+        return np.floor((sizes - lost) * (1 + _SLACK) + 1e-6)
+
     def _within_caps(self, counts: FloatArray, sizes: FloatArray) -> FloatArray:
         """Return the largest n with sum_g min(counts_g, n caps_g) >= demand n, or a little more.
 

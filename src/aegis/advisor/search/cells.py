@@ -17,7 +17,7 @@ _SPREAD = 16
 """Places per cell up to which classes are counted although most places are empty."""
 
 
-class Cells:
+class RuleCells:
     """The cells of the frequency table that a rule can tell apart."""
 
     def __init__(

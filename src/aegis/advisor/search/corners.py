@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
+from dataclasses import dataclass, field
 from itertools import islice
 from operator import ne
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from aegis.advisor.search.cells import Cells, dense, refine
+from aegis.advisor.search.cells import RuleCells, dense, refine
 from aegis.advisor.search.problem import Box, Problem
 
 Ids = npt.NDArray[np.int64]
@@ -17,6 +20,27 @@ _CACHED = 64 << 20
 """Bytes of class ids that are remembered."""
 _LATELY = 12
 """Boxes counted last among which one around another is looked for."""
+_FINEST = 64
+"""Boxes whose finest classes are remembered."""
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Classes at the finest masks of a box: parts of whatever coarser classes there are in it.
+
+    Attributes
+    ----------
+    ids
+        The part of each cell, shape (cells,), from 0 to m - 1.
+    first
+        A cell of each part, shape (m,).
+    counts
+        What was counted of the parts, by what it was counted of.
+    """
+
+    ids: Ids
+    first: Ids
+    counts: dict[Any, npt.NDArray[np.float64]] = field(default_factory=dict)
 
 
 class Corners:
@@ -30,12 +54,14 @@ class Corners:
         The cells of the frequency table that the rule tells apart.
     """
 
-    def __init__(self, problem: Problem, cells: Cells) -> None:
+    def __init__(self, problem: Problem, cells: RuleCells) -> None:
         self.cells = cells
         self._problem = problem
         self._codes: dict[tuple[int, int], tuple[Ids, int]] = {}
         self._tables: OrderedDict[tuple[int, ...], tuple[Ids, int]] = OrderedDict()
         self._bytes = 0
+        self._joined: dict[tuple[int, int], tuple[Ids, int]] = {}
+        self._finest_tables: OrderedDict[tuple[int, ...], Parts] = OrderedDict()
 
     def coded(self, index: int, domain: int) -> tuple[Ids, int]:
         """Return the group of each cell at the coarsest of a domain, and the number of groups."""
@@ -63,6 +89,56 @@ class Corners:
                 ids, space = dense(*refine(ids, space, codes, size))
         self._remember(box, ids, space)
         return ids, space
+
+    def parts(self, box: Box) -> Parts:
+        """Return the classes of the cells with every variable at its finest."""
+        key = self.finest(box)
+        if key in self._finest_tables:
+            self._finest_tables.move_to_end(key)
+            return self._finest_tables[key]
+        ids, space = self.cells.undivided()
+        for index, variable in enumerate(self._problem.variables):
+            if variable.quasi:
+                codes, size = self._finest_codes(index, box[index])
+                ids, space = dense(*refine(ids, space, codes, size))
+        place = np.full(space, -1, dtype=np.int64)
+        place[ids] = np.arange(len(ids))
+        there = place >= 0
+        parts = Parts((np.cumsum(there) - 1)[ids], place[there])
+        self._finest_tables[key] = parts
+        if len(self._finest_tables) > _FINEST:
+            self._finest_tables.popitem(last=False)
+        return parts
+
+    def combinations(self, box: Box) -> int:
+        """Return how many classes the finest masks of a box can form."""
+        sizes = (
+            self._finest_codes(index, box[index])[1]
+            for index, variable in enumerate(self._problem.variables)
+            if variable.quasi
+        )
+        return math.prod(sizes)
+
+    def finest(self, box: Box) -> tuple[int, ...]:
+        """Return what tells the finest classes of a box from those of others."""
+        return tuple(self._finest(i, domain) for i, domain in enumerate(box))
+
+    def _finest(self, index: int, domain: int) -> int:
+        """Return what tells the finest grouping of a domain from others."""
+        variable = self._problem.variables[index]
+        if not variable.quasi:
+            return 0
+        finest = variable.finest(domain)
+        return ~domain if finest is None else finest
+
+    def _finest_codes(self, index: int, domain: int) -> tuple[Ids, int]:
+        key = (index, domain)
+        if key not in self._joined:
+            variable = self._problem.variables[index]
+            groups = variable.join(domain)
+            codes = self.cells.code(variable.name, groups)
+            self._joined[key] = (codes, int(groups.max(initial=0)) + 1)
+        return self._joined[key]
 
     def _around(self, box: Box) -> Box | None:
         """Return the closest box around this one whose classes were counted lately.

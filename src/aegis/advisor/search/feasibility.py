@@ -23,14 +23,16 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.plan import PrivacyPlan
-from aegis.advisor.search.cells import Cells, dense, refine
+from aegis.advisor.search.cells import RuleCells, dense, refine
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.corners import Corners
 from aegis.advisor.search.judging import Judge
-from aegis.advisor.search.problem import Box, Problem, Variable, members
+from aegis.advisor.search.problem import Box, Problem, Variable, is_leaf, members
 from aegis.privacy import ModelNeed, PrivacyRule
 from aegis.summary import Candidate, FrequencyTable
 
+_PARTS = 1 << 18
+"""Classes at the finest masks of a box up to which they are looked at as parts of coarser ones."""
 _FILTERED = 256
 """Candidates in a domain up to which each is checked; larger domains are divided first."""
 
@@ -86,7 +88,7 @@ class InMemory:
         self._by_person = frequency.persons is not None
         alone = not (self._by_person or plan.by_population)
         self._bounds = alone and bool(self._judge.bounding)
-        self._cells = Cells(frequency, self.rule, whole=self._bounds)
+        self._cells = RuleCells(frequency, self.rule, whole=self._bounds)
         self._corners = Corners(problem, self._cells)
 
     def possible(self, box: Box) -> bool:
@@ -155,6 +157,36 @@ class InMemory:
         if key not in self._passed:
             self.checked += 1
             self._passed[key] = self._meets(box, rule, instead, masks)
+        if masks is None or not self._passed[key] or not self._judge.bounds_parts:
+            return self._passed[key]
+        return self._passes_in_parts(key, box, instead, masks)
+
+    def _passes_in_parts(
+        self,
+        corner: Hashable,
+        box: Box,
+        instead: tuple[int, int] | None,
+        masks: Sequence[Candidate | None],
+    ) -> bool:
+        """Return whether classes of the corner may keep enough of their parts at the finest masks.
+
+        Parameters are those of `_passes`; `corner` tells the corner from others.
+        """
+        inner = box
+        if instead is not None:
+            index, domain = instead
+            finer = self.problem.variables[index].finer[domain.bit_length() - 1]
+            inner = (*box[:index], box[index] & finer, *box[index + 1 :])
+        if is_leaf(inner) or self._corners.combinations(inner) > _PARTS:
+            return True
+        key = corner, self._corners.finest(inner)
+        if key not in self._passed:
+            self.checked += 1
+            ids, space = self._corners.of(box)
+            if instead is not None:
+                ids, space = refine(ids, space, *self._corners.coded(*instead))
+            parts = self._corners.parts(inner)
+            self._passed[key] = self._judge.possible_in_parts(*dense(ids, space), parts, masks)
         return self._passed[key]
 
     def _meets(

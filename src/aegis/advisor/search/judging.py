@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.search.corners import Parts
 from aegis.privacy import ClassTable, Criterion, PrivacyRule
 from aegis.privacy.admission import admits, admits_dense
 from aegis.privacy.histograms import Bounds, Histograms, ShareCaps, TreeGroups
@@ -104,6 +105,60 @@ class Judge:
         most[most < self._least] = 0.0
         return bool(left.sum() - most.sum() <= room and most.any())
 
+    def possible_in_parts(self, ids: Ids, space: int, parts: Parts, masks: Sequence[Mask]) -> bool:
+        """Return whether anything between two configurations may meet the rule; False is a proof.
+
+        Parameters
+        ----------
+        ids, space, masks
+            The coarser one, as of `admits`.
+        parts
+            The classes of the finer one: parts of the others, that go or stay whole.
+        """
+        of_part = ids[parts.first]
+        rows = self._part_rows(parts)
+        sizes = np.bincount(of_part, weights=rows, minlength=space)
+        large = sizes >= self._least
+        width = max((len(self._values(*named)[1]) for named in self._named(masks)), default=1)
+        if len(parts.first) * width > _PLACES or not large.any():
+            return True
+        there = np.flatnonzero(large[of_part])
+        there = there[np.argsort(of_part[there], kind="stable")]
+        starts = np.flatnonzero(np.diff(of_part[there], prepend=-1))
+        most: Floats | None = None
+        for criterion in self.bounding:
+            name = criterion.attribute or ""
+            caps = self._capped(criterion, self._mask_of(name, masks))
+            if caps is not None and not self.decides(criterion):
+                counts = self._part_counts(parts, name, self._mask_of(name, masks))
+                within = caps.most_of_parts(counts[there], starts)
+                most = within if most is None else np.minimum(most, within)
+        if most is None:
+            return True
+        most[most < self._least] = 0.0
+        return bool(rows.sum() - most.sum() <= self._room and most.any())
+
+    def _part_rows(self, parts: Parts) -> Floats:
+        """Return the rows of each part, shape (m,)."""
+        if None not in parts.counts:
+            parts.counts[None] = np.bincount(parts.ids, weights=self._rows)
+        return parts.counts[None]
+
+    def _part_counts(self, parts: Parts, name: str, mask: Mask) -> Floats:
+        """Return rows by part and value of a protected attribute, shape (m, V)."""
+        if (name, mask) not in parts.counts:
+            codes, labels = self._values(name, mask)
+            width, count = len(labels), len(parts.first)
+            keys = parts.ids * width + codes
+            counts = np.bincount(keys, weights=self._rows, minlength=count * width)
+            parts.counts[name, mask] = counts.reshape(count, width)
+        return parts.counts[name, mask]
+
+    @cached_property
+    def bounds_parts(self) -> bool:
+        """Whether `possible_in_parts` may know more than `possible`."""
+        return any(c.model.caps is not None and not self.decides(c) for c in self.bounding)
+
     def admits(self, ids: Ids, space: int, masks: Sequence[Mask]) -> bool:
         """Return whether a configuration meets the rule; `PrivacyPlan.counts_alone` must be so.
 
@@ -151,21 +206,22 @@ class Judge:
         self, ids: Ids, space: int, large: npt.NDArray[np.bool_], masks: Sequence[Mask]
     ) -> dict[str, Histograms]:
         """Return rows by class and value of each protected attribute, of the large classes."""
-        number, cells, rows = None, None, self._rows
         classes, count = ids, space
+        everything = bool(large.all())
+        widths = [len(self._values(*named)[1]) for named in self._named(masks)]
+        spread = max(widths, default=1) * space > _SPREAD * len(ids)
+        if spread and not everything:
+            # Small classes fall together into one behind the last, which is left out.
+            count = int(np.count_nonzero(large))
+            classes = np.where(large, np.cumsum(large) - 1, count)[ids]
         tables = {}
         for name, mask in self._named(masks):
             codes, labels = self._values(name, mask)
             width = len(labels)
-            if space * width > _SPREAD * len(ids) and number is None:
-                number = np.cumsum(large) - 1
-                cells = large[ids]
-                classes, rows = number[ids[cells]], self._rows[cells]
-                count = int(number[-1]) + 1
-            shown = codes if cells is None else codes[cells]
-            counts = np.bincount(classes * width + shown, weights=rows, minlength=count * width)
-            matrix = counts.reshape(count, width)
-            if number is None and not large.all():
+            keys = classes * width + codes
+            counts = np.bincount(keys, weights=self._rows, minlength=count * width)
+            matrix = counts[: count * width].reshape(count, width)
+            if not spread and not everything:
                 matrix = matrix[large]
             tables[name] = Histograms(matrix, self._tree(name, mask))
         return tables
