@@ -89,7 +89,7 @@ class InMemory:
         alone = not (self._by_person or plan.by_population)
         self._bounds = alone and bool(self._judge.bounding)
         self._cells = RuleCells(frequency, self.rule, whole=self._bounds)
-        self._corners = Corners(problem, self._cells)
+        self._tables = Corners(problem, self._cells)
 
     def possible(self, box: Box) -> bool:
         """Return whether the coarsest corner of a box meets what of the rule judges a box."""
@@ -177,15 +177,15 @@ class InMemory:
             index, domain = instead
             finer = self.problem.variables[index].finer[domain.bit_length() - 1]
             inner = (*box[:index], box[index] & finer, *box[index + 1 :])
-        if is_leaf(inner) or self._corners.combinations(inner) > _PARTS:
+        if is_leaf(inner) or self._tables.combinations(inner) > _PARTS:
             return True
-        key = corner, self._corners.finest(inner)
+        key = corner, self._tables.finest(inner)
         if key not in self._passed:
             self.checked += 1
-            ids, space = self._corners.of(box)
+            ids, space = self._tables.of(box)
             if instead is not None:
-                ids, space = refine(ids, space, *self._corners.coded(*instead))
-            parts = self._corners.parts(inner)
+                ids, space = refine(ids, space, *self._tables.coded(*instead))
+            parts = self._tables.parts(inner)
             self._passed[key] = self._judge.possible_in_parts(*dense(ids, space), parts, masks)
         return self._passed[key]
 
@@ -196,9 +196,9 @@ class InMemory:
         instead: tuple[int, int] | None,
         masks: Sequence[Candidate | None] | None,
     ) -> bool:
-        ids, space = self._corners.of(box)
+        ids, space = self._tables.of(box)
         if instead is not None:
-            ids, space = refine(ids, space, *self._corners.coded(*instead))
+            ids, space = refine(ids, space, *self._tables.coded(*instead))
         if masks is not None:
             ids, space = dense(ids, space)
             if not self._judge.possible(ids, space, masks):
@@ -306,7 +306,7 @@ class InMemory:
 
     def _judged(self, box: Box) -> bool:
         """Count the classes of a configuration that are large enough, and judge them."""
-        ids, space = dense(*self._corners.of(box))
+        ids, space = dense(*self._tables.of(box))
         choice = self.problem.choice(box)
         masks = [choice.get(name) for name in self.plan.rule.sensitive]
         return self._judge.admits(ids[self._cells.of_cell], space, masks)
