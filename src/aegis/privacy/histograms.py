@@ -173,7 +173,8 @@ def log_ratio(table: Histograms, *, absent: bool = True) -> FloatArray:
 
 def distinct_values(table: Histograms) -> IntArray:
     """Return the distinct values of each class, shape (n,)."""
-    return np.count_nonzero(table.counts, axis=1).astype(np.int64)
+    held: IntArray = np.count_nonzero(table.counts, axis=1).astype(np.int64)
+    return held
 
 
 def effective_values(table: Histograms) -> FloatArray:
@@ -183,7 +184,8 @@ def effective_values(table: Histograms) -> FloatArray:
     entropy = np.maximum(np.log(table.sizes) - weighted / table.sizes, 0.0)
     figures = np.exp(entropy)
     whole = np.rint(figures)
-    return np.where(np.abs(figures - whole) < 1e-9, whole, figures)
+    values: FloatArray = np.where(np.abs(figures - whole) < 1e-9, whole, figures)
+    return values
 
 
 def recursive_ratio(table: Histograms, l: int) -> FloatArray:  # noqa: E741 - the field's term
@@ -194,7 +196,8 @@ def recursive_ratio(table: Histograms, l: int) -> FloatArray:  # noqa: E741 - th
     possible = rest > 0
     if l > 1:
         possible &= ordered[:, 1] > 0 if ordered.shape[1] > 1 else False
-    return np.divide(top, rest, out=np.full(len(top), np.inf), where=possible)
+    ratio: FloatArray = np.divide(top, rest, out=np.full(len(top), np.inf), where=possible)
+    return ratio
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,7 +271,8 @@ class ShareCaps:
         if self.floors is not None and (self.floors > 0).any():
             asked = self.floors > 0
             most = np.minimum(most, (counts[:, asked] / self.floors[asked]).min(axis=1))
-        return np.floor(most * (1 + _SLACK) + 1e-9)
+        stays: FloatArray = np.floor(most * (1 + _SLACK) + 1e-9)
+        return stays
 
     def most_of_parts(self, parts: FloatArray, starts: IntArray) -> FloatArray:
         """Return how many rows at most are kept of each class where parts of it go or stay whole.
@@ -300,7 +304,7 @@ class ShareCaps:
         spare += _SLACK * (self.demand + 1) * sizes
         losing = np.flatnonzero(gains < 0)
         if not len(losing):
-            return sizes
+            return np.asarray(sizes, dtype=np.float64)
         of, cost, size = classes[losing], -gains[losing], rows[losing]
         order = np.lexsort((cost / size, of))
         of, cost, size = of[order], cost[order], size[order]
@@ -309,7 +313,8 @@ class ShareCaps:
         before = np.repeat(spent[first] - cost[first], np.diff(first, append=len(of)))
         beyond = np.clip(spent - before - spare[of], 0.0, cost)
         lost = np.bincount(of, weights=size * (beyond / cost), minlength=len(starts))
-        return np.floor((sizes - lost) * (1 + _SLACK) + 1e-6)
+        stays: FloatArray = np.floor((sizes - lost) * (1 + _SLACK) + 1e-6)
+        return stays
 
     def _within_caps(self, counts: FloatArray, sizes: FloatArray) -> FloatArray:
         """Return the largest n with sum_g min(counts_g, n caps_g) >= demand n, or a little more.

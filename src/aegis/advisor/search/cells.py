@@ -60,9 +60,9 @@ class RuleCells:
             ids, space = dense(ids, space)
         sizes = np.bincount(ids, weights=self._weights, minlength=1)
         if space <= 2 * len(ids):
-            return int(sizes.sum(where=sizes < k))
+            return round(float(np.dot(sizes, sizes < k)))
         # Spread thinly, classes are fewer by cell than by place.
-        return int(self._weights.sum(where=sizes.take(ids) < k))
+        return round(float(np.dot(self._weights, sizes.take(ids) < k)))
 
     def classes(
         self,

@@ -81,6 +81,7 @@ class ChargedLoss(ClassLoss):
         self._loss = loss
         self._options = options
         self._rows = [v.attribute.counts.astype(np.float64) for v in problem.variables]
+        self._totals = np.array([max(float(rows.sum()), 1.0) for rows in self._rows])
         self._weights = np.array(
             [v.attribute.weight if options.weighted else 1.0 for v in problem.variables]
         )
@@ -92,6 +93,7 @@ class ChargedLoss(ClassLoss):
             for v, rows in zip(problem.variables, self._rows, strict=True)
         ]
         self._lowest: dict[tuple[int, int], float] = {}
+        self._leasts: dict[Box, float] = {}
         self._most = 1.0
         self._counted = np.array([v.quasi or not options.quasi for v in problem.variables])
         if loss.most is not None:
@@ -109,14 +111,16 @@ class ChargedLoss(ClassLoss):
     def _total(self, lost: Floats) -> float:
         """Return the losses of the attributes, in rows, as one figure."""
         if self._loss.per_row:
-            lost = lost / np.array([max(float(rows.sum()), 1.0) for rows in self._rows])
+            lost = lost / self._totals
         # Rounding must not turn nothing into less than nothing.
         weighed = np.maximum(lost, 0.0) * self._weights / self._most
         return self._options.mean.of(weighed[self._counted]) + 0.0
 
     def _least(self, box: Box) -> float:
-        lost = [self._lowest_of(j, domain) for j, domain in enumerate(box)]
-        return self._total(self._options.masked * np.array(lost))
+        if box not in self._leasts:
+            lost = [self._lowest_of(j, domain) for j, domain in enumerate(box)]
+            self._leasts[box] = self._total(self._options.masked * np.array(lost))
+        return self._leasts[box]
 
     def _lowest_of(self, index: int, domain: int) -> float:
         key = (index, domain)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.corners import Parts
-from aegis.privacy import ClassTable, Criterion, PrivacyRule
+from aegis.privacy import ClassTable, Criterion
 from aegis.privacy.admission import admits, admits_dense
 from aegis.privacy.histograms import Bounds, Histograms, ShareCaps, TreeGroups
 from aegis.privacy.model import Compared
@@ -117,7 +117,7 @@ class Judge:
         """
         of_part = ids[parts.first]
         rows = self._part_rows(parts)
-        sizes = np.bincount(of_part, weights=rows, minlength=space)
+        sizes = _added(of_part, rows, space)
         large = sizes >= self._least
         width = max((len(self._values(*named)[1]) for named in self._named(masks)), default=1)
         if len(parts.first) * width > _PLACES or not large.any():
@@ -141,7 +141,7 @@ class Judge:
     def _part_rows(self, parts: Parts) -> Floats:
         """Return the rows of each part, shape (m,)."""
         if None not in parts.counts:
-            parts.counts[None] = np.bincount(parts.ids, weights=self._rows)
+            parts.counts[None] = _added(parts.ids, self._rows)
         return parts.counts[None]
 
     def _part_counts(self, parts: Parts, name: str, mask: Mask) -> Floats:
@@ -150,7 +150,7 @@ class Judge:
             codes, labels = self._values(name, mask)
             width, count = len(labels), len(parts.first)
             keys = parts.ids * width + codes
-            counts = np.bincount(keys, weights=self._rows, minlength=count * width)
+            counts = _added(keys, self._rows, count * width)
             parts.counts[name, mask] = counts.reshape(count, width)
         return parts.counts[name, mask]
 
@@ -192,7 +192,7 @@ class Judge:
 
     def _large(self, ids: Ids, space: int) -> tuple[Floats, npt.NDArray[np.bool_], int]:
         """Return rows by class, which classes are large enough, and how many more rows may go."""
-        sizes = np.bincount(ids, weights=self._rows, minlength=space)
+        sizes = _added(ids, self._rows, space)
         large = sizes >= self._least
         return sizes, large, self._room - round(float(sizes.sum(where=~large)))
 
@@ -219,7 +219,7 @@ class Judge:
             codes, labels = self._values(name, mask)
             width = len(labels)
             keys = classes * width + codes
-            counts = np.bincount(keys, weights=self._rows, minlength=count * width)
+            counts = _added(keys, self._rows, count * width)
             matrix = counts[: count * width].reshape(count, width)
             if not spread and not everything:
                 matrix = matrix[large]
@@ -232,7 +232,7 @@ class Judge:
         if key not in self._caps:
             name = criterion.attribute or ""
             codes, labels = self._values(name, mask)
-            totals = np.bincount(codes, weights=self._rows, minlength=len(labels))
+            totals = _added(codes, self._rows, len(labels))
             room = 0 if criterion.reference is Compared.INPUT else self._room
             caps = criterion.model.caps
             bounds = Bounds(totals, room, self._tree(name, mask))
@@ -257,6 +257,7 @@ class Judge:
         return self._shown[key]
 
 
-def bounded_by_caps(rule: PrivacyRule) -> bool:
-    """Whether some criterion of a rule tells what finer tables can keep at most of a class."""
-    return any(criterion.model.caps is not None for criterion in rule.criteria)
+def _added(keys: Ids, rows: Floats, size: int = 0) -> Floats:
+    """Return the sum of `rows` (n,) by key (n,), shape (size,) at least."""
+    sums: Floats = np.bincount(keys, weights=rows, minlength=size).astype(np.float64, copy=False)
+    return sums
