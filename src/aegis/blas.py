@@ -57,7 +57,7 @@ def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def limited(*args: P.args, **kwargs: P.kwargs) -> R:
-        import_module("scipy.linalg.lapack")
+        import_module("scipy.linalg.lapack").dpotrf  # noqa: B018 - loaded when first asked for
         if addresses_limited():
             _require(_USED)
         from threadpoolctl import threadpool_limits

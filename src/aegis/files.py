@@ -23,6 +23,12 @@ TABLE_FORMATS = (
     ".xlsx",
 )
 """Extensions of the tables that can be written."""
+BUNDLE = ".aegis"
+"""Extension of a summary on disk."""
+PROTECTED = ".protected"
+"""Extension of a protected summary on disk."""
+PUBLISHED = ".published"
+"""Extension of masked tables on disk."""
 MOST_TEXT = 64 << 20
 """Most characters of a file that people write."""
 
@@ -180,9 +186,7 @@ def read_text(path: Path, what: str, error: type[AegisError]) -> str:
         with path.open(encoding="utf-8-sig") as file:
             text = file.read(MOST_TEXT + 1)
     except OSError as cause:
-        raise error(
-            f"Cannot read {what} file {path}: {cause.strerror}.", hint="Check the path."
-        ) from cause
+        raise _unreadable(path, what, error, cause) from cause
     except UnicodeDecodeError as cause:
         raise error(
             f"{what.capitalize()} file {path} is not UTF-8 text.", hint="Save it as UTF-8."
@@ -193,6 +197,27 @@ def read_text(path: Path, what: str, error: type[AegisError]) -> str:
             hint="Files of that size are no files that people write: check the path.",
         )
     return text
+
+
+def require_text(path: Path, what: str, error: type[AegisError]) -> None:
+    """Raise what `read_text` would where there is no such file, without reading: it may be a pipe.
+
+    >>> from pathlib import Path
+    >>> from aegis.errors import PolicyError
+    >>> from aegis.files import require_text
+    >>> require_text(Path("nowhere.yaml"), "policy", PolicyError)
+    Traceback (most recent call last):
+      ...
+    aegis.errors.PolicyError: Cannot read policy file nowhere.yaml: No such file or directory. ...
+    """
+    try:
+        path.stat()
+    except OSError as cause:
+        raise _unreadable(path, what, error, cause) from cause
+
+
+def _unreadable(path: Path, what: str, error: type[AegisError], cause: OSError) -> AegisError:
+    return error(f"Cannot read {what} file {path}: {cause.strerror}.", hint="Check the path.")
 
 
 def _unwritable(path: Path, error: OSError) -> DataError:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from importlib.metadata import EntryPoint, entry_points
-from typing import Generic, Protocol, TypeVar
+from functools import cache
+from importlib import metadata
+from importlib.metadata import EntryPoint, EntryPoints
+from typing import Any, Generic, Protocol, TypeVar
 
 from aegis.errors import InternalError, PolicyError, RenamedWarning
 
@@ -19,6 +21,22 @@ class Named(Protocol):
 
 
 T = TypeVar("T", bound=Named)
+
+
+@cache
+def _installed() -> Any:
+    return metadata.entry_points()
+
+
+def entry_points(group: str) -> EntryPoints:
+    """Return what installed packages add under a group; they are looked through once, for all groups.
+
+    >>> from aegis.registry import entry_points
+    >>> [point.value for point in entry_points("console_scripts") if point.name == "aegis"]
+    ['aegis.cli.main:main']
+    """
+    added: EntryPoints = _installed().select(group=group)
+    return added
 
 
 class Registry(Generic[T]):

@@ -63,6 +63,68 @@ def test_advice_on_a_csv_file_loads_no_pandas(folder):
     assert done.returncode == 0, done.stderr
 
 
+UNUSED = (
+    "pandas",
+    "polars",
+    "scipy.linalg",
+    "scipy.sparse",
+    "scipy.special",
+    "numpy.testing",
+    "aegis.summary.bundle",
+    "aegis.evaluation",
+    "aegis.protect",
+    "aegis.anonymizers",
+)
+"""What a ranking of masks has no use for, and what takes long to load."""
+
+
+@pytest.mark.parametrize("measure", ["held-out-pillai", "held-out-auc"])
+def test_a_ranking_loads_what_it_uses(folder, measure):
+    code = (
+        "import atexit, sys\n"
+        "from aegis.cli.main import main\n"
+        f"atexit.register(lambda: print([m for m in {UNUSED!r} if m in sys.modules]))\n"
+        "sys.argv = ['aegis', 'advise', 'table.csv', '-p', 'policy.yaml', '-q', '--generate', '9',"
+        f" '--measure', {measure!r}]\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_routine_of_lapack_is_loaded_alone_and_its_package_later():
+    code = (
+        "import sys\n"
+        "from aegis.cli import lean\n"
+        "lean.start()\n"
+        "lean.before_tables()\n"
+        "from scipy.linalg.lapack import dposv\n"
+        "assert 'scipy.linalg' not in sys.modules\n"
+        "from scipy import linalg, stats\n"
+        "assert linalg.lapack.dposv is dposv\n"
+        "assert linalg.lapack.get_lapack_funcs(('posv',)), linalg.solve([[2.0]], [1.0])\n"
+        "from scipy.linalg import _flapack\n"
+        "assert _flapack.dposv is dposv\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_policy_that_is_not_there_is_told_before_anything_is_loaded(folder):
+    code = (
+        "import atexit, sys\n"
+        "from aegis.cli.main import main\n"
+        "atexit.register(lambda: print([m for m in ('ibis', 'pyarrow') if m in sys.modules]))\n"
+        "sys.argv = ['aegis', 'advise', 'table.csv', '-p', 'nowhere.yaml']\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "Cannot read policy file nowhere.yaml" in done.stderr
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 def test_a_closed_pipe_is_silent(folder):
     reading, writing = os.pipe()
     os.close(reading)

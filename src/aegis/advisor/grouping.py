@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from aegis.measures import UNPOOLED, pooled_losses
 from aegis.summary import AttributeSummary, Candidate, Matrix, pooled_groups
+from aegis.summary.cooccurrence import is_sparse
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 Levels = npt.NDArray[Any]
 """Level of each atom, shape (A,), or P(level | atom) of a noise mask, shape (A, L)."""
@@ -124,7 +127,7 @@ class RowGroups:
     @property
     def remember(self) -> bool:
         """Whether anything is remembered: only then can some attributes be counted alone."""
-        return not sparse.issparse(self._pairs.total)
+        return not is_sparse(self._pairs.total)
 
     def counts(
         self,
@@ -187,6 +190,8 @@ def stacked_grouping(
     levels: Sequence[npt.NDArray[np.integer]],
 ) -> tuple[sparse.csr_array, npt.NDArray[np.int64]]:
     """Return S of theory.md, shape (D, d), and where each attribute's levels start, (m + 1,)."""
+    from scipy import sparse  # taking long to load, and seldom asked for
+
     sizes = [int(level.max(initial=0)) + 1 for level in levels]
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     stacked = np.concatenate([own + start for own, start in zip(levels, offsets, strict=False)])
@@ -201,13 +206,15 @@ def _summed(total: Matrix, grouping: sparse.csr_array) -> npt.NDArray[np.float64
     """Return S' G S, shape (d, d), for a dense or sparse G of shape (D, D) and S of (D, d)."""
     total_by_level = (grouping.T @ total) @ grouping
     dense: npt.NDArray[np.float64] = (
-        total_by_level.toarray() if sparse.issparse(total_by_level) else total_by_level
+        total_by_level.toarray() if is_sparse(total_by_level) else total_by_level
     )
     return dense
 
 
 def _expected_counts(pairs: StackedCounts, levels: Sequence[Levels]) -> GroupedCounts:
     """Return `group_counts` with channels: K_i' G K_j, and expected counts on the diagonal."""
+    from scipy import sparse  # as above
+
     parts = [
         sparse.csr_array(level)
         if level.ndim == 2

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from aegis.cli.options import FileEngine
 from aegis.errors import PolicyError
-from aegis.files import TABLE_FORMATS, check_output, format_of, leftovers
+from aegis.files import (
+    BUNDLE,
+    PROTECTED,
+    PUBLISHED,
+    TABLE_FORMATS,
+    check_output,
+    format_of,
+    leftovers,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -18,12 +26,6 @@ if TYPE_CHECKING:
     from aegis.sources import Reading, Source
     from aegis.summary import Summary
 
-BUNDLE = ".aegis"
-"""Extension of a summary on disk."""
-PROTECTED = ".protected"
-"""Extension of a protected summary on disk."""
-PUBLISHED = ".published"
-"""Extension of masked tables on disk."""
 YAML = (".yaml", ".yml")
 HTML = (".html", ".htm")
 REPORT = (*HTML, ".pdf")

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aegis.cli.files import BUNDLE, HTML, JSON, PROTECTED, YAML, check_outputs
+from aegis.cli.files import HTML, JSON, YAML, check_outputs
 from aegis.cli.options import Force, Format, FormatOption, Quiet
 from aegis.cli.output import Output
 from aegis.errors import DataError, NoAdmissibleConfiguration, PolicyError
+from aegis.files import BUNDLE, PROTECTED
 
 if TYPE_CHECKING:
     from aegis.protect import Difference, DocumentLeak, LeakAudit, ProtectedSummary

@@ -11,16 +11,22 @@ import os
 import sys
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
-from importlib.metadata import entry_points
+from importlib.machinery import PathFinder
 from importlib.util import LazyLoader, find_spec, module_from_spec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from aegis.limits import addresses_limited
+from aegis.registry import entry_points
 
 _OBJECTS = 100_000
 """New objects between two searches for cycles of garbage: loading modules makes many that stay."""
 _GROUPS = ("masks", "measures", "privacy_models", "anonymizers")
 """Entry points by which packages of others add to Aegis."""
 _COMPILERS = "ibis.backends.sql.compilers"
+_LAPACK = "scipy.linalg.lapack"
+_ROUTINES = "scipy.linalg._flapack"
 
 _own_process = False
 
@@ -38,12 +44,14 @@ def before_tables() -> None:
 
     PyArrow loads pandas, where it is installed, at the first conversion, to tell whether it was
     given a Series: as long as all imports of Aegis. No command makes one; packages that add to Aegis
-    might. SciPy names all modules of NumPy, of which one compiles Fortran.
+    might. SciPy names all modules of NumPy, of which one compiles Fortran, and loads all of its
+    linear algebra for one routine of LAPACK.
     """
     if not _own_process or "pyarrow" in sys.modules or "numpy" in sys.modules:
         return
     _load_when_used("numpy.f2py")
     _compile_for_one_engine()
+    _factorise_alone()
     if "pandas" not in sys.modules and not _added_to():
         import pyarrow as pa
 
@@ -99,6 +107,43 @@ def _compile_for_one_engine() -> None:
     sys.modules[_COMPILERS] = package
     spec.loader.exec_module(package)
     ibis.backends.sql.compilers = package
+
+
+def _factorise_alone() -> None:
+    """Let LAPACK be called without SciPy's own linear algebra, which takes 20 times as long to load.
+
+    The module of the routines names the compiled ones; it is executed, and with it its package is
+    loaded, when it is asked for anything else.
+    """
+    import scipy
+
+    folder = [str(Path(path, "linalg")) for path in scipy.__path__]
+    routines, whole = (PathFinder.find_spec(name, folder) for name in (_ROUTINES, _LAPACK))
+    if "scipy.linalg" in sys.modules or not (
+        routines and routines.loader and whole and whole.loader
+    ):
+        return
+    if addresses_limited():
+        return  # what guards the loading of a BLAS sees packages alone
+    load_routines, load_whole = routines.loader.exec_module, whole.loader.exec_module
+    module = module_from_spec(whole)
+    sys.modules[_LAPACK] = module
+
+    def of_lapack(name: str) -> Any:
+        if name.startswith("__") and name != "__all__":
+            raise AttributeError(name)
+        compiled = sys.modules.get(_ROUTINES)
+        if compiled is None:
+            compiled = sys.modules[_ROUTINES] = module_from_spec(routines)
+            load_routines(compiled)
+        if hasattr(compiled, name):
+            return getattr(compiled, name)
+        del module.__getattr__
+        load_whole(module)
+        vars(import_module("scipy.linalg"))["lapack"] = module
+        return getattr(module, name)
+
+    module.__getattr__ = of_lapack  # type: ignore[method-assign]
 
 
 class _OnDemand(Loader):

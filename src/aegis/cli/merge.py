@@ -7,16 +7,10 @@ from typing import Annotated
 
 import typer
 
-from aegis.cli.files import (
-    BUNDLE,
-    check_outputs,
-    next_step,
-    unused,
-    written,
-    written_dict,
-)
+from aegis.cli.files import check_outputs, next_step, unused, written, written_dict
 from aegis.cli.options import Force, Format, FormatOption, Quiet, VerifyKey
 from aegis.cli.output import Output
+from aegis.files import BUNDLE
 from aegis.words import counted
 
 SCHEMA = 1

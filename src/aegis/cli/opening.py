@@ -15,6 +15,8 @@ from aegis.cli.files import open_subject, repeated
 from aegis.cli.lean import before_tables
 from aegis.cli.options import EngineOption, Master, MemoryLimit, TableName
 from aegis.cli.output import Output
+from aegis.errors import PolicyError
+from aegis.files import require_text
 
 if TYPE_CHECKING:
     from aegis.policy import Policy
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from aegis.summary import Summary
 
 PANEL = "How the table is read"
+_POLICIES = frozenset({"policy_file", "policy"})
+"""Parameters of commands that are the path of a policy."""
 
 
 def _option(name: str, metavar: str, text: str) -> Any:
@@ -174,6 +178,9 @@ def opens_table(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def with_options(**given: Any) -> None:
+        for name in _POLICIES & given.keys():  # before all that reads a table is loaded for it
+            if isinstance(given[name], Path):
+                require_text(given[name], "policy", PolicyError)
         before_tables()
         opening = Opening(**{name: given.pop(name) for name in names if name in given})
         command(**given, opening=opening)

@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aegis.cli.files import (
-    PROTECTED,
-    check_outputs,
-    next_step,
-    unused,
-    written,
-    written_dict,
-)
+from aegis.cli.files import check_outputs, next_step, unused, written, written_dict
 from aegis.cli.opening import DEFAULT, Opening, opens_table
 from aegis.cli.options import (
     Force,
@@ -30,6 +23,7 @@ from aegis.cli.options import (
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.errors import DataError, PolicyError
+from aegis.files import PROTECTED
 
 if TYPE_CHECKING:
     from aegis.protect import ProtectedSummary

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from aegis.cli.advice import print_advice
-from aegis.cli.files import PUBLISHED, check_outputs, next_step, written, written_dict
+from aegis.cli.files import check_outputs, next_step, written, written_dict
 from aegis.cli.options import Format
 from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.errors import PolicyError
+from aegis.files import PUBLISHED
 from aegis.words import counted
 
 if TYPE_CHECKING:

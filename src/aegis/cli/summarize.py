@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aegis.cli.files import (
-    BUNDLE,
     JSON,
-    PROTECTED,
     check_outputs,
     is_bundle,
     next_step,
@@ -37,6 +35,7 @@ from aegis.cli.progress import reporting
 from aegis.cli.protect import Delta, Epsilon, KeyFile
 from aegis.cli.published import Counted, Histograms, Mapping_, Masked, summarize_masked
 from aegis.errors import PolicyError
+from aegis.files import BUNDLE, PROTECTED
 from aegis.words import counted
 
 if TYPE_CHECKING:

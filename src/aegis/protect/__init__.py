@@ -14,7 +14,7 @@ from aegis.protect.build import protect
 from aegis.protect.counts import Perturbation
 from aegis.protect.differences import Difference, compare
 from aegis.protect.documents import DocumentLeak, audit_document
-from aegis.protect.file import EXTENSION, dumps, load_protected, loads, save_protected
+from aegis.protect.file import dumps, load_protected, loads, save_protected
 from aegis.protect.front import ProtectedPoint, front_protected, rows_alike
 from aegis.protect.joint import ProtectedJoint, reconstruct_protected
 from aegis.protect.leak import AttributeLeak, LeakAudit, PartLeak, audit_leak
@@ -37,7 +37,6 @@ from aegis.protect.terms import require_policy, summary_under
 from aegis.protect.what_if import WhatIf, what_if
 
 __all__ = [
-    "EXTENSION",
     "AttributeLeak",
     "CellMethod",
     "Difference",

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from aegis.errors import AegisError, DataError
-from aegis.files import check_output, read_text, write_text
+from aegis.files import PROTECTED, check_output, read_text, write_text
 from aegis.masks import Compose, Hierarchy, Kind, Level, Mask, parse_mask
 from aegis.policy import OwnerRule, Role
 from aegis.protect.accounting import NoiseRound, Unit
@@ -32,7 +32,6 @@ from aegis.protect.model import (
     StatedVerdict,
 )
 
-EXTENSION = ".protected"
 FORMAT = "aegis-protected-summary"
 VERSION = 1
 """Version of the format; it changes whenever an older reader would misread a file."""
@@ -62,7 +61,7 @@ def save_protected(summary: ProtectedSummary, path: str | Path, *, force: bool =
         The file cannot be written.
     """
     target = Path(path)
-    check_output(target, force=force, formats=(EXTENSION,))
+    check_output(target, force=force, formats=(PROTECTED,))
     text = dumps(summary)
     write_text(target, text)
     return sha256(text.encode("utf-8")).hexdigest()

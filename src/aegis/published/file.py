@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from aegis.errors import AegisError, DataError
-from aegis.files import check_output, replacing
+from aegis.files import PUBLISHED, check_output, replacing
 from aegis.published.model import Published
 from aegis.summary import load_bundle, save_bundle
 
-PUBLISHED = ".published"
-"""Extension of the file."""
 FORMAT = "aegis-published"
 VERSION = 1
 PAGE = "published.json"

@@ -13,6 +13,7 @@ from aegis.advisor import PrivacyPlan, plan_of
 from aegis.advisor.owner import check_front_rules, check_owner_rule
 from aegis.advisor.plan import require_same
 from aegis.errors import DataError, PolicyError
+from aegis.files import BUNDLE, PROTECTED
 from aegis.policy import Policy, RuleOverride
 from aegis.privacy import PrivacyRule
 from aegis.progress import Progress
@@ -21,11 +22,6 @@ from aegis.summary import Summary, declared_policy, says_rule
 from aegis.summary.build import SAMPLE_ROWS, summarize_rows
 from aegis.summary.coded_rows import CodedRows
 from aegis.summary.narrow import narrow
-
-BUNDLE = ".aegis"
-"""Extension of a summary on disk."""
-PROTECTED = ".protected"
-"""Extension of a protected summary on disk, which answers other questions."""
 
 
 @dataclass

@@ -12,7 +12,6 @@ from aegis.summary.declared import declared_policy, says_rule
 from aegis.summary.frequency import FrequencyTable, combine
 from aegis.summary.locking import lock
 from aegis.summary.merge import merge
-from aegis.summary.merge_bundles import merge_bundles
 from aegis.summary.model import (
     AttributeSummary,
     Candidate,
@@ -60,10 +59,13 @@ __all__ = [
 
 if TYPE_CHECKING:
     from aegis.summary.bundle import load_bundle, save_bundle
+    from aegis.summary.merge_bundles import merge_bundles
 
 
 def __getattr__(name: str) -> Any:
     """Load what reads and writes bundles when it is asked for: most commands have the table."""
     if name in ("load_bundle", "save_bundle"):
         return getattr(import_module("aegis.summary.bundle"), name)
+    if name == "merge_bundles":
+        return getattr(import_module("aegis.summary.merge_bundles"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from aegis.errors import AegisError, DataError
-from aegis.files import check_output
+from aegis.files import BUNDLE, check_output
 from aegis.signing import PrivateKey, PublicKey
 from aegis.summary.bundle_archive import damaged, open_archive, write_archive
 from aegis.summary.bundle_check import check_summary
@@ -71,7 +71,7 @@ def save_bundle(
         The file cannot be written, or would be larger than a bundle may be.
     """
     target = Path(path)
-    check_output(target, force=force, formats=(".aegis",))
+    check_output(target, force=force, formats=(BUNDLE,))
     content, members = pack_summary(summary)
     write_archive(target, content, members, key)
 

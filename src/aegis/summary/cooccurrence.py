@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 Counts = npt.NDArray[np.int64]
 Matrix = Any
@@ -165,6 +164,11 @@ class PairCounts:
         return a, b, y, self.count[i, j]
 
 
+def is_sparse(matrix: Matrix) -> bool:
+    """Return whether a matrix is sparse; it is known without loading the library of those."""
+    return not isinstance(matrix, np.ndarray)
+
+
 def symmetric(
     size: int, places: Counts, counts: npt.NDArray[Any], diagonal: npt.NDArray[np.float64]
 ) -> Matrix:
@@ -172,6 +176,8 @@ def symmetric(
 
     Counts of the same place add up.
     """
+    from scipy import sparse  # taking long to load, and of wide tables alone
+
     rows, columns = np.divmod(places, size)
     upper = sparse.coo_array((counts.astype(np.float64), (rows, columns)), shape=(size, size))
     half = upper.tocsr()

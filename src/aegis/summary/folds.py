@@ -12,9 +12,8 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
-from aegis.summary.cooccurrence import FoldCounts, Matrix, PairCounts, symmetric
+from aegis.summary.cooccurrence import FoldCounts, Matrix, PairCounts, is_sparse, symmetric
 from aegis.summary.row_pairs import RowPairCounts
 
 Counts = npt.NDArray[np.int64]
@@ -67,7 +66,7 @@ class WithoutFold(PairCounts):
         place, fold, count = _flat(self.whole)
         out = fold == self.left_out
         whole = self.whole.total
-        if sparse.issparse(whole):
+        if is_sparse(whole):
             diagonal = (self.whole.stacked_joint - self.stacked_joint).sum(axis=1)
             return whole - symmetric(size, place[out], count[out], diagonal)
         matrix: npt.NDArray[np.float64]

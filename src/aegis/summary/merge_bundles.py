@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aegis.errors import PolicyError
+from aegis.files import PROTECTED
 from aegis.summary.bundle import load_bundle
 from aegis.summary.merge import merge
 from aegis.summary.model import Summary
 
 if TYPE_CHECKING:
     from aegis.signing import PublicKey
-
-_PROTECTED = ".protected"
 
 
 def merge_bundles(paths: Sequence[str | Path], *, verify_key: PublicKey | None = None) -> Summary:
@@ -48,7 +47,7 @@ def merge_bundles(paths: Sequence[str | Path], *, verify_key: PublicKey | None =
     32561
     """
     for path in paths:
-        if str(path).lower().endswith(_PROTECTED):
+        if str(path).lower().endswith(PROTECTED):
             raise PolicyError(
                 f"{path} is a protected summary, which cannot be merged: parts that were protected "
                 "apart tell more together than each of them.",
