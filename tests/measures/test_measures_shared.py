@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
@@ -96,6 +97,42 @@ def test_a_ranking_shares_and_scores_the_same():
     for name in "abc":
         rest = alone.value({**alone.unmasked, name: choices[1][name]}, measure)
         assert lost[name] == pytest.approx(whole - rest, abs=1e-11)
+
+
+def test_levels_beside_are_solved_once_for_all_configurations(monkeypatch):
+    rng = np.random.default_rng(8)
+    columns = {name: rng.integers(0, 20, 600).tolist() for name in "abcd"}
+    columns["y"] = rng.choice(["p", "q", "r"], 600).tolist()
+    columns["e"] = [20 * (y == "p") + a for y, a in zip(columns["y"], columns["a"], strict=True)]
+    masks = ["identity", {"bucketize": {"width": 5}}, {"quantiles": {"count": 3}}, "suppress"]
+    attributes = {name: {"role": "feature", "masks": masks[:1]} for name in "abe"}
+    attributes |= {name: {"role": "feature", "masks": masks} for name in "cd"}
+    policy = load_policy({"version": 1, "label": "y", "attributes": attributes})
+    summary = summarize(pa.table(columns), policy)
+    choices = [
+        {a.name: a.candidates[pick % len(a.candidates)] for a, pick in zip(own, picks, strict=True)}
+        for own in [list(summary.all_attributes)]
+        for picks in product([0], [0], [0], range(4), range(4))
+    ]
+    solved = []
+    of_all = shared_levels.SharedBlock._of_all
+
+    def counted(*given_here):
+        solved.append(of_all(*given_here))
+        return solved[-1]
+
+    monkeypatch.setattr(shared_levels.SharedBlock, "_of_all", counted)
+    together = Scorer(summary)
+    together.common.expect(choices)
+    for choice in choices:
+        mine, alone = together.cooccurrence(choice), Scorer(summary).cooccurrence(choice)
+        assert mine.total.tolist() == alone.total.tolist()
+        assert mine.joint.tolist() == alone.joint.tolist()
+        assert mine.traces == pytest.approx(alone.traces, abs=1e-11)
+        assert together.value(choice, measure) == pytest.approx(
+            Scorer(summary).value(choice, measure), abs=1e-11
+        )
+    assert [known is not None for known in solved] == [True]
 
 
 def test_the_cost_of_a_mask_is_that_of_a_table_scored_by_itself(monkeypatch):

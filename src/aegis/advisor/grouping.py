@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from aegis.measures import UNPOOLED, pooled_losses
+from aegis.measures.shared import Together
 from aegis.summary import AttributeSummary, Candidate, Matrix, pooled_groups
 from aegis.summary.cooccurrence import is_sparse
 
@@ -20,6 +22,8 @@ Levels = npt.NDArray[Any]
 """Level of each atom, shape (A,), or P(level | atom) of a noise mask, shape (A, L)."""
 _REMEMBERED_BYTES = 1 << 28
 """Most memory for sums that are remembered, in one place."""
+_TOGETHER = 1 << 11
+"""Most levels that are counted together for many configurations."""
 _DENSE_INDICATORS = 1 << 16
 """Most entries of the indicators of one attribute that are multiplied as a dense matrix."""
 
@@ -103,6 +107,28 @@ def group_counts(pairs: StackedCounts, levels: Sequence[Levels]) -> GroupedCount
     return GroupedCounts(total, joint, offsets)
 
 
+@dataclass(eq=False)
+class _Expected:
+    """Levels in which configurations will be counted, by attribute and key.
+
+    Attributes
+    ----------
+    levels
+        The level of each atom.
+    places
+        The places of the levels among all of them.
+    configurations
+        How many configurations are expected.
+    total
+        Co-occurrence of all levels, once it was counted.
+    """
+
+    levels: Mapping[tuple[int, Hashable], Levels]
+    places: Mapping[tuple[int, Hashable], npt.NDArray[np.intp]]
+    configurations: int
+    total: npt.NDArray[np.float64] | None = None
+
+
 class RowGroups:
     """`group_counts` for many groupings of the same counts, which share those of single attributes.
 
@@ -123,6 +149,33 @@ class RowGroups:
         self._rows = RememberedArrays()
         self._joints: dict[Hashable, npt.NDArray[np.int64]] = {}
         self._told: dict[Hashable, Matrix | None] = {}
+        self._expected: list[_Expected] = []
+
+    def expect(self, levels: Mapping[tuple[int, Hashable], Levels], configurations: int) -> None:
+        """Take note of levels, by attribute and key, in which configurations will be counted.
+
+        The first of these has all of them counted at once; the others are taken from that. Noise
+        masks are left out, and so is everything where there are more than `_TOGETHER` levels.
+        """
+        own = {k: level for k, level in levels.items() if level.ndim == 1}
+        sizes = [int(level.max(initial=0)) + 1 for level in own.values()]
+        if self.remember and 0 < sum(sizes) <= _TOGETHER:
+            ends = np.cumsum([0, *sizes])
+            places = {k: np.arange(*ends[i : i + 2]) for i, k in enumerate(own)}
+            self._expected.append(_Expected(own, places, configurations))
+
+    def together(self, which: Sequence[int], keys: Sequence[Hashable]) -> Together | None:
+        """Return the counts of all levels among which those of a configuration were expected."""
+        wanted = list(zip(which, keys, strict=True))
+        for expected in self._expected:
+            if all(key in expected.places for key in wanted):
+                if expected.total is None:
+                    expected.total = self._total(
+                        [(i, level, key) for (i, key), level in expected.levels.items()]
+                    )
+                at = np.concatenate([expected.places[key] for key in wanted])
+                return Together(expected.total, at, expected.configurations)
+        return None
 
     @property
     def remember(self) -> bool:
@@ -142,17 +195,23 @@ class RowGroups:
         places = range(len(levels)) if which is None else which
         if not (self.remember and len(levels)) or any(level.ndim == 2 for level in levels):
             return group_counts(self._pairs, levels)
-        own = list(zip(places, zip(levels, keys, strict=True), strict=True))
-        rows = [self._grouped(i, level, key) for i, (level, key) in own]
-        joint = [self._joint(i, level, key) for i, (level, key) in own]
+        own = list(zip(places, levels, keys, strict=True))
+        joint = [self._joint(*attribute) for attribute in own]
         offsets = np.cumsum([0, *map(len, joint)]).astype(np.int64)
-        total = np.empty((int(offsets[-1]), int(offsets[-1])))
-        by_atom = np.concatenate(rows)
-        for (i, (level, key)), start, stop in zip(own, offsets, offsets[1:], strict=False):
-            columns = by_atom[:, self._offsets[i] : self._offsets[i + 1]]
-            told = self._indicators(i, level, key)
-            total[:, start:stop] = columns if told is None else columns @ told
+        expected = self.together(places, keys)
+        total = self._total(own) if expected is None else expected.of_configuration
         return GroupedCounts(total, np.concatenate(joint), offsets)
+
+    def _total(self, own: Sequence[tuple[int, Levels, Hashable]]) -> npt.NDArray[np.float64]:
+        """Return the co-occurrence of levels of attributes, one of which may be given several times."""
+        by_atom = np.concatenate([self._grouped(*attribute) for attribute in own])
+        columns = []
+        for i, level, key in own:
+            of_atoms = by_atom[:, self._offsets[i] : self._offsets[i + 1]]
+            told = self._indicators(i, level, key)
+            columns.append(of_atoms if told is None else of_atoms @ told)
+        total: npt.NDArray[np.float64] = np.concatenate(columns, axis=1)
+        return total
 
     def _grouped(self, index: int, level: Levels, key: Hashable) -> npt.NDArray[np.float64]:
         """Return the rows of an attribute by level, columns by atom, shape (L, D)."""

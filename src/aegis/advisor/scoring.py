@@ -30,7 +30,7 @@ from aegis.advisor.grouping import (
 from aegis.advisor.pairs import PairValues
 from aegis.advisor.parts import PARTS, PartBlocks, pair_block
 from aegis.advisor.scores import AttributeScore, ConfigurationScore, utility_kept
-from aegis.advisor.shared import CommonParts
+from aegis.advisor.shared import Coded, CommonParts
 from aegis.errors import PolicyError
 from aegis.measures import (
     Contingency,
@@ -85,7 +85,7 @@ class Scorer:
         attributes = summary.attributes.values()
         self._counted = [i for i, a in enumerate(attributes) if not a.aside]
         counted = [self._names[i] for i in self._counted]
-        self.common = CommonParts(counted, self._groups, self._some)
+        self.common = CommonParts(counted, self._groups, self._some, self._coded)
 
     @cached_property
     def _weights(self) -> npt.NDArray[np.float64]:
@@ -326,6 +326,12 @@ class Scorer:
         order = self._in_order(which, candidates, label)
         return self._whole(which, candidates, label).extended(order=order)
 
+    def _coded(self, place: int, candidate: Candidate) -> Coded:
+        """Return in which levels a candidate is counted as it is, and in order, by their keys."""
+        index = self._counted[place]
+        levels = self.levels_of(index, candidate), self._orders_of([index], [candidate])[0][0]
+        return [((index, (candidate, bool(order))), own) for order, own in enumerate(levels)]
+
     def _whole(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> Cooccurrence:
@@ -440,10 +446,8 @@ class Scorer:
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> npt.NDArray[np.float64]:
         """Return what values that share a level take from a held-out trace, of all attributes."""
-        attributes = self._scored(which)
-        by_attribute = [
-            self.losses(a, c, label) for a, c in zip(attributes, candidates, strict=True)
-        ]
+        masked = zip(self._scored(which), candidates, strict=True)
+        by_attribute = [self.losses(*attribute, label) for attribute in masked]
         total: npt.NDArray[np.float64] = np.sum(by_attribute, axis=0)
         return total
 

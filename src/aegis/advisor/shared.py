@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from aegis.advisor.grouping import RowGroups
+from aegis.advisor.grouping import Levels, RowGroups
 from aegis.measures import Cooccurrence
 from aegis.measures.shared import FEWEST_LEVELS, SharedLevels, Sharing
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 FEW = 0.2
 """Share of an unmasked table's levels that attributes may have to stand beside what is shared."""
+Coded = Sequence[tuple[tuple[int, Hashable], Levels]]
+"""In which levels a candidate is counted under each coding, by what they are remembered by."""
+Code = Callable[[int, "Candidate"], Coded]
 Count = Callable[[Sequence[int], Sequence["Candidate"], "Candidate | None"], Cooccurrence]
 """Counts attributes, by their places, under candidates, and the label under one."""
 
@@ -31,12 +34,15 @@ class CommonParts:
         Adds up rows; where it remembers none, nothing is shared.
     count
         What counts some attributes alone.
+    coded
+        What says in which levels a candidate of an attribute, by its place, is counted.
     """
 
-    def __init__(self, names: Sequence[str], groups: RowGroups, count: Count) -> None:
+    def __init__(self, names: Sequence[str], groups: RowGroups, count: Count, coded: Code) -> None:
         self._names = names
         self._groups = groups
         self._count = count
+        self._coded = coded
         self._parts: list[Mapping[int, Candidate]] = []
         self._levels: dict[tuple[int, Candidate | None], SharedLevels] = {}
 
@@ -44,6 +50,7 @@ class CommonParts:
         """Take note of configurations that are to be scored: what they share is solved once."""
         if len(choices) < 2 or not self._groups.remember:
             return
+        self._count_together(choices)
         first = choices[0]
         common = {
             place: first[name]
@@ -54,6 +61,16 @@ class CommonParts:
             return
         if len(common) < len(self._names) and common not in self._parts:
             self._parts.append(common)
+
+    def _count_together(self, choices: Sequence[Mapping[str, Candidate]]) -> None:
+        """Have the levels of all configurations counted at once, under each coding."""
+        expected: tuple[dict[tuple[int, Hashable], Levels], ...] = ({}, {})
+        for place, name in enumerate(self._names):
+            for candidate in dict.fromkeys(choice[name] for choice in choices):
+                for levels, coded in zip(expected, self._coded(place, candidate), strict=True):
+                    levels.update([coded])
+        for levels in expected:
+            self._groups.expect(levels, len(choices))
 
     def expect_alone(
         self, unmasked: Mapping[str, Candidate], choice: Mapping[str, Candidate]
@@ -83,4 +100,6 @@ class CommonParts:
             self._levels[key] = SharedLevels(
                 lambda: self._count(tuple(part), tuple(part.values()), label)
             )
-        return Sharing(self._levels[key], tuple(part))
+        own = [self._coded(place, candidate)[0][0] for place, candidate in enumerate(candidates)]
+        together = self._groups.together(*zip(*own, strict=True))
+        return Sharing(self._levels[key], tuple(part), together)

@@ -7,9 +7,9 @@ covariance of a configuration is then that of the shared levels, bordered by the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,52 @@ Places = npt.NDArray[np.intp]
 
 FEWEST_LEVELS = 128
 """Shared levels from which on their eigenvectors cost less than they save."""
+
+
+_ROOM = 1 << 25
+"""Most numbers that are remembered of the levels beside shared ones."""
+
+
+class Together(NamedTuple):
+    """The levels of all configurations that are expected, counted at once.
+
+    Attributes
+    ----------
+    total
+        Their co-occurrence, shape (U, U); of no meaning between two maskings of one attribute.
+    at
+        Where the levels of one configuration stand among them, shape (d,).
+    configurations
+        How many configurations are expected.
+    """
+
+    total: Floats
+    at: Places
+    configurations: int
+
+    @property
+    def of_configuration(self) -> Floats:
+        """Co-occurrence of the levels of the configuration, shape (d, d)."""
+        return self.total.take(self.at, 0).take(self.at, 1)
+
+
+class _Beside(NamedTuple):
+    """What levels beside the shared ones come to, for all expected configurations at once.
+
+    Attributes
+    ----------
+    border
+        B of `SharedBlock.moments` in the eigenvectors of A, shape (d, q).
+    place
+        The place of a level of `Together` among these q, shape (U,).
+    products, squares
+        B' K B and B' K^2 B under each penalty, shape (P, q, q).
+    """
+
+    border: Floats
+    place: Places
+    products: Floats
+    squares: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +91,9 @@ class SharedBlock:
     vectors: Floats
     label: Floats
     levels: Sequence[int]
+    _beside: dict[tuple[int, tuple[float, ...]], tuple[Together, _Beside | None]] = field(
+        default_factory=dict, repr=False
+    )
 
     @classmethod
     def of(cls, given: Centred, offsets: npt.NDArray[np.int64]) -> SharedBlock:
@@ -58,7 +107,11 @@ class SharedBlock:
         return cls(np.maximum(values, 0.0), vectors, vectors.T @ given.label, levels)
 
     def moments(
-        self, given: Centred, places: Sequence[Places], penalties: Sequence[float]
+        self,
+        given: Centred,
+        places: Sequence[Places],
+        penalties: Sequence[float],
+        together: Together | None = None,
     ) -> tuple[Floats, Floats] | None:
         """Return effective degrees of freedom, shape (P,), and explained squares, shape (P, C).
 
@@ -77,6 +130,8 @@ class SharedBlock:
             Per shared attribute the places of its levels among those of the configuration that vary.
         penalties
             As of `held_out_traces`.
+        together
+            The levels of other configurations, with which B' K B and B' K^2 B are solved at once.
 
         Returns
         -------
@@ -89,31 +144,93 @@ class SharedBlock:
         beside = np.setdiff1d(np.arange(len(given.varying)), shared, assume_unique=True)
         if 2 * len(beside) > len(shared):
             return None
-        border = self.vectors.T @ given.covariance(shared, beside)  # (d, q)
         corner, label = given.covariance(beside, beside), given.label[beside]
-        weights = 1 / (self.values[:, None] + np.asarray(penalties))  # (d, P)
-        solved = border[:, None] * weights[:, :, None]  # (d, P, q)
-        alone = self.label[:, None] * weights[:, :, None]  # (d, P, C)
+        weights = 1 / (self.values + np.asarray(penalties)[:, None])  # (P, d)
+        alone = self.label * weights[:, :, None]  # (P, d, C)
         width, size = len(penalties), len(beside)
-        products = (border.T @ solved.reshape(len(shared), -1)).reshape(size, width, size)
-        told = (border.T @ alone.reshape(len(shared), -1)).reshape(size, width, label.shape[1])
+        border, products, squared = self._bordered(given, shared, beside, penalties, together)
+        told = border.T @ alone  # (P, q, C)
         effective, explained = np.empty(width), np.empty((width, label.shape[1]))
         for place, penalty in enumerate(penalties):
-            schur = corner - products[:, place]
+            schur = corner - products[place]
             schur.flat[:: size + 1] += penalty
-            solution = _solved(schur, label - told[:, place])
+            solution = _solved(schur, label - told[place])
             if solution is None:
                 return None
             fitted, inverse = solution
-            known = alone[:, place] - solved[:, place] @ fitted
+            known = alone[place] - weights[place][:, None] * (border @ fitted)
             # Lower triangles of symmetric matrices: what is off the diagonal counts twice.
-            squares = solved[:, place].T @ solved[:, place]
+            squares = squared[place]
             squares.flat[:: size + 1] += 1
             both = 2 * np.vdot(inverse, squares) - inverse.diagonal() @ squares.diagonal()
-            effective[place] = len(given.varying) - penalty * (weights[:, place].sum() + both)
+            effective[place] = len(given.varying) - penalty * (weights[place].sum() + both)
             explained[place] = ((self.label + penalty * known) * known).sum(axis=0)
             explained[place] += ((label + penalty * fitted) * fitted).sum(axis=0)
         return effective, explained
+
+    def _bordered(
+        self,
+        given: Centred,
+        shared: Places,
+        beside: Places,
+        penalties: Sequence[float],
+        together: Together | None,
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return B, shape (d, q), B' K B and B' K^2 B under each penalty, (P, q, q); see `moments`."""
+        known = None
+        if together is not None:
+            key = id(together.total), tuple(penalties)
+            if key not in self._beside:  # the total is remembered with it, so that its id stays
+                self._beside[key] = (
+                    together,
+                    self._of_all(given, shared, beside, *key[1:], together),
+                )
+            known = self._beside[key][1]
+        if known is None or together is None:
+            border = self.vectors.T @ given.covariance(shared, beside)
+            return border, *self._products(border, penalties)
+        own = known.place[together.at[given.varying[beside]]]
+        shape = len(penalties), len(own), len(own)
+        square = (own[:, None] * known.border.shape[1] + own).ravel()
+        products, squares = (
+            every.reshape(len(penalties), -1).take(square, 1).reshape(shape)
+            for every in (known.products, known.squares)
+        )
+        return known.border[:, own], products, squares
+
+    def _of_all(
+        self,
+        given: Centred,
+        shared: Places,
+        beside: Places,
+        penalties: Sequence[float],
+        together: Together,
+    ) -> _Beside | None:
+        """Return what the levels beside come to in all configurations; None where that is more work."""
+        count = np.diagonal(together.total)
+        at = together.at[given.varying[shared]]
+        others = np.setdiff1d(np.arange(len(count)), at, assume_unique=True)
+        if len(others) ** 2 > min(
+            together.configurations * len(beside) ** 2, _ROOM // (2 * len(penalties))
+        ):
+            return None
+        covariance = together.total[np.ix_(at, others)]
+        covariance -= np.outer(count[at] / given.n, count[others])
+        border = self.vectors.T @ covariance
+        place = np.zeros(len(count), dtype=np.intp)
+        place[others] = np.arange(len(others))
+        return _Beside(border, place, *self._products(border, penalties))
+
+    def _products(self, border: Floats, penalties: Sequence[float]) -> tuple[Floats, Floats]:
+        """Return B' K B and B' K^2 B under each penalty, shape (P, q, q), for B of shape (d, q)."""
+        products = np.empty((2, len(penalties), border.shape[1], border.shape[1]))
+        for place, penalty in enumerate(penalties):
+            for power, weights in enumerate(
+                (np.sqrt(self.values + penalty), self.values + penalty)
+            ):
+                scaled = border / weights[:, None]
+                np.matmul(scaled.T, scaled, out=products[power, place])  # symmetric: half the work
+        return products[0], products[1]
 
 
 def _solved(matrix: Floats, right: Floats) -> tuple[Floats, Floats] | None:
@@ -180,17 +297,20 @@ class Shared:
         Where the levels of each of its own attributes start, shape (m + 1,).
     which
         The places of the shared attributes among its own.
+    together
+        The levels of all configurations that are expected, counted at once, where they were.
     """
 
     block: SharedBlock
     offsets: npt.NDArray[np.int64]
     which: Sequence[int]
+    together: Together | None = None
 
     def moments(self, given: Centred, penalties: Sequence[float]) -> tuple[Floats, Floats] | None:
         """Return `SharedBlock.moments` of a configuration."""
         bounds = np.searchsorted(given.varying, self.offsets).tolist()
         places = [np.arange(bounds[own], bounds[own + 1]) for own in self.which]
-        return self.block.moments(given, places, penalties)
+        return self.block.moments(given, places, penalties, self.together)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,15 +323,18 @@ class Sharing:
         What is shared.
     which
         The places of the shared attributes among those of the configuration.
+    together
+        The levels one by one of all configurations that are expected, where they were counted.
     """
 
     levels: SharedLevels
     which: Sequence[int]
+    together: Together | None = None
 
     def values(self, offsets: npt.NDArray[np.int64]) -> Shared | None:
         """Return what is shared of levels one by one."""
         block = self.levels.values
-        return None if block is None else Shared(block, offsets, self.which)
+        return None if block is None else Shared(block, offsets, self.which, self.together)
 
     def thresholds(self, offsets: npt.NDArray[np.int64]) -> Shared | None:
         """Return what is shared of levels as thresholds."""

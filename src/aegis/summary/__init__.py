@@ -59,7 +59,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from aegis.summary.bundle import load_bundle, save_bundle
-    from aegis.summary.merge_bundles import merge_bundles
+    from aegis.summary.bundle_merge import merge_bundles
 
 
 def __getattr__(name: str) -> Any:
@@ -67,5 +67,5 @@ def __getattr__(name: str) -> Any:
     if name in ("load_bundle", "save_bundle"):
         return getattr(import_module("aegis.summary.bundle"), name)
     if name == "merge_bundles":
-        return getattr(import_module("aegis.summary.merge_bundles"), name)
+        return getattr(import_module("aegis.summary.bundle_merge"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
