@@ -409,8 +409,7 @@ class Scorer:
     def _orders_of(
         self, which: Sequence[int], candidates: Sequence[Candidate]
     ) -> list[tuple[Levels, bool]]:
-        attributes = self._scored(which)
-        return [self.order(a, c) for a, c in zip(attributes, candidates, strict=True)]
+        return [self.order(*own) for own in zip(self._scored(which), candidates, strict=True)]
 
     def _scored(self, which: Sequence[int]) -> list[AttributeSummary]:
         return [self.summary.attributes[self._names[index]] for index in which]
