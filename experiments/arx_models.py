@@ -146,10 +146,11 @@ def _least_rows(model: New) -> tuple[str, int]:
 
 
 def _profit(name: str, stakes: Stakes) -> tuple[str, dict[str, Any]]:
-    if not name.endswith("NoAttack"):
-        raise InexpressibleError("classes that pay their publisher, by the information they lose")
     attacker = "prosecutor" if "Prosecutor" in name else "journalist"
-    return "no_attack", {"attacker": attacker, "gain": stakes.gain, "cost": stakes.cost}
+    asked = {"attacker": attacker, "gain": stakes.gain, "cost": stakes.cost}
+    if name.endswith("NoAttack"):
+        return "no_attack", asked
+    return "profitability", asked | {"benefit": stakes.benefit, "loss": stakes.loss}
 
 
 def _diversity(name: str, given: tuple[Any, ...]) -> dict[str, Any]:

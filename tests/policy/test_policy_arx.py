@@ -73,6 +73,7 @@ def test_selected_rows_are_the_table(tmp_path: Path) -> None:
     [
         ({"vocabulary": "1.0"}, DataError, "vocabulary '1.0'"),
         ({"criteria": ("(1.0,1.0E-6)-DP",)}, PolicyError, "which no policy can say"),
+        ({"criteria": ("profitability (prosecutor)",)}, PolicyError, "what is won and lost"),
         ({"criteria": ("(0.1)-population-uniqueness (dankar)",)}, PolicyError, "--people N"),
         (
             {"replaced": {"input/config.xml": "<!DOCTYPE x [<!ENTITY a 'b'>]><config/>"}},
@@ -94,6 +95,35 @@ def test_what_is_refused_leaves_nothing(
     with pytest.raises(error, match=match):
         import_project(project(tmp_path, *criteria, **given), tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_what_a_publisher_wins_and_loses(tmp_path: Path) -> None:
+    stakes = "[benefit=1200.0, loss=300.0, gain=300.0, cost=4.0]"
+    metric = {
+        "input/config.xml": (
+            "<config><relativeMaxOutliers>0.5</relativeMaxOutliers>"
+            "<metric>PublisherBenefit (Prosecutor, Benefit=1200.0)</metric><criteria>"
+            f"<criterion>profitability (prosecutor){stakes}</criterion>"
+            f"<criterion>no-attack-profitability (prosecutor){stakes}</criterion></criteria></config>"
+        )
+    }
+    imported = import_project(project(tmp_path, replaced=metric), tmp_path / "out")
+    policy = aegis.load_policy(imported.policy)
+    amounts = {"benefit": 1200.0, "loss": 300.0, "gain": 300.0, "cost": 4.0}
+    assert policy.privacy.to_mapping() == {
+        "profitability": {"attacker": "prosecutor"} | amounts,
+        "no_attack": {"attacker": "prosecutor", "gain": 300.0, "cost": 4.0},
+        "suppression": 0.5,
+    }
+    assert imported.objective == (
+        "publisher-payout(benefit=1200, loss=300, gain=300, cost=4, attacker=prosecutor)"
+    )
+    beside = import_project(
+        project(tmp_path, f"profitability (journalist){stakes}", selected={0, 3}), tmp_path / "some"
+    )
+    policy = aegis.load_policy(beside.policy)
+    assert policy.population == str(tmp_path / "some" / "population.csv")
+    assert len(read(beside.table)) == 3
 
 
 def test_no_project(tmp_path: Path) -> None:

@@ -86,6 +86,8 @@ def test_every_model_is_classified() -> None:
         "delta_disclosure.present",
         "l_diversity.entropy-grassberger",
         *(f"population_uniqueness.{estimator}" for estimator in ESTIMATORS),
+        "profitability.prosecutor",
+        "profitability.journalist",
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from privacy_brute import Rows, groups, rows, table_of
 
 from aegis.privacy import (
     MODELS,
+    ClassTable,
     Criterion,
     ModelNeed,
     PrivacyModel,
@@ -34,6 +36,8 @@ NUMBERS = {
     "population": (40, 1000),
     "gain": (0.0, 1.0, 3.0),
     "cost": (0.4, 1.0),
+    "benefit": (1.0, 4.0),
+    "loss": (0.5, 2.0),
     "base": (2.0, 10.0),
 }
 """Few numbers for each parameter, so that rules with the same ones are often drawn."""
@@ -59,6 +63,13 @@ def rules(draw: st.DrawFn) -> PrivacyRule:
     return PrivacyRule(tuple(chosen), draw(st.sampled_from((0.0, 0.2, 0.9))))
 
 
+def with_people(given_rows: Rows, extra: list[int]) -> ClassTable:
+    """Return a table beside its population, with what masks hide of each class."""
+    people = [len(g) + n for g, n in zip(groups(given_rows), extra, strict=False)]
+    table = table_of(given_rows, people)
+    return replace(table, hidden=np.linspace(0.1, 1, len(table)))
+
+
 pairs = st.one_of(
     st.tuples(rules(), rules()),
     models.flatmap(lambda m: st.tuples(criteria(m), criteria(m))).map(
@@ -77,9 +88,7 @@ def test_what_meets_a_rule_at_least_as_strong_meets_the_other(
 ) -> None:
     strong, weak = two
     assume(strength(strong, weak) is not Strength.WEAKER)
-    table = table_of(
-        given_rows, [len(g) + n for g, n in zip(groups(given_rows), extra, strict=False)]
-    )
+    table = with_people(given_rows, extra)
     verdict = strong.check(table)
     assume(verdict.admissible)
     released = table.keep(verdict.kept_classes)
@@ -92,8 +101,7 @@ def test_what_meets_a_rule_at_least_as_strong_meets_the_other(
 def test_what_is_asked_quickly_is_what_is_checked(
     one: PrivacyRule, given_rows: Rows, extra: list[int]
 ) -> None:
-    people = [len(g) + n for g, n in zip(groups(given_rows), extra, strict=False)]
-    table = table_of(given_rows, people)
+    table = with_people(given_rows, extra)
     admissible = one.check(table).admissible
     assert admits(one, table) == admissible
     assert admits(one, table, one.allowed_rows(table.rows)) == admissible

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +15,17 @@ from aegis.masks import Hierarchy, Mask
 from aegis.policy import Policy
 from aegis.privacy import ClassTable, PrivacyRule, Verdict
 from aegis.sources import Source
-from aegis.summary import Candidate, Summary, count_in_engine
+from aegis.summary import (
+    AttributeSummary,
+    Candidate,
+    FrequencyTable,
+    Information,
+    Summary,
+    count_in_engine,
+)
 from aegis.summary.codes import natural_order
 from aegis.summary.count_cells import finest_key
+from aegis.summary.leaves import hidden_shares
 from aegis.summary.population import Population, population_of
 
 Counter = Callable[[Mapping[str, Mask]], ClassTable]
@@ -96,10 +106,41 @@ class PrivacyPlan:
                 hint="Name its table in the policy (population: FILE), or ask for k or a prosecutor "
                 "risk, which take the table for the whole population.",
             )
+        if self.rule.by_leaves:
+            self._require_leaves()
         known = self.summary.frequency.sensitive if self.summary.frequency else None
         for name in self.rule.sensitive:
             if known is not None and name not in known:
                 raise PolicyError.unknown("sensitive attribute of the summary", name, known)
+
+    def _require_leaves(self) -> None:
+        """Raise where it is not known how many values each shown value may stand for."""
+        frequency = self.summary.frequency
+        if frequency is None:
+            raise PolicyError(
+                f"The rule goes by how many values each shown value may stand for: {self.rule}. The "
+                "table has too many classes to look at that in memory.",
+                hint="Give fewer or coarser candidate masks.",
+            )
+        if self.summary.information is not Information.RAW:
+            raise PolicyError(
+                f"The rule goes by single values, and the summary carries {self.summary.information} "
+                f"beside what the masks show: {self.rule}.",
+                hint="Give the table, or a summary with the raw joints.",
+            )
+        for name in frequency.quasi:
+            if any(candidate.noise is not None for candidate in self._attributes[name].candidates):
+                raise PolicyError(
+                    "The rule goes by how many values each shown value may stand for, and a mask of "
+                    f"{name!r} draws what it shows: {self.rule}.",
+                    hint="Leave noise masks out of the candidates, or ask for k.",
+                )
+        if frequency.earlier is not None:
+            raise PolicyError(
+                f"The rule is one of the classes of one release, and classes are counted together with "
+                f"earlier ones: {self.rule}.",
+                hint="Leave out the earlier releases, or the demand.",
+            )
 
     @property
     def by_population(self) -> bool:
@@ -177,18 +218,41 @@ class PrivacyPlan:
         }
         levels = self.levels({name: shown for name, (_, shown) in needed.items()})
         table = frequency.roll_up(groups, needed, levels)
+        if self.rule.by_leaves:
+            table = replace(table, hidden=self._hidden(table, frequency, choice))
         if self._population is None:
             return table
         return self._population.beside(table, frequency, choice)
 
+    def hidden(self, choice: Choice) -> npt.NDArray[np.float64]:
+        """Return the share of the bits that masks hide of each cell of the frequency table, (cells,)."""
+        frequency = self.summary.frequency
+        if frequency is None:
+            raise InternalError("A plan without frequency table has no cells.")
+        return hidden_shares(frequency, self._attributes, choice)
+
+    def _hidden(
+        self, table: ClassTable, frequency: FrequencyTable, choice: Choice
+    ) -> npt.NDArray[np.float64]:
+        """Return the same of each class: its rows show the same values, which hide the same."""
+        ids = frequency.class_ids({name: choice[name].groups for name in frequency.quasi})
+        hidden = np.zeros(len(table))
+        places = np.arange(len(table)) if table.ids is None else table.ids
+        hidden[np.searchsorted(places, ids)] = self.hidden(choice)
+        return hidden
+
+    @cached_property
+    def _attributes(self) -> dict[str, AttributeSummary]:
+        return {attribute.name: attribute for attribute in self.summary.all_attributes}
+
     @property
     def counts_alone(self) -> bool:
-        """Whether classes and what they hold decide: no population, and nothing but released rows.
+        """Whether classes and what they hold decide: no population, no leaves, and only released rows.
 
         What is compared with all rows before suppression needs those that are suppressed, too.
         """
         whole = any(c.local and not c.model.local for c in self.rule.criteria)
-        return self._population is None and not whole
+        return self._population is None and not whole and not self.rule.by_leaves
 
     def levels(self, shown: Mapping[str, tuple[str, ...]]) -> dict[str, npt.NDArray[np.int64]]:
         """Return the hierarchy's groups of what protected attributes show, where the rule asks."""

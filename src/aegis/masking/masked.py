@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import ibis
 import ibis.expr.types as ir
+import numpy as np
 
 from aegis.masking import looked_up
 from aegis.masks import Hierarchy, Mask, join_lookups, lookup_of
@@ -13,6 +15,7 @@ from aegis.privacy import PrivacyRule, Verdict
 from aegis.sources import Source
 from aegis.sources.source import ROW_NUMBER
 from aegis.summary.classes import PERSON, count_classes
+from aegis.summary.leaves import ShownLeaves
 
 ORDERED_ROWS = 2_000_000
 """Above so many rows, what is left after suppression comes in no particular order."""
@@ -72,6 +75,7 @@ def suppress(
     rule: PrivacyRule,
     hierarchies: Mapping[str, Hierarchy] | None = None,
     population: Source | None = None,
+    leaves: ShownLeaves | None = None,
 ) -> tuple[ir.Table, Verdict]:
     """Leave out the rows of classes that fail the rule.
 
@@ -94,6 +98,9 @@ def suppress(
         Hierarchies of sensitive columns, for models that need them.
     population
         The population as the table shows it, for models that go by it.
+    leaves
+        What each value of the quasi-identifiers, the first of `quasi`, may stand for: for models that go
+        by it.
 
     Returns
     -------
@@ -111,7 +118,11 @@ def suppress(
         person=person,
         population=population,
     )
-    verdict = rule.check(counted.table)
+    classes = counted.table
+    if leaves is not None:
+        members = counted.members(np.ones(len(classes), dtype=np.bool_))
+        classes = replace(classes, hidden=leaves.hidden(members))
+    verdict = rule.check(classes)
     in_order = ROW_NUMBER in table.columns
     if verdict.kept_classes.all() or not quasi:
         return (table.drop(ROW_NUMBER) if in_order else table), verdict

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import re
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -154,7 +154,7 @@ class _Project:
             main[0],
             main[1],
             (*main, *(folder / name for name in contents if folder / name not in main)),
-            self._objective(config.findtext("metric", "")),
+            self._objective(config.findtext("metric", ""), policy["privacy"]),
             tuple(self._notes),
             self._optimum(),
         )
@@ -226,7 +226,7 @@ class _Project:
             if text == "Inclusion":
                 self._selects = True
                 continue
-            if re.fullmatch(r"\(.*\)-(presence|map)", text):
+            if re.fullmatch(r"\(.*\)-(presence|map)|.*profitability \(journalist\).*", text):
                 self._selects = self._beside = True
             key, value = _demand(text, people)
             rule.setdefault(key, []).append(value)
@@ -234,8 +234,10 @@ class _Project:
         limit = float(config.findtext("relativeMaxOutliers", "0"))
         return (plain or {"k": 1}) | {"suppression": limit}
 
-    def _objective(self, metric: str) -> str | None:
+    def _objective(self, metric: str, rule: Mapping[str, Any]) -> str | None:
         name, _, factors = metric.partition("(")
+        if name.strip().lower() == "publisherbenefit":
+            return self._payout(metric, rule)
         weighed = re.match(r"([\d.]+)/", factors)
         factor = "" if weighed is None or weighed[1] == "0.5" else f", factor={weighed[1]}"
         objective = _OBJECTIVES.get(name.strip().lower())
@@ -243,6 +245,19 @@ class _Project:
             self._notes.append(f"The quality model {metric!r} has no equivalent here.")
             return None
         return objective.replace(")", f"{factor})") if objective.endswith(")") else objective
+
+    def _payout(self, metric: str, rule: Mapping[str, Any]) -> str | None:
+        """Return the objective of a publisher's payout, its amounts those of the rule's demands."""
+        stakes = rule.get("profitability")
+        if not isinstance(stakes, dict):
+            self._notes.append(
+                f"The quality model {metric!r} does not say what is won and lost by an attack: give "
+                "--objective 'publisher-payout(benefit=..., loss=..., gain=..., cost=...)'."
+            )
+            return None
+        amounts = ", ".join(f"{k}={stakes[k]:g}" for k in ("benefit", "loss", "gain", "cost"))
+        attacker = "journalist" if "journalist" in metric.lower() else "prosecutor"
+        return f"publisher-payout({amounts}, attacker={attacker})"
 
     def _optimum(self) -> tuple[float, tuple[int, ...]] | None:
         """Return the least stored loss of an admissible transformation, and its levels."""
@@ -310,6 +325,17 @@ _OBJECTIVES = {
 """Objectives by how ARX names its quality models."""
 
 Groups = tuple[str, ...]
+_STAKES = rf"\[benefit={_NUMBER}, loss={_NUMBER}, gain={_NUMBER}, cost={_NUMBER}\]"
+
+
+def _stakes(groups: Groups) -> dict[str, Any]:
+    """Return the attacker, and what a publisher and an adversary win and lose."""
+    amounts = map(float, groups[1:])
+    return {"attacker": groups[0]} | dict(
+        zip(("benefit", "loss", "gain", "cost"), amounts, strict=True)
+    )
+
+
 _DEMANDS: dict[str, Callable[[Groups], tuple[str, Any]]] = {
     r"(\d+)-anonymity": lambda g: ("k", int(g[0])),
     rf"distinct-{_NUMBER}-diversity{_OF}": lambda g: (
@@ -349,6 +375,11 @@ _DEMANDS: dict[str, Callable[[Groups], tuple[str, Any]]] = {
         "sample_uniqueness",
         {"threshold": float(g[0])},
     ),
+    rf"profitability \((\w+)\){_STAKES}": lambda g: ("profitability", _stakes(g)),
+    rf"no-attack-profitability \((\w+)\){_STAKES}": lambda g: (
+        "no_attack",
+        {key: value for key, value in _stakes(g).items() if key in ("attacker", "gain", "cost")},
+    ),
 }
 """What a policy asks for, by how ARX writes a privacy model."""
 
@@ -359,6 +390,11 @@ def _demand(text: str, people: int | None) -> tuple[str, Any]:
         match = re.fullmatch(pattern, text)
         if match is not None:
             return demand(match.groups())
+    if re.fullmatch(r"(no-attack-)?profitability \(\w+\)", text):
+        raise PolicyError(
+            f"The project asks for {text!r}, and does not say in a text what is won and lost.",
+            hint="ARX writes the amounts once it has anonymised: do that, and save the project again.",
+        )
     uniqueness = re.fullmatch(rf"\({_NUMBER}\)-population-uniqueness \((\w+)\)", text)
     if uniqueness is None:
         raise PolicyError(
@@ -378,4 +414,5 @@ def _shown() -> Iterator[str]:
     yield from (
         *("k-anonymity", "l-diversity", "t-closeness", "beta-likeness"),
         *("k-map", "delta-presence", "average risk", "sample uniqueness", "population uniqueness"),
+        *("profitability", "no-attack profitability"),
     )

@@ -202,6 +202,9 @@ class ClassTable:
         None where the classes are simply numbered.
     persons
         The persons behind the classes, where they are counted in place of rows.
+    hidden
+        Share of the bits of its quasi-identifiers that masks hide from each class, from 0 to 1, shape
+        (n_classes,); None where it was not asked for.
 
     Raises
     ------
@@ -217,6 +220,7 @@ class ClassTable:
     absent: int = 0
     ids: IntArray | None = None
     persons: Persons | None = None
+    hidden: FloatArray | None = None
 
     def __post_init__(self) -> None:
         if len(self.sizes) and self.sizes.min() < 1:
@@ -375,6 +379,7 @@ class ClassTable:
             absent=self.absent + (0 if people is None else int(people[~chosen].sum())),
             ids=None if self.ids is None else self.ids[chosen],
             persons=None if self.persons is None else self.persons.keep(chosen),
+            hidden=None if self.hidden is None else self.hidden[chosen],
         )
 
 

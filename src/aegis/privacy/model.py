@@ -29,6 +29,7 @@ class ModelNeed(StrEnum):
     POPULATION = "population class sizes"
     CROWD = "population class sizes where they are known, else those of the table"
     HIERARCHY = "hierarchy of the sensitive attribute"
+    LEAVES = "how many values each shown value may stand for"
 
 
 class Window(StrEnum):
@@ -239,6 +240,13 @@ class Criterion:
             raise PolicyError(
                 f"{self} needs a hierarchy of {self.attribute!r}.",
                 hint="Give the attribute a hierarchy, or use distance: equal or ordered.",
+            )
+
+        if ModelNeed.LEAVES in needs and table.hidden is None:
+            raise PolicyError(
+                f"{self} goes by how many values each shown value may stand for, which is not known here.",
+                hint="It can be searched for and released by masks (aegis advise, aegis apply); an audit "
+                "needs a policy with a hierarchy of every quasi-identifier.",
             )
 
     def to_mapping(self) -> dict[str, Any]:

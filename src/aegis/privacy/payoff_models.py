@@ -1,14 +1,20 @@
-"""Privacy models of an adversary who attacks only where that pays.
+"""Privacy models of an adversary who attacks only where that pays, and of a publisher who knows it.
 
 They stand in the registry beside those of `aegis.privacy.models`. Who finds a person gains, who tries
 has a cost: with the chance 1 / n of a class of n an attack is worth gain / n, and nobody makes one
-that is worth less than it costs.
+that is worth less than it costs. A publisher has a benefit of what is released, less by what masks
+hide, and a loss of each person found: rows whose release costs more than it brings stay unreleased.
 """
 
 from __future__ import annotations
 
 import math
+from functools import partial
 
+import numpy as np
+import numpy.typing as npt
+
+from aegis.privacy.classes import ClassTable, FloatArray
 from aegis.privacy.closeness import TOLERANCE
 from aegis.privacy.model import (
     Comparison,
@@ -21,13 +27,59 @@ from aegis.privacy.model import (
 from aegis.privacy.models import UNION
 from aegis.privacy.table_models import MODELS
 
-__all__ = ["MODELS"]
+__all__ = ["MODELS", "expected_loss"]
 
 _WAN = "Wan et al.: A Game Theoretic Framework for Analyzing Re-Identification Risk (PLoS ONE 10, 2015)"
 _COST = ModelParameter(
     "cost", "what an attack on one person costs", above=True, larger_is_stronger=False
 )
 _GAIN = ModelParameter("gain", "what a person found is worth", larger_is_stronger=True)
+
+
+_BENEFIT = ModelParameter(
+    "benefit",
+    "what a publisher has of a row released as it is",
+    above=True,
+    larger_is_stronger=False,
+)
+_LOSS = ModelParameter("loss", "what a publisher loses by a person found", larger_is_stronger=True)
+_FREE = ModelParameter("cost", "what an attack on one person costs", larger_is_stronger=False)
+
+
+def expected_loss(
+    people: npt.NDArray[np.int64], gain: float, cost: float, loss: float
+) -> FloatArray:
+    """Return what a publisher expects to lose on a row by attacks.
+
+    That is loss / n where an attack on one of n people pays, gain / n > cost, and nothing elsewhere.
+
+    Parameters
+    ----------
+    people
+        How many people an adversary cannot tell apart, of any shape, at least 1.
+    gain, cost
+        What a person found is worth to an adversary, and what an attack on one person costs.
+    loss
+        What the publisher loses by a person who is found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> expected_loss(np.array([1, 5, 6]), gain=120, cost=20, loss=3000).tolist()
+    [3000.0, 600.0, 0.0]
+    """
+    # Compared as a product: gain / n may miss by rounding a cost that it equals.
+    attacked = gain > cost * people * (1 + TOLERANCE)
+    return np.where(attacked, loss / people, 0.0)
+
+
+def _taken(kind: str, table: ClassTable, criterion: Criterion) -> FloatArray:
+    """Return what masks and attacks take of the benefit of a row of each class, shape (n_classes,)."""
+    hidden = np.zeros(len(table)) if table.hidden is None else table.hidden
+    people = table.sizes if kind == "prosecutor" else table.crowds
+    lost = expected_loss(people, criterion["gain"], criterion["cost"], criterion["loss"])
+    taken: FloatArray = criterion["benefit"] * hidden + lost
+    return taken
 
 
 def _least_size(criterion: Criterion) -> int:
@@ -67,5 +119,37 @@ for _kind, _title, _people in (
             variant=("attacker", _kind),
             implies=("no_attack.journalist",) if _kind == "prosecutor" else (),
             window=Window.ROWS if _kind == "prosecutor" else None,
+        )
+    )
+    MODELS.register(
+        PrivacyModel(
+            name=f"profitability.{_kind}",
+            title=f"profitability against a {_kind}",
+            description=(
+                "Every released row pays its publisher: what it is worth, less the share of its bits that "
+                f"masks hide, exceeds what attacks by a {_kind} are expected to cost. Rows that do not pay "
+                "are suppressed. Benefit, loss, gain and cost are in any one unit."
+            ),
+            formula=(
+                f"benefit * (1 - hidden(E)) > loss / {_people} where gain / {_people} > cost, else > 0; "
+                "hidden(E) = sum over quasi-identifiers of log2 of the leaves of the value shown, over that "
+                "of all leaves"
+            ),
+            reference=f"{_WAN}; as a privacy model: Prasser et al., AMIA Annual Symposium 2017",
+            direction=Comparison.BELOW,
+            limit="benefit",
+            parameters=(_BENEFIT, _LOSS, _GAIN, _FREE),
+            monotone=False,
+            monotone_with_suppression=False,
+            argument=(
+                "A coarser class hides more of its bits, and may hide them without becoming so large that "
+                "attacks no longer pay: the worth falls, the loss need not."
+            ),
+            figures=partial(_taken, _kind),
+            shortfall=("that do not pay: benefit {benefit}, loss {loss}, gain {gain}, cost {cost}"),
+            needs=frozenset({ModelNeed.LEAVES})
+            | ({ModelNeed.POPULATION} if _kind == "journalist" else set()),
+            variant=("attacker", _kind),
+            implies=("profitability.journalist",) if _kind == "prosecutor" else (),
         )
     )

@@ -208,6 +208,11 @@ class PrivacyRule:
         return any(ModelNeed.POPULATION in criterion.model.needs for criterion in self.criteria)
 
     @property
+    def by_leaves(self) -> bool:
+        """Whether a criterion goes by how many values each shown value may stand for."""
+        return any(ModelNeed.LEAVES in criterion.model.needs for criterion in self.criteria)
+
+    @property
     def by_crowd(self) -> bool:
         """Whether a criterion goes by class sizes of the population, at least where they are known."""
         return any(

@@ -33,6 +33,7 @@ from aegis.release.sql import Form, create_statements, require_database
 from aegis.release.writing import Destination, ReleasePlan, release_rows
 from aegis.sources import Source, open_named, open_table, transaction
 from aegis.summary import PERSON, check_noise, count_classes
+from aegis.summary.leaves import shown_leaves
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -246,6 +247,8 @@ class _MaskedPlan(ReleasePlan[Release]):
                 self.drawn = draw(source, self.masks, self.quasi, seed=seed, person=policy.person)
             self.engine, quasi = self.drawn.source, self.drawn.quasi
         self.population = masked_population(policy, self.masks)
+        by_leaves = policy.privacy.by_leaves
+        self.leaves = shown_leaves(source, policy, self.masks) if by_leaves else None
         with progress.step("Checking classes"):
             masked = (
                 masked_table(beside.source, beside.masks, numbered=True, person=policy.person)
@@ -260,6 +263,7 @@ class _MaskedPlan(ReleasePlan[Release]):
                 policy.privacy,
                 policy.protected_hierarchies,
                 self.population,
+                self.leaves,
             )
             judged = judged.drop(*beside.columns) if beside.columns else judged
             self.judged = Source(judged, source.origin)
@@ -347,6 +351,7 @@ class _MaskedPlan(ReleasePlan[Release]):
             person=self._person(),
             configuration=self._drawn_with(),
             population=self.population,
+            leaves=self.leaves,
         )
         refuse_unplanned(self._verifiable(shown, checked), self.source.rows - self.suppressed_rows)
         return replace(checked, person=self.policy.person)

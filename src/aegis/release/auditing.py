@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from aegis.errors import PolicyError
 from aegis.masks import Mask, NoiseMask, privacy_account
 from aegis.policy import Configuration, Policy, as_policy
-from aegis.privacy import PrivacyAccount, PrivacyReport, PrivacyRule, report
+from aegis.privacy import ClassTable, PrivacyAccount, PrivacyReport, PrivacyRule, report
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source, open_table
-from aegis.summary import count_classes
+from aegis.summary import CountedClasses, count_classes
+from aegis.summary.leaves import ShownLeaves, leaves_by_hierarchy
 from aegis.summary.outside import Outside, outside_of
+from aegis.summary.person_classes import PersonClasses
 
 AUDIT_VERSION = 1
 """Version of the JSON form of `Audit`."""
@@ -111,6 +115,7 @@ def audit(
     person: str | None = None,
     configuration: Configuration | None = None,
     population: Any = None,
+    leaves: ShownLeaves | None = None,
     progress: Progress = SILENT,
 ) -> Audit:
     """Measure the privacy of a table as it stands, also one that Aegis did not make.
@@ -130,13 +135,17 @@ def audit(
         Column that names persons, who are then counted in place of rows; by default the policy's
         where the table has it. Where it has not, rows are counted, and a note says so.
     configuration
-        The masks that the table was made with: its noise is accounted for. Nothing in a table
-        shows how it was drawn, so the account is as good as this statement.
+        The masks that the table was made with: its noise is accounted for, and on which level of a
+        hierarchy its values stand. Nothing in a table shows how it was drawn, so the account is as
+        good as this statement.
     population
         The table of all persons that the rows are drawn from, with the quasi-identifiers as the
         audited table shows them: a row each, or with a column `rows` that counts them. Models of
         populations (k-map, journalist risk, delta-presence) are measured against it; without it
         the table stands for its population.
+    leaves
+        How many values each shown value may stand for, where it is known how the table was made; else
+        the hierarchies of the policy say it, for rules that go by it.
     progress
         Receives one step.
 
@@ -176,11 +185,7 @@ def audit(
     sensitive = tuple(dict.fromkeys((*(sensitive or ()), *protected)))
     _refuse_both(quasi_identifiers, sensitive)
     _refuse_person(person, quasi_identifiers, sensitive)
-    if person is not None and population is not None:
-        raise PolicyError(
-            "A population is counted in rows, and the audit counts persons.",
-            hint="Leave out the population, or the column that names persons.",
-        )
+    _refuse_population(person, population)
     with progress.step("Counting equivalence classes"):
         hierarchies = policy.protected_hierarchies if policy is not None else {}
         counted = count_classes(
@@ -194,10 +199,13 @@ def audit(
         classes = counted.table
     violations: tuple[str, ...] = ()
     if rule is not None:
+        if rule.by_leaves and policy is not None:
+            masks = _masks_of(configuration, quasi_identifiers)
+            classes = _with_leaves(counted, policy, quasi_identifiers, masks, leaves)
         violations = PrivacyRule(rule.criteria).check(classes).violations
     account = None
     if configuration is not None:
-        masks = {name: configuration.masks.get(name) for name in source.columns}
+        masks = _masks_of(configuration, source.columns)
         account = privacy_account(masks, _nulls(source, masks))
     figures = report(classes)
     if person is None and policy is not None and policy.person is not None:
@@ -206,6 +214,32 @@ def audit(
         outside = outside_of(source, source.table, person)
     named = tuple(quasi_identifiers)
     return Audit(figures, named, sensitive, rule, violations, account, person, outside)
+
+
+def _refuse_population(person: str | None, population: Any) -> None:
+    if person is not None and population is not None:
+        raise PolicyError(
+            "A population is counted in rows, and the audit counts persons.",
+            hint="Leave out the population, or the column that names persons.",
+        )
+
+
+def _masks_of(configuration: Configuration | None, names: Iterable[str]) -> dict[str, Mask | None]:
+    return {n: None if configuration is None else configuration.masks.get(n) for n in names}
+
+
+def _with_leaves(
+    counted: CountedClasses | PersonClasses,
+    policy: Policy,
+    quasi: Sequence[str],
+    masks: Mapping[str, Mask | None],
+    leaves: ShownLeaves | None,
+) -> ClassTable:
+    """Return the classes with what masks hide of them."""
+    classes = counted.table
+    members = counted.members(np.ones(len(classes), dtype=np.bool_))
+    known = leaves or leaves_by_hierarchy(members, policy, quasi, masks)
+    return replace(classes, hidden=known.hidden(members))
 
 
 def _rows_alone(person: str) -> str:

@@ -21,12 +21,13 @@ from aegis.masks.base import SUPPRESSED
 from aegis.measures import MEASURES
 from aegis.policy import Configuration, Policy, as_policy, policy_digest, rule_of
 from aegis.policy.load import load_policy
-from aegis.privacy import PrivacyRule
+from aegis.privacy import ModelNeed, PrivacyRule
 from aegis.progress import SILENT, Progress
 from aegis.release.auditing import Audit, audit
 from aegis.release.released import with_hidden
 from aegis.sources import Source, open_table
 from aegis.summary import summarize
+from aegis.summary.leaves import without_hierarchy
 
 NEEDED = ("input", "output", "policy", "privacy")
 """Keys without which a document is no certificate."""
@@ -288,6 +289,7 @@ class _Check:
                 rule,
                 criteria=tuple(c for c in rule.criteria if c.attribute not in rule.hierarchical),
             )
+        rule = self._checkable(rule, list(said.get("quasi_identifiers") or ()))
         checked = audit(
             self.source,
             quasi_identifiers=list(said.get("quasi_identifiers") or ()),
@@ -301,6 +303,17 @@ class _Check:
         )
         # What the certificate states of a release that a policy without a rule allows.
         return checked if said.get("rule") is not None else replace(checked, rule=None)
+
+    def _checkable(self, rule: PrivacyRule, quasi: list[str]) -> PrivacyRule:
+        """Return the rule without demands that go by leaves where no hierarchy says what they are."""
+        if not rule.by_leaves or (self.policy and not without_hierarchy(self.policy, quasi)):
+            return rule
+        asked = [c for c in rule.criteria if ModelNeed.LEAVES in c.model.needs]
+        self.unchecked += [
+            f"{criterion}, which needs a hierarchy of every quasi-identifier: give the policy"
+            for criterion in asked
+        ]
+        return replace(rule, criteria=tuple(c for c in rule.criteria if c not in asked))
 
     def _drawn(self, said: Mapping[str, Any]) -> Configuration | None:
         """Return the masks where the certificate states what their noise promises."""

@@ -170,7 +170,7 @@ class _Known:
         choice = self.choices[place][1]
         if plan.in_engine or plan.by_population:
             return plan.check(choice)
-        key = (place, plan.rule.sensitive, plan.rule.hierarchical)
+        key = (place, plan.rule.sensitive, plan.rule.hierarchical, plan.rule.by_leaves)
         table = self.classes.get(key)
         if table is None:
             table = plan.classes(choice)

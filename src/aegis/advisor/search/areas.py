@@ -11,9 +11,33 @@ import numpy.typing as npt
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.classes import ClassLoss
 from aegis.advisor.search.problem import Box, Problem, Variable
-from aegis.advisor.search.widths import domain, leaf_counts
+from aegis.summary import FrequencyTable
+from aegis.summary.leaves import domain, leaf_counts
 
 Floats = npt.NDArray[np.float64]
+
+
+def least_bits(problem: Problem, frequency: FrequencyTable, box: Box) -> Floats:
+    """Return log2 of the combinations of leaves of each cell, shape (cells,), at their least in a box."""
+    total = np.zeros(frequency.cells)
+    for variable, chosen in zip(problem.variables, box, strict=True):
+        if variable.quasi:
+            values = frequency.representatives[variable.name]
+            total += _bits(variable, chosen)[values][frequency.codes[variable.name]]
+    return total
+
+
+def _bits(variable: Variable, chosen: int) -> Floats:
+    """Return log2 of the leaves of each value's group, (V,), at most those under any candidate.
+
+    Of candidates that do not compare the common refinement counts, by the values it holds:
+    groups of it that make up a group of one of them have no more leaves together than that.
+    """
+    finest = variable.finest(chosen)
+    if finest is not None:
+        return np.log2(leaf_counts(variable.attribute, variable.candidates[finest]))
+    groups = variable.join(chosen)
+    return np.log2(np.bincount(groups)[groups].astype(np.float64))
 
 
 class AreaLoss(ClassLoss):
@@ -46,25 +70,7 @@ class AreaLoss(ClassLoss):
 
     def _areas(self, box: Box) -> Floats:
         """Return log2 of the combinations of leaves of each cell, shape (cells,), at their least."""
-        total = np.zeros(self._frequency.cells)
-        domains = dict(zip((v.name for v in self._problem.variables), box, strict=True))
-        for variable in self._variables:
-            bits = self._bits(variable, domains[variable.name])
-            values = self._frequency.representatives[variable.name]
-            total += bits[values][self._frequency.codes[variable.name]]
-        return total
-
-    def _bits(self, variable: Variable, chosen: int) -> Floats:
-        """Return log2 of the leaves of each value's group, at most those under any candidate.
-
-        Of candidates that do not compare the common refinement counts, by the values it holds:
-        groups of it that make up a group of one of them have no more leaves together than that.
-        """
-        finest = variable.finest(chosen)
-        if finest is not None:
-            return np.log2(leaf_counts(variable.attribute, variable.candidates[finest]))
-        groups = variable.join(chosen)
-        return np.log2(np.bincount(groups)[groups].astype(np.float64))
+        return least_bits(self._problem, self._frequency, box)
 
     @abstractmethod
     def _loss(

@@ -24,6 +24,8 @@ class BesidePopulation(InMemory):
         super().__init__(problem, frequency, plan, clock)
         self.rule = prunable(plan.rule.without_crowd)
         self._part = plan.rule.monotone_part
+        hopeless = any(criterion.model.hopeless is not None for criterion in plan.rule.criteria)
+        self._tells = hopeless or self._part is not None
         self._corners: dict[tuple[Box, PrivacyRule | None], bool] = {}
 
     def possible(self, box: Box) -> bool:
@@ -35,6 +37,8 @@ class BesidePopulation(InMemory):
         narrowed = super().narrow(box)
         if narrowed is None or not self._corner_possible(narrowed):
             return None
+        if not self._tells:
+            return narrowed
         left = list(narrowed)
         for index, variable in enumerate(self.problem.variables):
             if not variable.quasi:
@@ -50,6 +54,8 @@ class BesidePopulation(InMemory):
 
     def _corner_possible(self, box: Box) -> bool:
         """Return whether something in a box may meet what goes by people, as far as its corner tells."""
+        if not self._tells:
+            return True
         corner = []
         for variable, domain in zip(self.problem.variables, box, strict=True):
             chosen = variable.coarsest(domain) if variable.quasi else variable.finest(domain)

@@ -27,6 +27,7 @@ from aegis.advisor.search.cells import RuleCells, dense, refine
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.corners import Corners
 from aegis.advisor.search.judging import Judge
+from aegis.advisor.search.leaf_bound import LeafBound
 from aegis.advisor.search.problem import Box, Problem, Variable, is_leaf, members
 from aegis.privacy import ModelNeed, PrivacyRule
 from aegis.summary import Candidate, FrequencyTable
@@ -90,9 +91,12 @@ class InMemory:
         self._bounds = alone and bool(self._judge.bounding)
         self._cells = RuleCells(frequency, self.rule, whole=self._bounds)
         self._tables = Corners(problem, self._cells)
+        self._leaves = LeafBound(problem, frequency, plan) if plan.rule.by_leaves else None
 
     def possible(self, box: Box) -> bool:
         """Return whether the coarsest corner of a box meets what of the rule judges a box."""
+        if self._leaves is not None and not self._leaves.possible(box):
+            return False
         return not self._judges_boxes or self._passes(box, self._rule(box))
 
     @property
@@ -104,6 +108,10 @@ class InMemory:
 
         Very large domains stay whole, but where nothing in the box passes.
         """
+        if self._leaves is not None:
+            self.clock.check()
+            if not self._leaves.possible(box):
+                return None
         if not self._judges_boxes:
             return box
         rule = self._rule(box)

@@ -19,6 +19,7 @@ from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.areas import AreaLoss
 from aegis.advisor.search.problem import Box, Problem
 from aegis.errors import PolicyError
+from aegis.privacy.payoff_models import expected_loss
 
 Floats = npt.NDArray[np.float64]
 NAME = "publisher-payout"
@@ -117,9 +118,8 @@ class PublisherPayout(AreaLoss):
         known = np.arange(len(classes)) if classes.ids is None else classes.ids
         stakes = self._stakes
         people = classes.crowds if stakes.attacker == "journalist" else classes.sizes
-        chance = 1.0 / people[np.searchsorted(known, ids)]
-        attacked = stakes.gain * chance - stakes.cost > 0
-        lost = np.where(attacked, stakes.loss * chance, 0.0)
+        crowd = people[np.searchsorted(known, ids)]
+        lost = expected_loss(crowd, stakes.gain, stakes.cost, stakes.loss)
         unpaid = np.where(kept_cells, self._hidden(box) + lost, stakes.benefit)
         return float((self._frequency.counts * unpaid).sum())
 

@@ -7,8 +7,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from aegis.masks import Hierarchy, Level
+from aegis.masks import Level
 from aegis.summary import AttributeSummary, Candidate
+from aegis.summary.leaves import domain, leaf_counts, leaf_shares
 
 Floats = npt.NDArray[np.float64]
 
@@ -19,7 +20,7 @@ def width_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats
     Under a hierarchy the leaves of a group less one over all its leaves less one, whatever the
     values are; else for numbers the range, and for other values the distinct ones less one.
     """
-    leaves = _leaves(attribute, candidate)
+    leaves = leaf_shares(attribute, candidate)
     if leaves is not None:
         return leaves
     groups = candidate.groups
@@ -42,55 +43,6 @@ def width_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats
 def width_charge(attribute: AttributeSummary, candidate: Candidate, gone: Floats) -> float:
     """Return what suppressed rows (V,) lose beyond the width of their groups: up to 1 each."""
     return float((gone * (1 - width_per_value(attribute, candidate))).sum())
-
-
-def _leaves(attribute: AttributeSummary, candidate: Candidate) -> Floats | None:
-    """Return the share of a hierarchy's leaves that each value's group holds; None without one."""
-    mask = candidate.mask
-    if not isinstance(mask, Level) or mask.hierarchy is None:
-        return None
-    # Null is a leaf of its own where the hierarchy has no row for it.
-    null = attribute.values.null_count > 0 and None not in mask.hierarchy.values
-    span = len(mask.hierarchy.rows) - 1 + null
-    if span <= 0 or not mask.level:
-        return np.zeros(len(candidate.groups))
-    groups = mask.hierarchy.groups(mask.level)
-    shown = [None if value is None else str(value) for value in candidate.shown.to_pylist()]
-    sizes = [len(groups.get(group, (None,))) for group in shown]
-    of_group = np.array(sizes, dtype=np.float64)
-    shares: Floats = (of_group[candidate.groups] - 1) / span
-    return shares
-
-
-def leaf_counts(attribute: AttributeSummary, candidate: Candidate) -> Floats:
-    """Return how many leaves the group of each value has, shape (V,).
-
-    Leaves are those of the attribute's hierarchy, else its distinct values.
-    """
-    hierarchy, mask = _hierarchy(attribute), candidate.mask
-    if hierarchy is not None and isinstance(mask, Level) and mask.hierarchy == hierarchy:
-        shares = _leaves(attribute, candidate)
-        if shares is not None:
-            return 1 + shares * (domain(attribute) - 1)
-    counts: Floats = np.bincount(candidate.groups)[candidate.groups].astype(np.float64)
-    return counts
-
-
-def domain(attribute: AttributeSummary) -> int:
-    """Return how many leaves an attribute has in all."""
-    hierarchy = _hierarchy(attribute)
-    if hierarchy is None:
-        return len(attribute.values)
-    null = attribute.values.null_count > 0 and None not in hierarchy.values
-    return len(hierarchy.rows) + int(null)
-
-
-def _hierarchy(attribute: AttributeSummary) -> Hierarchy | None:
-    """Return the hierarchy that an attribute's candidates use, the first one of several."""
-    for candidate in attribute.candidates:
-        if isinstance(candidate.mask, Level) and candidate.mask.hierarchy is not None:
-            return candidate.mask.hierarchy
-    return None
 
 
 def leaf_bits(attribute: AttributeSummary, candidate: Candidate) -> Floats:
