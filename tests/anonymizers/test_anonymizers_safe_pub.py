@@ -101,3 +101,86 @@ def test_persons_are_refused(tmp_path: Path) -> None:
 def test_options_out_of_range_are_refused(option: dict[str, float]) -> None:
     with pytest.raises(PolicyError):
         Recipe("safe-pub", option).anonymizer.configure(**option)
+
+
+def searched(**options: Any) -> Recipe:
+    given = {"epsilon": 2.0, "delta": 1e-4, "search": 1.0, "steps": 6}
+    return Recipe("safe-pub", given | options, seed=options.pop("seed", 3))
+
+
+def wide_policy() -> Policy:
+    age = {
+        "role": "quasi-identifier",
+        "masks": ["identity", *({"bucketize": {"width": w}} for w in (5, 20)), "suppress"],
+    }
+    sex = {"role": "quasi-identifier", "masks": ["identity", "suppress"]}
+    return load_policy(
+        {
+            "version": 1,
+            "label": "y",
+            "privacy": {"k": 2, "suppression": 1},
+            "attributes": {"age": age, "sex": sex},
+        }
+    )
+
+
+def test_masks_are_drawn_and_the_parts_of_epsilon_are_said(tmp_path: Path) -> None:
+    made = aegis.anonymize(TABLE, wide_policy(), searched(), output=tmp_path / "r.parquet")
+    details = made.grouped.details
+    assert (details["epsilon"], details["epsilon_search"]) == (2.0, 1.0)
+    assert details["epsilon_sample"] == pytest.approx(1.0)
+    assert details["least_class"] == SampledOptions(epsilon=1.0, delta=1e-4).privacy.k
+    assert any("the two add up" in note for note in made.grouped.notes)
+    released = pq.read_table(tmp_path / "r.parquet")
+    classes = Counter(zip(*(released[n].to_pylist() for n in ("age", "sex")), strict=True))
+    assert min(classes.values()) >= details["least_class"]
+
+
+def test_masks_depend_on_the_seed_and_are_better_with_more_budget() -> None:
+    read = read_records(open_table(TABLE), wide_policy())
+    drawn = [
+        anonymize_records(read, Recipe("safe-pub", searched().options, seed)).shown
+        for seed in (1, 1, 2, 3, 4, 5)
+    ]
+    assert drawn[0] == drawn[1]
+    assert len({str(d) for d in drawn}) > 1
+    # So many rows and so much budget leave hardly a doubt: ages by five years, or as they are.
+    sure = searched(epsilon=5.0, search=4.0, steps=8)
+    shown = anonymize_records(read, sure).shown
+    assert "suppress" not in shown.values()
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"search": 2.0}, "search = 2 with epsilon = 2"),
+        ({"search": -1.0}, "search = -1"),
+        ({"steps": 0}, "steps = 0"),
+        ({"score": "los"}, "Unknown score of safe-pub"),
+        ({"score": "loss"}, "goes by the leaves of a hierarchy"),
+    ],
+)
+def test_bad_searches_are_refused(options: dict[str, Any], match: str) -> None:
+    read = read_records(open_table(TABLE), wide_policy())
+    with pytest.raises(PolicyError, match=match):
+        anonymize_records(read, searched(**options))
+
+
+def test_candidates_that_learn_are_not_searched() -> None:
+    read = read_records(open_table(TABLE), policy(age=[{"quantiles": {"count": 4}}]))
+    with pytest.raises(PolicyError, match="may not look at that"):
+        anonymize_records(read, searched())
+
+
+def test_leaves_of_hierarchies_are_searched_by_loss() -> None:
+    sex = {"role": "quasi-identifier", "hierarchy": {"levels": {"f": ["*"], "m": ["*"]}}}
+    age = {"role": "feature"}
+    written = {
+        "version": 1,
+        "label": "y",
+        "privacy": {"k": 2, "suppression": 1},
+        "attributes": {"sex": sex, "age": age},
+    }
+    read = read_records(open_table(TABLE), load_policy(written))
+    made = anonymize_records(read, searched(score="loss", epsilon=5.0, search=3.0))
+    assert set(made.data["sex"].to_pylist()) == {"f", "m"}

@@ -16,6 +16,8 @@ from aegis.anonymizers.persons import middle_of_each, rows_of_persons
 from aegis.anonymizers.recipe import Recipe, options_dict
 from aegis.anonymizers.records import Integers, Records
 from aegis.anonymizers.release import build_release
+from aegis.anonymizers.safe_pub import SampledOptions
+from aegis.anonymizers.scheme import drawn_masks
 from aegis.anonymizers.shown import least_mask, shown_by_masks
 from aegis.errors import DataError, PolicyError
 from aegis.masking import count_unseen, fit_masks, masked_table, refuse_unseen, suppress
@@ -211,7 +213,7 @@ def anonymize_records(
             hint="Give a table with one row for each person, and leave `person` out.",
         )
     if by_cell:
-        given = recipe.options.get("masks")
+        given = _masks_given(read, recipe, progress)
         read = shown_by_masks(read, given, learning=not method.sampled)
         records = read.records
     elif read.persons is not None:
@@ -224,6 +226,17 @@ def anonymize_records(
     data = _without_null_types(build_release(read.table, read.records, grouped, style=style))
     full = replace(recipe, options=options_dict(options))
     return Anonymized(full, grouped, data, read.table.num_rows, read.persons, read.shown)
+
+
+def _masks_given(read: RecordTable, recipe: Recipe, progress: Progress) -> Any:
+    """Return the masks that a recipe names for quasi-identifiers, or draws with differential privacy."""
+    if not recipe.anonymizer.sampled:
+        return recipe.options.get("masks")
+    options = recipe.resolve(read.policy, read.records)
+    if not isinstance(options, SampledOptions) or not options.search:
+        return recipe.options.get("masks")
+    options.check(read.records)
+    return drawn_masks(read.table, read.policy, options, recipe.seed, progress)
 
 
 def _without_null_types(table: pa.Table) -> pa.Table:

@@ -1,21 +1,26 @@
 """Differential privacy by sampling and generalisation (SafePub).
 
 Each record is drawn with a chance of its own, shown by masks that do not depend on the table, and left
-out where fewer than k drawn records show the same: see `aegis.privacy.sampling`. The guarantee is one
-of the quasi-identifiers; what is released beside them it does not cover.
+out where fewer than k drawn records show the same: see `aegis.privacy.sampling`. The masks are named, or
+drawn by a search that spends a part of epsilon (`aegis.privacy.scheme_search`): it looks at all records,
+and draws by itself, so that it and the sample compose by adding up. The guarantee is one of the
+quasi-identifiers; what is released beside them it does not cover.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from aegis.anonymizers.base import ANONYMIZERS, Anonymizer, Options, Outcome, Style
+from aegis.anonymizers.method import at_least, within
 from aegis.anonymizers.records import Records, distinct_rows
 from aegis.errors import PolicyError
 from aegis.privacy.sampling import SampledPrivacy, sampled_privacy
+from aegis.privacy.scheme_search import SCHEME_SCORES
 from aegis.progress import Progress
 
 
@@ -35,22 +40,49 @@ class SampledOptions(Options):
         Masks that show the quasi-identifiers, by name, as a policy writes them: `{age: {bucketize:
         {width: 10}}}`; none of them may learn from the table. One that is not named stays as it is
         where the policy has `identity` among its candidates, or names none; else it is shown under
-        its first candidate.
+        its first candidate. With `search` above 0 it is drawn from its candidates.
+    search
+        How much of epsilon a search for masks may spend; 0 searches nothing. Candidates count from
+        the last, the coarsest, to the first.
+    steps
+        How many combinations of masks a search draws.
+    score
+        What a search goes by: precision, loss (needs hierarchies), nu-entropy, classes,
+        discernibility.
     """
 
     epsilon: float = 1.0
     delta: float = 1e-6
     rate: float | None = None
     masks: dict[str, Any] | None = None
+    search: float = 0.0
+    steps: int = 20
+    score: str = "precision"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        within("search", self.search, 0, math.inf)
+        at_least("steps", self.steps, 1)
+        if self.search >= self.epsilon:
+            raise PolicyError(
+                f"search = {self.search:g} with epsilon = {self.epsilon:g}.",
+                hint="A search spends a part of epsilon, and the sample the rest: give less, or 0.",
+            )
+        if self.score not in SCHEME_SCORES:
+            raise PolicyError.unknown("score of safe-pub", self.score, SCHEME_SCORES)
         _ = self.privacy
 
     @property
     def privacy(self) -> SampledPrivacy:
-        """The rate and the k that the guarantee asks for."""
-        return sampled_privacy(self.epsilon, self.delta, self.rate)
+        """The rate and the k that the guarantee of the sample asks for: epsilon less the search."""
+        rest = math.nextafter(self.epsilon - self.search, 0) if self.search else self.epsilon
+        return sampled_privacy(rest, self.delta, self.rate)
+
+    @property
+    def searched_class(self) -> int:
+        """Rows of the smallest class that a search takes for kept: k of them are drawn on average."""
+        privacy = self.privacy
+        return math.ceil(max(privacy.k, self.k) / privacy.rate)
 
     def check(self, records: Records) -> None:
         """Raise as `Options.check`, and where a person may have several records."""
@@ -83,9 +115,11 @@ def _run(
     small = int((drawn & (labels < 0)).sum())
     return Outcome(
         labels,
-        _notes(privacy, records, k, drawn, small),
+        _notes(options, records, k, drawn, small),
         {
-            "epsilon": privacy.epsilon,
+            "epsilon": options.epsilon,
+            "epsilon_search": options.search,
+            "epsilon_sample": privacy.epsilon,
             "delta": privacy.delta,
             "rate": privacy.rate,
             "least_class": k,
@@ -97,11 +131,18 @@ def _run(
 
 
 def _notes(
-    privacy: SampledPrivacy, records: Records, k: int, drawn: np.ndarray[Any, Any], small: int
+    options: SampledOptions, records: Records, k: int, drawn: np.ndarray[Any, Any], small: int
 ) -> tuple[str, ...]:
     names = ", ".join(a.name for a in records.attributes)
+    privacy = options.privacy
+    search = (
+        f"epsilon = {options.epsilon:g} is {options.search:g} for the masks, which were drawn in "
+        f"{options.steps:,} steps by {options.score} and a last one among what was drawn, and "
+        f"{privacy.epsilon:g} for the sample: the two add up",
+    )
     return (
-        f"({privacy.epsilon:g}, {privacy.delta:g})-differential privacy of {names}: each record was "
+        *(search if options.search else ()),
+        f"({options.epsilon:g}, {privacy.delta:g})-differential privacy of {names}: each record was "
         f"drawn with a chance of {privacy.rate:.6g}, {int(drawn.sum()):,} of {len(records):,} were, "
         f"and {small:,} of them are left out in classes below {k:,}",
         "the guarantee does not cover other columns, nor choices made by looking at the table; it is "
@@ -112,7 +153,7 @@ def _notes(
 SAFE_PUB = ANONYMIZERS.register(
     Anonymizer(
         "safe-pub",
-        "A random sample under fixed masks, without small classes: differential privacy.",
+        "A random sample under fixed or drawn masks, without small classes: differential privacy.",
         "Li, Qardaji and Su 2012; Bild, Kuhn and Prasser 2018",
         SampledOptions,
         Style.GENERALISED,

@@ -86,12 +86,13 @@ def _masks(policy: Policy, given: Mapping[str, Any]) -> dict[str, Mask | None]:
         if name not in quasi:
             raise PolicyError.unknown("quasi-identifier in `masks`:", name, list(quasi))
     return {
-        name: _given(attribute, given[name]) if name in given else least_mask(attribute)
+        name: given_mask(attribute, given[name]) if name in given else least_mask(attribute)
         for name, attribute in quasi.items()
     }
 
 
-def _given(attribute: Attribute, spec: Any) -> Mask | None:
+def given_mask(attribute: Attribute, spec: Any) -> Mask | None:
+    """Return a mask that an option names; raise `PolicyError` for one that draws at random."""
     where = f"mask of {attribute.name!r}"
     mask = parse_mask(spec, hierarchy=attribute.hierarchy, where=where)
     if not mask.deterministic:

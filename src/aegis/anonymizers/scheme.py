@@ -1,0 +1,173 @@
+"""Masks of quasi-identifiers drawn with differential privacy, for `safe-pub`.
+
+What the search looks at beside the rows must not depend on them: the candidates of the policy in the
+order in which it names them, and the leaves of hierarchies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from aegis.anonymizers.safe_pub import SampledOptions
+from aegis.anonymizers.shown import given_mask
+from aegis.errors import PolicyError
+from aegis.masks import Identity, Level, Mask, Suppress, evaluate
+from aegis.policy import Attribute, Policy
+from aegis.privacy.scheme_search import (
+    SCHEME_SCORES,
+    DrawnScheme,
+    SchemeCells,
+    SchemeScore,
+    chooser,
+    draw_scheme,
+)
+from aegis.progress import Progress
+from aegis.summary.codes import encode
+from aegis.summary.frequency import combine
+
+_STREAM = 0x5AFE
+"""Keeps the draws of a search apart from those of the sample that has the same seed."""
+Chain = tuple[Mask, ...]
+
+
+def drawn_masks(
+    table: pa.Table, policy: Policy, options: SampledOptions, seed: int, progress: Progress
+) -> dict[str, Any]:
+    """Return masks of the quasi-identifiers, as a policy writes them, drawn by the search.
+
+    Parameters
+    ----------
+    table
+        The table, quasi-identifiers unmasked.
+    policy
+        Its candidates are searched, from the last, the coarsest, to the first.
+    options
+        Masks of attributes that are not searched, the score, the budget and the number of draws.
+    seed
+        Which draws.
+    progress
+        Receives one step.
+
+    Raises
+    ------
+    PolicyError
+        A candidate learns from the table or draws at random, or the score goes by leaves of an
+        attribute without a hierarchy.
+    """
+    given = options.masks or {}
+    quasi = policy.quasi_identifiers
+    chains = [_chain(attribute, given) for attribute in quasi]
+    score = SCHEME_SCORES[options.score]
+    cells = scheme_cells(table, quasi, chains, score, options.searched_class)
+    random = np.random.default_rng([seed, _STREAM])
+    with progress.step("Drawing masks"):
+        drawn = draw_scheme(
+            cells.heights,
+            lambda scheme: score.value(cells, scheme),
+            chooser(random.random),
+            steps=options.steps,
+            epsilon=options.search,
+        )
+    return _specs(quasi, chains, drawn)
+
+
+def _specs(quasi: tuple[Attribute, ...], chains: list[Chain], drawn: DrawnScheme) -> dict[str, Any]:
+    chosen = zip(quasi, chains, drawn.scheme, strict=True)
+    return {attribute.name: chain[number].spec() for attribute, chain, number in chosen}
+
+
+def _chain(attribute: Attribute, given: Mapping[str, Any]) -> Chain:
+    """Return the masks of an attribute that are searched, in the order of the policy."""
+    if attribute.name in given:
+        return (given_mask(attribute, given[attribute.name]),)
+    chain = attribute.masks or (Identity(),)
+    for mask in chain:
+        if not mask.fitted or not mask.deterministic:
+            why = "draws at random" if not mask.deterministic else "learns from the table"
+            raise PolicyError(
+                f"Candidate {mask} of {attribute.name!r} {why}, and the search may not look at that.",
+                hint="Leave it out of the candidates: levels, fixed edges, widths and listed values stay.",
+            )
+    return tuple(chain)
+
+
+def scheme_cells(
+    table: pa.Table,
+    quasi: tuple[Attribute, ...],
+    chains: list[Chain],
+    score: SchemeScore,
+    least: int,
+    beyond: int = 0,
+) -> SchemeCells:
+    """Return a table as a search for masks sees it.
+
+    Parameters
+    ----------
+    table
+        Has the quasi-identifiers as they are.
+    quasi, chains
+        The attributes, and the masks of each from the finest to the coarsest.
+    score
+        What is searched by: it may ask for leaves.
+    least
+        Rows of the smallest class that is kept.
+    beyond
+        Rows that are not in the table, and left out.
+    """
+    codes, groups, shares = [], [], []
+    for attribute, chain in zip(quasi, chains, strict=True):
+        column, values = encode(table[attribute.name].combine_chunks())
+        codes.append(column)
+        groupings = evaluate(chain, values)
+        groups.append(tuple(g.codes.astype(np.int64) for g in groupings))
+        shares.append(
+            tuple(
+                _shares(attribute, mask, grouping.codes, grouping.shown)
+                if score.by_leaves
+                else np.zeros(len(values))
+                for mask, grouping in zip(chain, groupings, strict=True)
+            )
+        )
+    keys = combine(iter(codes), table.num_rows)
+    _, first, counts = np.unique(keys, return_index=True, return_counts=True)
+    return SchemeCells(
+        tuple(column[first] for column in codes),
+        counts.astype(np.int64),
+        tuple(groups),
+        tuple(shares),
+        tuple(tuple(map(_shows_nothing, chain)) for chain in chains),
+        least,
+        beyond,
+    )
+
+
+def _shows_nothing(mask: Mask) -> bool:
+    """Whether a mask shows the same of all values, whatever they are."""
+    if isinstance(mask, Level) and mask.hierarchy is not None:
+        return mask.level > 0 and len(mask.hierarchy.groups(mask.level)) == 1
+    return isinstance(mask, Suppress)
+
+
+def _shares(
+    attribute: Attribute, mask: Mask, codes: npt.NDArray[np.integer], shown: pa.Array
+) -> npt.NDArray[np.float64]:
+    """Return the share of a hierarchy's leaves that each value's group has, shape (V,)."""
+    if isinstance(mask, Suppress):
+        return np.ones(len(codes))
+    hierarchy = attribute.hierarchy
+    level = 0 if isinstance(mask, Identity) else mask.level if isinstance(mask, Level) else None
+    if hierarchy is None or level is None:
+        raise PolicyError(
+            f"Score 'loss' goes by the leaves of a hierarchy, and {mask} of {attribute.name!r} has none.",
+            hint="Choose score precision, or candidates that are levels of a hierarchy.",
+        )
+    leaves = hierarchy.groups(level)
+    names = [None if value is None else str(value) for value in shown.to_pylist()]
+    sizes = np.array([len(leaves.get(name, (None,))) for name in names], dtype=np.float64)
+    share: npt.NDArray[np.float64] = sizes[codes] / len(hierarchy.rows)
+    return share

@@ -1,0 +1,317 @@
+"""A search for masks whose choices are differentially private: the exponential mechanism, step by step.
+
+A *scheme* has one mask for each attribute, from a list whose order does not depend on the data: its
+number 0 is the finest, its last the coarsest. The search begins with the coarsest of each, and draws
+one scheme after the other from those that are one mask finer than what was drawn before: Bild, Kuhn,
+Prasser, SafePub (PoPETs 2018), section 5. Each draw is one of the exponential mechanism (McSherry,
+Talwar, FOCS 2007), with a score that one record changes by at most 1.
+
+What is released of the search is one of the schemes drawn. Which one is a draw as well, with as much of
+the budget as any other: the best by its exact score would tell more. Where all schemes were visited, that
+one is the same in every run, and one record may decide which it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Scheme = tuple[int, ...]
+"""The number of each attribute's mask, from 0, the finest."""
+Choose = Callable[[Sequence[float], float], int]
+"""Draws a place by the scores and epsilon."""
+
+
+@dataclass(frozen=True)
+class DrawnScheme:
+    """What a search drew.
+
+    Attributes
+    ----------
+    scheme
+        The last draw: the masks.
+    visited
+        All schemes that it was drawn from, in the order in which they were.
+    epsilon
+        What each draw spent; all of them and the last one add up to no more than the budget.
+    """
+
+    scheme: Scheme
+    visited: tuple[Scheme, ...]
+    epsilon: float
+
+
+def probabilities(scores: Sequence[float], epsilon: float) -> npt.NDArray[np.float64]:
+    """Return with what chances the exponential mechanism draws, proportional to exp(epsilon score / 2).
+
+    Parameters
+    ----------
+    scores
+        One for each thing to draw, which one record changes by at most 1.
+    epsilon
+        What a draw spends.
+
+    Examples
+    --------
+    >>> probabilities([0.0, 2.0], math.log(3)).round(3).tolist()
+    [0.25, 0.75]
+    """
+    exponents = 0.5 * epsilon * np.asarray(scores, dtype=np.float64)
+    weights = np.exp(exponents - exponents.max())
+    chances: npt.NDArray[np.float64] = weights / weights.sum()
+    return chances
+
+
+def chooser(uniform: Callable[[], float]) -> Choose:
+    """Return what draws by the exponential mechanism, from numbers that are uniform on [0, 1)."""
+
+    def choose(scores: Sequence[float], epsilon: float) -> int:
+        sums = np.cumsum(probabilities(scores, epsilon))
+        return min(int(np.searchsorted(sums, uniform(), side="right")), len(sums) - 1)
+
+    return choose
+
+
+def draw_scheme(
+    heights: Sequence[int],
+    score: Callable[[Scheme], float],
+    choose: Choose,
+    *,
+    steps: int,
+    epsilon: float,
+) -> DrawnScheme:
+    """Return a scheme that was drawn with differential privacy.
+
+    Parameters
+    ----------
+    heights
+        Number of the coarsest mask of each attribute.
+    score
+        Score of a scheme, which one record changes by at most 1; higher is better.
+    choose
+        The exponential mechanism: see `chooser`.
+    steps
+        How many schemes are drawn, at most.
+    epsilon
+        The budget: each of `steps` draws, and the last one among what they drew, spends an equal part.
+    """
+    part = epsilon / (steps + 1)
+    pivot: Scheme = tuple(heights)
+    known = {pivot: score(pivot)}
+    visited = [pivot]
+    waiting: dict[Scheme, float] = {}
+    for _ in range(steps):
+        for finer in _finer(pivot):
+            if finer not in known:
+                known[finer] = waiting[finer] = score(finer)
+        if not waiting:
+            break
+        schemes = list(waiting)
+        pivot = schemes[choose([waiting[scheme] for scheme in schemes], part)]
+        del waiting[pivot]
+        visited.append(pivot)
+    last = choose([known[scheme] for scheme in visited], part)
+    return DrawnScheme(visited[last], tuple(visited), part)
+
+
+def _finer(scheme: Scheme) -> list[Scheme]:
+    """Return the schemes with one mask one step finer."""
+    return [
+        (*scheme[:place], number - 1, *scheme[place + 1 :])
+        for place, number in enumerate(scheme)
+        if number
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class SchemeCells:
+    """A table as schemes see it.
+
+    Attributes
+    ----------
+    codes
+        Per attribute the value of each cell, shape (cells,).
+    counts
+        Rows of each cell, shape (cells,).
+    groups
+        Per attribute and mask the group of each value, shape (V,).
+    shares
+        Per attribute and mask the share of all leaves that each value's group has, shape (V,), from 0
+        to 1; must not depend on the data.
+    hidden
+        Per attribute and mask whether it shows nothing at all; must not depend on the data.
+    least
+        Rows of the smallest class that is kept.
+    beyond
+        Further rows, which all schemes leave out.
+    """
+
+    codes: tuple[npt.NDArray[np.int64], ...]
+    counts: npt.NDArray[np.int64]
+    groups: tuple[tuple[npt.NDArray[np.int64], ...], ...]
+    shares: tuple[tuple[npt.NDArray[np.float64], ...], ...]
+    hidden: tuple[tuple[bool, ...], ...]
+    least: int
+    beyond: int = 0
+
+    @property
+    def rows(self) -> int:
+        """All rows."""
+        return int(self.counts.sum()) + self.beyond
+
+    @property
+    def heights(self) -> tuple[int, ...]:
+        """Number of the coarsest mask of each attribute."""
+        return tuple(len(masks) - 1 for masks in self.groups)
+
+    def classes(self, scheme: Scheme) -> npt.NDArray[np.int64]:
+        """Return the class of each cell, shape (cells,), from 0."""
+        ids = np.zeros(len(self.counts), dtype=np.int64)
+        for codes, masks, number in zip(self.codes, self.groups, scheme, strict=True):
+            grouped = masks[number][codes]
+            size = int(grouped.max(initial=0)) + 1
+            if size > 1:
+                ids = np.unique(ids * size + grouped, return_inverse=True)[1]
+        return ids
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """What a scheme shows: rows of each cell and whether they are kept, (cells,) each; and classes."""
+
+    cells: SchemeCells
+    scheme: Scheme
+    kept_cells: npt.NDArray[np.bool_]
+    sizes: npt.NDArray[np.int64]
+    """Rows of each class, shape (classes,)."""
+
+    @property
+    def left_out(self) -> int:
+        return int(self.cells.counts[~self.kept_cells].sum()) + self.cells.beyond
+
+    @property
+    def kept_sizes(self) -> npt.NDArray[np.int64]:
+        return self.sizes[self.sizes >= self.cells.least]
+
+
+def _show(cells: SchemeCells, scheme: Scheme) -> _Shown:
+    ids = cells.classes(scheme)
+    sizes = np.bincount(ids, weights=cells.counts).astype(np.int64)
+    return _Shown(cells, scheme, sizes[ids] >= cells.least, sizes[sizes > 0])
+
+
+def _precision(shown: _Shown) -> float:
+    pairs = zip(shown.scheme, shown.cells.heights, strict=True)
+    mean = math.fsum(number / height for number, height in pairs if height) / len(shown.scheme)
+    return -(int(shown.cells.counts[shown.kept_cells].sum()) * mean + shown.left_out)
+
+
+def _loss(shown: _Shown) -> float:
+    cells = shown.cells
+    total = np.zeros(len(cells.counts))
+    for codes, masks, number in zip(cells.codes, cells.shares, shown.scheme, strict=True):
+        total += masks[number][codes]
+    charged = float((cells.counts * total)[shown.kept_cells].sum()) / len(shown.scheme)
+    return -(charged + shown.left_out)
+
+
+def _entropy(shown: _Shown) -> float:
+    cells, charged = shown.cells, 0.0
+    for place, number in enumerate(shown.scheme):
+        if cells.hidden[place][number]:
+            charged += cells.rows
+            continue
+        grouped = cells.groups[place][number][cells.codes[place]]
+        rows = np.bincount(grouped[shown.kept_cells], weights=cells.counts[shown.kept_cells])
+        charged += float((rows**2).sum()) / max(cells.rows, 1) + shown.left_out
+    return -charged / len(shown.scheme)
+
+
+def _classes(shown: _Shown) -> float:
+    return float(len(shown.kept_sizes) + (shown.left_out > 0))
+
+
+def _discernibility(shown: _Shown) -> float:
+    squares = float((shown.kept_sizes.astype(np.float64) ** 2).sum())
+    return -(squares / max(shown.cells.rows, 1) + shown.left_out)
+
+
+@dataclass(frozen=True)
+class SchemeScore:
+    """A score of schemes.
+
+    Attributes
+    ----------
+    name
+        As an option names it.
+    description
+        What it counts.
+    figure
+        Its value of what a scheme shows, higher is better.
+    sensitivity
+        What one record more or less changes the value by, at most, given the smallest class m.
+    by_leaves
+        Whether it goes by `SchemeCells.shares`.
+    """
+
+    name: str
+    description: str
+    figure: Callable[[_Shown], float]
+    sensitivity: Callable[[int], float]
+    by_leaves: bool = False
+
+    def figure_of(self, cells: SchemeCells, scheme: Scheme) -> float:
+        """Return the value of a scheme."""
+        return self.figure(_show(cells, scheme))
+
+    def value(self, cells: SchemeCells, scheme: Scheme) -> float:
+        """Return the score: the value over the sensitivity, so that one record changes it by at most 1."""
+        return self.figure_of(cells, scheme) / self.sensitivity(cells.least)
+
+
+# One record more enlarges one class by one row. It stays too small: one more row is left out. It was
+# kept: one more row is. Or it becomes just large enough: m - 1 rows that were left out, charged 1
+# each, are kept with it, m rows charged from 0 to 1 each. What divides by the number of rows N adds less
+# than 1, as that falls; and m rows of a value that c other rows show add (2 c m + m^2) / (N + 1) < 2 m.
+# See docs/theory.md for each.
+SCHEME_SCORES: dict[str, SchemeScore] = {
+    score.name: score
+    for score in (
+        SchemeScore(
+            "precision",
+            "number of the mask over that of the coarsest, mean over attributes, 1 for a row left out",
+            _precision,
+            lambda m: max(m - 1.0, 1.0),
+        ),
+        SchemeScore(
+            "loss",
+            "share of leaves that the value shown has, mean over attributes, 1 for a row left out",
+            _loss,
+            lambda m: max(m - 1.0, 1.0),
+            by_leaves=True,
+        ),
+        SchemeScore(
+            "nu-entropy",
+            "share of the rows that show the same value, mean over attributes, 1 for a row left out",
+            _entropy,
+            lambda m: m + 1.0,
+        ),
+        SchemeScore(
+            "classes",
+            "number of classes, all rows left out being one",
+            _classes,
+            lambda _: 1.0,
+        ),
+        SchemeScore(
+            "discernibility",
+            "share of the rows in the same class, 1 for a row left out",
+            _discernibility,
+            lambda m: float(max(m, 2)),
+        ),
+    )
+}
+"""Scores by name, with sensitivities that are proven in docs/theory.md."""
