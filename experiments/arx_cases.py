@@ -33,12 +33,16 @@ from typing import Any
 from aegis.advisor.plan import plan_of
 from aegis.advisor.search import Searcher
 from aegis.advisor.search.problem import Box
+from aegis.anonymizers.scheme import scheme_cells
 from aegis.errors import AegisError
 from aegis.policy import Policy, load_policy
+from aegis.privacy.sampling import SampledPrivacy, sampled_privacy
+from aegis.privacy.scheme_search import SCHEME_SCORES
 from aegis.sources import open_table
 from aegis.summary import Summary, summarize
 from arx_java import SEED, Call, Case, JavaRandom, Name, New, read_cases
 from arx_models import InexpressibleError, Loss, demands, loss_of
+from arx_schemes import SCORES, divisor, replay
 from common import RESULTS
 
 NAME = "arx_cases"
@@ -46,8 +50,35 @@ PLACES = 9
 """Relative difference, as a power of ten, up to which two figures agree: ARX rounds its sums."""
 DRAWN = ("drawn-", "sampled-")
 """Beginnings of the names of tables that ARX's tests draw from a population by Java's generator."""
+DEPENDENT = "createDataDependentConfiguration"
+"""The function of a test class that sets up a search with differential privacy."""
 HEURISTIC = ("Heuristic", "HeuristicTopDown", "Genetic")
 """Classes whose expectations are what a heuristic reaches, not optima."""
+
+
+@dataclass(frozen=True)
+class DrawnBy:
+    """A search with differential privacy.
+
+    Attributes
+    ----------
+    score
+        Our name of its score.
+    sample
+        What the rest of epsilon gives for the sample.
+    search
+        What the search may spend.
+    steps
+        How many transformations it draws.
+    targets
+        The attributes that others should predict.
+    """
+
+    score: str
+    sample: SampledPrivacy
+    search: float
+    steps: int
+    targets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -70,6 +101,8 @@ class Asked:
         Figures by transformation, for cases that name several.
     levels
         The expected transformation; None where nothing is expected to be admissible.
+    drawn
+        How the transformation is drawn with differential privacy; None where it is searched for.
     """
 
     table: str
@@ -79,6 +112,7 @@ class Asked:
     loss: Loss
     expected: float | None = None
     levels: tuple[int, ...] | None = None
+    drawn: DrawnBy | None = None
     nodes: dict[tuple[int, ...], float] = field(default_factory=dict)
 
 
@@ -87,6 +121,8 @@ def asked_by(case: Case) -> Asked:
     if case.source in ("TestUtilityEstimation", "TestUtilityMetrics2"):
         raise InexpressibleError("a case that compares no figure")
     configuration, *rest = case.arguments
+    if isinstance(configuration, Call) and configuration.name == DEPENDENT:
+        return _drawn(configuration, rest)
     limit, metric, models = _configuration(configuration)
     texts = [a for a in rest if isinstance(a, str)]
     table = next(Path(t).name for t in texts if t.startswith("./data/"))
@@ -126,6 +162,24 @@ def asked_by(case: Case) -> Asked:
         given = {levels: expected}
         return Asked(subset or table, subset and table, sensitive, rule, loss, nodes=given)
     return Asked(subset or table, subset and table, sensitive, rule, loss, expected, levels)
+
+
+def _drawn(configuration: Call, rest: list[Any]) -> Asked:
+    """Return what a case asks for whose transformation is drawn with differential privacy."""
+    metric, epsilon, search, delta, steps = configuration.arguments
+    name = metric.name.removeprefix("create").removesuffix("Metric")
+    targets = next((a.arguments for a in rest if isinstance(a, New) and a.name == "String"), ())
+    sample = sampled_privacy(epsilon - search, delta)
+    table = next(Path(t).name for t in rest if isinstance(t, str) and t.startswith("./data/"))
+    figure = next(float(a) for a in rest if not isinstance(a, bool) and _number(str(a)))
+    levels = next(a for a in rest if isinstance(a, New) and a.name == "int").arguments
+    drawn = DrawnBy(SCORES[name], sample, search, steps, targets)
+    rule = {"k": sample.k + 1, "suppression": 1.0}
+    of = f" of {' and '.join(targets)}" if targets else ""
+    words = f"{SCORES[name]}{of}, search={search:g}, steps={steps}"
+    name_of_sample = f"sampled-{sample.rate!r}.csv"
+    loss = Loss(f"safe-pub(score={words})")
+    return Asked(name_of_sample, table, None, rule, loss, figure, tuple(levels), drawn=drawn)
 
 
 def _refuse(case: Case, rest: list[Any]) -> None:
@@ -201,6 +255,8 @@ class Bench:
     def run(self, asked: Asked) -> dict[str, Any]:
         """Return what the search, or the loss at each transformation, gives."""
         policy, order = self._policy(asked)
+        if asked.drawn is not None:
+            return self._replayed(asked, asked.drawn, policy)
         summary = _summary(str(self._table(asked)), _Key(asked, policy))
         plan = plan_of(summary, policy)
         began = time.process_time()
@@ -228,6 +284,36 @@ class Bench:
             result["theirs_suppressed"] = verdict.suppressed_rows
             result["suppressible"] = verdict.allowed_rows
         return result | {"verdict": _verdict(result)}
+
+    def _replayed(self, asked: Asked, drawn: DrawnBy, policy: Policy) -> dict[str, Any]:
+        """Return what ARX's draws give with our scores."""
+        began = time.process_time()
+        source = open_table(str(self._table(asked)))
+        rows = open_table(str(self._folder / (asked.population or ""))).rows
+        quasi = policy.quasi_identifiers
+        table = source.collect(source.table.select([a.name for a in quasi]))
+        score, k = SCHEME_SCORES[drawn.score], drawn.sample.k + 1
+        chains = [attribute.masks for attribute in quasi]
+        names = [attribute.name for attribute in quasi]
+        targets = tuple(names.index(target) for target in drawn.targets)
+        beyond = rows - table.num_rows
+        cells = scheme_cells(table, quasi, chains, score, k, beyond, targets)
+        scheme, ours = replay(
+            cells.heights,
+            lambda s: score.figure_of(cells, s) / divisor(drawn.score, k),
+            steps=drawn.steps,
+            epsilon=drawn.search,
+        )
+        theirs = score.figure_of(cells, asked.levels or ()) / divisor(drawn.score, k)
+        return {
+            "expected": asked.expected,
+            "expected_levels": asked.levels,
+            "ours": ours,
+            "levels": scheme,
+            "theirs_by_our_loss": theirs,
+            "seconds": time.process_time() - began,
+            "verdict": "agrees" if alike(asked.expected, ours) else "differs",
+        }
 
     def _nodes(
         self,

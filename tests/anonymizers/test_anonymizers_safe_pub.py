@@ -158,6 +158,7 @@ def test_masks_depend_on_the_seed_and_are_better_with_more_budget() -> None:
         ({"steps": 0}, "steps = 0"),
         ({"score": "los"}, "Unknown score of safe-pub"),
         ({"score": "loss"}, "goes by the leaves of a hierarchy"),
+        ({"score": "classification"}, "covers quasi-identifiers alone"),
     ],
 )
 def test_bad_searches_are_refused(options: dict[str, Any], match: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from itertools import product
 
@@ -49,6 +49,7 @@ def cells_of(given: Sequence[Row], least: int, beyond: int = 0) -> SchemeCells:
         HIDDEN,
         least,
         beyond,
+        targets=(0, 1),
     )
 
 
@@ -74,7 +75,19 @@ def by_rows(name: str, given: Sequence[Row], scheme: Scheme, least: int) -> floa
         charges.append(mean if stays else 1.0)
     if name == "classes":
         return len({s for s, k in zip(shown, kept, strict=True) if k}) + (not all(kept))
+    if name == "classification":
+        return sum(guessed(j, scheme, shown, kept) for j in (0, 1)) / 2
     return -sum(charges)
+
+
+def guessed(target: int, scheme: Scheme, shown: list[tuple[int, ...]], kept: list[bool]) -> float:
+    """Return the kept rows with the most frequent target among those that show the same beside it."""
+    counts: dict[tuple[int, ...], Counter[int]] = defaultdict(Counter)
+    for one, stays in zip(shown, kept, strict=True):
+        if stays:
+            counts[one[:target] + one[target + 1 :]][one[target]] += 1
+    most = sum(max(values.values()) for values in counts.values())
+    return most * (1 - scheme[target] / HEIGHTS[target])
 
 
 @pytest.mark.parametrize("name", list(SCHEME_SCORES))

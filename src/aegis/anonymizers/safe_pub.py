@@ -48,7 +48,7 @@ class SampledOptions(Options):
         How many combinations of masks a search draws.
     score
         What a search goes by: precision, loss (needs hierarchies), nu-entropy, classes,
-        discernibility.
+        discernibility, classification (of a label that is a quasi-identifier).
     """
 
     epsilon: float = 1.0

@@ -63,7 +63,8 @@ def drawn_masks(
     quasi = policy.quasi_identifiers
     chains = [_chain(attribute, given) for attribute in quasi]
     score = SCHEME_SCORES[options.score]
-    cells = scheme_cells(table, quasi, chains, score, options.searched_class)
+    targets = _targets(policy, quasi) if score.by_target else ()
+    cells = scheme_cells(table, quasi, chains, score, options.searched_class, targets=targets)
     random = np.random.default_rng([seed, _STREAM])
     with progress.step("Drawing masks"):
         drawn = draw_scheme(
@@ -103,6 +104,7 @@ def scheme_cells(
     score: SchemeScore,
     least: int,
     beyond: int = 0,
+    targets: tuple[int, ...] = (),
 ) -> SchemeCells:
     """Return a table as a search for masks sees it.
 
@@ -118,6 +120,8 @@ def scheme_cells(
         Rows of the smallest class that is kept.
     beyond
         Rows that are not in the table, and left out.
+    targets
+        Places of the attributes that others should predict.
     """
     codes, groups, shares = [], [], []
     for attribute, chain in zip(quasi, chains, strict=True):
@@ -143,7 +147,22 @@ def scheme_cells(
         tuple(tuple(map(_shows_nothing, chain)) for chain in chains),
         least,
         beyond,
+        targets,
     )
+
+
+def _targets(policy: Policy, quasi: tuple[Attribute, ...]) -> tuple[int, ...]:
+    """Return the place of the label among the quasi-identifiers."""
+    names = [attribute.name for attribute in quasi]
+    label = policy.label.column if policy.label else None
+    if label not in names:
+        raise PolicyError(
+            "Score 'classification' goes by what others tell of the label, and the guarantee covers "
+            f"quasi-identifiers alone: {', '.join(names)}.",
+            hint="Name a label in the policy, and give it the role quasi-identifier; or choose another "
+            "score.",
+        )
+    return (names.index(label),)
 
 
 def _shows_nothing(mask: Mask) -> bool:

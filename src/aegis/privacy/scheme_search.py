@@ -148,6 +148,8 @@ class SchemeCells:
         Rows of the smallest class that is kept.
     beyond
         Further rows, which all schemes leave out.
+    targets
+        Places of the attributes that others should predict, for scores that go by it.
     """
 
     codes: tuple[npt.NDArray[np.int64], ...]
@@ -157,6 +159,7 @@ class SchemeCells:
     hidden: tuple[tuple[bool, ...], ...]
     least: int
     beyond: int = 0
+    targets: tuple[int, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -168,11 +171,13 @@ class SchemeCells:
         """Number of the coarsest mask of each attribute."""
         return tuple(len(masks) - 1 for masks in self.groups)
 
-    def classes(self, scheme: Scheme) -> npt.NDArray[np.int64]:
-        """Return the class of each cell, shape (cells,), from 0."""
+    def classes(self, scheme: Scheme, without: int | None = None) -> npt.NDArray[np.int64]:
+        """Return the class of each cell, shape (cells,), from 0: by all attributes, or without one."""
         ids = np.zeros(len(self.counts), dtype=np.int64)
-        for codes, masks, number in zip(self.codes, self.groups, scheme, strict=True):
-            grouped = masks[number][codes]
+        for place, number in enumerate(scheme):
+            if place == without:
+                continue
+            grouped = self.groups[place][number][self.codes[place]]
             size = int(grouped.max(initial=0)) + 1
             if size > 1:
                 ids = np.unique(ids * size + grouped, return_inverse=True)[1]
@@ -240,6 +245,26 @@ def _discernibility(shown: _Shown) -> float:
     return -(squares / max(shown.cells.rows, 1) + shown.left_out)
 
 
+def _classification(shown: _Shown) -> float:
+    return math.fsum(_guessed(shown, target) for target in shown.cells.targets) / max(
+        len(shown.cells.targets), 1
+    )
+
+
+def _guessed(shown: _Shown, target: int) -> float:
+    """Return the kept rows that show what most rows with the same other values show of a target."""
+    cells, number = shown.cells, shown.scheme[target]
+    height = cells.heights[target]
+    others = cells.classes(shown.scheme, target)[shown.kept_cells]
+    values = cells.groups[target][number][cells.codes[target]][shown.kept_cells]
+    width = int(values.max(initial=0)) + 1
+    pairs, place = np.unique(others * width + values, return_inverse=True)
+    rows = np.bincount(place, weights=cells.counts[shown.kept_cells])
+    most = np.zeros(int(others.max(initial=0)) + 1)
+    np.maximum.at(most, pairs // width, rows)
+    return float(most.sum()) * (1 - number / height if height else 1.0)
+
+
 @dataclass(frozen=True)
 class SchemeScore:
     """A score of schemes.
@@ -254,8 +279,8 @@ class SchemeScore:
         Its value of what a scheme shows, higher is better.
     sensitivity
         What one record more or less changes the value by, at most, given the smallest class m.
-    by_leaves
-        Whether it goes by `SchemeCells.shares`.
+    by_leaves, by_target
+        Whether it goes by `SchemeCells.shares`, and by `SchemeCells.targets`.
     """
 
     name: str
@@ -263,6 +288,7 @@ class SchemeScore:
     figure: Callable[[_Shown], float]
     sensitivity: Callable[[int], float]
     by_leaves: bool = False
+    by_target: bool = False
 
     def figure_of(self, cells: SchemeCells, scheme: Scheme) -> float:
         """Return the value of a scheme."""
@@ -311,6 +337,14 @@ SCHEME_SCORES: dict[str, SchemeScore] = {
             "share of the rows in the same class, 1 for a row left out",
             _discernibility,
             lambda m: float(max(m, 2)),
+        ),
+        SchemeScore(
+            "classification",
+            "rows kept that show the most frequent label of those with the same other values, times "
+            "one less the number of the label's mask over that of the coarsest",
+            _classification,
+            float,
+            by_target=True,
         ),
     )
 }
