@@ -2,7 +2,7 @@
 
 Its tests fix the seed of Java's generator, so that what it draws can be had again: from the same chances
 in the same order. The order is that of a hash table of Java, by the number of a transformation. What it
-takes in the end is the visited transformation with the best exact score (see docs/decisions/0047).
+takes in the end is the visited transformation with the best exact score (see docs/decisions/0048).
 """
 
 from __future__ import annotations
