@@ -85,7 +85,7 @@ def _specs(quasi: tuple[Attribute, ...], chains: list[Chain], drawn: DrawnScheme
 def _chain(attribute: Attribute, given: Mapping[str, Any]) -> Chain:
     """Return the masks of an attribute that are searched, in the order of the policy."""
     if attribute.name in given:
-        return (given_mask(attribute, given[attribute.name]),)
+        return (given_mask(attribute, given[attribute.name]) or Identity(),)
     chain = attribute.masks or (Identity(),)
     for mask in chain:
         if not mask.fitted or not mask.deterministic:
