@@ -49,6 +49,12 @@ class RememberedArrays:
             self.nbytes -= self._arrays.popitem(last=False)[1].nbytes
         return made
 
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._arrays
+
+    def __getitem__(self, key: Hashable) -> npt.NDArray[np.float64]:
+        return self._arrays[key]
+
     def values(self) -> Collection[npt.NDArray[np.float64]]:
         """Return what is remembered."""
         return self._arrays.values()

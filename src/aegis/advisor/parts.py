@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.grouping import Levels, RememberedArrays, drawn_chance
+from aegis.advisor.interactions import Interactions
 from aegis.measures import PartCounts, in_thresholds
 from aegis.measures.by_part import OtherParts, later, varying_only
 from aegis.summary import Candidate, PairCounts
@@ -135,6 +137,35 @@ class PartBlocks:
             bounds=None if any(steps) else np.array(offsets, dtype=np.int64),
         )
         return counts if counts.chance is None else counts.symmetric
+
+    def table(
+        self, pair: tuple[int, int], bins: tuple[Levels, Levels], label: Candidate | None
+    ) -> Floats:
+        """Return the rows by part, class and the bins of two attributes' atoms, shape (K, C, a, b)."""
+        a, b, y, part, rows = self._entries(pair)
+        group, classes = self._classes(label)
+        height, width = map(_counted_by, bins)
+        first, second = (
+            atoms if own.ndim == 2 else own[atoms] for own, atoms in zip(bins, (a, b), strict=True)
+        )
+        place = ((part * classes + group[y]) * height + first) * width + second
+        size = self.parts * classes * height * width
+        counted: Floats = np.bincount(place, rows, size).astype(np.float64, copy=False)
+        return _shown(counted.reshape(self.parts, classes, height, width), bins)
+
+    def classes(self, label: Candidate | None) -> int:
+        """Return the number of classes that the label shows."""
+        return self._classes(label)[1]
+
+    def atoms(self, index: int) -> Floats:
+        """Return the rows of each atom of an attribute."""
+        rows: Floats = self._pairs.joints[index].sum(axis=1).astype(np.float64)
+        return rows
+
+    @cached_property
+    def interactions(self) -> Interactions:
+        """What pairs of attributes add."""
+        return Interactions(self)
 
     def _rows_of(self, label: Candidate | None) -> tuple[Floats, OtherParts]:
         """Return the rows by part and class, shape (K, C), and what is outside of each part."""

@@ -38,7 +38,6 @@ from aegis.measures import (
     Measure,
     Need,
     OrderedCounts,
-    PartCounts,
     Scope,
     pair_information,
 )
@@ -375,17 +374,18 @@ class Scorer:
 
     def _in_parts(
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
-    ) -> dict[str, Callable[[], PartCounts]]:
-        """Return what counts levels, and levels in order, by part of the rows."""
+    ) -> dict[str, Callable[[], Any]]:
+        """Return what counts levels, levels in order and pairs by part of the rows."""
         # Levels without an order are the same under both codings, and so are their blocks.
         orders = self._orders_of(which, candidates)
         levels = self._levels(which, candidates)
         ranges, ordered = [level for level, _ in orders], [known for _, known in orders]
         keys = [(c, False) for c in candidates], list(zip(candidates, ordered, strict=True))
-        count = self._part_blocks.counts
+        count, pairs = self._part_blocks.counts, self._part_blocks.interactions.gains
         return {
             "parts": lambda: count(which, levels, keys[0], label),
             "parts_in_order": lambda: count(which, ranges, keys[1], label, ordered),
+            "tables_of_pairs": lambda: pairs(which, ranges, keys[1], label, ordered),
         }
 
     @property

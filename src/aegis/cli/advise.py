@@ -51,6 +51,7 @@ from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.cli.published import advise_published
 from aegis.errors import PolicyError
+from aegis.measures import Learner
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -323,7 +324,8 @@ def command(
                 prefer=prefer,
             )
         if proxy:
-            advice = study.proxy(advice, (models or "lr").replace("+", ",").split(",")[:1])
+            first = (models or "lr").replace("+", ",").split(",")[0]
+            advice = study.proxy(advice, ["gbdt" if first == Learner.PAIRS else first])
         if report is not None:
             study.report(advice, report, values=not no_values, force=force)
     best = advice.best

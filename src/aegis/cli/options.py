@@ -177,8 +177,9 @@ Models = Annotated[
         "--models",
         metavar="NAMES",
         help="The models whose merit is expected, with equal weights: lr (logistic "
-        "regression), nb (naive Bayes), gbdt (boosted trees), separated by commas. By "
-        "default linear models count two thirds and trees one third.",
+        "regression), nb (naive Bayes), gbdt (boosted trees), pairs (the same with "
+        "the strongest interaction of two attributes; AUC only), separated by commas. By default "
+        "linear models count two thirds and trees one third.",
         show_default=False,
     ),
 ]

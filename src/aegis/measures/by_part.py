@@ -75,7 +75,7 @@ class PartCounts:
         Of two classes the second; all that have rows otherwise. A part outside of which a class, or
         the rest, has no row is not scored.
         """
-        return _told_apart(self.rows)
+        return told_apart(self.rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +102,7 @@ class OtherParts:
     @classmethod
     def of(cls, rows: Floats) -> OtherParts:
         """Return what rows per part and class, shape (K, C), leave outside of each part."""
-        told, scored = _told_apart(rows)
+        told, scored = told_apart(rows)
         parts, classes = rows.shape
         sides = sides_of(told, classes)
         outside = np.einsum("kc,tsc->kts", rows.sum(axis=0) - rows, sides)
@@ -148,8 +148,14 @@ def sides_of(told: npt.NDArray[np.int64], classes: int) -> Floats:
     return sides
 
 
-def _told_apart(rows: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return `PartCounts.told_apart` of rows per part and class, shape (K, C)."""
+def told_apart(rows: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Return `PartCounts.told_apart` of rows per part and class, shape (K, C).
+
+    >>> import numpy as np
+    >>> told, scored = told_apart(np.array([[3.0, 1.0], [4.0, 0.0]]))
+    >>> told.tolist(), scored.tolist()
+    ([1], [[False], [True]])
+    """
     seen = np.flatnonzero(rows.sum(axis=0) > 0)
     told = seen[:0] if len(seen) < 2 else seen[1:] if len(seen) == 2 else seen
     others = rows.sum(axis=0) - rows

@@ -107,6 +107,9 @@ class Cooccurrence:
     sharing
         What other configurations have too, so that it need not be solved again for this one. It
         changes no figure.
+    tables_of_pairs
+        What counts every pair of attributes by part and class, and says what the pairs add: it is
+        asked by measures that look at interactions alone.
     """
 
     n: float
@@ -120,6 +123,7 @@ class Cooccurrence:
     parts: Divided | None = None
     parts_in_order: Divided | None = None
     sharing: Sharing | None = None
+    tables_of_pairs: Callable[[], npt.NDArray[np.float64]] | None = None
 
     def __post_init__(self) -> None:
         levels = len(self.joint)
@@ -192,6 +196,19 @@ class Cooccurrence:
         if divided is None:
             raise InternalError("The counts by part were not filled in.")
         return divided if isinstance(divided, PartCounts) else divided()
+
+    @cached_property
+    def pair_gains(self) -> npt.NDArray[np.float64]:
+        """What each pair of attributes tells beyond the sum of the two, shape (M, T, 1 + K).
+
+        Raises
+        ------
+        InternalError
+            The tables of pairs were not filled in.
+        """
+        if self.tables_of_pairs is None:
+            raise InternalError("The tables of pairs by part were not filled in.")
+        return self.tables_of_pairs()
 
     @property
     def in_order(self) -> OrderedCounts:

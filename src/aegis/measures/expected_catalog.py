@@ -64,7 +64,13 @@ _LEARNERS = {
     Learner.LR: "logistic regression (values)",
     Learner.NB: "naive Bayes (its own log-odds)",
     Learner.GBDT: "boosted trees (values and thresholds alike, without interactions)",
+    Learner.PAIRS: "boosted trees with interactions (the same, and what the strongest pair of"
+    " attributes tells together)",
 }
+
+
+_COST = "O(d^3) in the number of masked levels d, for each of five parts, each penalty and class"
+_PAIRS_COST = "; m (m - 1) / 2 tables of 8 x 8 cells for m attributes, by part and class"
 
 
 def expected_measure(what: Expected) -> Measure:
@@ -83,7 +89,7 @@ def expected_measure(what: Expected) -> Measure:
         ),
         monotone=False,
         scope=Scope.CONFIGURATION,
-        cost="O(d^3) in the number of masked levels d, for each of five parts, each penalty and class",
+        cost=_COST + (_PAIRS_COST if what.interacting else ""),
         compute=what.compute,
         needs=(Need.PARTS,),
         without_parts=what.without_parts,

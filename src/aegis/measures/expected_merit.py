@@ -21,6 +21,7 @@ from aegis.measures import merits
 from aegis.measures.discriminant import PENALTIES, Scores, naive_bayes, out_of_fold
 from aegis.measures.normal import cumulative, quantile
 from aegis.measures.ordered import STRONGER, THRESHOLDS, VALUES
+from aegis.measures.pair_gains import strongest
 
 if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence
@@ -39,6 +40,8 @@ class Learner(StrEnum):
     """Naive Bayes."""
     GBDT = "gbdt"
     """Boosted trees, interactions left out."""
+    PAIRS = "pairs"
+    """Boosted trees, with the strongest interaction of two attributes; of them an AUC alone."""
 
 
 class Coding(StrEnum):
@@ -57,6 +60,7 @@ _STANDS_FOR = {
     Learner.LR: {Coding.VALUES: 1.0},
     Learner.NB: {Coding.LOG_ODDS: 1.0},
     Learner.GBDT: {Coding.VALUES: 0.5, Coding.THRESHOLDS: 0.5},
+    Learner.PAIRS: {Coding.VALUES: 0.5, Coding.THRESHOLDS: 0.5},  # and what a pair adds
 }
 
 
@@ -105,10 +109,27 @@ class Expected:
         Which figure.
     learners
         The learners whose mean it is; none: two thirds of linear models, one third of trees.
+
+    Raises
+    ------
+    PolicyError
+        Interactions of pairs are asked for, of which nothing but an AUC is expected.
     """
 
     merit: Merit
     learners: tuple[Learner, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.interacting and self.merit is not Merit.AUC:
+            raise PolicyError(
+                f"No {self.merit.value} is expected of interactions of pairs (models: pairs).",
+                hint="Ask for `--merit auc`, or for boosted trees without them: `--models gbdt`.",
+            )
+
+    @property
+    def interacting(self) -> bool:
+        """Whether interactions of pairs count."""
+        return Learner.PAIRS in self.learners
 
     @property
     def weights(self) -> dict[Coding, float]:
@@ -129,11 +150,15 @@ class Expected:
     def values(self, counts: Cooccurrence) -> Floats:
         """Return the figure of all parts and without each one, shape (1 + K,)."""
         of = _OF[self.merit]
-        weighted = [
-            w * self._shaped(counts, c, of(counts.held_out(c)).mean(axis=1))
-            for c, w in self.weights.items()
-        ]
-        total: Floats = np.sum(weighted, axis=0)
+        alone = {
+            c: self._shaped(counts, c, of(counts.held_out(c)).mean(axis=1)) for c in self.weights
+        }
+        total: Floats = np.sum([w * alone[c] for c, w in self.weights.items()], axis=0)
+        if self.interacting:
+            trees = np.sum([w * alone[c] for c, w in _STANDS_FOR[Learner.PAIRS].items()], axis=0)
+            total = total + (_farther(trees, strongest(counts.pair_gains)) - trees) / len(
+                self.learners
+            )
         return np.maximum(total, FLOOR) if self.merit is Merit.AUC else total
 
     def _shaped(self, counts: Cooccurrence, coding: Coding, figures: Floats) -> Floats:
@@ -167,6 +192,8 @@ class Expected:
             for coding in self.weights
         ]
         every = np.concatenate(by_coding)
+        if self.interacting:
+            every = np.append(every, _farther(every.max(), strongest(counts.pair_gains)[0]))
         if self.merit is Merit.LOG_LOSS:
             return float(every.min())
         return float(every.max() if self.merit is Merit.ACCURACY else max(every.max(), FLOOR))
@@ -174,6 +201,13 @@ class Expected:
     def constant(self, classes: Sequence[float] | Floats) -> float:
         """Return what a constant prediction reaches, from the rows of each class."""
         return _CONSTANT[self.merit](np.asarray(classes, dtype=np.float64))
+
+
+def _farther(areas: Floats | np.float64, added: Floats | np.float64) -> Floats:
+    """Return AUCs whose squared distances between classes are longer by what a pair adds."""
+    apart = quantile(np.clip(areas, FLOOR, 1 - 1e-16))
+    farther: Floats = cumulative(np.sqrt(apart**2 + added))
+    return np.where(added > 0, farther, areas)
 
 
 def learners_of(text: str) -> tuple[Learner, ...]:

@@ -119,8 +119,8 @@ class PolicyShape(PolicyMapping):
     """The measure that ranks configurations and that a search maximises. By default given configurations are ranked, and releases measured, by `held-out-pillai`, and a search maximises `adjusted-pillai`, or where that sees nothing in the unmasked table `held-out-pillai`; without a label all go by `adjusted-contingency`."""
     merit: Literal["auc", "accuracy", "log-loss"] | None = None
     """In place of a measure: the figure of merit that models are expected to reach (measures `held-out-auc`, `held-out-accuracy`, `held-out-log-loss`)."""
-    models: list[Literal["lr", "nb", "gbdt"]] | None = None
-    """The models whose merit is expected, with equal weights: logistic regression, naive Bayes, boosted trees. By default linear models count two thirds and trees one third."""
+    models: list[Literal["lr", "nb", "gbdt", "pairs"]] | None = None
+    """The models whose merit is expected, with equal weights: logistic regression, naive Bayes, boosted trees, boosted trees with the strongest interaction of two attributes (AUC only). By default linear models count two thirds and trees one third."""
     privacy: dict[str, Any] = Field(default_factory=dict)
     """The privacy rule."""
     person: Annotated[str, BeforeValidator(_column)] | None = None

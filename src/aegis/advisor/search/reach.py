@@ -23,7 +23,7 @@ _CUBED = 1e-9
 
 
 class Reach:
-    """What no expected AUC of a box exceeds, for any learners; of one configuration as well.
+    """What no expected AUC of a box exceeds, for any learners that add up what attributes say.
 
     A box is judged at the common refinement of the levels and ranges of its candidates: coarser
     masks leave fewer linear scores (see `reachable_auc`). A noise mask counts as its atoms, of which
@@ -45,13 +45,14 @@ class Reach:
 
     @staticmethod
     def bounds(objective: str, problem: Problem) -> bool:
-        """Whether it bounds a measure: an expected AUC, of a label that stays as it is."""
+        """Whether it bounds a measure: an AUC of linear scores, of a label that stays as it is."""
         summary = problem.summary
         if objective not in MEASURES or summary.pairs.folds is None:
             return False
         what = getattr(MEASURES.get(objective).compute, "__self__", None)
-        expected = isinstance(what, Expected) and what.merit is Merit.AUC
-        return expected and summary.label_attribute is None
+        if not isinstance(what, Expected) or what.merit is not Merit.AUC or what.interacting:
+            return False
+        return summary.label_attribute is None
 
     def bound(self, box: Box) -> float:
         """Return the bound of a box."""

@@ -1,0 +1,140 @@
+"""Tables of pairs of attributes by part and class, for what pairs tell beyond the sum of the two.
+
+Values are put into at most eight bins per attribute, as trees of few leaves would: neighbours of
+numbers and dates, else the seven most frequent values and all others. What a pair adds under two
+masks recurs in every configuration with these two, so it is worked out once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from functools import partial
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.advisor.grouping import Levels, RememberedArrays
+from aegis.errors import PolicyError
+from aegis.measures.pair_gains import pair_gains
+
+if TYPE_CHECKING:
+    from aegis.advisor.parts import PartBlocks
+    from aegis.summary import Candidate
+
+Floats = npt.NDArray[np.float64]
+
+BINS = 8
+"""Most bins of an attribute."""
+MOST_CELLS = 20_000_000
+"""Cells of all tables of a configuration up to which interactions are looked at."""
+_AT_ONCE = 1_000_000
+"""Cells of the tables that are worked on together."""
+
+
+class Interactions:
+    """What pairs of attributes add, for many configurations of the same rows.
+
+    Parameters
+    ----------
+    blocks
+        Counts by part of the rows.
+    """
+
+    def __init__(self, blocks: PartBlocks) -> None:
+        self._blocks = blocks
+        self._gains = RememberedArrays()
+
+    def gains(
+        self,
+        which: Sequence[int],
+        levels: Sequence[Levels],
+        keys: Sequence[Hashable],
+        label: Candidate | None,
+        ordered: Sequence[bool],
+    ) -> Floats:
+        """Return `pair_gains` of all pairs of one configuration, shape (M, T, 1 + K).
+
+        Parameters
+        ----------
+        which, levels, keys, label, ordered
+            As of `PartBlocks.counts`.
+
+        Raises
+        ------
+        PolicyError
+            There are too many pairs, parts and classes.
+        """
+        pairs = list(combinations(range(len(which)), 2))
+        parts, classes = self._blocks.parts, self._blocks.classes(label)
+        cells = parts * classes * BINS * BINS
+        if len(pairs) * cells > MOST_CELLS:
+            raise PolicyError(
+                f"Interactions of {len(pairs):,} pairs of attributes, {classes} classes and {parts}"
+                f" parts of the rows have {len(pairs) * cells:,} cells; at most {MOST_CELLS:,} are"
+                " looked at.",
+                hint="Leave attributes out, or ask for boosted trees without them: --models gbdt.",
+            )
+        keyed = {(i, j): (which[i], keys[i], which[j], keys[j], label) for i, j in pairs}
+        made = {pair: self._gains[key] for pair, key in keyed.items() if key in self._gains}
+        lacking = [pair for pair in pairs if pair not in made]
+        binned: dict[int, Levels] = {}
+        size = max(1, _AT_ONCE // cells)
+        for start in range(0, len(lacking), size):
+            chunk = lacking[start : start + size]
+            for i in {place for pair in chunk for place in pair} - set(binned):
+                binned[i] = binned_levels(levels[i], self._blocks.atoms(which[i]), ordered[i])
+            tables = np.zeros((len(chunk), parts, classes, BINS, BINS))
+            for place, (i, j) in enumerate(chunk):
+                table = self._blocks.table((which[i], which[j]), (binned[i], binned[j]), label)
+                tables[place, :, :, : table.shape[2], : table.shape[3]] = table
+            made |= zip(chunk, pair_gains(tables), strict=True)
+        for pair in lacking:
+            self._gains.get(keyed[pair], partial(made.__getitem__, pair))
+        return np.stack([made[pair] for pair in pairs]) if pairs else np.zeros((0, 0, 1 + parts))
+
+
+def binned_levels(level: Levels, rows: Floats, ordered: bool) -> Levels:
+    """Return the bin of each atom, or the channel of a noise mask to bins.
+
+    Parameters
+    ----------
+    level
+        The level of each atom, shape (A,), or P(level | atom), shape (A, L).
+    rows
+        Rows of each atom, shape (A,).
+    ordered
+        Whether levels stand in the order of their values: then neighbours share a bin, with about
+        as many rows each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> binned_levels(np.arange(12), np.full(12, 5.0), True).tolist()
+    [0, 0, 1, 2, 2, 3, 4, 4, 5, 6, 6, 7]
+    """
+    counted = rows @ level if level.ndim == 2 else np.bincount(level, weights=rows)
+    shown = counted.astype(np.float64, copy=False)
+    bins = _bins(shown, ordered)
+    if level.ndim == 1:
+        return bins[level]
+    channel: Floats = level @ np.eye(BINS)[bins]
+    return channel
+
+
+def _bins(shown: Floats, ordered: bool) -> npt.NDArray[np.int64]:
+    """Return the bin of each level with so many rows."""
+    bins = np.zeros(len(shown), dtype=np.int64)
+    there = np.flatnonzero(shown > 0)
+    if len(there) <= BINS:
+        bins[there] = np.arange(len(there))
+    elif ordered:
+        middle = (np.cumsum(shown) - shown / 2) / shown.sum()
+        bins = np.unique(
+            np.minimum((middle * BINS).astype(np.int64), BINS - 1), return_inverse=True
+        )[1]
+    else:
+        bins += BINS - 1
+        bins[np.argsort(-shown, kind="stable")[: BINS - 1]] = np.arange(BINS - 1)
+    return bins
