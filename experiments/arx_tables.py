@@ -24,8 +24,6 @@ VERDICTS = (
     "no data",
 )
 REASONS = {
-    "configuration by createDataDependentConfiguration": "differential privacy whose generalisation "
-    "is drawn by ARX's own random search",
     "local recoding": "local recoding by ARX's repeated runs",
     "a classification target": "a target of ARX's classification metric that is no label",
     "k-map of an estimated population": "k-map of a population that ARX estimates",

@@ -131,6 +131,8 @@ def test_masks_are_drawn_and_the_parts_of_epsilon_are_said(tmp_path: Path) -> No
     assert details["epsilon_sample"] == pytest.approx(1.0)
     assert details["least_class"] == SampledOptions(epsilon=1.0, delta=1e-4).privacy.k
     assert any("the two add up" in note for note in made.grouped.notes)
+    assert set(details["masks"]) == {"age", "sex"}
+    assert f"shown as age: {details['masks']['age']}" in made.grouped.notes[0]
     released = pq.read_table(tmp_path / "r.parquet")
     classes = Counter(zip(*(released[n].to_pylist() for n in ("age", "sex")), strict=True))
     assert min(classes.values()) >= details["least_class"]

@@ -220,12 +220,22 @@ def anonymize_records(
         records = middle_of_each(records, read.persons)
     options = recipe.resolve(read.policy, records)
     grouped = recipe.anonymizer.group(records, options, seed=recipe.seed, progress=progress)
+    if method.sampled:
+        grouped = _with_masks(grouped, read)
     if read.persons is not None and not by_cell:
         grouped = rows_of_persons(grouped, read.records, read.persons)
     style = None if recipe.style is None else Style(recipe.style)
     data = _without_null_types(build_release(read.table, read.records, grouped, style=style))
     full = replace(recipe, options=options_dict(options))
     return Anonymized(full, grouped, data, read.table.num_rows, read.persons, read.shown)
+
+
+def _with_masks(grouped: Grouped, read: RecordTable) -> Grouped:
+    """Say under which masks a sample is shown: they may have been drawn."""
+    masks = {name: read.shown.get(name, "identity") for name in read.quasi}
+    note = "shown as " + ", ".join(f"{name}: {mask}" for name, mask in masks.items())
+    details = {**grouped.details, "masks": masks}
+    return replace(grouped, details=details, notes=(note, *grouped.notes))
 
 
 def _masks_given(read: RecordTable, recipe: Recipe, progress: Progress) -> Any:
