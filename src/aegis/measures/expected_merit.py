@@ -9,7 +9,7 @@ are named, each has the scores that stand for it, and all of them count alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -96,7 +96,8 @@ def held_out_scores(counts: Cooccurrence, coding: Coding) -> Scores:
     if coding is Coding.LOG_ODDS:
         return naive_bayes(counts.by_part())
     penalties = [STRONGER * penalty for penalty in PENALTIES]
-    return out_of_fold(counts.by_part(in_order=True), penalties)
+    # Their shape is taken for that of values.
+    return out_of_fold(replace(counts.by_part(in_order=True), bounds=None), penalties)
 
 
 @dataclass(frozen=True)

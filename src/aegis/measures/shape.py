@@ -78,6 +78,25 @@ def grid_points(attributes: int) -> int:
     return points
 
 
+def _area(slopes: Floats, share: Floats) -> float:
+    """Return the same of one part and attribute, whose levels need only be sorted.
+
+    Parameters
+    ----------
+    slopes
+        Coefficient of each level, shape (d,).
+    share
+        Share of the rest's rows and of the class's by level, shape (2, d).
+    """
+    order = slopes.argsort()
+    ascending, (rest, own) = slopes[order], share[:, order]
+    # Coefficients that rounding alone tells apart are equal.
+    apart = np.diff(ascending) > _FAR * (ascending[-1] - ascending[0])
+    value = np.concatenate([[0], np.cumsum(apart)])
+    rest, own = (np.bincount(value, shares) for shares in (rest, own))
+    return float(own @ (rest.cumsum() - 0.5 * rest))
+
+
 def _areas(slopes: Floats, share: Floats, starts: npt.NDArray[np.int64]) -> Floats:
     """Return P(score of the class > of the rest) + P(equal) / 2 by part, (K,), of independent attributes.
 
@@ -87,6 +106,8 @@ def _areas(slopes: Floats, share: Floats, starts: npt.NDArray[np.int64]) -> Floa
     """
     parts, levels = slopes.shape
     attributes = len(starts)
+    if attributes == 1:
+        return np.array([_area(*part) for part in zip(slopes, share, strict=True)])
     points = grid_points(attributes)
     sizes = np.diff(np.append(starts, levels))
     own = np.repeat(np.arange(attributes), sizes)  # the attribute of each level
