@@ -190,3 +190,14 @@ def test_the_error_of_an_area_is_about_that_of_rows_drawn_anew() -> None:
     stated = area_error(float(np.mean(areas)), np.array([60, 12]))
     assert 0.95 < stated / np.std(areas) < 1.3  # a little too large: its scores are exponential
     assert area_error(0.8, np.array([5, 0])) == 0.0
+
+
+@pytest.mark.parametrize("merit", ["auc", "log-loss"])
+def test_a_number_with_many_values_is_refused_as_a_label_of_merits(merit: str) -> None:
+    values = np.random.default_rng(0).normal(size=150)
+    attributes = {"x": {"role": "feature", "masks": ["identity", "suppress"]}}
+    named = {"version": 1, "label": "y", "privacy": {}, "attributes": attributes}
+    study = Study(pa.table({"x": ["a", "b"] * 75, "y": values}), load_policy(named))
+    with pytest.raises(PolicyError, match=r"150 classes.*at most 100"):
+        study.rank(generate_count=2, measure=f"held-out-{merit}")
+    assert study.rank(generate_count=2).expectation is None

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from aegis.advisor.confidence import jackknife, least_error, standard_errors
+from aegis.advisor.parts import MOST_CLASSES
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import MOST_LEVELS, Scorer
 from aegis.measures import MEASURES, Measure, Merit
@@ -80,10 +81,6 @@ class Expectation:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
         return asdict(self)
-
-
-MOST_CLASSES = 100
-"""Classes of a label up to which an AUC is expected: its moments are of each three of them."""
 
 
 def expectation_of(

@@ -16,12 +16,16 @@ import numpy.typing as npt
 
 from aegis.advisor.grouping import Levels, RememberedArrays, drawn_chance
 from aegis.advisor.interactions import Interactions
+from aegis.errors import PolicyError
 from aegis.measures import PartCounts, in_thresholds
 from aegis.measures.by_part import OtherParts, later, varying_only
 from aegis.summary import Candidate, PairCounts
 
 PARTS = 5
 """Parts of the rows: each is left out once; the summary's folds are dealt out to them."""
+
+MOST_CLASSES = 100
+"""Classes of a label up to which a merit is expected: its moments are of each three of them."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -171,6 +175,13 @@ class PartBlocks:
         """Return the rows by part and class, shape (K, C), and what is outside of each part."""
         if label not in self._rows:
             rows = self._by_class(0, label).sum(axis=2)
+            if (shown := np.count_nonzero(rows.sum(axis=0))) > MOST_CLASSES:
+                raise PolicyError(
+                    f"The label has {shown:,} classes; what models are expected to reach is worked out"
+                    f" for at most {MOST_CLASSES}.",
+                    hint="Group its values (masks of the label, such as bucketize), or name another"
+                    " measure. A number with many values is no class: its R2 is not expected.",
+                )
             self._rows[label] = rows, OtherParts.of(rows)
         return self._rows[label]
 
