@@ -22,6 +22,7 @@ from benchmarks.measure import (
 from benchmarks.protection import protection
 from benchmarks.reconstruction import reconstruction
 from benchmarks.score import blas, expected
+from benchmarks.searches import lattices, models
 from benchmarks.tables import as_csv, make_table, with_persons
 
 
@@ -314,6 +315,16 @@ def _arx_rules(limit: float, *, label_too: bool) -> dict[str, Any]:
     }
 
 
+def search_models(settings: Settings) -> Iterator[Figure]:
+    """Search under models of sensitive values."""
+    yield from models(settings.folder)
+
+
+def search_lattices(settings: Settings) -> Iterator[Figure]:
+    """Search lattices that are too large to walk."""
+    yield from lattices(settings.folder)
+
+
 def growth(settings: Settings) -> Iterator[Figure]:
     """How time grows with rows, attributes and configurations."""
     sizes = [10**e for e in range(4, 9) if 10**e <= settings.rows]
@@ -421,6 +432,8 @@ TASKS: dict[str, Task] = {
         csv_count,
         release,
         search,
+        search_models,
+        search_lattices,
         growth,
         reconstruction,
         anonymizers,

@@ -189,6 +189,8 @@ class InMemory:
             return True
         key = corner, self._tables.finest(inner)
         if key not in self._passed:
+            if not self._judge.parts_pay.worth():
+                return True
             self.checked += 1
             ids, space = self._tables.of(box)
             if instead is not None:

@@ -27,8 +27,35 @@ Mask = Candidate | None
 
 _PLACES = 1 << 21
 """Places of a matrix of classes by values, at most; larger ones are counted sparsely, or not at all."""
+_TRIES = 16
+"""Tests in a row that may refuse nothing before a pause."""
+_PAYS = 12
+"""Tests that one refusal is worth."""
+_PAUSE = 24
+"""Boxes that are passed over in a pause."""
 _SPREAD = 4
 """Places per cell up to which all classes are counted, and small ones dropped afterwards."""
+
+
+class Worth:
+    """Whether a test that may refuse a box is worth its time, by how often it did."""
+
+    def __init__(self) -> None:
+        self._balance = _TRIES
+
+    def worth(self) -> bool:
+        """Return whether to try; where it has not paid, once in a while."""
+        if self._balance > 0:
+            return True
+        self._balance -= 1
+        if self._balance > -_PAUSE:
+            return False
+        self._balance = 1
+        return True
+
+    def tell(self, *, refused: bool) -> None:
+        """Take note of a test."""
+        self._balance = min(self._balance + (_PAYS if refused else -1), _TRIES)
 
 
 class Judge:
@@ -51,10 +78,16 @@ class Judge:
         self._shown: dict[tuple[str, Mask], tuple[Ids, tuple[str, ...]]] = {}
         self._trees: dict[tuple[str, Mask], TreeGroups | None] = {}
         self._caps: dict[tuple[Criterion, Mask], ShareCaps | None] = {}
+        self._caps_pay, self.parts_pay = Worth(), Worth()
 
     @cached_property
     def _beyond_sizes(self) -> tuple[Criterion, ...]:
         return tuple(c for c in self._plan.rule.criteria if c.model.least_size is None)
+
+    @cached_property
+    def _decides_by_values(self) -> bool:
+        """Whether a criterion beyond class sizes is decided for boxes."""
+        return any(map(self.decides, self._beyond_sizes))
 
     @cached_property
     def _dense(self) -> bool:
@@ -88,7 +121,8 @@ class Judge:
         if room < 0 or not large.any():
             return False
         width = max((len(self._values(*named)[1]) for named in self._named(masks)), default=1)
-        if np.count_nonzero(large) * width > _PLACES:
+        capped = self._caps_pay.worth()
+        if np.count_nonzero(large) * width > _PLACES or not (capped or self._decides_by_values):
             return True
         tables = self._histograms(ids, space, large, masks)
         left = sizes[large]
@@ -98,12 +132,14 @@ class Judge:
             if self.decides(criterion) and criterion.model.dense is not None:
                 fails = criterion.beyond(criterion.model.dense(tables[name], criterion))
                 most[fails] = 0.0
-            else:
+            elif capped:
                 caps = self._capped(criterion, self._mask_of(name, masks))
                 if caps is not None:
                     np.minimum(most, caps.most_rows(tables[name].counts), out=most)
         most[most < self._least] = 0.0
-        return bool(left.sum() - most.sum() <= room and most.any())
+        enough = bool(left.sum() - most.sum() <= room and most.any())
+        self._caps_pay.tell(refused=capped and not enough)
+        return enough
 
     def possible_in_parts(self, ids: Ids, space: int, parts: Parts, masks: Sequence[Mask]) -> bool:
         """Return whether anything between two configurations may meet the rule; False is a proof.
@@ -136,7 +172,9 @@ class Judge:
         if most is None:
             return True
         most[most < self._least] = 0.0
-        return bool(rows.sum() - most.sum() <= self._room and most.any())
+        enough = bool(rows.sum() - most.sum() <= self._room and most.any())
+        self.parts_pay.tell(refused=not enough)
+        return enough
 
     def _part_rows(self, parts: Parts) -> Floats:
         """Return the rows of each part, shape (m,)."""
