@@ -29,6 +29,10 @@ from aegis.progress import Step
 
 _DIVE_EVERY = 64
 """Nodes between two dives for a better incumbent."""
+_EARLY = 4
+"""Nodes before the first one where the space is large."""
+_LARGE = 10**6
+"""Configurations from which on it is."""
 _SPLITS = 8
 """Splits of one domain that are considered."""
 _STRONG = 8
@@ -111,6 +115,8 @@ class BranchAndBound:
         self._known: set[Box] = set()
         self._at_work = math.inf
         self._parts: dict[tuple[int, int], tuple[int, ...]] = {}
+        large = math.prod(len(v.candidates) for v in problem.variables) > _LARGE
+        self._first_dive = _EARLY if large else _DIVE_EVERY
 
     def run(self, start: tuple[Box, ...] = ()) -> Found:
         """Search until proven, out of time, or interrupted.
@@ -261,7 +267,8 @@ class BranchAndBound:
         self._push(_replace(box, index, box[index] & ~fine))
         if narrowed is not None:
             self._push(narrowed)
-        if self.found.nodes % _DIVE_EVERY == 0 and self._heap:
+        due = self.found.nodes == self._first_dive or self.found.nodes % _DIVE_EVERY == 0
+        if due and self._heap:
             self._dive(self._heap[0][3])
             self._report()
 
