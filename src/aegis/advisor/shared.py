@@ -67,6 +67,8 @@ class CommonParts:
         expected: tuple[dict[tuple[int, Hashable], Levels], ...] = ({}, {})
         for place, name in enumerate(self._names):
             for candidate in dict.fromkeys(choice[name] for choice in choices):
+                if candidate.noise is not None:
+                    continue  # what it shows is worked out where a measure asks for it
                 for levels, coded in zip(expected, self._coded(place, candidate), strict=True):
                     levels.update([coded])
         for levels in expected:
