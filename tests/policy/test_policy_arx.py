@@ -97,6 +97,21 @@ def test_what_is_refused_leaves_nothing(
     assert not (tmp_path / "out").exists()
 
 
+def test_the_classification_metric_is_charged_as_by_arx(tmp_path: Path) -> None:
+    config = (
+        "<config><relativeMaxOutliers>0.25</relativeMaxOutliers><metric>Classification accuracy"
+        "</metric><criteria><criterion>2-anonymity</criterion></criteria></config>"
+    )
+    path = project(tmp_path, response="ill", replaced={"input/config.xml": config})
+    imported = import_project(path, tmp_path / "out")
+    assert imported.objective == "classification(charges=arx)"
+    assert any("0.5 is taken" in note for note in imported.notes)
+    policy = aegis.load_policy(imported.policy)
+    best = aegis.search(imported.table, policy, objective=imported.objective).best
+    assert best is not None
+    assert 0 <= best.objective <= 1
+
+
 def test_what_a_publisher_wins_and_loses(tmp_path: Path) -> None:
     stakes = "[benefit=1200.0, loss=300.0, gain=300.0, cost=4.0]"
     metric = {

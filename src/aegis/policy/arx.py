@@ -244,6 +244,11 @@ class _Project:
         if objective is None:
             self._notes.append(f"The quality model {metric!r} has no equivalent here.")
             return None
+        if objective.startswith("classification"):
+            self._notes.append(
+                "The project does not say by which factor its classification metric weighs masking and "
+                "suppression: 0.5 is taken, as ARX does by default."
+            )
         return objective.replace(")", f"{factor})") if objective.endswith(")") else objective
 
     def _payout(self, metric: str, rule: Mapping[str, Any]) -> str | None:
@@ -316,7 +321,7 @@ _OBJECTIVES = {
     "discernability": "discernibility",
     "discernibility": "discernibility",
     "average equivalence class size": "average-class-size",
-    "classification accuracy": "classification",
+    "classification accuracy": "classification(charges=arx)",
     "height": "height",
     "ambiguity": "ambiguity",
     "kl-divergence": "kl-divergence",

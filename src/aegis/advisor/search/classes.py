@@ -2,7 +2,7 @@
 
 Each is exact for a single configuration, after suppression. Of a box it is bounded at the finest
 grouping without suppression: splitting classes lowers all of them, and a suppressed row costs at
-least as much as it does in any class.
+least as much as it does in any class. (Where options make it cost less, the bound allows for it.)
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.plan import PrivacyPlan
-from aegis.advisor.search.loss_options import LossOptions
+from aegis.advisor.search.loss_options import LabelCharges, LossOptions
 from aegis.advisor.search.objective import Priced
 from aegis.advisor.search.problem import Box, Ints, Problem, is_leaf
 from aegis.errors import PolicyError
@@ -186,14 +186,46 @@ class Classification(LabelLoss):
     """The share of rows that are suppressed or do not have the most frequent label of their class.
 
     The classification metric of Iyengar, Transforming data to satisfy privacy constraints,
-    KDD 2002, section 4.
+    KDD 2002, section 4. Other charges weigh those rows, and may charge all rows of a class with
+    several most frequent labels, as ARX does.
     """
 
     name = "classification"
 
+    def __init__(
+        self,
+        problem: Problem,
+        plan: PrivacyPlan,
+        charges: LabelCharges | None = None,
+        shown: str = "classification",
+    ) -> None:
+        super().__init__(problem, plan)
+        self.name = shown
+        self._charges = charges or LabelCharges()
+
+    def under(self, plan: PrivacyPlan) -> Classification:
+        """Return the same loss under another rule."""
+        return Classification(self._problem, plan, self._charges, self.name)
+
+    def _least(self, box: Box) -> float:
+        # A class of a release is made of these groups. Each costs what its minority does, or all its
+        # rows do: where it is suppressed, or its class has several most frequent labels.
+        joint = self._joint(self._joined(box))
+        rows = joint.sum(axis=1)
+        per_row = [self._charges.suppressed, self._charges.tied]
+        whole = rows * min(charge for charge in per_row if charge is not None)
+        minority = self._charges.minority * (rows - joint.max(axis=1, initial=0))
+        return self._share(np.minimum(minority, whole).sum())
+
     def _loss(self, joint: Floats, suppressed: Floats) -> float:
-        wrong = (joint.sum(axis=1) - joint.max(axis=1, initial=0)).sum() + suppressed.sum()
-        return float(wrong / max(self._totals.sum(), 1))
+        rows = joint.sum(axis=1)
+        charged = self._charges.minority * (rows - joint.max(axis=1, initial=0))
+        if self._charges.tied is not None:
+            charged = np.where(_tied(joint), self._charges.tied * rows, charged)
+        return self._share(charged.sum() + self._charges.suppressed * suppressed.sum())
+
+    def _share(self, charged: float) -> float:
+        return float(charged / max(self._totals.sum(), 1))
 
 
 class ClassEntropy(LabelLoss):
@@ -213,6 +245,15 @@ class ClassEntropy(LabelLoss):
         rows = max(float(self._totals.sum()), 1.0)
         left = within.sum() + (suppressed * _bits(self._totals / rows)).sum()
         return float(left / rows)
+
+
+def _tied(joint: Floats) -> npt.NDArray[np.bool_]:
+    """Return which classes (n, C) have several most frequent labels."""
+    if joint.shape[1] < 2:
+        return np.zeros(len(joint), dtype=np.bool_)
+    first_two = np.partition(joint, -2, axis=1)[:, -2:]
+    tied: npt.NDArray[np.bool_] = first_two[:, 0] == first_two[:, 1]
+    return tied
 
 
 def _bits(share: Floats) -> Floats:

@@ -1,9 +1,10 @@
-"""What a loss charges: `loss(mean=geometric, factor=0.3)`."""
+"""What a loss charges: `loss(mean=geometric, factor=0.3)`, `classification(charges=arx)`."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -16,6 +17,34 @@ Floats = npt.NDArray[np.float64]
 _OPTIONS = ("mean", "factor", "weights", "over")
 _WEIGHTS = ("equal", "policy")
 _OVER = ("all", "quasi-identifiers")
+_CHARGES = ("iyengar", "arx")
+
+
+def read_options(text: str, allowed: Collection[str]) -> tuple[str, dict[str, str]]:
+    """Read `NAME`, or `NAME(option=value, ...)`: the name, and the values as they are written.
+
+    >>> read_options("classification( charges=arx )", ["charges"])
+    ('classification', {'charges': 'arx'})
+
+    Raises
+    ------
+    PolicyError
+        A bracket is not closed, or an option is not allowed.
+    """
+    match = re.fullmatch(r"\s*([\w-]+)\s*(?:\((.*)\))?\s*", text)
+    if match is None:
+        raise PolicyError(
+            f"The options of {text!r} cannot be read.",
+            hint="Write them as NAME(option=value, option=value).",
+        )
+    given: dict[str, str] = {}
+    for part in filter(None, (piece.strip() for piece in (match[2] or "").split(","))):
+        name, _, value = part.partition("=")
+        given[name.strip()] = value.strip()
+    for name in given:
+        if name not in allowed:
+            raise PolicyError.unknown(f"option of {match[1]}", name, allowed)
+    return match[1], given
 
 
 class Mean(StrEnum):
@@ -76,27 +105,73 @@ class LossOptions:
         PolicyError
             An option is unknown or has a value that is not allowed.
         """
-        match = re.fullmatch(r"\s*([\w-]+)\s*(?:\((.*)\))?\s*", text)
-        if match is None or match[2] is None:
-            return text.strip(), cls()
-        given: dict[str, str] = {}
-        for part in filter(None, (text.strip() for text in match[2].split(","))):
-            name, _, value = part.partition("=")
-            given[name.strip()] = value.strip()
-        for name in given:
-            if name not in _OPTIONS:
-                raise PolicyError.unknown(f"option of {match[1]}", name, _OPTIONS)
+        loss, given = read_options(text, _OPTIONS)
         mean = given.get("mean", "sum")
         if mean not in list(Mean):
-            raise PolicyError.unknown(f"mean of {match[1]}", mean, list(Mean))
+            raise PolicyError.unknown(f"mean of {loss}", mean, list(Mean))
         weights = given.get("weights", "equal")
         if weights not in _WEIGHTS:
-            raise PolicyError.unknown(f"weights of {match[1]}", weights, _WEIGHTS)
+            raise PolicyError.unknown(f"weights of {loss}", weights, _WEIGHTS)
         over = given.get("over", "all")
         if over not in _OVER:
-            raise PolicyError.unknown(f"'over' of {match[1]}", over, _OVER)
-        factor = _factor(given.get("factor", "0.5"), match[1])
-        return match[1], cls(Mean(mean), factor, weights == "policy", over != "all")
+            raise PolicyError.unknown(f"'over' of {loss}", over, _OVER)
+        factor = _factor(given.get("factor", "0.5"), loss)
+        return loss, cls(Mean(mean), factor, weights == "policy", over != "all")
+
+
+@dataclass(frozen=True)
+class LabelCharges:
+    """What the classification metric charges rows, each from 0 to 1.
+
+    Attributes
+    ----------
+    minority
+        A kept row that does not have the most frequent label of its class.
+    tied
+        Each kept row of a class with several most frequent labels; None: like other classes.
+    suppressed
+        A suppressed row.
+    """
+
+    minority: float = 1.0
+    tied: float | None = None
+    suppressed: float = 1.0
+
+    @classmethod
+    def of_arx(cls, factor: float = 0.5) -> LabelCharges:
+        """Return what ARX 3.9.2 charges under its factor of generalisation and suppression.
+
+        >>> LabelCharges.of_arx()
+        LabelCharges(minority=1.0, tied=1.0, suppressed=0.5)
+        """
+        weights = LossOptions(factor=factor)
+        return cls(weights.masked, weights.suppressed, factor)
+
+    @classmethod
+    def parse(cls, text: str) -> LabelCharges:
+        """Read `classification`, or `classification(charges=arx, factor=0.3)`.
+
+        >>> LabelCharges.parse("classification")
+        LabelCharges(minority=1.0, tied=None, suppressed=1.0)
+
+        Raises
+        ------
+        PolicyError
+            An option is unknown or has a value that is not allowed, or a factor is given to
+            other charges than ARX's.
+        """
+        loss, given = read_options(text, ("charges", "factor"))
+        charges = given.get("charges", "iyengar")
+        if charges not in _CHARGES:
+            raise PolicyError.unknown(f"charges of {loss}", charges, _CHARGES)
+        if charges == "arx":
+            return cls.of_arx(_factor(given.get("factor", "0.5"), loss))
+        if "factor" in given:
+            raise PolicyError(
+                f"A factor of {loss} weighs the charges of ARX alone (given: {text.strip()!r}).",
+                hint=f"Write {loss}(charges=arx, factor={given['factor']}), or leave the factor out.",
+            )
+        return cls()
 
 
 def _factor(given: str, loss: str) -> float:

@@ -22,7 +22,7 @@ from aegis.advisor.search.classes import (
     ClassLoss,
     Discernibility,
 )
-from aegis.advisor.search.loss_options import LossOptions
+from aegis.advisor.search.loss_options import LabelCharges, LossOptions
 from aegis.advisor.search.objective import Objective, OfMeasure, Priced
 from aegis.advisor.search.pairwise import Pairwise
 from aegis.advisor.search.payout import NAME as PAYOUT
@@ -169,6 +169,8 @@ def _make_loss(name: str, base: str, problem: Problem, plan: PrivacyPlan) -> Obj
             return PublisherPayout(problem, plan, Stakes.parse(name), name.strip())
         if base == Discernibility.name:
             return Discernibility(problem, plan, LossOptions.parse(name)[1], name.strip())
+        if base == Classification.name:
+            return Classification(problem, plan, LabelCharges.parse(name), name.strip())
         return CLASS_LOSSES[name](problem, plan)
     charge = loss.per_attribute
     _refuse_withheld(name, problem)
@@ -186,11 +188,12 @@ def loss_of(name: str) -> str | None:
     PolicyError
         An option is unknown, has a value that is not allowed, or is given to a loss without any.
     """
-    if name.partition("(")[0].strip() not in LOSSES:
+    base = name.partition("(")[0].strip()
+    if base not in LOSSES:
         return None  # brackets of a measure hold no options of a loss
-    if name.partition("(")[0].strip() == PAYOUT:
-        Stakes.parse(name)
-        return PAYOUT
+    if base in _OWN_OPTIONS:
+        _OWN_OPTIONS[base](name)
+        return base
     base, options = LossOptions.parse(name)
     if base == Discernibility.name and options == LossOptions(factor=options.factor):
         return base
@@ -198,7 +201,7 @@ def loss_of(name: str) -> str | None:
         only = " but factor" if base == Discernibility.name else ""
         raise PolicyError(
             f"Information loss {base!r} takes no options{only} (given: {name!r}).",
-            hint=f"Those that do: {', '.join(CHARGED)}.",
+            hint=f"Those that do: {', '.join((*CHARGED, *_OWN_OPTIONS))}.",
         )
     return base
 
@@ -253,6 +256,12 @@ def _additive_measure(problem: Problem, scorer: Scorer, measure: Measure) -> Add
     ]
     return Additive(measure.name, sign, values)
 
+
+_OWN_OPTIONS: dict[str, Callable[[str], object]] = {
+    PAYOUT: Stakes.parse,
+    Classification.name: LabelCharges.parse,
+}
+"""What reads and checks the options of losses that have other ones than `LossOptions`."""
 
 CLASS_LOSSES: dict[str, type[ClassLoss]] = {
     loss.name: loss
@@ -358,8 +367,13 @@ LOSSES: dict[str, LossObjective] = {
         LossObjective(
             "classification",
             "Classification metric",
-            "share of rows that are suppressed or do not have the most frequent label of their class",
-            "Iyengar, Transforming data to satisfy privacy constraints, KDD 2002, section 4",
+            "share of rows that are suppressed or do not have the most frequent label of their class; "
+            "classification(charges=arx, factor=0..1) charges as ARX: with the factor 0.5, half a "
+            "suppressed row, and all rows of a class with several most frequent labels; in general "
+            "the factor a suppressed row, 2 factor, at most 1, each row of such a class, and "
+            "2 (1 - factor), at most 1, a row without the most frequent label of another class",
+            "Iyengar, Transforming data to satisfy privacy constraints, KDD 2002, section 4; options "
+            "as in ARX",
             None,
         ),
         LossObjective(

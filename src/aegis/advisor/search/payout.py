@@ -8,7 +8,6 @@ its class pays, gain / n > cost, the publisher expects to lose loss / n on it.
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy.typing as npt
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.areas import AreaLoss
+from aegis.advisor.search.loss_options import read_options
 from aegis.advisor.search.problem import Box, Problem
 from aegis.errors import PolicyError
 from aegis.privacy.payoff_models import expected_loss
@@ -60,16 +60,11 @@ class Stakes:
         PolicyError
             An option is unknown, an amount no number from 0, or the attacker another one.
         """
-        match = re.fullmatch(r"\s*[\w-]+\s*(?:\((.*)\))?\s*", text)
-        names = [field.name for field in fields(cls)]
-        given: dict[str, Any] = {}
-        for part in filter(
-            None, (text.strip() for text in ((match and match[1]) or "").split(","))
-        ):
-            name, _, value = (piece.strip() for piece in part.partition("="))
-            if name not in names:
-                raise PolicyError.unknown(f"option of {NAME}", name, names)
-            given[name] = _attacker(value) if name == "attacker" else _amount(name, value)
+        _, options = read_options(text, [field.name for field in fields(cls)])
+        given: dict[str, Any] = {
+            name: _attacker(value) if name == "attacker" else _amount(name, value)
+            for name, value in options.items()
+        }
         return cls(**given)
 
 

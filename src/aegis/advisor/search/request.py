@@ -42,8 +42,8 @@ def objective_and_measure(
     if objective is None:
         named = policy.measure_by(measure, default=SEARCHED_MEASURE).name
         return named, named
-    if loss_of(objective) is not None:
-        if objective in OF_THE_LABEL:
+    if (loss := loss_of(objective)) is not None:
+        if loss in OF_THE_LABEL:
             policy.require_label(f"Information loss {objective!r}")
         return objective, policy.measure_by(measure).name
     if objective not in MEASURES:
