@@ -1,4 +1,4 @@
-"""The classification metric with the charges of ARX: searched as counted by hand, and as ARX finds."""
+"""The classification metric with the charges of ARX: searched as it is counted by hand."""
 
 from __future__ import annotations
 
