@@ -421,15 +421,16 @@ def kept(
 ) -> float | None:
     """Return the percent of utility kept, as the documentation defines it."""
     share = np.array(list(Counter(label).values())) / max(len(label), 1)
+    constant = 1.0
     gained, whole = score - measure.floor, reference - measure.floor
     if measure.name == "held-out-accuracy":
         gained, whole = gained - share.max(), whole - share.max()
     elif measure.name == "held-out-log-loss":
-        entropy = -(share * np.log(share)).sum()
+        entropy = constant = -(share * np.log(share)).sum()
         gained, whole = entropy - score, entropy - reference
     elif measure.direction is Direction.LOWER:
         gained, whole = 1 - score, 1 - reference
-    return None if whole <= 0 else max(0.0, min(100 * gained / whole, 100))
+    return None if whole <= 1e-9 * constant else max(0.0, min(100 * gained / whole, 100))
 
 
 def nu_entropy(values: Sequence[Any], masked: Sequence[Any]) -> float:
