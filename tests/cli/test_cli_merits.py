@@ -49,3 +49,10 @@ def test_a_proxy_takes_the_table(shell):
     refused = shell("advise", "table.aegis", "-p", "policy.yaml", "--generate", "3", "--proxy")
     assert refused.code == 2
     assert "--proxy trains models on rows" in " ".join(refused.err.split())
+
+
+def test_boosting_is_trained_for_its_interactions(shell):
+    words = "advise table.csv -p policy.yaml --generate 3 --models pairs --proxy -f json".split()
+    done = shell(*words)
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["proxy"]["models"] == ["gbdt"]

@@ -51,7 +51,6 @@ from aegis.cli.output import Output
 from aegis.cli.progress import reporting
 from aegis.cli.published import advise_published
 from aegis.errors import PolicyError
-from aegis.measures import Learner
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -325,7 +324,7 @@ def command(
             )
         if proxy:
             first = (models or "lr").replace("+", ",").split(",")[0]
-            advice = study.proxy(advice, ["gbdt" if first == Learner.PAIRS else first])
+            advice = study.proxy(advice, [first])
         if report is not None:
             study.report(advice, report, values=not no_values, force=force)
     best = advice.best

@@ -102,7 +102,11 @@ def fail(error: Exception, arguments: Sequence[str], made: Sequence[str] = ()) -
         failure = replace(failure, hint=hint)
     try:
         failure.show(as_json=wants_json(arguments))
-    except (MemoryError, ImportError):  # even of what draws the block
+    except (
+        MemoryError,
+        ImportError,
+        OSError,
+    ):  # even of what draws the block, or of files to load it
         write(sys.stderr, f"Error: {clean(failure.message)}\n       {clean(failure.hint)}\n")
     return failure.exit_code
 

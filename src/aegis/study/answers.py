@@ -89,15 +89,20 @@ def train_models(
 
 
 def with_proxy(subject: Subject, advice: Advice, models: Sequence[str]) -> Advice:
-    """Return an advice with what small models reached on a sample of its finalists."""
-    from aegis.evaluation.proxy import train_proxy
+    """Return an advice with what small models reached on a sample of its finalists.
 
+    Boosted trees are trained for `pairs`, which says what the same trees reach with interactions.
+    """
+    from aegis.evaluation.proxy import train_proxy
+    from aegis.measures import Learner
+
+    trained = tuple(Learner.GBDT if model == Learner.PAIRS else model for model in models)
     return train_proxy(
         subject.rows_to("train models on"),
         subject.summary,
         subject.policy,
         advice,
-        models=models,
+        models=trained,
         seed=subject.seed,
         progress=subject.progress,
     )
