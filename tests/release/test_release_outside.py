@@ -7,9 +7,11 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
+import ibis.expr.types as ir
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +19,8 @@ import aegis
 from aegis.policy import load_policy
 from aegis.release import check_certificate
 from aegis.report import render_certificate
+from aegis.sources import Source, open_table
+from aegis.summary.outside import outside_of
 
 ROWS = st.lists(
     st.tuples(st.sampled_from([1, 2, None]), st.sampled_from(["a", "b"]), st.sampled_from("pqr")),
@@ -45,6 +49,32 @@ def test_rows_that_nothing_equals_are_counted(rows: list[tuple[Any, ...]], by_pe
     values = {name: len(set(column) - {None}) for name, column in columns.items()}
     near = {name: n for name, n in values.items() if n >= len(rows) / 2 > 1}
     assert found.outside.near_keys == near
+
+
+@pytest.mark.parametrize(
+    ("values", "queries", "near"),
+    [
+        ([1.0, float("nan"), None, 2.0] * 3, 1, {}),  # 4 different rows of 12
+        ([0.0, -0.0, 1.0, 1.0, 2.0, 2.0], 2, {"x": 3}),  # as many as make a near key
+        ([*range(6)], 2, {"x": 6}),
+    ],
+)
+def test_columns_are_counted_only_where_rows_are_different_enough(
+    values: list[Any], queries: int, near: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = open_table(pa.table({"x": pa.array(values)}))
+    assert source.rows == len(values)
+    asked, collect = [], Source.collect
+
+    def counted(self: Source, table: ir.Table) -> pa.Table:
+        asked.append(table)
+        return collect(self, table)
+
+    monkeypatch.setattr(Source, "collect", counted)
+    outside = outside_of(source, source.table)
+    assert outside is not None
+    assert outside.near_keys == near
+    assert len(asked) == queries
 
 
 def test_a_certificate_says_it_and_its_page_warns(tmp_path: Path) -> None:

@@ -87,10 +87,16 @@ def count_alone(source: Source, table: ir.Table, person: str | None = None) -> t
         Column that names persons, which is none of those that are compared: rows of one person are
         alone together.
     """
+    rows, alone, _ = _count_groups(source, table, person)
+    return rows, alone
+
+
+def _count_groups(source: Source, table: ir.Table, person: str | None) -> tuple[int, int, int]:
+    """Return what `count_alone` returns, and how many different rows there are."""
     columns = _comparable(table, person)
     if not columns:
         rows = int(source.collect(table.aggregate(n=table.count()))["n"][0].as_py())
-        return rows, int(rows == 1)
+        return rows, int(rows == 1), min(rows, 1)
     # Numbered, since a column may be called n or p.
     named = {f"column_{place}": table[name] for place, name in enumerate(columns)}
     if person is None:
@@ -99,16 +105,21 @@ def count_alone(source: Source, table: ir.Table, person: str | None = None) -> t
     else:
         sizes = count_persons(table, named, person)
         alone = sizes["p"] == 1
-    figures = sizes.aggregate(rows=sizes["n"].sum(), alone=sizes["n"].sum(where=alone))
-    told = source.collect(figures)
-    return int(told["rows"][0].as_py() or 0), int(told["alone"][0].as_py() or 0)
+    figures = sizes.aggregate(
+        rows=sizes["n"].sum(), alone=sizes["n"].sum(where=alone), groups=sizes.count()
+    )
+    told = source.collect(figures).to_pylist()[0]
+    return int(told["rows"] or 0), int(told["alone"] or 0), int(told["groups"])
 
 
 def outside_of(source: Source, table: ir.Table, person: str | None = None) -> Outside | None:
     """Return what stands outside any rule of a table; None where it has more than two million rows."""
     if source.rows > MOST_ROWS:
         return None
-    rows, alone = count_alone(source, table, person)
+    rows, alone, groups = _count_groups(source, table, person)
+    if groups < NEAR_KEY * rows:
+        # A column has at most as many values as there are different rows: none is nearly a key.
+        return Outside(rows, alone)
     columns = _comparable(table, person)
     counts = {f"v{i}": table[name].nunique() for i, name in enumerate(columns)}
     figures = source.collect(table.aggregate(**counts)).to_pylist()[0] if counts else {}
