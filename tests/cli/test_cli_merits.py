@@ -52,7 +52,7 @@ def test_a_proxy_takes_the_table(shell):
 
 
 def test_boosting_is_trained_for_its_interactions(shell):
-    words = "advise table.csv -p policy.yaml --generate 3 --models pairs --proxy -f json".split()
-    done = shell(*words)
+    words = ("advise", "table.csv", "-p", "policy.yaml", "--generate", "3")
+    done = shell(*words, "--models", "pairs", "--proxy", "-f", "json")
     assert done.code == 0, done.err
     assert json.loads(done.out)["proxy"]["models"] == ["gbdt"]
