@@ -36,13 +36,13 @@ from aegis.advisor.search.problem import Box
 from aegis.anonymizers.scheme import scheme_cells
 from aegis.errors import AegisError
 from aegis.policy import Policy, load_policy
-from aegis.privacy.sampling import SampledPrivacy, sampled_privacy
+from aegis.privacy.sampling import sampled_privacy
 from aegis.privacy.scheme_search import SCHEME_SCORES
 from aegis.sources import open_table
 from aegis.summary import Summary, summarize
 from arx_java import SEED, Call, Case, JavaRandom, Name, New, read_cases
 from arx_models import InexpressibleError, Loss, demands, loss_of
-from arx_schemes import SCORES, divisor, replay
+from arx_schemes import SCORES, DrawnBy, divisor, replay
 from common import RESULTS
 
 NAME = "arx_cases"
@@ -54,31 +54,6 @@ DEPENDENT = "createDataDependentConfiguration"
 """The function of a test class that sets up a search with differential privacy."""
 HEURISTIC = ("Heuristic", "HeuristicTopDown", "Genetic")
 """Classes whose expectations are what a heuristic reaches, not optima."""
-
-
-@dataclass(frozen=True)
-class DrawnBy:
-    """A search with differential privacy.
-
-    Attributes
-    ----------
-    score
-        Our name of its score.
-    sample
-        What the rest of epsilon gives for the sample.
-    search
-        What the search may spend.
-    steps
-        How many transformations it draws.
-    targets
-        The attributes that others should predict.
-    """
-
-    score: str
-    sample: SampledPrivacy
-    search: float
-    steps: int
-    targets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

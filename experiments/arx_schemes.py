@@ -8,7 +8,9 @@ takes in the end is the visited transformation with the best exact score (see do
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
+from aegis.privacy.sampling import SampledPrivacy
 from aegis.privacy.scheme_search import Scheme, chooser
 from arx_java import SEED, JavaRandom
 
@@ -21,6 +23,31 @@ SCORES = {
     "Classification": "classification",
 }
 """Our scores by ARX's quality models."""
+
+
+@dataclass(frozen=True)
+class DrawnBy:
+    """A search with differential privacy.
+
+    Attributes
+    ----------
+    score
+        Our name of its score.
+    sample
+        What the rest of epsilon gives for the sample.
+    search
+        What the search may spend.
+    steps
+        How many transformations it draws.
+    targets
+        The attributes that others should predict.
+    """
+
+    score: str
+    sample: SampledPrivacy
+    search: float
+    steps: int
+    targets: tuple[str, ...] = ()
 
 
 def divisor(name: str, k: int) -> float:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pc
 import pytest
+from people_support import masks_of_people, write_people
 
 import aegis
 from aegis.advisor.plan import plan_of
@@ -28,21 +29,11 @@ def people(seed: int, count: int = 60) -> list[tuple[int, str | None]]:
 
 
 def policy_for(folder: Path, rule: dict[str, Any], population: str | None = "all.csv") -> Any:
-    levels = {town: [part, "*"] for town, part in TOWNS.items()}
     written: dict[str, Any] = {
         "version": 1,
         "label": "y",
         "privacy": rule,
-        "attributes": {
-            "age": {
-                "role": "quasi-identifier",
-                "masks": ["identity", *({"bucketize": {"width": w}} for w in (5, 10)), "suppress"],
-            },
-            "town": {
-                "role": "quasi-identifier",
-                "hierarchy": {"levels": levels},
-            },
-        },
+        "attributes": masks_of_people(TOWNS),
     }
     if population is not None:
         written["population"] = str(folder / population)
@@ -53,15 +44,11 @@ def policy_for(folder: Path, rule: dict[str, Any], population: str | None = "all
 def tables(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, list[Any], list[Any]]:
     everybody = people(request.param)
     sample = everybody[:25]
-    write(tmp_path / "all.csv", everybody)
-    write(tmp_path / "some.csv", sample, y=["a" if i % 3 else "b" for i in range(len(sample))])
+    write_people(tmp_path / "all.csv", everybody)
+    write_people(
+        tmp_path / "some.csv", sample, y=["a" if i % 3 else "b" for i in range(len(sample))]
+    )
     return tmp_path, everybody, sample
-
-
-def write(path: Path, rows: list[Any], **more: list[Any]) -> None:
-    ages, towns = zip(*rows, strict=True)
-    table = pa.table({"age": ages, "town": pa.array(towns, pa.string()), **more})
-    pc.write_csv(table, path)
 
 
 def shown(row: tuple[int, str | None], age: int, town: int) -> tuple[Any, Any]:
@@ -131,8 +118,8 @@ def test_masks_alike_on_the_table_may_differ_on_its_population(
     """All rows are of the south: `level 1` and `level 2` group them alike, and not the people."""
     everybody = [(30, town) for town in ("Ulm", "Rom", "Ulm", "Rom", "Ulm", "Kiel", "Oslo") * 2]
     sample = [row for row in everybody if row[1] in ("Ulm", "Rom")][:6]
-    write(tmp_path / "all.csv", everybody)
-    write(tmp_path / "some.csv", sample, y=["a", "b"] * 3)
+    write_people(tmp_path / "all.csv", everybody)
+    write_people(tmp_path / "some.csv", sample, y=["a", "b"] * 3)
     policy = policy_for(tmp_path, rule)
     best = aegis.search(tmp_path / "some.csv", policy, objective="height").require_best()
     assert str(best.configuration.masks["town"]) == f"level({level})"
@@ -166,7 +153,7 @@ def people_of(folder: Path) -> list[tuple[int, str | None]]:
 
 def test_bad_populations(tables: tuple[Path, list[Any], list[Any]]) -> None:
     folder, everybody, sample = tables
-    write(folder / "small.csv", sample[:-1])
+    write_people(folder / "small.csv", sample[:-1])
     for population, rule, match in (
         ("small.csv", {"k_map": 2}, "population is smaller than the table"),
         ("none.csv", {"k_map": 2}, "none.csv"),

@@ -16,6 +16,7 @@ import pyarrow.csv as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from people_support import Row, masks_of_people, write_people
 
 import aegis
 from aegis.advisor.plan import plan_of
@@ -27,7 +28,6 @@ from aegis.summary import summarize
 
 TOWNS = {"Ulm": "south", "Rom": "south", "Kiel": "north", "Oslo": "north", "Bonn": "north"}
 """Nobody lives in Bonn: a leaf all the same."""
-Row = tuple[int, str | None]
 
 
 def people(seed: int, count: int) -> list[Row]:
@@ -36,26 +36,12 @@ def people(seed: int, count: int) -> list[Row]:
     return [(draw.randrange(20, 40), draw.choice(towns)) for _ in range(count)]
 
 
-def write(path: Path, rows: list[Row], **more: list[Any]) -> Path:
-    ages, towns = zip(*rows, strict=True)
-    pc.write_csv(pa.table({"age": ages, "town": pa.array(towns, pa.string()), **more}), path)
-    return path
-
-
 def policy_of(rule: dict[str, Any], population: Path | None = None, **changes: Any) -> Any:
-    levels = {town: [part, "*"] for town, part in TOWNS.items()}
     written: dict[str, Any] = {
         "version": 1,
         "label": "y",
         "privacy": rule,
-        "attributes": {
-            "age": {
-                "role": "quasi-identifier",
-                "masks": ["identity", *({"bucketize": {"width": w}} for w in (5, 10)), "suppress"],
-            },
-            "town": {"role": "quasi-identifier", "hierarchy": {"levels": levels}},
-        }
-        | changes,
+        "attributes": masks_of_people(TOWNS) | changes,
     }
     if population is not None:
         written["population"] = str(population)
@@ -116,8 +102,8 @@ def test_plan_and_search_equal_brute_force(
     folder = tmp_path_factory.mktemp("profit")
     everybody = people(seed, 50)
     rows = everybody[:24]
-    table = write(folder / "some.csv", rows, y=["a" if i % 3 else "b" for i in range(24)])
-    crowd = write(folder / "all.csv", everybody) if attacker == "journalist" else None
+    table = write_people(folder / "some.csv", rows, y=["a" if i % 3 else "b" for i in range(24)])
+    crowd = write_people(folder / "all.csv", everybody) if attacker == "journalist" else None
     stakes = STAKES | {"loss": loss, "cost": cost}
     policy = policy_of(
         {"profitability": {"attacker": attacker, **stakes}, "suppression": share}, crowd
@@ -149,7 +135,7 @@ def by_hand(policy: Any) -> Configuration:
 
 def test_only_rows_that_pay_are_released_and_an_audit_says_so(tmp_path: Path) -> None:
     rows = people(4, 60)
-    table = write(tmp_path / "t.csv", rows, y=["a" if i % 3 else "b" for i in range(60)])
+    table = write_people(tmp_path / "t.csv", rows, y=["a" if i % 3 else "b" for i in range(60)])
     policy = policy_of({"profitability": HIGH, "suppression": 0.9})
     pays = paying(rows, None, HIGH, 1, 1)
     assert 0 < pays.count(False) < 54
@@ -225,7 +211,7 @@ def test_a_journalist_needs_a_population() -> None:
 
 def test_a_certificate_says_what_cannot_be_checked(tmp_path: Path) -> None:
     rows = people(4, 60)
-    table = write(tmp_path / "t.csv", rows, y=["a" if i % 3 else "b" for i in range(60)])
+    table = write_people(tmp_path / "t.csv", rows, y=["a" if i % 3 else "b" for i in range(60)])
     policy = policy_of({"profitability": HIGH, "suppression": 0.9})
     configuration = by_hand(policy)
     aegis.apply(

@@ -24,6 +24,11 @@ HEAVY = (
 )
 
 
+def run_alone(code: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a process of its own."""
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
 def test_help_loads_no_engine():
     code = (
         "import sys\n"
@@ -32,7 +37,7 @@ def test_help_loads_no_engine():
         f"found = [m for m in {HEAVY!r} if m in sys.modules]\n"
         "sys.exit(f'loaded: {found}' if found else 0)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = run_alone(code)
     assert done.returncode == 0, done.stderr
 
 
@@ -44,7 +49,7 @@ def test_advice_loads_no_extra(folder):
         "found = [m for m in ('altair', 'sklearn', 'polars') if m in sys.modules]\n"
         "sys.exit(f'loaded: {found}' if found else 0)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = run_alone(code)
     assert done.returncode == 0, done.stderr
 
 
@@ -59,7 +64,7 @@ def test_advice_on_a_csv_file_loads_no_pandas(folder):
         "    assert not ended.code, ended.code\n"
         "sys.exit('loaded: pandas' if 'pandas' in sys.modules else 0)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = run_alone(code)
     assert done.returncode == 0, done.stderr
 
 
@@ -88,7 +93,7 @@ def test_a_ranking_loads_what_it_uses(folder, measure):
         f" '--measure', {measure!r}]\n"
         "main()\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = run_alone(code)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "[]"
 
@@ -107,7 +112,7 @@ def test_a_routine_of_lapack_is_loaded_alone_and_its_package_later():
         "from scipy.linalg import _flapack\n"
         "assert _flapack.dposv is dposv\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = run_alone(code)
     assert done.returncode == 0, done.stderr
 
 
@@ -119,7 +124,7 @@ def test_a_policy_that_is_not_there_is_told_before_anything_is_loaded(folder):
         "sys.argv = ['aegis', 'advise', 'table.csv', '-p', 'nowhere.yaml']\n"
         "main()\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = run_alone(code)
     assert done.returncode == 2
     assert "Cannot read policy file nowhere.yaml" in done.stderr
     assert done.stdout.splitlines()[-1] == "[]"

@@ -23,6 +23,19 @@ from aegis.summary import summarize
 measure = get("held-out-pillai")
 
 
+def answers_of(monkeypatch, method):
+    """Return a list to which whatever a method of `SharedBlock` returns is added."""
+    answers = []
+    asked = getattr(shared_levels.SharedBlock, method)
+
+    def told(*given_here):
+        answers.append(asked(*given_here))
+        return answers[-1]
+
+    monkeypatch.setattr(shared_levels.SharedBlock, method, told)
+    return answers
+
+
 @pytest.fixture(autouse=True)
 def few_levels(monkeypatch):
     monkeypatch.setattr(shared_levels, "FEWEST_LEVELS", 1)
@@ -114,14 +127,7 @@ def test_levels_beside_are_solved_once_for_all_configurations(monkeypatch):
         for own in [list(summary.all_attributes)]
         for picks in product([0], [0], [0], range(4), range(4))
     ]
-    solved = []
-    of_all = shared_levels.SharedBlock._of_all
-
-    def counted(*given_here):
-        solved.append(of_all(*given_here))
-        return solved[-1]
-
-    monkeypatch.setattr(shared_levels.SharedBlock, "_of_all", counted)
+    solved = answers_of(monkeypatch, "_of_all")
     together = Scorer(summary)
     together.common.expect(choices)
     for choice in choices:
@@ -147,14 +153,7 @@ def test_the_cost_of_a_mask_is_that_of_a_table_scored_by_itself(monkeypatch):
     attributes = {name: {"role": "feature", "masks": masks} for name in "abc"}
     policy = load_policy({"version": 1, "label": "y", "attributes": attributes, "privacy": {}})
     summary = summarize(pa.table(columns), policy)
-    solved = []
-    of_block = shared_levels.SharedBlock.moments
-
-    def moments(*given_here):
-        solved.append(of_block(*given_here))
-        return solved[-1]
-
-    monkeypatch.setattr(shared_levels.SharedBlock, "moments", moments)
+    solved = answers_of(monkeypatch, "moments")
     costs = mask_costs(summary)
     assert any(answer is not None for answer in solved)
     for cost in costs:

@@ -7,10 +7,11 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from aegis.advisor.grouping import Levels
 from aegis.advisor.parts import pair_block
-from aegis.measures import Measure
+from aegis.measures import Measure, pair_information
 from aegis.summary import Candidate, PairCounts
 
 
@@ -31,6 +32,7 @@ class PairValues:
         self._levels = levels
         self._values: dict[Any, float] = {}
         self._told_apart: dict[Any, float] = {}
+        self._information: dict[Any, float] = {}
 
     def value(
         self, places: tuple[int, int], candidates: tuple[Candidate, Candidate], measure: Measure
@@ -61,6 +63,21 @@ class PairValues:
             if j != place
         ]
         return float(np.mean(values)) if values else 0.0
+
+    def informations(
+        self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
+    ) -> npt.NDArray[np.float64]:
+        """Return the corrected information of every pair of attributes, shape (m, m)."""
+        informations = np.zeros((len(which), len(which)))
+        levels = list(map(self._levels, which, candidates))
+        for i, j in combinations(range(len(which)), 2):
+            places = which[i], which[j]
+            key = (places, candidates[i], candidates[j], label)
+            if key not in self._information:
+                block = pair_block(self._pairs, places, (levels[i], levels[j]), label)
+                self._information[key] = pair_information(block)
+            informations[i, j] = informations[j, i] = self._information[key]
+        return informations
 
     def _value(
         self, places: tuple[int, int], candidates: tuple[Candidate, Candidate], measure: Measure

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from aegis.advisor.grouping import (
     shared_losses,
 )
 from aegis.advisor.pairs import PairValues
-from aegis.advisor.parts import PARTS, PartBlocks, pair_block
+from aegis.advisor.parts import PARTS, PartBlocks
 from aegis.advisor.scores import AttributeScore, ConfigurationScore, utility_kept
 from aegis.advisor.shared import Coded, CommonParts
 from aegis.errors import PolicyError
@@ -39,7 +38,6 @@ from aegis.measures import (
     Need,
     OrderedCounts,
     Scope,
-    pair_information,
 )
 from aegis.policy import Configuration
 from aegis.summary import (
@@ -366,7 +364,7 @@ class Scorer:
     def _fill(self) -> Mapping[Need, Callable[..., dict[str, Any]]]:
         """What fills in each need of a measure."""
         return {
-            Need.PAIRS: lambda *of: {"pairs": self._informations(*of)},
+            Need.PAIRS: lambda *of: {"pairs": self._pairs.informations(*of)},
             Need.ORDER: lambda *of: {"order": self._in_order(*of)},
             Need.POOLED: lambda *of: {"pooled": self._losses(*of)},
             Need.PARTS: self._in_parts,
@@ -472,22 +470,6 @@ class Scorer:
 
     def _levels(self, which: Sequence[int], candidates: Sequence[Candidate]) -> list[Levels]:
         return [self.levels(a, c) for a, c in zip(self._scored(which), candidates, strict=True)]
-
-    def _informations(
-        self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
-    ) -> npt.NDArray[np.float64]:
-        """Return the corrected information of every pair of attributes, shape (m, m)."""
-        informations = np.zeros((len(which), len(which)))
-        levels = self._levels(which, candidates)
-        for i, j in combinations(range(len(which)), 2):
-            key = (which[i], which[j], candidates[i], candidates[j], label)
-            if key not in self._values:
-                block = pair_block(
-                    self.summary.pairs, (which[i], which[j]), (levels[i], levels[j]), label
-                )
-                self._values[key] = pair_information(block)
-            informations[i, j] = informations[j, i] = self._values[key]
-        return informations
 
     def _label(self, choice: Choice) -> Candidate | None:
         """Return the label's candidate where it groups classes, else None."""

@@ -25,8 +25,6 @@ Places = npt.NDArray[np.intp]
 
 FEWEST_LEVELS = 128
 """Shared levels from which on their eigenvectors cost less than they save."""
-
-
 _ROOM = 1 << 25
 """Most numbers that are remembered of the levels beside shared ones."""
 

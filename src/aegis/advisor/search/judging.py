@@ -120,7 +120,7 @@ class Judge:
         sizes, large, room = self._large(ids, space)
         if room < 0 or not large.any():
             return False
-        width = max((len(self._values(*named)[1]) for named in self._named(masks)), default=1)
+        width = self._width(masks)
         capped = self._caps_pay.worth()
         if np.count_nonzero(large) * width > _PLACES or not (capped or self._decides_by_values):
             return True
@@ -155,7 +155,7 @@ class Judge:
         rows = self._part_rows(parts)
         sizes = _added(of_part, rows, space)
         large = sizes >= self._least
-        width = max((len(self._values(*named)[1]) for named in self._named(masks)), default=1)
+        width = self._width(masks)
         if len(parts.first) * width > _PLACES or not large.any():
             return True
         there = np.flatnonzero(large[of_part])
@@ -213,7 +213,7 @@ class Judge:
         if room < 0 or not large.any():
             return False
         rule = self._plan.rule
-        width = max((len(self._values(*named)[1]) for named in self._named(masks)), default=1)
+        width = self._width(masks)
         if self._dense and np.count_nonzero(large) * width <= _PLACES:
             tables = self._histograms(ids, space, large, masks)
             return admits_dense(self._beyond_sizes, tables, sizes[large], room)
@@ -237,6 +237,10 @@ class Judge:
     def _named(self, masks: Sequence[Mask]) -> list[tuple[str, Mask]]:
         return list(zip(self._plan.rule.sensitive, masks, strict=True))
 
+    def _width(self, masks: Sequence[Mask]) -> int:
+        """Return the most values that a protected attribute shows, 1 without one."""
+        return max((len(self._values(*named)[1]) for named in self._named(masks)), default=1)
+
     def _mask_of(self, name: str, masks: Sequence[Mask]) -> Mask:
         return masks[self._plan.rule.sensitive.index(name)]
 
@@ -246,8 +250,7 @@ class Judge:
         """Return rows by class and value of each protected attribute, of the large classes."""
         classes, count = ids, space
         everything = bool(large.all())
-        widths = [len(self._values(*named)[1]) for named in self._named(masks)]
-        spread = max(widths, default=1) * space > _SPREAD * len(ids)
+        spread = self._width(masks) * space > _SPREAD * len(ids)
         if spread and not everything:
             # Small classes fall together into one behind the last, which is left out.
             count = int(np.count_nonzero(large))
