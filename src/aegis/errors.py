@@ -95,7 +95,7 @@ _NO_MEMORY = (
 
 def choices(given: str, allowed: Iterable[str], *, limit: int = 30) -> str:
     """Return "Did you mean ...? Allowed: ..." for a misspelt name."""
-    names = list(allowed)
+    names = list(map(str, allowed))  # members of an enumeration show themselves otherwise
     near = get_close_matches(given, names, n=1, cutoff=0.6)
     lower = {name.lower(): name for name in names}
     if not near and given.lower() in lower:
