@@ -98,6 +98,27 @@ def test_a_ranking_loads_what_it_uses(folder, measure):
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["audit", "table.csv", "-p", "policy.yaml"],
+        ["apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", "-o", "masked.parquet"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_audits_and_releases_load_no_part_of_scipy_that_takes_long(folder, words):
+    code = (
+        "import atexit, sys\n"
+        "from aegis.cli.main import main\n"
+        "slow = ('scipy.stats', 'scipy.special', 'scipy.optimize', 'pandas')\n"
+        "atexit.register(lambda: print([m for m in slow if m in sys.modules]))\n"
+        f"sys.argv = ['aegis', *{words!r}, '-q']\n"
+        "main()\n"
+    )
+    done = run_alone(code)
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
 def test_a_routine_of_lapack_is_loaded_alone_and_its_package_later():
     code = (
         "import sys\n"

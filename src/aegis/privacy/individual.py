@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import hyp2f1
 
 from aegis.privacy.classes import BoolArray, FloatArray, IntArray, number
 
@@ -103,6 +102,8 @@ def individual_risk(
 
 def _series(f: FloatArray, z: FloatArray) -> FloatArray:
     """Return 2F1(1, 1; f + 1; z), shape (N,), also where f is large: there the series is short."""
+    from scipy.special import hyp2f1  # like other parts of SciPy: taking long to load
+
     large = f > _LARGE
     total, term = np.ones(len(f)), np.ones(len(f))
     for n in range(1, _TERMS):

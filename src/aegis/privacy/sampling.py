@@ -12,7 +12,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binom
 
 from aegis.errors import PolicyError
 
@@ -82,6 +81,8 @@ def sampled_privacy(epsilon: float, delta: float, rate: float | None = None) -> 
 
 
 def _least_k(epsilon: float, delta: float, rate: float) -> int:
+    from scipy.stats import binom  # taking a second to load, and of one method alone
+
     gamma = 1 - (1 - rate) * math.exp(-epsilon)
     # By Chernoff the tail of n is at most exp(-n decay): from `end` on none is above delta.
     decay = gamma * math.log(gamma / rate) - (gamma - rate)
