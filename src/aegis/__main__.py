@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aegis.cli.main import main
+from aegis.cli.main import process
 
 if __name__ == "__main__":
-    main()
+    process()

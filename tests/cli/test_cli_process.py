@@ -186,7 +186,33 @@ def test_ctrl_c_leaves_no_traceback(folder):
     assert (process.returncode, err) == (130, "Interrupted.\n")
 
 
-def test_exit_codes_reach_the_shell(folder):
+@pytest.mark.parametrize("command", [COMMAND, [sys.executable, "-m", "aegis"]])
+def test_exit_codes_reach_the_shell(folder, command):
     for words, code in ((["measures", "-q"], 0), (["measures", "x"], 2)):
-        done = subprocess.run([*COMMAND, *words], capture_output=True, check=False)
+        done = subprocess.run([*command, *words], capture_output=True, check=False)
         assert done.returncode == code, done.stderr
+
+
+def test_a_process_that_ends_at_once_does_what_was_asked_of_its_end(folder):
+    code = (
+        "import atexit, tempfile, threading, time\n"
+        "from pathlib import Path\n"
+        "from aegis.cli import main, measures\n"
+        "from aegis.sources.embedded import embedded\n"
+        f"tempfile.tempdir = {str(folder)!r}\n"
+        "def printed(*args):\n"
+        "    engine = embedded()\n"
+        "    engine.raw_sql(\"SET memory_limit = '64MB'\")\n"
+        "    engine.raw_sql('CREATE TABLE t AS SELECT hash(range) h FROM range(20_000_000)')\n"
+        "    print(len(list(Path(tempfile.tempdir).glob('aegis-engine-*/*'))) > 0)\n"
+        "    atexit.register(print, 'asked')\n"
+        "    threading.Thread(target=lambda: (time.sleep(0.2), print('thread'))).start()\n"
+        "measures.print_list = printed\n"
+        "main.process()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "measures"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["True", "thread", "asked"]
+    assert not list(folder.glob("aegis-engine-*"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import inspect
 import os
 import sys
@@ -263,8 +264,19 @@ def _run(arguments: Sequence[str], made: Sequence[str]) -> int:
     return int(code or 0)
 
 
+def process() -> None:
+    """Run the command line as a process of its own, which ends at once; the entry point of `aegis`."""
+    codes: list[int] = []
+    atexit.register(lean.end, codes)  # registered first, so that it is called last
+    try:
+        main()
+    except SystemExit as ended:
+        codes += [ended.code] if isinstance(ended.code, int) else []
+        raise
+
+
 def main() -> None:
-    """Run the command line; the entry point of `aegis`."""
+    """Run the command line and raise `SystemExit`."""
     lean.start()
     streams.open_missing()
     for stream in (sys.stdout, sys.stderr):

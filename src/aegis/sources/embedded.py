@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
@@ -44,7 +46,15 @@ def embedded() -> Any:
             raise MemoryError("There are too few addresses for threads.")
         start_arrow_threads(connection.con)
     _OPEN.add(connection.con)
+    atexit.register(_close, connection.con, folder)
     return connection
+
+
+def _close(connection: Any, folder: Path) -> None:
+    """Close the embedded engine, and remove what it wrote beyond its memory."""
+    stop_queries()
+    connection.close()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def start_arrow_threads(connection: Any) -> None:
