@@ -253,3 +253,15 @@ def test_numeric_labels_are_cut_into_bins() -> None:
     assert check(grades, "grade").policy.label.bins is None
     codes = pa.table({"x": [i % 4 for i in range(100)], "cluster": [i % 40 for i in range(100)]})
     assert check(codes, "cluster").policy.label.bins is None
+
+
+@pytest.mark.parametrize(
+    ("offset", "role"), [(500_000.0, Role.QUASI_IDENTIFIER), (0.0, Role.FEATURE)]
+)
+def test_x_and_y_in_metres_on_a_map_are_places(offset: float, role: Role) -> None:
+    at = {
+        name: [offset + (i * step) % 997 + 0.25 for i in range(300)]
+        for name, step in zip("xy", (31, 77), strict=True)
+    }
+    proposed = init_policy(pa.table({**at, "better": [i % 2 for i in range(300)]}), label="better")
+    assert [proposed.policy.attributes[name].role for name in "xy"] == [role, role]

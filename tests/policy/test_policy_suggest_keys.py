@@ -92,6 +92,21 @@ def test_few_persons_of_a_study_are_persons(persons: int) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["USUBJID", "patient_id", "Customer ID"])
+@pytest.mark.parametrize("texts", [False, True])
+def test_what_numbers_persons_outright_is_never_released(name: str, *, texts: bool) -> None:
+    numbers = [min(i % 8, 5) for i in range(200)]
+    table = pa.table(
+        {
+            name: [f"01-701-{1000 + n}" for n in numbers] if texts else numbers,
+            "pain": [i % 7 for i in range(200)],
+            "better": [i % 2 for i in range(200)],
+        }
+    )
+    proposed = init_policy(table, label="better")
+    assert (proposed.policy.attributes[name].role, proposed.person) == (Role.IDENTIFIER, name)
+
+
 def test_a_count_of_persons_is_no_key() -> None:
     random = np.random.default_rng(3)
     table = pd.DataFrame(

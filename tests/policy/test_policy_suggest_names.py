@@ -53,6 +53,12 @@ from aegis.policy.suggest.names import (
         ("user_id", "a number that names one person or record"),
         ("destination_id", "a key of the record"),
         ("nombre_enfants", "the household"),
+        ("CLMSEX", "sex or gender"),
+        ("msex", "sex or gender"),
+        ("CLMAGE", "age"),
+        ("ptage", "age"),
+        ("PTDOB", "a date of birth"),
+        ("Easting", "geographic coordinates"),
     ],
 )
 def test_a_name_speaks_of_its_concept(name: str, concept: str) -> None:
@@ -165,3 +171,9 @@ def test_codes_and_measures() -> None:
     assert names_measure("credit_amount")
     assert not names_measure("date_time")
     assert not names_measure("x")
+
+
+@pytest.mark.parametrize("name", ["stage", "page", "cage", "swage", "gzip", "trace", "middlesex"])
+def test_an_english_word_is_no_abbreviation_before_a_trait(name: str) -> None:
+    assert read_words(name).plain == (name,)
+    assert find_concept(name) is None

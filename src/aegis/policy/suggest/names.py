@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import pairwise
 
 from aegis.masks import Kind
 from aegis.policy.model import Role
@@ -76,6 +77,11 @@ CONCEPTS: tuple[Concept, ...] = tuple(
 )
 _WORD = re.compile(r"[^\W\d_]+|\d+")
 _CAMEL = re.compile(r"(?<=[a-z0-9à-ÿ])(?=[A-ZÀ-Þ])")
+_GLUED = re.compile(
+    r"\b(?!(?:phage|plage|stage|swage)\b)"
+    r"(?:([^\W\d_aeiouy]{1,5})(sex|gender|dob)|([^\W\d_aeiouy]{2,5})(age|zip))\b"
+)
+"""An abbreviation without vowels that is written together with a trait: `CLMSEX`, `PTAGE`."""
 _LONG_NAME = 6
 """Most words of a name that is no sentence."""
 _MOST_WORDS = 4
@@ -113,9 +119,10 @@ class Words:
 @lru_cache(maxsize=4096)
 def read_words(name: str) -> Words:
     """Return the words of a column's name in lower case."""
-    split = _CAMEL.sub(" ", unicodedata.normalize("NFC", name[:_LONGEST]))
-    plain = tuple(_WORD.findall(split.lower()))
-    stripped = unicodedata.normalize("NFKD", split.lower())
+    split = _CAMEL.sub(" ", unicodedata.normalize("NFC", name[:_LONGEST])).lower()
+    split = _GLUED.sub(lambda match: " ".join(filter(None, match.groups())), split)
+    plain = tuple(_WORD.findall(split))
+    stripped = unicodedata.normalize("NFKD", split)
     bare = tuple(_WORD.findall("".join(c for c in stripped if not unicodedata.combining(c))))
     return Words(plain, bare)
 
@@ -188,6 +195,15 @@ def _matches(words: Words) -> Iterator[tuple[Phrase, Concept]]:
                 yield phrase, concept
         if _numbers_somebody(phrase.words):
             yield phrase, _concept(NUMBER)
+
+
+def numbers_person(name: str) -> bool:
+    """Return whether the name says outright that a column holds numbers of persons: `patient_id`."""
+    words = read_words(name).bare
+    return not word_list("person_number").isdisjoint(words) or any(
+        first in word_list("person") and second in word_list("outright")
+        for first, second in pairwise(words)
+    )
 
 
 def _numbers_somebody(words: tuple[str, ...]) -> bool:

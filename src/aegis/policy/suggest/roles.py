@@ -14,6 +14,7 @@ from aegis.policy.suggest.names import (
     names_measure,
     names_survey_weight,
     names_thing,
+    numbers_person,
 )
 from aegis.policy.suggest.profile import FEWEST_KEYS, NEARLY_ALL, ColumnFacts
 
@@ -33,6 +34,8 @@ SHORTEST_KEY = 5
 """Characters of the shortest code that is read as the number of a record."""
 LEAST_KEY = 10_000
 """Half the numbers of records at least are so large: below, whole numbers count or measure."""
+LEAST_ON_GRID = 10_000
+"""Metres from the origin of its grid from which half the places of a map are."""
 KEY_UNIQUE = 0.3
 """Different values per row from which numbers that repeat may name persons."""
 KEY_PEAK = 0.005
@@ -94,7 +97,7 @@ def _by_values(facts: ColumnFacts) -> list[tuple[Role, str]]:
     quasi = Role.QUASI_IDENTIFIER
     if is_code(facts):
         return [(quasi, "digits of one length, as postcodes have them")]
-    if facts.shape("coordinates") > NEARLY_ALL:
+    if facts.shape("coordinates") > NEARLY_ALL or _is_on_a_grid(facts):
         return [(quasi, "the values are geographic coordinates")]
     if _doubt(facts) is not None:
         return [(quasi, "name or values may point at persons")]
@@ -194,6 +197,12 @@ def _is_amount(facts: ColumnFacts) -> bool:
     return facts.shape("amount") > CODED and facts.shape("digits") < 0.5
 
 
+def _is_on_a_grid(facts: ColumnFacts) -> bool:
+    """Return whether `x` or `y` is as large as metres on the grid of a national map."""
+    large = abs((facts.quantiles or {}).get(0.5, 0.0)) >= LEAST_ON_GRID
+    return large and facts.spoken.strip().lower() in ("x", "y")
+
+
 def _is_written_date(facts: ColumnFacts) -> bool:
     return facts.kind is Kind.TEXT and facts.shape("date") > CODED
 
@@ -263,6 +272,8 @@ def _named_to_identify(facts: ColumnFacts, concept: Concept, *, many: bool) -> b
         return False
     if concept.weak and not many:
         return _is_bare(facts) and facts.distinct >= FEWEST_FOR_UNIQUE and _is_even(facts)
+    if numbers_person(facts.spoken) and facts.distinct > 1:
+        return True
     few = concept.name == NUMBER and facts.distinct >= FEWEST_KEYS and _is_even(facts)
     if not concept.weak:
         return many or few
