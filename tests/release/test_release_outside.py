@@ -71,7 +71,7 @@ def test_columns_are_counted_only_where_rows_are_different_enough(
         return collect(self, table)
 
     monkeypatch.setattr(Source, "collect", counted)
-    outside = outside_of(source, source.table)
+    outside = outside_of(source)
     assert outside is not None
     assert outside.near_keys == near
     assert len(asked) == queries

@@ -17,8 +17,9 @@ from aegis.privacy import ClassTable, PrivacyAccount, PrivacyReport, PrivacyRule
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source, open_table
 from aegis.summary import CountedClasses, count_classes
+from aegis.summary.coded_rows import CodedRows, read_stored
 from aegis.summary.leaves import ShownLeaves, leaves_by_hierarchy
-from aegis.summary.outside import Outside, outside_of
+from aegis.summary.outside import Outside, comparable, outside_of
 from aegis.summary.person_classes import PersonClasses
 
 AUDIT_VERSION = 1
@@ -187,6 +188,7 @@ def audit(
     _refuse_person(person, quasi_identifiers, sensitive)
     _refuse_population(person, population)
     with progress.step("Counting equivalence classes"):
+        coded = None if person is not None else _read(source, (*quasi_identifiers, *sensitive))
         hierarchies = policy.protected_hierarchies if policy is not None else {}
         counted = count_classes(
             source,
@@ -195,6 +197,7 @@ def audit(
             hierarchies=hierarchies,
             person=person,
             population=None if population is None else open_table(population),
+            coded=coded,
         )
         classes = counted.table
     violations: tuple[str, ...] = ()
@@ -211,9 +214,14 @@ def audit(
     if person is None and policy is not None and policy.person is not None:
         figures = replace(figures, notes=(*figures.notes, _rows_alone(policy.person)))
     with progress.step("Comparing rows over all columns"):
-        outside = outside_of(source, source.table, person)
+        outside = outside_of(source, person, coded)
     named = tuple(quasi_identifiers)
     return Audit(figures, named, sensitive, rule, violations, account, person, outside)
+
+
+def _read(source: Source, named: Sequence[str]) -> CodedRows | None:
+    """Return the columns that an audit looks at, read once; None where the engine counts them."""
+    return read_stored(source, tuple(dict.fromkeys((*named, *comparable(source.table)))))
 
 
 def _refuse_population(person: str | None, population: Any) -> None:

@@ -249,7 +249,8 @@ class _Builder:
         for attribute in self.policy.features:
             kind_of(self.source.table[attribute.name], attribute)
         names = [attribute.name for attribute in self.policy.features]
-        return read_coded(self.source, names, self._class, classes)
+        label = self.policy.label.column if self.label_mask is None else ""
+        return read_coded(self.source, names, self._class, classes, label or None)
 
     def _attributes(self, classes: pa.Array) -> dict[str, AttributeSummary]:
         """Summarise the attributes; what their masks treat alike comes from one query."""
@@ -419,10 +420,10 @@ class _Builder:
         Rows of one person fall into one fold: else what is held out would be known in part.
         """
         if self.coded is not None and self._held(sample_rows):
-            labelled = self.coded.labelled
+            labelled = slice(None) if self.coded.labelled.all() else self.coded.labelled
             yield Chunk(
                 [
-                    a.atoms[self.coded.codes[n][labelled]].astype(np.int64)
+                    a.atoms.astype(np.int32)[self.coded.codes[n][labelled]]
                     for n, a in attributes.items()
                 ],
                 self.coded.label[labelled],

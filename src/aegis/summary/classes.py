@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import ibis.expr.types as ir
 import numpy as np
@@ -19,6 +20,9 @@ from aegis.summary.codes import encode, natural_order, show
 from aegis.summary.frequency import combine
 from aegis.summary.grouped import count_by
 from aegis.summary.person_classes import PersonClasses, count_person_classes
+
+if TYPE_CHECKING:
+    from aegis.summary.coded_rows import CodedRows
 
 PERSON = "aegis_person"
 """Name of the column of a masked table that names persons, until its classes are checked."""
@@ -136,6 +140,7 @@ def count_classes(
     hierarchies: Mapping[str, Hierarchy] | None = None,
     person: str | None = None,
     population: Source | None = None,
+    coded: CodedRows | None = None,
 ) -> CountedClasses | PersonClasses:
     """Count the equivalence classes of a table as it stands.
 
@@ -157,6 +162,8 @@ def count_classes(
     population
         All that the rows are drawn from, with the quasi-identifiers as the table shows them: a row
         each, or with a column `rows` that counts them. Not together with persons.
+    coded
+        The rows, where they have been read: then the engine is not asked, unless persons count.
 
     Raises
     ------
@@ -170,8 +177,11 @@ def count_classes(
             raise DataError.unknown_column(name, rows.columns)
     if person is not None:
         return count_person_classes(source, rows, quasi, sensitive, person, hierarchies)
-    keys = {f"k{i}": rows[name] for i, name in enumerate(names)}
-    counted = source.collect(count_by(source, rows, keys))
+    if coded is not None:
+        counted = coded.cells(names)
+    else:
+        keys = {f"k{i}": rows[name] for i, name in enumerate(names)}
+        counted = source.collect(count_by(source, rows, keys))
     if counted.num_rows == 0 or not counted["n"][0].as_py():
         raise DataError(f"{source.origin} has no rows.", hint="Give a table with rows.")
     people = None if population is None else count_population(population, quasi)

@@ -11,13 +11,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from aegis.masks import Kind
 from aegis.sources import Source
-from aegis.summary.codes import encode, settle
+from aegis.sources.parquet_columns import stored_batches
+from aegis.summary.codes import encode, encode_dictionary, narrow
 from aegis.summary.count_cells import finest_key
-from aegis.summary.frequency import FrequencyTable, combine
+from aegis.summary.frequency import FrequencyTable, combine, distinct_keys
 from aegis.summary.model import AttributeSummary
 
-MOST_ROWS = 250_000
+MOST_ROWS = 2_000_000
 """Largest table whose rows are held as codes, for as long as its summary is in use."""
 MOST_CELLS = 50_000_000
 """Most rows times columns of such a table: a code takes one byte, two or four."""
@@ -25,6 +27,8 @@ _FETCHED = 2_000_000
 """Rows times columns that are fetched at a time: as they are they take some tens of bytes a cell."""
 
 Codes = npt.NDArray[np.int64]
+Part = tuple[npt.NDArray[np.unsignedinteger], pa.Array]
+"""Codes of some rows of a column, and the values that they stand for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,14 +95,16 @@ class CodedRows:
         known = np.arange(int(self.label.max(initial=0)) + 1, dtype=np.int32)
         representatives[label] = known
         key = combine(codes.values(), len(self.label))
-        _, first, cell, counts = np.unique(
-            key, return_index=True, return_inverse=True, return_counts=True
-        )
+        first, cell, counts = distinct_keys(key)
         by_cell = {name: own[first].astype(np.int32) for name, own in codes.items()}
-        table = FrequencyTable(
-            quasi, sensitive, label, by_cell, counts.astype(np.int64), representatives
-        )
-        return table, cell.astype(np.int64)
+        return FrequencyTable(quasi, sensitive, label, by_cell, counts, representatives), cell
+
+    def cells(self, names: Sequence[str]) -> pa.Table:
+        """Return the combinations of values of columns `k0`, `k1`, ... and the rows `n` of each."""
+        first, _, counts = distinct_keys(combine((self.codes[n] for n in names), len(self.label)))
+        columns = [self.values[n].take(pa.array(self.codes[n][first])) for n in names]
+        keys = [f"k{i}" for i in range(len(names))]
+        return pa.table([*columns, pa.array(counts)], names=[*keys, "n"])
 
     def alone(
         self,
@@ -117,11 +123,15 @@ class CodedRows:
         keep
             Whether each row is kept, shape (N,).
         """
-        columns = [own[self.codes[name][keep]] for name, own in groups.items()]
+        every = bool(keep.all())
+        columns = [
+            own[self.codes[name] if every else self.codes[name][keep]]
+            for name, own in groups.items()
+        ]
         if label is not None:
             columns.append(label[self.label[keep]])
         rows = int(keep.sum())
-        counts = np.unique(combine(columns, rows), return_counts=True)[1]
+        counts = distinct_keys(combine(columns, rows))[2]
         return rows, int((counts == 1).sum())
 
 
@@ -130,6 +140,7 @@ def read_coded(
     names: Sequence[str],
     label_class: Callable[[ir.Table], ir.Value],
     classes: pa.Array,
+    label: str | None = None,
 ) -> CodedRows:
     """Read some columns and the class of all rows, in one scan.
 
@@ -143,39 +154,100 @@ def read_coded(
         The class of each row of a table.
     classes
         The classes, in order.
+    label
+        The column whose values are the classes; None where they are made of it.
     """
+    parts = [] if label is None else _stored(source, (*names, label))
+    if parts:
+        labels = [_classes_of(columns[-1], classes) for columns in parts]
+    else:
+        parts, labels = _fetched(source, names, label_class, classes)
+    none = np.zeros(0, dtype=np.int64)
+    return CodedRows(*_joined(source, names, parts), np.concatenate([none, *labels]), len(classes))
+
+
+def read_stored(source: Source, names: Sequence[str]) -> CodedRows | None:
+    """Return columns of all rows, which are then of one class; None where the engine counts better.
+
+    That is where they are not stored in files with the values of each column, are too many, or hold
+    what is not told apart.
+    """
+    schema = source.table.schema()
+    if any(name not in schema or Kind.of(schema[name]) is None for name in names):
+        return None
+    if not (source.is_parquet and source.engine.in_process and source.rows <= MOST_ROWS):
+        return None
+    parts = _stored(source, names) if source.rows * len(names) <= MOST_CELLS else []
+    if not parts:
+        return None
+    return CodedRows(*_joined(source, names, parts), np.zeros(source.rows, dtype=np.int64), 1)
+
+
+def _fetched(
+    source: Source,
+    names: Sequence[str],
+    label_class: Callable[[ir.Table], ir.Value],
+    classes: pa.Array,
+) -> tuple[list[list[Part]], list[Codes]]:
+    """Return the columns and the classes of rows that the engine reads."""
     columns = {f"a{i}": source.table[name] for i, name in enumerate(names)}
     selected = source.table.select(**columns, y=label_class(source.table))
-    parts: list[list[tuple[npt.NDArray[np.unsignedinteger], pa.Array]]] = [[] for _ in names]
-    labels = [np.zeros(0, dtype=np.int64)]
-    for batch in source.batches(selected, rows=max(_FETCHED // (len(names) + 1), 1)):
-        for i, part in enumerate(parts):
-            places, distinct = encode(batch.column(f"a{i}"))
-            part.append((_narrow(places, len(distinct)), distinct))
-        own = pc.index_in(settle(batch.column("y")), value_set=classes)
-        labels.append(pc.fill_null(own, len(classes)).to_numpy(zero_copy_only=False))
-    codes: dict[str, npt.NDArray[np.unsignedinteger]] = {}
-    values: dict[str, pa.Array] = {}
-    for name, part in zip(names, parts, strict=True):
-        codes[name], values[name] = _joined(part, source.table[name].type().to_pyarrow())
-        part.clear()
-    return CodedRows(values, codes, np.concatenate(labels).astype(np.int64), len(classes))
+    parts, labels = [], []
+    for batch in source.batches(selected, rows=_at_a_time(names)):
+        parts.append([_part(batch.column(f"a{i}")) for i in range(len(names))])
+        labels.append(_classes_of(_part(batch.column("y")), classes))
+    return parts, labels
+
+
+def _stored(source: Source, names: Sequence[str]) -> list[list[Part]]:
+    """Return columns as they are stored in files; nothing where they cannot be read so."""
+    try:
+        batches = stored_batches(source, tuple(dict.fromkeys(names)), rows=_at_a_time(names))
+        return [[_part(batch.column(name)) for name in names] for batch in batches or ()]
+    except (pa.ArrowException, OSError):
+        return []  # the engine says what is wrong with the file
+
+
+def _at_a_time(names: Sequence[str]) -> int:
+    return max(_FETCHED // (len(names) + 1), 1)
+
+
+def _part(column: pa.Array) -> Part:
+    """Return the codes of a column, in few bytes, and its values."""
+    if pa.types.is_dictionary(column.type):
+        return encode_dictionary(column)
+    places, distinct = encode(column)
+    return narrow(places, len(distinct)), distinct
+
+
+def _classes_of(labels: Part, classes: pa.Array) -> Codes:
+    """Return the class of each row; the number of classes where it has none."""
+    codes, values = labels
+    own = pc.fill_null(pc.index_in(values, value_set=classes), len(classes))
+    known: Codes = own.to_numpy(zero_copy_only=False).astype(np.int64)[codes]
+    return known
 
 
 def _joined(
-    parts: Sequence[tuple[npt.NDArray[np.unsignedinteger], pa.Array]], dtype: pa.DataType
+    source: Source, names: Sequence[str], parts: Sequence[list[Part]]
+) -> tuple[dict[str, pa.Array], dict[str, npt.NDArray[np.unsignedinteger]]]:
+    """Return the values of each column and its codes; the parts, taken apart, are gone."""
+    values: dict[str, pa.Array] = {}
+    codes: dict[str, npt.NDArray[np.unsignedinteger]] = {}
+    for name in names:
+        own = [columns.pop(0) for columns in parts]
+        codes[name], values[name] = _column(own, source.table[name].type().to_pyarrow())
+    return values, codes
+
+
+def _column(
+    parts: Sequence[Part], dtype: pa.DataType
 ) -> tuple[npt.NDArray[np.unsignedinteger], pa.Array]:
     """Return the codes of all parts of a column among the values of all of them, and these."""
     if not parts:
         return np.zeros(0, dtype=np.uint8), pa.array([], dtype)
     places, distinct = encode(pa.concat_arrays([values for _, values in parts]))
     starts = np.cumsum([0, *(len(values) for _, values in parts)]).tolist()
-    small = _narrow(places, len(distinct))
+    small = narrow(places, len(distinct))
     codes = [small[start:][own] for start, (own, _) in zip(starts, parts, strict=False)]
     return np.concatenate(codes), distinct
-
-
-def _narrow(codes: npt.NDArray[np.integer], size: int) -> npt.NDArray[np.unsignedinteger]:
-    """Return codes below `size` in as few bytes as hold them."""
-    narrow: npt.NDArray[np.unsignedinteger] = codes.astype(np.min_scalar_type(max(size - 1, 0)))
-    return narrow

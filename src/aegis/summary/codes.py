@@ -42,9 +42,38 @@ def encode(values: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
     """Return the code of each value and the distinct values, sorted as `sorted_values` does."""
     encoded = settle(values).dictionary_encode(null_encoding="encode")
     distinct, order = sorted_values(encoded.dictionary)
+    return _ranks(order)[encoded.indices.to_numpy(zero_copy_only=False)], distinct
+
+
+def encode_dictionary(
+    values: pa.DictionaryArray,
+) -> tuple[npt.NDArray[np.unsignedinteger], pa.Array]:
+    """Return what `encode` returns of the values that a dictionary stands for, in few bytes.
+
+    Of the entries of a dictionary some may occur twice, and others not at all.
+    """
+    entries, indices = values.dictionary, values.indices
+    if indices.null_count:
+        indices = indices.fill_null(len(entries))
+        entries = pa.concat_arrays([entries, pa.nulls(1, entries.type)])
+    codes, distinct = encode(entries)
+    places = narrow(codes, len(distinct))[indices.to_numpy(zero_copy_only=False)]
+    used = np.bincount(places, minlength=len(distinct)) > 0
+    if used.all():
+        return places, distinct
+    return narrow(np.cumsum(used) - 1, int(used.sum()))[places], distinct.filter(pa.array(used))
+
+
+def narrow(codes: npt.NDArray[np.integer], size: int) -> npt.NDArray[np.unsignedinteger]:
+    """Return codes below `size` in as few bytes as hold them."""
+    few: npt.NDArray[np.unsignedinteger] = codes.astype(np.min_scalar_type(max(size - 1, 0)))
+    return few
+
+
+def _ranks(order: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    return rank[encoded.indices.to_numpy(zero_copy_only=False)], distinct
+    return rank
 
 
 def code_values(column: pa.Array, values: pa.Array) -> npt.NDArray[np.int64]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ class Chunk(NamedTuple):
     Attributes
     ----------
     codes
-        Per attribute the atom of each row.
+        Per attribute the atom of each row, as whole numbers of any width.
     label
         The class of each row.
     weights
@@ -31,7 +32,7 @@ class Chunk(NamedTuple):
         each row by itself.
     """
 
-    codes: Sequence[Counts]
+    codes: Sequence[npt.NDArray[np.integer]]
     label: Counts
     weights: Counts | None = None
     units: Counts | None = None
@@ -219,17 +220,19 @@ def count_pairs(
         column = label * folds + fold
         per_fold += _count(fold, weights, folds)
         seen += len(label)
-        for i in range(width):
-            own = codes[i] * columns + column
-            joints[i] += _count(own, weights, sizes[i] * columns).reshape(-1, columns)
-            for j in range(i + 1, width):
-                key = (codes[i] * sizes[j] + codes[j]) * columns + column
+        key = np.empty(len(label), dtype=np.int64)
+        for j in range(width):
+            own = np.multiply(codes[j], columns, dtype=np.int64)
+            own += column  # what the keys of all pairs with j end in
+            joints[j] += _count(own, weights, sizes[j] * columns).reshape(-1, columns)
+            for i in range(j):
+                np.multiply(codes[i], sizes[j] * columns, out=key, dtype=np.int64)
+                key += own
                 counted = tally(key, weights, sizes[i] * sizes[j] * columns)
                 cells[i, j] = counted if (i, j) not in cells else _merge(cells[i, j], counted)
-    if not cells and width > 1:
-        none = np.zeros(0, dtype=np.int64)
-        cells = {(i, j): (none, none) for i in range(width) for j in range(i + 1, width)}
-    return with_folds(names, sizes, classes, joints, cells, per_fold)
+    none = np.zeros(0, dtype=np.int64)
+    ordered = {pair: cells.get(pair, (none, none)) for pair in combinations(range(width), 2)}
+    return with_folds(names, sizes, classes, joints, ordered, per_fold)
 
 
 def fold_of(places: Counts, folds: int, seed: int) -> Counts:
@@ -242,8 +245,9 @@ def fold_of(places: Counts, folds: int, seed: int) -> Counts:
         return np.zeros(len(places), dtype=np.int64)
     mixed = places.astype(np.uint64) + np.uint64((seed * 0x9E3779B97F4A7C15 + 1) % 2**64)
     mixed *= np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed ^= mixed >> np.uint64(shift)
+        mixed *= np.uint64(factor)
     mixed ^= mixed >> np.uint64(31)
     return (mixed % np.uint64(folds)).astype(np.int64)
 
@@ -311,7 +315,7 @@ def apart(
 
 def _count(key: Counts, weights: Counts | None, size: int) -> Counts:
     """Return how often each key from 0 to `size` occurs; float sums are exact below 2**53."""
-    return np.bincount(key, weights=weights, minlength=size).astype(np.int64)
+    return np.bincount(key, weights=weights, minlength=size).astype(np.int64, copy=False)
 
 
 def tally(key: Counts, weights: Counts | None, space: int) -> tuple[Counts, Counts]:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from aegis.privacy import ClassTable
 from aegis.summary.persons import PersonCells
@@ -131,8 +132,23 @@ def combine(columns: Iterable[npt.NDArray[np.integer]], rows: int) -> Counts:
         if size == 1:
             continue
         if space * size >= _LARGEST_KEY:
-            key = np.unique(key, return_inverse=True)[1].astype(np.int64)
+            key = distinct_keys(key)[1]
             space = int(key.max(initial=0)) + 1
         key = key * size + column
         space *= size
     return key
+
+
+def distinct_keys(key: Counts) -> tuple[Counts, Counts, Counts]:
+    """Return the first row of each distinct key, keys ascending; the place of each row's; the rows.
+
+    As `np.unique` does, which sorts all rows: here they are hashed, and only what differs is sorted.
+    """
+    encoded = pa.array(key).dictionary_encode()
+    seen, keys = encoded.indices.to_numpy(), encoded.dictionary.to_numpy()
+    first = np.flatnonzero(np.diff(np.maximum.accumulate(seen), prepend=-1))
+    order = np.argsort(keys)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    counts = np.bincount(seen, minlength=len(order)).astype(np.int64)
+    return first[order], rank[seen], counts[order]

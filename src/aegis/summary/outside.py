@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ibis.expr.types as ir
 
 from aegis.masks import Kind
 from aegis.sources import Source
 from aegis.summary.classes import PERSON
+from aegis.summary.frequency import combine, distinct_keys
 from aegis.summary.person_classes import count_persons
+
+if TYPE_CHECKING:
+    from aegis.summary.coded_rows import CodedRows
 
 NEAR_KEY = 0.5
 """Shown values per row from which a column is nearly a key: most of them stand in one or two rows."""
@@ -93,7 +97,7 @@ def count_alone(source: Source, table: ir.Table, person: str | None = None) -> t
 
 def _count_groups(source: Source, table: ir.Table, person: str | None) -> tuple[int, int, int]:
     """Return what `count_alone` returns, and how many different rows there are."""
-    columns = _comparable(table, person)
+    columns = comparable(table, person)
     if not columns:
         rows = int(source.collect(table.aggregate(n=table.count()))["n"][0].as_py())
         return rows, int(rows == 1), min(rows, 1)
@@ -112,15 +116,30 @@ def _count_groups(source: Source, table: ir.Table, person: str | None) -> tuple[
     return int(told["rows"] or 0), int(told["alone"] or 0), int(told["groups"])
 
 
-def outside_of(source: Source, table: ir.Table, person: str | None = None) -> Outside | None:
-    """Return what stands outside any rule of a table; None where it has more than two million rows."""
+def outside_of(
+    source: Source, person: str | None = None, coded: CodedRows | None = None
+) -> Outside | None:
+    """Return what stands outside any rule of a table; None where it has more than two million rows.
+
+    Parameters
+    ----------
+    source
+        The table.
+    person
+        As of `count_alone`.
+    coded
+        All columns that are compared, where they have been read and rows count.
+    """
     if source.rows > MOST_ROWS:
         return None
+    if coded is not None:
+        return _outside_known(coded, comparable(source.table))
+    table = source.table
     rows, alone, groups = _count_groups(source, table, person)
     if groups < NEAR_KEY * rows:
         # A column has at most as many values as there are different rows: none is nearly a key.
         return Outside(rows, alone)
-    columns = _comparable(table, person)
+    columns = comparable(table, person)
     counts = {f"v{i}": table[name].nunique() for i, name in enumerate(columns)}
     figures = source.collect(table.aggregate(**counts)).to_pylist()[0] if counts else {}
     values = {name: int(figures[f"v{i}"] or 0) for i, name in enumerate(columns)}
@@ -128,7 +147,16 @@ def outside_of(source: Source, table: ir.Table, person: str | None = None) -> Ou
     return Outside(rows, alone, near)
 
 
-def _comparable(table: ir.Table, person: str | None) -> list[str]:
+def _outside_known(coded: CodedRows, names: list[str]) -> Outside:
+    rows = len(coded.label)
+    sizes = distinct_keys(combine((coded.codes[name] for name in names), rows))[2]
+    alone = int((sizes == 1).sum())
+    values = {name: len(coded.values[name]) - coded.values[name].null_count for name in names}
+    return Outside(rows, alone, {n: own for n, own in values.items() if own >= NEAR_KEY * rows > 1})
+
+
+def comparable(table: ir.Table, person: str | None = None) -> list[str]:
+    """Return the columns of a table that rows are compared in: those that a mask could work on."""
     left_out = {person, PERSON}
     schema = table.schema()
     return [n for n in table.columns if n not in left_out and Kind.of(schema[n]) is not None]
