@@ -1,0 +1,130 @@
+"""Rows as codes: those read as files store them against those that the engine reads."""
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aegis.errors import EngineError
+from aegis.release import audit
+from aegis.sources import Source, open_table
+from aegis.sources.parquet_columns import stored_batches
+from aegis.summary import coded_rows
+from aegis.summary.coded_rows import read_coded, read_stored
+from aegis.summary.codes import encode, encode_dictionary
+from aegis.summary.frequency import distinct_keys
+
+TEXTS = st.one_of(st.none(), st.sampled_from(["", "a", "b", "ä", "a b"]))
+NUMBERS = st.one_of(st.none(), st.sampled_from([0.0, -0.0, 1.5, float("nan"), -3.0]))
+DAYS = st.one_of(st.none(), st.dates(dt.date(2020, 1, 1), dt.date(2020, 1, 3)))
+ROWS = st.lists(st.tuples(TEXTS, NUMBERS, DAYS, st.sampled_from("yn")), min_size=1, max_size=60)
+NAMES = ("t", "x", "d")
+
+
+def _written(folder: Path, rows: list[tuple[Any, ...]], *, groups: int, dictionary: bool) -> Source:
+    types = (pa.string(), pa.float64(), pa.date32(), pa.string())
+    columns = [
+        pa.array(own, dtype) for own, dtype in zip(zip(*rows, strict=True), types, strict=True)
+    ]
+    path = folder / "t.parquet"
+    table = pa.table(dict(zip((*NAMES, "y"), columns, strict=True)))
+    pq.write_table(table, path, row_group_size=groups, use_dictionary=dictionary)
+    return open_table(path)
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=ROWS, groups=st.integers(1, 30), dictionary=st.booleans())
+def test_columns_as_they_are_stored_are_those_that_the_engine_reads(
+    rows: list[tuple[Any, ...]],
+    groups: int,
+    dictionary: bool,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    source = _written(tmp_path_factory.mktemp("t"), rows, groups=groups, dictionary=dictionary)
+    classes = pa.array(["n", "y"])
+    stored = read_coded(source, NAMES, lambda t: t["y"], classes, "y")
+    engine = read_coded(source, NAMES, lambda t: t["y"], classes)
+    assert stored.label.tolist() == engine.label.tolist()
+    assert stored.label.tolist() == ["ny".index(row[-1]) for row in rows]
+    for name in NAMES:
+        assert str(stored.values[name]) == str(engine.values[name])  # one NaN is no other
+        assert stored.codes[name].tolist() == engine.codes[name].tolist()
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows=ROWS, groups=st.integers(1, 30))
+def test_an_audit_of_stored_columns_is_that_of_the_engine(
+    rows: list[tuple[Any, ...]], groups: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    source = _written(tmp_path_factory.mktemp("t"), rows, groups=groups, dictionary=True)
+    in_memory = pq.read_table(source.files[0])
+    asked: dict[str, Any] = {"quasi_identifiers": ["t", "x"], "sensitive": ["y"]}
+    assert read_stored(source, NAMES) is not None
+    assert audit(source, **asked).to_dict() == audit(in_memory, **asked).to_dict()
+
+
+def test_what_files_do_not_store_as_the_table_shows_it_is_read_by_the_engine(
+    tmp_path: Path,
+) -> None:
+    table = pa.table({"t": ["a", "b"], "l": [[1], [2]], "y": ["n", "y"]})
+    part = tmp_path / "t=a"
+    part.mkdir()
+    for path in (tmp_path / "whole.parquet", part / "part.parquet"):
+        pq.write_table(table, path)
+    whole, hive = open_table(tmp_path / "whole.parquet"), open_table(part / "part.parquet")
+    assert stored_batches(whole, ["t"], rows=9) is not None
+    assert stored_batches(whole.select(("t",)), ["t"], rows=9) is None  # a query
+    assert stored_batches(hive, ["y"], rows=9) is None  # t is what the path says
+    assert stored_batches(open_table(table), ["t"], rows=9) is None
+    assert read_stored(whole, ["t", "l"]) is None  # lists are not told apart
+
+
+def test_a_damaged_text_is_told_by_the_engine(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"x": ["aaaa", "bbbb"] * 9, "y": ["n", "y"] * 9}), path)
+    path.write_bytes(path.read_bytes().replace(b"aaaa", b"a\xff\xfea"))
+    with pytest.raises(EngineError):
+        audit(path, quasi_identifiers=["x"])
+
+
+def test_tables_of_more_rows_are_left_to_the_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"x": ["a", "b", "a"]}), path)
+    assert read_stored(open_table(path), ["x"]) is not None
+    monkeypatch.setattr(coded_rows, "MOST_ROWS", 2)
+    assert read_stored(open_table(path), ["x"]) is None
+
+
+@given(
+    entries=st.lists(TEXTS, min_size=1, max_size=6),
+    places=st.lists(st.one_of(st.none(), st.integers(0, 5)), max_size=30),
+)
+def test_a_dictionary_may_hold_values_twice_or_in_vain(
+    entries: list[str | None], places: list[int | None]
+) -> None:
+    own = [p if p is None else p % len(entries) for p in places]
+    column = pa.DictionaryArray.from_arrays(
+        pa.array(own, pa.int32()), pa.array(entries, pa.string())
+    )
+    codes, values = encode_dictionary(column)
+    wanted_codes, wanted = encode(
+        pa.array([p if p is None else entries[p] for p in own], pa.string())
+    )
+    assert values.to_pylist() == wanted.to_pylist()
+    assert codes.tolist() == wanted_codes.tolist()
+
+
+@given(keys=st.lists(st.integers(-5, 5), max_size=50))
+def test_distinct_keys_are_those_of_sorting(keys: list[int]) -> None:
+    key = np.array(keys, dtype=np.int64)
+    wanted = np.unique(key, return_index=True, return_inverse=True, return_counts=True)[1:]
+    for own, other in zip(distinct_keys(key), wanted, strict=True):
+        assert own.tolist() == other.tolist()
