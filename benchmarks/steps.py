@@ -352,28 +352,24 @@ def anonymize(table: str, *, output: str, method: str) -> Work:
 STEPS: dict[str, Callable[..., Work]] = {
     one.__name__: one
     for one in (
-        *(
-            summarize,
-            save_summary,
-            advise,
-            advise_from_summary,
-            group_bys,
-            scan_floor,
-            read_csv,
-            group_by_quasi,
-        ),
-        *(
-            group_by_persons,
-            audit_persons,
-            audit,
-            apply,
-            copy,
-            naive,
-            search_all,
-            group,
-            group_normal,
-            anonymize,
-        ),
+        summarize,
+        save_summary,
+        advise,
+        advise_from_summary,
+        group_bys,
+        scan_floor,
+        read_csv,
+        group_by_quasi,
+        group_by_persons,
+        audit_persons,
+        audit,
+        apply,
+        copy,
+        naive,
+        search_all,
+        group,
+        group_normal,
+        anonymize,
     )
 }
 

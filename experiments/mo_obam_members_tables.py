@@ -105,7 +105,10 @@ def adult_table(k: str) -> list[str]:
     published = _published("Adult", k)
     shown = [
         _line(
-            *("*published*", "", published["published_clusters"], ""),
+            "*published*",
+            "",
+            published["published_clusters"],
+            "",
             _loss(published["published_il"]),
             *(published[f"published_{figure}"] for figure in AT_RISK),
         )
@@ -116,7 +119,10 @@ def adult_table(k: str) -> list[str]:
         more = int(row["classes"]) / int(published["published_clusters"]) - 1
         shown.append(
             _line(
-                *(row["reading"], row["clusters"], row["classes"], f"{100 * more:+.1f} %"),
+                row["reading"],
+                row["clusters"],
+                row["classes"],
+                f"{100 * more:+.1f} %",
                 _loss(row["il"]),
                 *(row[figure] for figure in AT_RISK),
             )

@@ -79,8 +79,14 @@ def _hotel() -> pa.Table:
 
 
 HOTEL_CATEGORIES = (
-    *("is_mobile", "is_package", "channel", "posa_continent", "hotel_country"),
-    *("user_location_country", "user_location_region", "user_location_city"),
+    "is_mobile",
+    "is_package",
+    "channel",
+    "posa_continent",
+    "hotel_country",
+    "user_location_country",
+    "user_location_region",
+    "user_location_city",
     "srch_destination_id",
 )
 """With the label the ten columns whose domain sizes are those of Table 2: 2 to 3,245, mean 657."""
@@ -96,12 +102,25 @@ def _hotel_with_categories() -> pa.Table:
 
 
 AIR = (
-    *("Temperature", "Humidity", "PM2.5", "PM10", "NO2", "SO2", "CO"),
-    *("Proximity_to_Industrial_Areas", "Population_Density"),
+    "Temperature",
+    "Humidity",
+    "PM2.5",
+    "PM10",
+    "NO2",
+    "SO2",
+    "CO",
+    "Proximity_to_Industrial_Areas",
+    "Population_Density",
 )
 GUEST = (
-    *("user_location_country", "user_location_region", "user_location_city"),
-    *("srch_adults_cnt", "srch_children_cnt", "srch_rm_cnt", "channel", "site_name"),
+    "user_location_country",
+    "user_location_region",
+    "user_location_city",
+    "srch_adults_cnt",
+    "srch_children_cnt",
+    "srch_rm_cnt",
+    "channel",
+    "site_name",
 )
 SETS = {
     "AQ": PaperSet(_air_quality, "Air Quality", "accuracy", (), AIR),

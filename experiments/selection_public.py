@@ -42,8 +42,14 @@ RUNS = ((("lr", "nb"), 6), (("gbdt-60", "rf-50"), 4))
 COUNT, SEED, SAMPLE = 24, 1, 2_000
 SCORE = "held-out-auc"
 SHOWN = (
-    *(SCORE, "held-out-pillai", "held-out-pillai-values", "adjusted-pillai", "target-coded"),
-    *("cmim", "adjusted-mi", "g3"),
+    SCORE,
+    "held-out-pillai",
+    "held-out-pillai-values",
+    "adjusted-pillai",
+    "target-coded",
+    "cmim",
+    "adjusted-mi",
+    "g3",
 )
 UNMASKED = "unmasked"
 

@@ -42,8 +42,13 @@ WITH_FOREST = (*WITHOUT_FOREST, "rf")
 FOREST = ("rf",)
 RANKS = ("rf-ranks",)
 SHOWN = (
-    *("held-out-pillai", "held-out-pillai-values", "adjusted-pillai", "cmim"),
-    *("adjusted-mi", "aegis-1d:mi", "mascara"),
+    "held-out-pillai",
+    "held-out-pillai-values",
+    "adjusted-pillai",
+    "cmim",
+    "adjusted-mi",
+    "aegis-1d:mi",
+    "mascara",
 )
 
 MODELS.register(

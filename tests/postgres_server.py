@@ -66,8 +66,18 @@ def server() -> Iterator[Server]:
             os.chown(secret, *user)
         _run(
             [
-                *(programs / "initdb", "-D", folder / "data", "-U", "aegis", "--pwfile", secret),
-                *("-E", "UTF8", "--auth=scram-sha-256", "--locale=C.UTF-8", "--no-sync"),
+                programs / "initdb",
+                "-D",
+                folder / "data",
+                "-U",
+                "aegis",
+                "--pwfile",
+                secret,
+                "-E",
+                "UTF8",
+                "--auth=scram-sha-256",
+                "--locale=C.UTF-8",
+                "--no-sync",
             ],
             user,
         )

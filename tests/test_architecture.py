@@ -116,16 +116,31 @@ def test_what_is_bound_is_named() -> None:
     assert hollow == set()
 
 
-def test_no_call_unpacks_what_it_lists() -> None:
-    """As `f(*(a, b))`, which only saves lines."""
+def test_nothing_unpacks_what_it_lists() -> None:
+    """As `f(*(a, b))` or `[*(a, b), c]`, which only save lines."""
     unpacked = {
         f"{path}:{node.lineno}"
         for path, tree in modules()
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and any(isinstance(a, ast.Starred) and isinstance(a.value, ast.Tuple) for a in node.args)
+        if isinstance(node, ast.Starred) and isinstance(node.value, ast.Tuple | ast.List)
     }
     assert unpacked == set()
+
+
+OWN_NAMES = {"Output": "shell", "Policy": "policy", "PrivacyRule": "rule"}
+"""What a parameter of a type is called; a qualified name, as `new_policy`, may stand before it."""
+
+
+def test_parameters_are_called_by_the_glossary() -> None:
+    others = {
+        f"{path}:{node.lineno} {node.arg}"
+        for path, tree in modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.arg) and node.annotation is not None
+        for name in [OWN_NAMES.get(ast.unparse(node.annotation).removesuffix(" | None"), "")]
+        if not node.arg.endswith(name)
+    }
+    assert others == set()
 
 
 def test_decisions_are_numbered_and_listed() -> None:

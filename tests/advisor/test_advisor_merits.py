@@ -112,7 +112,7 @@ def test_headlines_and_utility_count_from_what_a_constant_reaches() -> None:
     advice = study.rank(generate_count=24)
     best = advice.best
     assert best is not None
-    entropy = get("held-out-log-loss").worst(advice.class_rows)
+    entropy = get("held-out-log-loss").worst(advice.label_rows)
     wanted = 100 * (entropy - best.score) / (entropy - advice.reference)
     assert best.utility_kept == pytest.approx(min(wanted, 100))
     assert "a log loss of" in str(advice.headline)

@@ -189,7 +189,9 @@ def test_without_a_bound_beyond_enumeration(monkeypatch: pytest.MonkeyPatch) -> 
 def test_additive_objectives_are_all_attribute_measures() -> None:
     names = {m.name for m in MEASURES if m.scope is Scope.ATTRIBUTE} | set(LOSSES)
     assert set(objective_names()) == names | {
-        *("held-out-auc", "held-out-accuracy", "held-out-log-loss"),
+        "held-out-auc",
+        "held-out-accuracy",
+        "held-out-log-loss",
         "adjusted-contingency",
         "adjusted-pillai",
         "pillai-plain",

@@ -19,26 +19,32 @@ from aegis.privacy import PrivacyRule
 from aegis.summary import summarize
 
 ADULT = (
-    *("sex", "age", "race", "marital-status", "education"),
-    *("native-country", "workclass", "occupation", "salary-class"),
+    "sex",
+    "age",
+    "race",
+    "marital-status",
+    "education",
+    "native-country",
+    "workclass",
+    "occupation",
+    "salary-class",
 )
 
 
 @pytest.mark.parametrize(
     "objective",
     [
-        *("loss", "nu-entropy", "loss(mean=geometric)", "loss(mean=arithmetic, factor=0.2)"),
-        *(
-            "nu-entropy(factor=0)",
-            "loss(mean=max, weights=policy)",
-            "nu-entropy(mean=geometric,factor=0.9)",
-        ),
-        *(
-            "precision",
-            "precision(factor=0.1)",
-            "log-width(over=quasi-identifiers)",
-            "log-width(weights=policy)",
-        ),
+        "loss",
+        "nu-entropy",
+        "loss(mean=geometric)",
+        "loss(mean=arithmetic, factor=0.2)",
+        "nu-entropy(factor=0)",
+        "loss(mean=max, weights=policy)",
+        "nu-entropy(mean=geometric,factor=0.9)",
+        "precision",
+        "precision(factor=0.1)",
+        "log-width(over=quasi-identifiers)",
+        "log-width(weights=policy)",
     ],
 )
 def test_charged_losses_equal_brute_force(objective: str) -> None:

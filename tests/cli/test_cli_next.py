@@ -79,7 +79,13 @@ def test_from_a_summary_the_table_is_left_to_name(shell):
 def test_options_are_repeated_as_given():
     given = {"search": True, "exact": False, "seed": 3, "measure": None, "time_limit": 0.5}
     assert repeated(**given, memory_limit="2GB") == [
-        *("--search", "--seed", "3", "--time-limit", "0.5", "--memory-limit", "2GB"),
+        "--search",
+        "--seed",
+        "3",
+        "--time-limit",
+        "0.5",
+        "--memory-limit",
+        "2GB",
     ]
     assert repeated(**{"with": ["a", "b"]}) == ["--with", "a,b"]
     assert repeated(generate=0) == ["--generate", "0"]

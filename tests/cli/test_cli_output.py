@@ -277,7 +277,11 @@ def test_clean_text_is_printable_and_unchanged_where_it_was(text):
 
 def test_figures_for_people():
     assert [fixed(0.12345), fixed(0.0), fixed(1.2e-6), fixed(123456.7), fixed(None)] == [
-        *("0.1235", "0.0000", "1.2e-06", "123,457", "-"),
+        "0.1235",
+        "0.0000",
+        "1.2e-06",
+        "123,457",
+        "-",
     ]
     assert [fixed(999.5), fixed(-1234.56), fixed(2.5e20)] == ["999.5000", "-1,234.6", "2.5e+20"]
     assert fixed(0.12344999) == "0.1234"
@@ -286,5 +290,9 @@ def test_figures_for_people():
     assert share(5, 200) == "5 (2.5 %)"
     assert share(0, 0) == "0"
     assert [size(0), size(999), size(1234), size(123456), size(5 * 10**9)] == [
-        *("0 bytes", "999 bytes", "1.2 kB", "123 kB", "5.0 GB"),
+        "0 bytes",
+        "999 bytes",
+        "1.2 kB",
+        "123 kB",
+        "5.0 GB",
     ]

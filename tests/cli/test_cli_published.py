@@ -273,8 +273,12 @@ def cells(held):
 
 
 CELLS = (
-    *("--contingency", "M1=c_one.csv", "--contingency", "M17=c_two.csv"),
-    *("--contingency", "M3=c_three.csv"),
+    "--contingency",
+    "M1=c_one.csv",
+    "--contingency",
+    "M17=c_two.csv",
+    "--contingency",
+    "M3=c_three.csv",
 )
 
 
@@ -367,8 +371,14 @@ def mixed(shell, cells):
     write(cells, "raw.csv", raw)
     write(cells, "hidden.csv", [{n: row[n] for n in ("age", "income")} for row in raw])
     given = (
-        *("--masked", "M2=hidden.csv", "--masked", "M1=one.csv", "--masked", "M5=raw.csv"),
-        *("--contingency", "M17=c_two.csv"),
+        "--masked",
+        "M2=hidden.csv",
+        "--masked",
+        "M1=one.csv",
+        "--masked",
+        "M5=raw.csv",
+        "--contingency",
+        "M17=c_two.csv",
     )
     made = shell("summarize", *given, *KNOWN, "-p", "open.yaml", "-o", "mix.published")
     assert made.code == 0, made.err

@@ -367,8 +367,16 @@ def test_spark_that_ends_in_mid_run_is_said(folder: Path, spark: Any, tmp_path: 
     words += ["-o", tmp_path / "masked", "--certificate", tmp_path / "paper.json"]
     done = subprocess.run(
         [
-            *(sys.executable, "-c", KILLED, "apply", *map(str, words)),
-            *("-q", "--engine", "spark", "--master", "local[1]"),
+            sys.executable,
+            "-c",
+            KILLED,
+            "apply",
+            *map(str, words),
+            "-q",
+            "--engine",
+            "spark",
+            "--master",
+            "local[1]",
         ],
         capture_output=True,
         text=True,
@@ -390,8 +398,15 @@ def audited(folder: Path, *, before: str = "", **environment: str) -> str:
     """Return what a process of its own says of an audit that cannot start."""
     done = subprocess.run(
         [
-            *(sys.executable, "-c", before + AUDIT, "audit", str(folder), "--engine", "spark"),
-            *("--quasi-identifiers", "age"),
+            sys.executable,
+            "-c",
+            before + AUDIT,
+            "audit",
+            str(folder),
+            "--engine",
+            "spark",
+            "--quasi-identifiers",
+            "age",
         ],
         env={**os.environ, **environment},
         capture_output=True,

@@ -26,20 +26,31 @@ from aegis.measures import (
 
 EXPECTED = {
     Scope.ATTRIBUTE: {
-        *("mi", "adjusted-mi", "mi-miller-madow", "rfi", "chi2", "phi2"),
-        *("adjusted-cramers-v", "cramers-v-plain", "g1", "g2", "g3", "held-out-g3"),
+        "mi",
+        "adjusted-mi",
+        "mi-miller-madow",
+        "rfi",
+        "chi2",
+        "phi2",
+        "adjusted-cramers-v",
+        "cramers-v-plain",
+        "g1",
+        "g2",
+        "g3",
+        "held-out-g3",
     },
     Scope.CONFIGURATION: {
-        *(
-            "adjusted-pillai",
-            "pillai-plain",
-            "held-out-pillai-values",
-            "held-out-pillai",
-            "target-coded",
-            "held-out-target-coded",
-            "cmim",
-        ),
-        *("held-out-auc", "held-out-accuracy", "held-out-log-loss", "adjusted-contingency"),
+        "adjusted-pillai",
+        "pillai-plain",
+        "held-out-pillai-values",
+        "held-out-pillai",
+        "target-coded",
+        "held-out-target-coded",
+        "cmim",
+        "held-out-auc",
+        "held-out-accuracy",
+        "held-out-log-loss",
+        "adjusted-contingency",
     },
 }
 MONOTONE = {"mi", "chi2", "phi2", "g1", "g2", "g3", "pillai-plain"}

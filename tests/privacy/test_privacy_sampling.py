@@ -41,8 +41,11 @@ def test_k_is_the_smallest_that_the_theorem_allows(
 @pytest.mark.parametrize(
     ("epsilon", "delta", "k"),
     [
-        *((2.0, 1e-5, 113), (1.5, 1e-6, 99), (math.log(2), 1e-7, 80)),
-        *((math.log(3), 1e-8, 108), (1.0, 1e-8, 104)),
+        (2.0, 1e-5, 113),
+        (1.5, 1e-6, 99),
+        (math.log(2), 1e-7, 80),
+        (math.log(3), 1e-8, 108),
+        (1.0, 1e-8, 104),
     ],
 )
 def test_ks_with_which_losses_are_those_of_arx(epsilon: float, delta: float, k: int) -> None:

@@ -15,7 +15,13 @@ from aegis.protect.derive import Range, ranges
 AGES = np.arange(0, 116)
 KINDS = [(s, r, m) for s in "FM" for r in "BW" for m in "SM"]
 PERSONS = [
-    *((8, "FBS"), (18, "MWS"), (24, "FWS"), (30, "MWM"), (36, "FBM"), (66, "FBM"), (84, "MBM")),
+    (8, "FBS"),
+    (18, "MWS"),
+    (24, "FWS"),
+    (30, "MWM"),
+    (36, "FBM"),
+    (66, "FBM"),
+    (84, "MBM"),
 ]
 MEAN = {"all": 266, "F": 134, "M": 132, "B": 194, "W": 72, "married": 216, "BF": 110}
 """Sum of the ages of each group: count times published mean."""

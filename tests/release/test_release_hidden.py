@@ -108,8 +108,14 @@ def test_the_option_goes_before_the_policy(tmp_path: Path, capsys: Any) -> None:
     (tmp_path / "p.yaml").write_text(dump_policy(policy()))
     (tmp_path / "c.yaml").write_text(dump_configurations({"mine": masks()}))
     words = [
-        *("apply", str(tmp_path / "t.parquet"), "-p", str(tmp_path / "p.yaml")),
-        *("-c", str(tmp_path / "c.yaml"), "-o", str(tmp_path / "o.csv")),
+        "apply",
+        str(tmp_path / "t.parquet"),
+        "-p",
+        str(tmp_path / "p.yaml"),
+        "-c",
+        str(tmp_path / "c.yaml"),
+        "-o",
+        str(tmp_path / "o.csv"),
     ]
     assert run([*words, "--suppressed-columns", "leave-out"]) == 0
     assert "zip" not in (tmp_path / "o.csv").read_text().splitlines()[0]

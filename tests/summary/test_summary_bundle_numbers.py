@@ -23,8 +23,16 @@ COUNTED = {
     "attribute_0.arrow": ("counts", "joint"),
     "attribute_1.arrow": ("counts", "joint"),
     "pairs.arrow": (
-        *("joint", "cells", "index", "count"),
-        *("fold_rows", "fold_joint", "fold_cells", "fold_cell", "fold_of", "fold_count"),
+        "joint",
+        "cells",
+        "index",
+        "count",
+        "fold_rows",
+        "fold_joint",
+        "fold_cells",
+        "fold_cell",
+        "fold_of",
+        "fold_count",
     ),
     "frequency.arrow": ("counts", "codes0", "codes1", "representatives0"),
 }

@@ -132,15 +132,15 @@ class Advice:
             return None
         measure = MEASURES.get(self.measure)
         left = self.unmasked - measure.direction.sign * self.lost_alone[name]
-        before = utility_kept(self.unmasked, self.reference, measure, self.class_rows)
-        after = utility_kept(left, self.reference, measure, self.class_rows)
+        before = utility_kept(self.unmasked, self.reference, measure, self.label_rows)
+        after = utility_kept(left, self.reference, measure, self.label_rows)
         return None if before is None or after is None else max(before - after, 0.0)
 
     @property
-    def class_rows(self) -> list[float] | None:
+    def label_rows(self) -> list[float] | None:
         """Labelled rows of each class; None where the summary's figures do not say."""
-        classes = self.summary.get("classes")
-        return None if not classes else [float(rows) for rows in classes.values()]
+        label_rows = self.summary.get("classes")
+        return None if not label_rows else [float(rows) for rows in label_rows.values()]
 
     @property
     def against_finest(self) -> bool:
@@ -193,7 +193,7 @@ class Advice:
         before = "with the finest masks" if self.against_finest else "unmasked"
         before = "in the best masked table" if self.masked_tables else before
         told = self.expectation
-        return None if told is None else told.words(self.class_rows, before)
+        return None if told is None else told.words(self.label_rows, before)
 
     @property
     def closest(self) -> Ranked | None:
@@ -213,7 +213,7 @@ class Advice:
         unbiased = measure.direction is Direction.HIGHER or measure.constant is not None
         if best is None or best.stderr is None or not unbiased:
             return False
-        gain = measure.direction.sign * (best.score - measure.worst(self.class_rows))
+        gain = measure.direction.sign * (best.score - measure.worst(self.label_rows))
         return gain < 2 * best.stderr
 
     @property

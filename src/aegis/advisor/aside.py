@@ -63,9 +63,9 @@ def _alone(summary: Summary, attribute: AttributeSummary) -> Summary:
     dealt = draw.multinomial(joint.ravel(), np.full(_FOLDS, 1 / _FOLDS))
     by_fold = np.moveaxis(dealt.reshape(*joint.shape, _FOLDS), 2, 0).astype(np.int64)
     folds = FoldCounts(_FOLDS, by_fold.sum(axis=(1, 2)), (by_fold,), {}, {}, {})
-    sizes, classes = (attribute.n_atoms,), joint.shape[1]
+    sizes, label_classes = (attribute.n_atoms,), joint.shape[1]
     rows = int(joint.sum())
-    pairs = PairCounts((attribute.name,), sizes, classes, rows, (joint,), {}, {}, folds)
+    pairs = PairCounts((attribute.name,), sizes, label_classes, rows, (joint,), {}, {}, folds)
     return replace(summary, attributes={attribute.name: attribute}, pairs=pairs)
 
 
@@ -82,11 +82,11 @@ def aside_note(summary: Summary, measure: Measure) -> tuple[str, ...]:
             f"the fewest values: {cause}. What is between the others is not in them.",
         )
     told = np.array([told_alone(a, summary.max_levels) for a in aside])
-    classes = int(np.count_nonzero(summary.label.counts))
+    label_classes = int(np.count_nonzero(summary.label.counts))
     return (
         f"scores of whole configurations go by the {whole - out:,} of {whole:,} attributes that "
         f"tell most of the label by themselves: {cause}. Of the other {out:,}, "
         f"{aside[int(told.argmax())].name!r} tells most, a trace of {told.max():.3g}; all their traces "
         f"add up to {told.sum():.3g}. Their masks decide no more than that where none tells more beside "
-        f"others than alone; where some do, the trace of all is known only to be at most {classes - 1}.",
+        f"others than alone; where some do, the trace of all is known only to be at most {label_classes - 1}.",
     )

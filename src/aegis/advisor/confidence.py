@@ -197,17 +197,17 @@ def with_confidence(
     return [
         r
         if r.stderr is None
-        else replace(r, stderr=max(r.stderr, least_error(measure, r.score, scorer.classes)))
+        else replace(r, stderr=max(r.stderr, least_error(measure, r.score, scorer.label_rows)))
         for r in known
     ]
 
 
-def least_error(measure: Measure, score: float, classes: Sequence[float]) -> float:
+def least_error(measure: Measure, score: float, label_rows: Sequence[float]) -> float:
     """Return what the standard error of a score is at least: of an AUC, where a class has few rows.
 
     A jackknife over parts of which some hold no row of a class does not see how few there are.
     """
-    rows = [n for n in classes if n > 0]
+    rows = [n for n in label_rows if n > 0]
     few = len(rows) > 1 and min(rows) < FEWEST
     return area_error(score, np.asarray(rows)) if few and measure.unit == "AUC" else 0.0
 

@@ -76,7 +76,7 @@ def mask_costs(
                     str(candidate.declared),
                     candidate.size,
                     score,
-                    utility_kept(score, whole, chosen, own.classes),
+                    utility_kept(score, whole, chosen, own.label_rows),
                 )
             )
     return tuple(costs)

@@ -23,10 +23,12 @@ def doubts_of(advice: Advice) -> tuple[str, ...]:
 
 def _few_rows(advice: Advice) -> tuple[str, ...]:
     """Return of which class there are too few rows to say what models would reach."""
-    classes = {name: rows for name, rows in advice.summary.get("classes", {}).items() if rows > 0}
-    if advice.expectation is None or len(classes) < 2:
+    label_rows = {
+        name: rows for name, rows in advice.summary.get("classes", {}).items() if rows > 0
+    }
+    if advice.expectation is None or len(label_rows) < 2:
         return ()
-    name, rows = min(classes.items(), key=lambda entry: entry[1])
+    name, rows = min(label_rows.items(), key=lambda entry: entry[1])
     if rows >= FEWEST:
         return ()
     return (
@@ -42,11 +44,13 @@ def _rare_class(advice: Advice) -> tuple[str, ...]:
     A model that never predicts the class is nearly always right, so that releases which differ in
     how well they tell it (the AUC) may be alike in accuracy.
     """
-    classes = {name: rows for name, rows in advice.summary.get("classes", {}).items() if rows > 0}
-    if len(classes) < 2 or MEASURES.get(advice.measure).unit == "AUC":
+    label_rows = {
+        name: rows for name, rows in advice.summary.get("classes", {}).items() if rows > 0
+    }
+    if len(label_rows) < 2 or MEASURES.get(advice.measure).unit == "AUC":
         return ()  # of other merits `aegis.advisor.merits` says more where they disagree
-    name, rows = min(classes.items(), key=lambda entry: entry[1])
-    share = rows / sum(classes.values())
+    name, rows = min(label_rows.items(), key=lambda entry: entry[1])
+    share = rows / sum(label_rows.values())
     if share >= RARE:
         return ()
     return (

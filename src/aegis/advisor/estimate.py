@@ -418,8 +418,8 @@ def _limit(attribute: AttributeSummary, measure: Measure, setting: Information) 
         return None
     known = setting is not Information.NOTHING
     values = _histogram(attribute).astype(np.float64) if known else None
-    classes = attribute.joint.sum(axis=0).astype(np.float64)
-    return measure.limit(Margins(classes, len(attribute.all_values), values))
+    label_classes = attribute.joint.sum(axis=0).astype(np.float64)
+    return measure.limit(Margins(label_classes, len(attribute.all_values), values))
 
 
 def _chosen(attribute: AttributeSummary, masks: Iterable[str] | None) -> Sequence[Candidate]:

@@ -47,12 +47,12 @@ class Expectation:
     unmasked: float
     stderr: float | None
 
-    def words(self, class_rows: Sequence[float] | None, before: str = "unmasked") -> str:
+    def words(self, label_rows: Sequence[float] | None, before: str = "unmasked") -> str:
         """Return it as a headline.
 
         Parameters
         ----------
-        class_rows
+        label_rows
             Labelled rows of each class: what a constant prediction reaches depends on them.
         before
             What the release is held against.
@@ -74,7 +74,7 @@ class Expectation:
         )
         if error is None:
             return said
-        gain = sign * (whole - measure.worst(class_rows))
+        gain = sign * (whole - measure.worst(label_rows))
         small = ": the table is too small to tell masks apart" if gain < 2 * error else ""
         return f"{said} (+-{error:.{digits}f}){small}"
 
@@ -101,7 +101,7 @@ def expectation_of(
     choice = scorer.choose(best.configuration)
     without = jackknife(scorer, [choice], area)
     score = scorer.value(choice, area)
-    least = least_error(area, score, scorer.classes)
+    least = least_error(area, score, scorer.label_rows)
     return Expectation(
         configuration=best.name,
         measure=area.name,
@@ -113,10 +113,10 @@ def expectation_of(
 
 def _in_reach(scorer: Scorer) -> bool:
     """Whether an AUC has a meaning here and takes no longer than what was asked for."""
-    classes = sum(rows > 0 for rows in scorer.classes)
-    if not scorer.summary.label.there or classes < 2 or scorer.parts < 2:
+    label_classes = sum(rows > 0 for rows in scorer.label_rows)
+    if not scorer.summary.label.there or label_classes < 2 or scorer.parts < 2:
         return False
-    if classes > MOST_CLASSES:
+    if label_classes > MOST_CLASSES:
         return False
     levels = sum(scorer.unmasked[name].size for name in scorer.summary.attributes)
-    return levels**2 * classes <= 2 * MOST_LEVELS**2
+    return levels**2 * label_classes <= 2 * MOST_LEVELS**2

@@ -67,11 +67,11 @@ class Interactions:
             There are too many pairs, parts and classes.
         """
         pairs = list(combinations(range(len(which)), 2))
-        parts, classes = self._blocks.parts, self._blocks.classes(label)
-        cells = parts * classes * BINS * BINS
+        parts, label_classes = self._blocks.parts, self._blocks.label_classes(label)
+        cells = parts * label_classes * BINS * BINS
         if len(pairs) * cells > MOST_CELLS:
             raise PolicyError(
-                f"Interactions of {len(pairs):,} pairs of attributes, {classes} classes and {parts}"
+                f"Interactions of {len(pairs):,} pairs of attributes, {label_classes} classes and {parts}"
                 f" parts of the rows have {len(pairs) * cells:,} cells; at most {MOST_CELLS:,} are"
                 " looked at.",
                 hint="Leave attributes out, or ask for boosted trees without them: --models gbdt.",
@@ -85,7 +85,7 @@ class Interactions:
             chunk = lacking[start : start + size]
             for i in {place for pair in chunk for place in pair} - set(binned):
                 binned[i] = binned_levels(levels[i], self._blocks.atoms(which[i]), ordered[i])
-            tables = np.zeros((len(chunk), parts, classes, BINS, BINS))
+            tables = np.zeros((len(chunk), parts, label_classes, BINS, BINS))
             for place, (i, j) in enumerate(chunk):
                 table = self._blocks.table((which[i], which[j]), (binned[i], binned[j]), label)
                 tables[place, :, :, : table.shape[2], : table.shape[3]] = table

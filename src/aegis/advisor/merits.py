@@ -32,10 +32,10 @@ def disagreement(ranking: Sequence[Ranked], scorer: Scorer, measure: Measure) ->
     scorer, measure
         What scored them.
     """
-    classes = [rows for rows in scorer.classes if rows > 0]
-    if measure.constant is None or measure.unit == "AUC" or len(classes) < 2:
+    label_rows = [rows for rows in scorer.label_rows if rows > 0]
+    if measure.constant is None or measure.unit == "AUC" or len(label_rows) < 2:
         return ()
-    if min(classes) / sum(classes) >= RARE:
+    if min(label_rows) / sum(label_rows) >= RARE:
         return ()
     able = [ranked for ranked in ranking if ranked.admissible and ranked.method is None][:COMPARED]
     if len(able) < 2:
@@ -52,7 +52,7 @@ def disagreement(ranking: Sequence[Ranked], scorer: Scorer, measure: Measure) ->
     alike = "alike" if abs(right[0] - right[1]) <= ALIKE else "not far apart"
     first, other = able[0].name, able[best].name
     return (
-        f"the figures of merit disagree, since a class is rare ({min(classes) / sum(classes):.1%}): "
+        f"the figures of merit disagree, since a class is rare ({min(label_rows) / sum(label_rows):.1%}): "
         f"in accuracy {first} and {other} are {alike} ({right[0]:.3f} and {right[1]:.3f}), in AUC they "
         f"are not ({areas[0]:.3f} and {areas[best]:.3f}). --merit auc ranks by the second",
     )

@@ -267,7 +267,7 @@ class RecordRanker:
         original = Scorer(summary)
         self._unmasked = original.score(original.unmasked, measure)
         self._reference = original.reference(measure)
-        self._classes = original.classes
+        self._label_rows = original.label_rows
 
     def make(self, recipe: Recipe) -> Anonymized:
         """Return the release of a recipe, before the rule has been held against it."""
@@ -307,7 +307,7 @@ class RecordRanker:
 
     def _score(self, released: Source, data: pa.Table) -> ConfigurationScore:
         """Return the score of a table as it stands, against the original."""
-        worst = self.measure.worst(self._classes)
+        worst = self.measure.worst(self._label_rows)
         unmasked = {
             name: attribute.unmasked for name, attribute in self._unmasked.attributes.items()
         }
@@ -324,7 +324,7 @@ class RecordRanker:
                 for name, raw in unmasked.items()
             }
         pud = sum(abs(score.change) for score in scores.values()) / len(scores)
-        share = utility_kept(value, self._reference, self.measure, self._classes)
+        share = utility_kept(value, self._reference, self.measure, self._label_rows)
         return ConfigurationScore(value, share, pud, scores)
 
     def _tells_apart(self, data: pa.Table) -> bool:

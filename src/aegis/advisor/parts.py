@@ -120,8 +120,8 @@ class PartBlocks:
         ]
         offsets = np.cumsum([0, *(len(attribute.places) for attribute in shown)]).tolist()
         rows, outside = self._rows_of(label)
-        parts, classes = rows.shape
-        depth = classes + (len(outside.told) == 1)
+        parts, label_classes = rows.shape
+        depth = label_classes + (len(outside.told) == 1)
         stacked = np.zeros((parts, depth, offsets[-1], offsets[-1]))
         varying = [i for i, attribute in enumerate(shown) if attribute.places.size]
         for place, i in enumerate(varying):
@@ -133,9 +133,9 @@ class PartBlocks:
         counts = PartCounts(
             rows,
             joint,
-            stacked[:, :classes],
+            stacked[:, :label_classes],
             _chance(shown),
-            within=stacked[:, classes:] if depth > classes else None,
+            within=stacked[:, label_classes:] if depth > label_classes else None,
             below=True,
             outside=outside,
             bounds=None if any(steps) else np.array(offsets, dtype=np.int64),
@@ -147,19 +147,19 @@ class PartBlocks:
     ) -> Floats:
         """Return the rows by part, class and the bins of two attributes' atoms, shape (K, C, a, b)."""
         a, b, y, part, rows = self._entries(pair)
-        group, classes = self._classes(label)
+        group, label_classes = self._label_classes(label)
         height, width = map(_counted_by, bins)
         first, second = (
             atoms if own.ndim == 2 else own[atoms] for own, atoms in zip(bins, (a, b), strict=True)
         )
-        place = ((part * classes + group[y]) * height + first) * width + second
-        size = self.parts * classes * height * width
+        place = ((part * label_classes + group[y]) * height + first) * width + second
+        size = self.parts * label_classes * height * width
         counted: Floats = np.bincount(place, rows, size).astype(np.float64, copy=False)
-        return _shown(counted.reshape(self.parts, classes, height, width), bins)
+        return _shown(counted.reshape(self.parts, label_classes, height, width), bins)
 
-    def classes(self, label: Candidate | None) -> int:
+    def label_classes(self, label: Candidate | None) -> int:
         """Return the number of classes that the label shows."""
-        return self._classes(label)[1]
+        return self._label_classes(label)[1]
 
     def atoms(self, index: int) -> Floats:
         """Return the rows of each atom of an attribute."""
@@ -188,13 +188,13 @@ class PartBlocks:
     def _by_class(self, index: int, label: Candidate | None) -> Floats:
         """Return the rows of one attribute by part, class and atom, shape (K, C, A)."""
         folds = self._folds.joints[index].astype(np.float64)  # (F, A, C)
-        group, classes = self._classes(label)
-        by_class = np.zeros((self.parts, classes, folds.shape[1]))
+        group, label_classes = self._label_classes(label)
+        by_class = np.zeros((self.parts, label_classes, folds.shape[1]))
         for fold, own in enumerate(folds):
             np.add.at(by_class[fold % self.parts], group, own.T)
         return by_class
 
-    def _classes(self, label: Candidate | None) -> tuple[npt.NDArray[Any], int]:
+    def _label_classes(self, label: Candidate | None) -> tuple[npt.NDArray[Any], int]:
         if label is None:
             return np.arange(self._pairs.classes), self._pairs.classes
         return label.groups[: self._pairs.classes], label.size
@@ -253,14 +253,14 @@ class PartBlocks:
         """Return the co-occurrence of the levels of two attributes by part and class."""
         pair = left.key[0], other.key[0]
         y, part, rows = self._entries(pair)[2:]
-        group, classes = self._classes(label)
+        group, label_classes = self._label_classes(label)
         first, second = (self._place(pair, side, of) for side, of in enumerate((left, other)))
         width, height = left.counted_by, other.counted_by
-        place = ((part * classes + group[y]) * width + first) * height + second
-        size = self.parts * classes * width * height
+        place = ((part * label_classes + group[y]) * width + first) * height + second
+        size = self.parts * label_classes * width * height
         counted = np.bincount(place, weights=rows, minlength=size).astype(np.float64, copy=False)
         return _shown(
-            counted.reshape(self.parts, classes, width, height), (left.level, other.level)
+            counted.reshape(self.parts, label_classes, width, height), (left.level, other.level)
         )
 
     def _place(self, pair: tuple[int, int], side: int, of: _Attribute) -> npt.NDArray[Any]:
@@ -325,7 +325,7 @@ def pair_block(
     label: Candidate | None,
 ) -> npt.NDArray[Any]:
     """Return the counts of two masked attributes by (masked) class, shape (C, L_i, L_j)."""
-    classes = pairs.classes if label is None else label.size
+    label_classes = pairs.classes if label is None else label.size
     a, b, y, n = pairs.cells(*pair)
     rows, columns = map(_counted_by, levels)
     first, second = (
@@ -334,8 +334,10 @@ def pair_block(
     )
     target = y if label is None else label.groups[y]
     key = (target * rows + first) * columns + second
-    counts = np.bincount(key, weights=n, minlength=classes * rows * columns).astype(np.float64)
-    return _shown(counts.reshape(classes, rows, columns), levels)
+    counts = np.bincount(key, weights=n, minlength=label_classes * rows * columns).astype(
+        np.float64
+    )
+    return _shown(counts.reshape(label_classes, rows, columns), levels)
 
 
 def _shown(block: Floats, levels: tuple[Levels, Levels]) -> Floats:

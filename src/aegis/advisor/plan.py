@@ -222,7 +222,7 @@ class PrivacyPlan:
             table = replace(table, hidden=self._hidden(table, frequency, choice))
         if self._population is None:
             return table
-        return self._population.beside(table, frequency, choice)
+        return self._population.with_people(table, frequency, choice)
 
     def hidden(self, choice: Choice) -> npt.NDArray[np.float64]:
         """Return the share of the bits that masks hide of each cell of the frequency table, (cells,)."""

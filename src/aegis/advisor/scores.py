@@ -61,7 +61,7 @@ def utility_kept(
     score: float,
     reference: float,
     measure: Measure,
-    classes: Sequence[float] | None = None,
+    label_rows: Sequence[float] | None = None,
 ) -> float | None:
     """Return the percent of the utility of a reference that is kept, from 0 to 100.
 
@@ -70,7 +70,7 @@ def utility_kept(
     reference is so by chance and keeps all of it; what seems worse than a constant prediction keeps
     nothing. None where there was nothing to keep, but for rounding.
     """
-    worst, sign = measure.worst(classes), measure.direction.sign
+    worst, sign = measure.worst(label_rows), measure.direction.sign
     whole = sign * (reference - worst)
     if not whole > _ROUNDING * abs(worst):
         return None

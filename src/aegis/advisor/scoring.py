@@ -90,7 +90,7 @@ class Scorer:
         return np.array([a.weight for a in self.summary.attributes.values()], dtype=np.float64)
 
     @cached_property
-    def classes(self) -> list[float]:
+    def label_rows(self) -> list[float]:
         """Rows of each class, as the unmasked label shows them."""
         return [float(rows) for rows in self.summary.label.counts]
 
@@ -129,7 +129,7 @@ class Scorer:
             for a in self.summary.attributes.values()
         }
         value = self.value(choice, measure)
-        percent = utility_kept(value, self.reference(measure), measure, self.classes)
+        percent = utility_kept(value, self.reference(measure), measure, self.label_rows)
         pud = float(np.mean([abs(a.change) for a in attributes.values()]))
         return ConfigurationScore(value, percent, pud, attributes)
 

@@ -203,12 +203,12 @@ def label_share(joint: npt.NDArray[np.integer[Any]]) -> float:
     """
     counts = np.asarray(joint, dtype=np.float64)
     counts = counts[counts.any(axis=1)][:, counts.any(axis=0)]
-    values, classes = counts.shape
+    values, label_classes = counts.shape
     rows = counts.sum()
-    if min(values, classes) < 2:
+    if min(values, label_classes) < 2:
         return 0.0
     expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / rows
     phi_squared = float(((counts - expected) ** 2 / expected).sum() / rows)
-    chance = (values - 1) * (classes - 1) / max(rows - 1, 1)
-    most = min(values, classes) - 1
+    chance = (values - 1) * (label_classes - 1) / max(rows - 1, 1)
+    most = min(values, label_classes) - 1
     return max(0.0, (phi_squared - chance) / (most - chance)) if chance < most else 0.0

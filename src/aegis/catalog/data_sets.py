@@ -284,13 +284,13 @@ def search(
             | DataSet.id.in_(of_columns)
         )
     count = session.scalar(select(func.count(DataSet.id)).where(*conditions)) or 0
-    page = select(DataSet).where(*conditions).order_by(DataSet.title, DataSet.id)
-    page = page.offset(offset).limit(limit)
-    found_here = session.scalars(page).all()
-    granted_here = _granted(session, by, [data_set.id for data_set in found_here])
+    asked = select(DataSet).where(*conditions).order_by(DataSet.title, DataSet.id)
+    asked = asked.offset(offset).limit(limit)
+    data_sets = session.scalars(asked).all()
+    granted_here = _granted(session, by, [data_set.id for data_set in data_sets])
     listed = [
         data_set
-        for data_set in found_here
+        for data_set in data_sets
         if may(by, Action.BROWSE, _subject(data_set, granted_here.get(data_set.id, frozenset())))
     ]
     return listed, count

@@ -19,8 +19,8 @@ def listed(
     readable = _readable(by)
     query = select(LogEntry).where(readable)
     count = session.scalar(select(func.count()).select_from(query.subquery())) or 0
-    page = query.order_by(LogEntry.number.desc()).offset(offset).limit(limit)
-    return session.scalars(page).all(), count
+    asked = query.order_by(LogEntry.number.desc()).offset(offset).limit(limit)
+    return session.scalars(asked).all(), count
 
 
 def verify(session: Session, by: Actor) -> LogCheck:

@@ -324,9 +324,9 @@ def listed(
     if data_set is not None:
         conditions.append(Request.data_set_id == data_set)
     count = session.scalar(select(func.count(Request.id)).where(*conditions)) or 0
-    page = select(Request).where(*conditions).options(*_IN_LISTS)
-    page = page.order_by(Request.created.desc()).offset(offset).limit(limit)
-    return session.scalars(page).all(), count
+    asked = select(Request).where(*conditions).options(*_IN_LISTS)
+    asked = asked.order_by(Request.created.desc()).offset(offset).limit(limit)
+    return session.scalars(asked).all(), count
 
 
 def drifted(session: Session, request: Request) -> bool:

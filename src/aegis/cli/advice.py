@@ -40,14 +40,14 @@ ESTIMATED = ("estimate", "estimated_pud", "estimated_low", "estimated_high")
 
 
 def print_advice(
-    page: Output, advice: Advice, origin: str, policy: Policy, top: int | None
+    shell: Output, advice: Advice, origin: str, policy: Policy, top: int | None
 ) -> None:
     """Print the ranking's best `top` configurations (None: all), and the best one in full."""
-    if page.format is Format.JSON:
-        page.json(advice_dict(advice, top))
+    if shell.format is Format.JSON:
+        shell.json(advice_dict(advice, top))
         return
-    page.warn(advice.warnings)
-    if page.format is Format.CSV:
+    shell.warn(advice.warnings)
+    if shell.format is Format.CSV:
         names = list(advice.ranking[0].attributes) if advice.ranking else []
         fixed = ("pud_finest" if c == "pud" and advice.against_finest else c for c in FIXED)
         estimated = any(r.estimate is not None for r in advice.ranking)
@@ -58,13 +58,13 @@ def print_advice(
             *(f"change:{n}" for n in names),
         ]
         places = _places(advice, top)
-        page.csv(header, (_flat(i + 1, advice.ranking[i], names) for i in places))
+        shell.csv(header, (_flat(i + 1, advice.ranking[i], names) for i in places))
         return
-    page.show(*_overview(advice, origin, policy), *_ranking(advice, top))
+    shell.show(*_overview(advice, origin, policy), *_ranking(advice, top))
     if advice.best is not None:
-        page.show(*_best(advice, advice.best), *_estimates(advice.best))
-    page.show(*method_sections(advice))
-    page.show(*search_sections(advice))
+        shell.show(*_best(advice, advice.best), *_estimates(advice.best))
+    shell.show(*method_sections(advice))
+    shell.show(*search_sections(advice))
 
 
 def advice_dict(advice: Advice, top: int | None) -> dict[str, Any]:
@@ -96,15 +96,18 @@ def _flat(rank: int, ranked: Ranked, names: list[str]) -> list[object]:
     if ranked.method is not None or not masks:  # of a masked table its masks are not known
         masks = ranked.shown
     return [
-        *(rank, ranked.name, ranked.score, ranked.utility_kept, ranked.pud),
-        *(str(ranked.admissible).lower(), ranked.known_smallest_class),
+        rank,
+        ranked.name,
+        ranked.score,
+        ranked.utility_kept,
+        ranked.pud,
+        str(ranked.admissible).lower(),
+        ranked.known_smallest_class,
         ranked.suppressed_rows,
         "; ".join(ranked.violations),
-        *(
-            ranked.stderr,
-            None if ranked.tied_with_best is None else str(ranked.tied_with_best).lower(),
-            ranked.objective,
-        ),
+        ranked.stderr,
+        None if ranked.tied_with_best is None else str(ranked.tied_with_best).lower(),
+        ranked.objective,
         *_estimate_cells(ranked),
         *(masks[name] for name in names),
         *(ranked.attributes[name].change for name in names),
@@ -192,22 +195,31 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
     by_objective = any(r.objective is not None for r in shown)
     estimated = any(r.estimate is not None for r in shown)
     columns = (
-        *(number("#"), Column("name", wraps=True)),
+        number("#"),
+        Column("name", wraps=True),
         *((number("objective"),) if by_objective else ()),
-        *(number("score"), number("kept")),
-        *(number(_pud(advice)), *((number("est. PUD"), number("between")) if estimated else ())),
-        *(number("k"), number("suppressed"), Column("rule")),
+        number("score"),
+        number("kept"),
+        number(_pud(advice)),
+        *((number("est. PUD"), number("between")) if estimated else ()),
+        number("k"),
+        number("suppressed"),
+        Column("rule"),
     )
     yield table(
         columns,
         (
             (
-                *(rank, r.name),
+                rank,
+                r.name,
                 *((fixed(r.objective),) if by_objective else ()),
-                *(_score(r, first=rank == "1"), percent(r.utility_kept), fixed(r.pud)),
+                _score(r, first=rank == "1"),
+                percent(r.utility_kept),
+                fixed(r.pud),
                 *(_estimated(r) if estimated else ()),
                 _k(r),
-                *(share(r.suppressed_rows, rows), _verdict(r)),
+                share(r.suppressed_rows, rows),
+                _verdict(r),
             )
             for rank, r in zip(ranks, shown, strict=True)
         ),
@@ -291,14 +303,22 @@ def _estimates(ranked: Ranked) -> Iterator[RenderableType]:
     yield table(
         (
             Column("attribute", wraps=True),
-            *(number("masked"), number("raw, estimated"), number("deviation"), number("between")),
-            *(Column("known"), Column("method")),
+            number("masked"),
+            number("raw, estimated"),
+            number("deviation"),
+            number("between"),
+            Column("known"),
+            Column("method"),
         ),
         (
             (
-                *(name, fixed(a.masked), fixed(a.estimate), fixed(a.deviation)),
+                name,
+                fixed(a.masked),
+                fixed(a.estimate),
+                fixed(a.deviation),
                 "" if a.interval is None else "..".join(map(fixed, a.interval)),
-                *(str(a.information or estimate.information), a.method or estimate.method),
+                str(a.information or estimate.information),
+                a.method or estimate.method,
             )
             for name, a in estimate.attributes.items()
         ),
@@ -383,17 +403,22 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     yield line("")
     measure, masks = MEASURES.get(advice.measure), best.shown
     columns = (
-        *(Column("attribute", wraps=True), Column("mask", wraps=True)),
-        *(number(advice.baseline_word), number("masked")),
-        *(number("kept"), *([number("lost")] if advice.lost_alone else [])),
+        Column("attribute", wraps=True),
+        Column("mask", wraps=True),
+        number(advice.baseline_word),
+        number("masked"),
+        number("kept"),
+        *([number("lost")] if advice.lost_alone else []),
     )
     yield table(
         columns,
         (
             (
-                *(name, masks[name]),
-                *(fixed(score.unmasked), fixed(score.score)),
-                percent(utility_kept(score.score, score.unmasked, measure, advice.class_rows)),
+                name,
+                masks[name],
+                fixed(score.unmasked),
+                fixed(score.score),
+                percent(utility_kept(score.score, score.unmasked, measure, advice.label_rows)),
                 *([percent(advice.share_lost(name))] if advice.lost_alone else []),
             )
             for name, score in best.attributes.items()

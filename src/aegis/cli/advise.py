@@ -249,7 +249,7 @@ def command(
                 "--population": population,
                 "--prefer": prefer,
             },
-            page=Output(format, quiet),
+            shell=Output(format, quiet),
             seed=seed,
             rule_override=rule_override,
             leave_out=dropped or (),
@@ -277,7 +277,7 @@ def command(
                 "--verify-key": verify_key,
                 "--proxy": proxy,
             },
-            page=Output(format, quiet),
+            shell=Output(format, quiet),
             leave_out=dropped or (),
         )
         return

@@ -226,28 +226,28 @@ def _option(text: str) -> tuple[str, Any]:
 
 
 def _print(
-    page: Output,
+    shell: Output,
     release: AnonymizedRelease,
     policy: Policy,
     policy_file: Path,
     paths: list[Path | None],
 ) -> None:
-    if not page.tabular:
+    if not shell.tabular:
         data = {"schema": SCHEMA} | release.to_dict() | {"files": written_dict(paths)}
-        page.json(data) if page.format is Format.JSON else page.figures(data)
+        shell.json(data) if shell.format is Format.JSON else shell.figures(data)
         return
-    if page.quiet:
+    if shell.quiet:
         return
     from aegis.cli.pages.anonymize import print_front, print_release
 
-    print_release(page, release, policy)
+    print_release(shell, release, policy)
     if release.front:
-        print_front(page, release)
-    page.warn([*release.notes, *release.warnings])
+        print_front(shell, release)
+    shell.warn([*release.notes, *release.warnings])
     if release.certificate is not None and release.utility is None:
-        page.warn([nothing_to_predict(policy)])
-    page.say(*written(paths))
-    page.suggest(*_next(release, policy_file))
+        shell.warn([nothing_to_predict(policy)])
+    shell.say(*written(paths))
+    shell.suggest(*_next(release, policy_file))
 
 
 def _next(release: AnonymizedRelease, policy_file: Path) -> list[RenderableType]:

@@ -26,12 +26,12 @@ def command(
     """
     from aegis.anonymizers import ANONYMIZERS
 
-    page = Output(format, quiet)
+    shell = Output(format, quiet)
     if name is None:
         entries = [_entry(anonymizer) for anonymizer in ANONYMIZERS]
-        print_list(page, entries, ("name", "cost", "description"), "aegis anonymizers")
+        print_list(shell, entries, ("name", "cost", "description"), "aegis anonymizers")
         return
-    print_entry(page, _entry(ANONYMIZERS.get(name)), f"anonymizers: [{name}]")
+    print_entry(shell, _entry(ANONYMIZERS.get(name)), f"anonymizers: [{name}]")
 
 
 def _entry(anonymizer: Anonymizer) -> dict[str, Any]:

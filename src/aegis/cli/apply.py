@@ -187,17 +187,17 @@ def command(
             seed=seed,
             progress=progress,
         )
-    page = Output(format, quiet)
-    _print(page, release, policy, [output, certificate])
-    page.warn(release.warnings)
+    shell = Output(format, quiet)
+    _print(shell, release, policy, [output, certificate])
+    shell.warn(release.warnings)
     if release.rule_override is not None:
-        page.warn([release.rule_override.sentence])
+        shell.warn([release.rule_override.sentence])
     if release.differential_privacy is not None:
-        page.warn(release.differential_privacy.notes)
+        shell.warn(release.differential_privacy.notes)
     if certificate is not None and release.utility is None:
-        page.warn([nothing_to_predict(policy)])
+        shell.warn([nothing_to_predict(policy)])
     if release.path is not None:
-        page.suggest(
+        shell.suggest(
             *next_step(
                 "see every privacy figure of the output",
                 "aegis",
@@ -239,24 +239,24 @@ def nothing_to_predict(policy: Policy) -> str:
     )
 
 
-def _print(page: Output, release: Release, policy: Policy, paths: list[str | Path | None]) -> None:
-    if not page.tabular:
+def _print(shell: Output, release: Release, policy: Policy, paths: list[str | Path | None]) -> None:
+    if not shell.tabular:
         data = {"schema": SCHEMA} | release.to_dict() | {"files": written_dict(paths)}
-        page.json(data) if page.format is Format.JSON else page.figures(data)
+        shell.json(data) if shell.format is Format.JSON else shell.figures(data)
         return
-    if page.quiet:
+    if shell.quiet:
         return
     from aegis.cli.tables import heading, line, pairs
 
-    page.show(
+    shell.show(
         line(
             f"Released {release.released_rows:,} of {counted(release.rows, 'row')}, verified on "
             f"{'the written file' if release.into is None else release.into}."
         )
     )
-    page.show(heading("Release"), pairs(_facts(release)))
-    page.show(heading("Privacy, measured on the output"), pairs(_privacy(release, policy)))
-    page.say(*written(paths))
+    shell.show(heading("Release"), pairs(_facts(release)))
+    shell.show(heading("Privacy, measured on the output"), pairs(_privacy(release, policy)))
+    shell.say(*written(paths))
 
 
 def _facts(release: Release) -> list[tuple[str, str]]:

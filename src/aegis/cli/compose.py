@@ -74,13 +74,13 @@ def command(
         raise typer.Exit(NoAdmissibleConfiguration.exit_code)
 
 
-def _print(page: Output, composition: Composition) -> None:
+def _print(shell: Output, composition: Composition) -> None:
     figures = composition.to_dict()
-    if page.format is Format.JSON:
-        page.json({"schema": SCHEMA} | figures)
+    if shell.format is Format.JSON:
+        shell.json({"schema": SCHEMA} | figures)
         return
-    if page.format is Format.CSV:
-        page.figures(figures)
+    if shell.format is Format.CSV:
+        shell.figures(figures)
         return
     from aegis.cli.tables import Column, line, number, table
 
@@ -88,10 +88,10 @@ def _print(page: Output, composition: Composition) -> None:
         [name, "meets it" if v.admissible else "breaks it", f"{v.suppressed_rows:,}"]
         for name, v in zip(composition.releases, composition.each, strict=True)
     )
-    page.show(
+    shell.show(
         table((Column("release"), Column("rule, alone"), number("rows that fail")), rows), line("")
     )
-    page.show(
+    shell.show(
         line(
             f"Together: {composition.classes:,} classes of {composition.rows:,} rows, the smallest of "
             f"{composition.verdict.smallest_before:,}; {composition.alone:,} rows alone"
@@ -102,11 +102,11 @@ def _print(page: Output, composition: Composition) -> None:
         ),
         line(""),
     )
-    page.show(
+    shell.show(
         table(
             (Column("without attribute", wraps=True), number("rows that would still fail")),
             ([a.attribute, f"{a.suppressed_rows:,}"] for a in composition.attributes),
         )
     )
     if composition.rule_override is not None:
-        page.warn([composition.rule_override.sentence])
+        shell.warn([composition.rule_override.sentence])

@@ -29,7 +29,7 @@ Cells = Sequence[Sequence[Sequence[str]]]
 def estimate_tables(
     name: str,
     labels: Sequence[str],
-    classes: Sequence[str],
+    label_classes: Sequence[str],
     cells: Cells,
     *,
     titles: Sequence[str],
@@ -41,7 +41,7 @@ def estimate_tables(
     ----------
     name
         Heading of the values.
-    labels, classes
+    labels, label_classes
         Names of the values shown (V) and of the classes (C).
     cells
         Figures as text, shape (V, C, T).
@@ -52,14 +52,18 @@ def estimate_tables(
     """
     from rich.cells import cell_len
 
-    name, labels, classes = clean(name), list(map(clean, labels)), list(map(clean, classes))
-    heads = [[f"{c}: {titles[0]}", *titles[1:]] for c in classes]
+    name, labels, label_classes = (
+        clean(name),
+        list(map(clean, labels)),
+        list(map(clean, label_classes)),
+    )
+    heads = [[f"{c}: {titles[0]}", *titles[1:]] for c in label_classes]
     figures = [
         [
             max(map(cell_len, (title, *(row[c][t] for row in cells))))
             for t, title in enumerate(titles)
         ]
-        for c in range(len(classes))
+        for c in range(len(label_classes))
     ]
     first = max(map(cell_len, (name, *labels)))
     full = [
@@ -75,7 +79,7 @@ def estimate_tables(
     for block in _blocks(least, width - first):
         spare = (width - first - sum(least[c] for c in block)) // len(block)
         headings = [
-            [f"{_wrapped(classes[c], figures[c][0] + spare)}\n{titles[0]}", *titles[1:]]
+            [f"{_wrapped(label_classes[c], figures[c][0] + spare)}\n{titles[0]}", *titles[1:]]
             for c in block
         ]
         shown = [[row[c] for c in block] for row in cells]

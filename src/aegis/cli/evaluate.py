@@ -146,22 +146,22 @@ def command(
         )
         if report is not None:
             study.report(evaluation, report, force=force)
-    page = Output(format, quiet)
-    _print(page, evaluation, table)
-    page.say(*written([report]))
+    shell = Output(format, quiet)
+    _print(shell, evaluation, table)
+    shell.say(*written([report]))
 
 
-def _print(page: Output, evaluation: Evaluation, origin: str) -> None:
-    if page.format is Format.JSON:
-        page.json(evaluation.to_dict())
+def _print(shell: Output, evaluation: Evaluation, origin: str) -> None:
+    if shell.format is Format.JSON:
+        shell.json(evaluation.to_dict())
         return
-    page.warn(evaluation.notes)
-    if page.format is Format.CSV:
+    shell.warn(evaluation.notes)
+    if shell.format is Format.CSV:
         rows = evaluation.rows()
-        page.csv(tuple(rows[0]), (tuple(row.values()) for row in rows))
+        shell.csv(tuple(rows[0]), (tuple(row.values()) for row in rows))
         return
-    page.show(*_overview(evaluation, origin), *_configurations(evaluation))
-    page.show(*_against_original(evaluation), *_agreement(evaluation))
+    shell.show(*_overview(evaluation, origin), *_configurations(evaluation))
+    shell.show(*_against_original(evaluation), *_agreement(evaluation))
 
 
 def _overview(evaluation: Evaluation, origin: str) -> Iterator[RenderableType]:
@@ -194,7 +194,9 @@ def _configurations(evaluation: Evaluation) -> Iterator[RenderableType]:
     )
     rows = [
         (
-            *(ranked.name, fixed(ranked.score), "met" if ranked.admissible else "fails"),
+            ranked.name,
+            fixed(ranked.score),
+            "met" if ranked.admissible else "fails",
             *(fixed(means[model].get(ranked.name)) for model in evaluation.models),
         )
         for ranked in shown
@@ -208,7 +210,9 @@ def _configurations(evaluation: Evaluation) -> Iterator[RenderableType]:
         )
     )
     columns = (
-        *(Column("name", wraps=True), number(evaluation.advice.measure), Column("rule")),
+        Column("name", wraps=True),
+        number(evaluation.advice.measure),
+        Column("rule"),
         *map(number, evaluation.models),
     )
     yield table(columns, rows)

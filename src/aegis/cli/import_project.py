@@ -56,14 +56,14 @@ def command(
         files = [(output / name, None) for name in ("policy.yaml", "data.csv")]
         check_outputs(files, force=force, inputs=(project,))
     imported = import_project(project, output, people=people)
-    page = Output(quiet=quiet)
-    page.warn(imported.notes)
-    page.say(*written([imported.policy, imported.table]))
+    shell = Output(quiet=quiet)
+    shell.warn(imported.notes)
+    shell.say(*written([imported.policy, imported.table]))
     if imported.optimum is not None:
         loss, levels = imported.optimum
-        page.say(f"Stored optimum: {loss:.9g} at levels {' '.join(map(str, levels))}")
+        shell.say(f"Stored optimum: {loss:.9g} at levels {' '.join(map(str, levels))}")
     asked = () if imported.objective is None else ("--objective", imported.objective)
-    page.suggest(
+    shell.suggest(
         *next_step(
             "search the optimum",
             "aegis",

@@ -74,15 +74,15 @@ def command(
             path=output or "policy.yaml",
             progress=progress,
         )
-    page = Output(quiet=quiet)
-    page.warn(proposed.warnings)
+    shell = Output(quiet=quiet)
+    shell.warn(proposed.warnings)
     if output is None:
         write(sys.stdout, proposed.yaml)
         return
     write_text(output, proposed.yaml)
-    page.say(*_roles(proposed.policy))
-    page.say(*written([output]))
-    page.suggest(
+    shell.say(*_roles(proposed.policy))
+    shell.say(*written([output]))
+    shell.suggest(
         *next_step(
             "read and edit the policy, then rank what it allows",
             "aegis",

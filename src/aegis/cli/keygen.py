@@ -49,9 +49,9 @@ def command(
             place = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
             with os.fdopen(place, "wb") as file:
                 file.write(key)
-    page = Output(quiet=quiet)
-    page.say(*written([private, public]))
-    page.suggest(
+    shell = Output(quiet=quiet)
+    shell.say(*written([private, public]))
+    shell.suggest(
         *next_step(
             "sign a summary",
             "aegis",

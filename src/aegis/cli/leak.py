@@ -86,7 +86,7 @@ def command(
     together. Exit code 1 where the level that is stated or asked for is not held.
     """
     check_outputs([(report, HTML)], force=force, inputs=(subject, *(others or ())))
-    page = Output(format, quiet)
+    shell = Output(format, quiet)
     kind = next((k for ends, k in KINDS.items() if subject.suffix.lower() in ends), None)
     if kind is None:
         audit, differences = _summaries(subject, others or [], level, threshold)
@@ -100,14 +100,14 @@ def command(
         from aegis.report.leak import render_leak
 
         write_text(report, render_leak(figures, str(subject.name)))
-    if page.format is Format.JSON:
-        page.json({"schema": SCHEMA, "file": str(subject)} | figures)
-    elif page.format is Format.CSV:
-        page.figures(figures)
+    if shell.format is Format.JSON:
+        shell.json({"schema": SCHEMA, "file": str(subject)} | figures)
+    elif shell.format is Format.CSV:
+        shell.figures(figures)
     elif audit is not None:
-        _print(page, audit, differences)
+        _print(shell, audit, differences)
     else:
-        _print_document(page, leak)
+        _print_document(shell, leak)
     if not held:
         raise typer.Exit(NoAdmissibleConfiguration.exit_code)
 
@@ -157,51 +157,54 @@ def _document(subject: Path, kind: str, others: list[Path], threshold: int | Non
     return audit_document(text, kind, known, threshold=threshold or 5)
 
 
-def _print(page: Output, audit: LeakAudit, differences: list[Difference]) -> None:
+def _print(shell: Output, audit: LeakAudit, differences: list[Difference]) -> None:
     from aegis.cli.tables import Column, heading, line, number, table
 
-    page.show(line(f"{audit.subject}; states level {audit.level}"), line(""))
+    shell.show(line(f"{audit.subject}; states level {audit.level}"), line(""))
     below = f"1 to {audit.threshold - 1} rows"
     columns = (Column("part"), number("cells"), number(below), number("one row"))
-    page.show(
+    shell.show(
         table(columns, ([p.part, *map(_count, (p.cells, p.small, p.alone))] for p in audit.parts))
     )
     named = (
-        *(Column("attribute", wraps=True), number("named"), number("rare")),
-        *(number("tell the label"), number("derivable")),
+        Column("attribute", wraps=True),
+        number("named"),
+        number("rare"),
+        number("tell the label"),
+        number("derivable"),
     )
     rows = (
         [a.attribute, *map(_count, (a.named, a.rare, a.disclosed, a.derivable))]
         for a in audit.attributes
     )
-    page.show(line(""), table(named, rows), line(""))
-    page.show(
+    shell.show(line(""), table(named, rows), line(""))
+    shell.show(
         line(
             f"{audit.persons_alone:,} rows stand alone; {audit.classes_disclosed:,} rows are in classes "
             "of one label"
         )
     )
     for difference in differences:
-        page.show(line(""), heading(f"Together with {difference.other}"))
+        shell.show(line(""), heading(f"Together with {difference.other}"))
         for part in difference.parts:
-            page.show(
+            shell.show(
                 line(f"{part.part}: {part.cells:,} cells differ, {part.small:,} of them by {below}")
             )
-        page.show(*(line(text) for text in difference.findings))
-    page.warn(audit.findings)
+        shell.show(*(line(text) for text in difference.findings))
+    shell.warn(audit.findings)
     if audit.shortfalls:
-        page.show(line(""), heading(f"Level {audit.demanded} is not held"))
-        page.show(*(line(text) for text in audit.shortfalls))
+        shell.show(line(""), heading(f"Level {audit.demanded} is not held"))
+        shell.show(*(line(text) for text in audit.shortfalls))
     else:
-        page.show(line(""), line(f"Level {audit.demanded} is held"))
+        shell.show(line(""), line(f"Level {audit.demanded} is held"))
 
 
-def _print_document(page: Output, leak: DocumentLeak) -> None:
+def _print_document(shell: Output, leak: DocumentLeak) -> None:
     from aegis.cli.tables import line
 
     said = "nothing of single persons was found" if leak.clean else "values of single persons"
-    page.show(line(f"{leak.kind}: {said}"))
-    page.show(*(line(text) for text in leak.findings))
+    shell.show(line(f"{leak.kind}: {said}"))
+    shell.show(*(line(text) for text in leak.findings))
 
 
 def _count(value: int | None) -> Any:

@@ -88,13 +88,13 @@ def command(
 
     if action not in ACTIONS:
         raise PolicyError.unknown("action", action, ACTIONS)
-    page = Output(format, quiet)
+    shell = Output(format, quiet)
     book = Ledger(ledger, create=action == "open")
     if action == "verify":
-        _verify(page, book, head)
+        _verify(shell, book, head)
         return
     if action == "show":
-        _show(page, book, subject)
+        _show(shell, book, subject)
         return
     if subject is None:
         raise PolicyError(
@@ -110,7 +110,7 @@ def command(
         book.list_release(subject, note, digest)
     else:
         _spend(book, action, subject, _cost(epsilon, delta, rho), delta, unit, note)
-    _show(page, book, None if action in ("commit", "cancel") else subject)
+    _show(shell, book, None if action in ("commit", "cancel") else subject)
 
 
 def _spend(
@@ -145,18 +145,18 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def _verify(page: Output, book: Any, head: str | None) -> None:
+def _verify(shell: Output, book: Any, head: str | None) -> None:
     events = book.verify(head)
-    if page.format is Format.TABLE:
+    if shell.format is Format.TABLE:
         from aegis.cli.tables import line
 
-        page.show(line(f"{events:,} events, all in their chain. The last one is {book.head}"))
+        shell.show(line(f"{events:,} events, all in their chain. The last one is {book.head}"))
     else:
         figures = {"schema": SCHEMA, "events": events, "head": book.head}
-        page.json(figures) if page.format is Format.JSON else page.figures(figures)
+        shell.json(figures) if shell.format is Format.JSON else shell.figures(figures)
 
 
-def _show(page: Output, book: Any, name: str | None) -> None:
+def _show(shell: Output, book: Any, name: str | None) -> None:
     from aegis.protect import epsilon_of
 
     names = [p.name for p in book.populations()] if name is None else [name]
@@ -175,18 +175,18 @@ def _show(page: Output, book: Any, name: str | None) -> None:
         for b in balances
     ]
     entries = [e.to_dict() for e in book.entries(name)]
-    if page.format is Format.JSON:
-        page.json({"schema": SCHEMA, "populations": populations, "entries": entries})
+    if shell.format is Format.JSON:
+        shell.json({"schema": SCHEMA, "populations": populations, "entries": entries})
         return
     columns = ("number", "population", "state", "rho", "time", "mechanism", "digest", "note")
     rows = [_entry(e) for e in entries]
-    if page.format is Format.CSV:
-        page.csv(columns, rows)
+    if shell.format is Format.CSV:
+        shell.csv(columns, rows)
         return
     from aegis.cli.tables import Column, line, number, table
 
     for p in populations:
-        page.show(
+        shell.show(
             line(
                 f"{p['name']}: epsilon {p['epsilon_spent']:.4g} of {p['epsilon_ceiling']:.4g} at delta "
                 f"{p['delta']:g} is spent (rho {p['spent']:.4g} of {p['ceiling']:.4g}), per "
@@ -196,7 +196,7 @@ def _show(page: Output, book: Any, name: str | None) -> None:
     if rows:
         shown = (number(columns[0]), Column(columns[1]), Column(columns[2]), number(columns[3]))
         texts = ([str(r[0]), r[1], r[2], r[3], r[4], r[7] or r[5]] for r in rows)
-        page.show(
+        shell.show(
             line(""),
             table((*shown, Column("time"), Column("what", wraps=True)), texts),
         )
@@ -205,9 +205,12 @@ def _show(page: Output, book: Any, name: str | None) -> None:
 def _entry(entry: dict[str, Any]) -> list[Any]:
     spend = entry["spend"]
     return [
-        *(entry["number"], entry["population"], entry["state"]),
+        entry["number"],
+        entry["population"],
+        entry["state"],
         "" if spend is None else f"{spend['rho']:.6g}",
         entry["time"],
         "outside of differential privacy" if spend is None else spend["mechanism"],
-        *(entry["digest"], entry["note"]),
+        entry["digest"],
+        entry["note"],
     ]

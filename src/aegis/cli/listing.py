@@ -20,13 +20,13 @@ Name = Annotated[
 
 
 def print_list(
-    page: Output, entries: Sequence[dict[str, Any]], shown: Sequence[str], more: str
+    shell: Output, entries: Sequence[dict[str, Any]], shown: Sequence[str], more: str
 ) -> None:
     """Print all entries of a registry.
 
     Parameters
     ----------
-    page
+    shell
         Where and how.
     entries
         One mapping per entry, all with the same keys.
@@ -35,39 +35,39 @@ def print_list(
     more
         The command that explains one.
     """
-    if page.format is Format.JSON:
-        page.json({"schema": SCHEMA, "entries": entries})
-    elif page.format is Format.CSV:
+    if shell.format is Format.JSON:
+        shell.json({"schema": SCHEMA, "entries": entries})
+    elif shell.format is Format.CSV:
         header = list(entries[0])
-        page.csv(header, ([_cell(entry[key]) for key in header] for entry in entries))
+        shell.csv(header, ([_cell(entry[key]) for key in header] for entry in entries))
     else:
         from aegis.cli.tables import Column, line, table
 
         columns = [Column(key, wraps=key == shown[-1]) for key in shown]
-        page.show(table(columns, ([_cell(entry[key]) for key in shown] for entry in entries)))
-        page.suggest(line(f"\n{more} NAME explains one, in full.", style="dim"))
+        shell.show(table(columns, ([_cell(entry[key]) for key in shown] for entry in entries)))
+        shell.suggest(line(f"\n{more} NAME explains one, in full.", style="dim"))
 
 
-def print_entry(page: Output, entry: dict[str, Any], example: str) -> None:
+def print_entry(shell: Output, entry: dict[str, Any], example: str) -> None:
     """Print one entry in full, with an example for the policy."""
-    if page.format is Format.JSON:
-        page.json({"schema": SCHEMA, "entries": [entry]})
+    if shell.format is Format.JSON:
+        shell.json({"schema": SCHEMA, "entries": [entry]})
         return
-    if page.format is Format.CSV:
-        page.csv(list(entry), [[_cell(value) for value in entry.values()]])
+    if shell.format is Format.CSV:
+        shell.csv(list(entry), [[_cell(value) for value in entry.values()]])
         return
     from aegis.cli.tables import heading, line, pairs
 
     plain = {key: value for key, value in entry.items() if key not in ("parameters", "example")}
-    page.show(
+    shell.show(
         pairs((key.replace("_", " "), _cell(value)) for key, value in plain.items() if value != "")
     )
     if entry.get("parameters"):
-        page.show(heading("Parameters"))
-        page.show(
+        shell.show(heading("Parameters"))
+        shell.show(
             pairs((parameter["name"], _parameter(parameter)) for parameter in entry["parameters"])
         )
-    page.show(heading("In a policy"), line("\n".join(f"  {text}" for text in example.split("\n"))))
+    shell.show(heading("In a policy"), line("\n".join(f"  {text}" for text in example.split("\n"))))
 
 
 def _parameter(parameter: dict[str, Any]) -> str:

@@ -26,15 +26,15 @@ def command(
     """
     from aegis.masks import MASKS
 
-    page = Output(format, quiet)
+    shell = Output(format, quiet)
     if name is None:
         entries = [_entry(mask) for mask in MASKS]
-        if page.tabular:
+        if shell.tabular:
             entries = [entry | {"kinds": _kinds(entry["kinds"])} for entry in entries]
-        print_list(page, entries, ("name", "kinds", "description"), "aegis masks")
+        print_list(shell, entries, ("name", "kinds", "description"), "aegis masks")
         return
     mask = MASKS.get(name)
-    print_entry(page, _entry(mask), f"masks: [{mask.example}]")
+    print_entry(shell, _entry(mask), f"masks: [{mask.example}]")
 
 
 def _entry(mask: MaskType) -> dict[str, Any]:

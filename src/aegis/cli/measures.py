@@ -27,13 +27,13 @@ def command(
     """
     from aegis.measures import MEASURES
 
-    page = Output(format, quiet)
+    shell = Output(format, quiet)
     if name is None:
         entries = [_entry(measure) for measure in MEASURES]
-        print_list(page, entries, ("name", "scope", "better", "title"), "aegis measures")
+        print_list(shell, entries, ("name", "scope", "better", "title"), "aegis measures")
         return
     measure = MEASURES.get(name)
-    print_entry(page, _entry(measure), f"measure: {measure.name}")
+    print_entry(shell, _entry(measure), f"measure: {measure.name}")
 
 
 def _entry(measure: Measure) -> dict[str, Any]:

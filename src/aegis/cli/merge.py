@@ -61,26 +61,26 @@ def command(
     key = None if verify_key is None else load_public_key(verify_key)
     merged = merge_bundles(summaries, verify_key=key)
     save_bundle(merged, output, force=force)
-    page = Output(format, quiet)
+    shell = Output(format, quiet)
     if len(summaries) == 1:
-        page.warn([f"{summaries[0]} is the only part: {output} holds the same"])
+        shell.warn([f"{summaries[0]} is the only part: {output} holds the same"])
     figures = merged.to_dict()
-    if page.format is Format.JSON:
-        page.json(
+    if shell.format is Format.JSON:
+        shell.json(
             {"schema": SCHEMA}
             | figures
             | {"parts": len(summaries), "files": written_dict([output])}
         )
         return
-    classes = list(figures["classes"].items())
-    if page.format is Format.CSV:
-        page.csv(("class", "rows"), classes)
+    label_classes = list(figures["classes"].items())
+    if shell.format is Format.CSV:
+        shell.csv(("class", "rows"), label_classes)
         return
     from aegis.cli.tables import line
 
-    page.show(line(f"Merged {len(summaries)}: {counted(merged.rows, 'row')} in all"))
-    page.say(*written([output]))
-    page.suggest(
+    shell.show(line(f"Merged {len(summaries)}: {counted(merged.rows, 'row')} in all"))
+    shell.say(*written([output]))
+    shell.suggest(
         *next_step(
             "rank configurations from the merged summary",
             "aegis",

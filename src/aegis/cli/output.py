@@ -113,9 +113,9 @@ def console(file: IO[str], onto: IO[str] | None = None) -> Console:
 def _print(file: IO[str], parts: Iterable[RenderableType]) -> None:
     """Print parts one below the other, without the blanks that fill a line up."""
     text = StringIO()
-    page = console(file, onto=text)
+    target = console(file, onto=text)
     for part in parts:
-        page.print(part)
+        target.print(part)
     write(file, "".join(f"{line.rstrip(' ')}\n" for line in text.getvalue().splitlines()))
 
 

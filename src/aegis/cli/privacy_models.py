@@ -32,13 +32,13 @@ def command(
     """
     from aegis.privacy import MODELS
 
-    page = Output(format, quiet)
+    shell = Output(format, quiet)
     if name is None:
         entries = [_entry(model) for model in MODELS]
-        print_list(page, entries, ("name", "title"), "aegis privacy-models")
+        print_list(shell, entries, ("name", "title"), "aegis privacy-models")
         return
     model = MODELS.get(name)
-    print_entry(page, _entry(model), _example(model))
+    print_entry(shell, _entry(model), _example(model))
 
 
 def _entry(model: PrivacyModel) -> dict[str, Any]:

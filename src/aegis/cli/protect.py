@@ -208,17 +208,17 @@ def command(
     from aegis.protect import release_protected
 
     check_outputs([(output, (PROTECTED,))], force=force, inputs=(table, policy))
-    rules = load_policy(policy)
+    declared = load_policy(policy)
     listed: Any = ()
     if configurations is not None and verdicts is not None:
         raise PolicyError(
             "Both --configurations and --verdicts were given.", hint="Give one of them."
         )
     if configurations is not None:
-        listed = load_configurations(configurations, rules)
+        listed = load_configurations(configurations, declared)
     elif verdicts is not None:
         listed = verdicts
-    subject = opening.subject(table, rules, quiet=quiet, verify_key=verify_key)
+    subject = opening.subject(table, declared, quiet=quiet, verify_key=verify_key)
     options = {
         "level": level,
         "epsilon": epsilon,
@@ -235,11 +235,11 @@ def command(
         "verdicts": listed,
         "rule_override": rule_override,
     }
-    page = Output(format, quiet)
+    shell = Output(format, quiet)
     with reporting(quiet=quiet) as progress:
         made = release_protected(
             subject,
-            rules,
+            declared,
             output,
             ledger=ledger,
             population=population,
@@ -247,7 +247,7 @@ def command(
             progress=progress,
             **options,
         )
-    print_protected(page, made, output, policy)
+    print_protected(shell, made, output, policy)
 
 
 def read_key(path: Path | None) -> bytes | None:
@@ -262,28 +262,28 @@ def read_key(path: Path | None) -> bytes | None:
         ) from error
 
 
-def print_protected(page: Output, made: ProtectedSummary, output: Path, policy: Path) -> None:
+def print_protected(shell: Output, made: ProtectedSummary, output: Path, policy: Path) -> None:
     """Print what left, in the format that was asked for."""
     figures = made.to_dict()
-    if page.format is Format.JSON:
-        page.json({"schema": SCHEMA} | figures | {"files": written_dict([output])})
+    if shell.format is Format.JSON:
+        shell.json({"schema": SCHEMA} | figures | {"files": written_dict([output])})
         return
     names = ("attribute", "role", "cells", "masks")
     rows = [
         [name, entry["role"], entry["cells"], len(entry["candidates"])]
         for name, entry in figures["attributes"].items()
     ]
-    if page.format is Format.CSV:
-        page.csv(names, rows)
+    if shell.format is Format.CSV:
+        shell.csv(names, rows)
         return
     from aegis.cli.tables import Column, line, number, table
 
-    page.show(line(_overview(made)), line(""))
+    shell.show(line(_overview(made)), line(""))
     columns = (Column(names[0], wraps=True), Column(names[1]), number(names[2]), number(names[3]))
-    page.show(table(columns, ([*r[:2], *(f"{n:,}" for n in r[2:])] for r in rows)))
-    page.warn(made.notes)
-    page.say(*written([output]))
-    page.suggest(
+    shell.show(table(columns, ([*r[:2], *(f"{n:,}" for n in r[2:])] for r in rows)))
+    shell.warn(made.notes)
+    shell.say(*written([output]))
+    shell.suggest(
         *next_step(
             "rank configurations from what may leave the house",
             "aegis",

@@ -50,7 +50,7 @@ def advise_protected(
     output: Path | None,
     report: Path | None,
     refused: Mapping[str, object],
-    page: Output,
+    shell: Output,
     seed: int,
     rule_override: bool,
     leave_out: Sequence[str] = (),
@@ -75,7 +75,7 @@ def advise_protected(
     policy = load_policy(policy_file)
     summary, override = summary_under(load_protected(table), policy, rule_override=rule_override)
     summary = _without(summary, leave_out)
-    with reporting(quiet=page.quiet) as progress:
+    with reporting(quiet=shell.quiet) as progress:
         if search:
             advice = search_protected(
                 summary, top=top or 10, time_limit=time_limit, progress=progress
@@ -97,14 +97,14 @@ def advise_protected(
     if report is not None:
         _write_report(report, advice, summary)
     if printed:
-        _print(page, advice, top or None)
+        _print(shell, advice, top or None)
     else:
-        page.warn(advice.warnings)
+        shell.warn(advice.warnings)
     made = output if best is not None else None
-    page.say(*written([made, report]))
+    shell.say(*written([made, report]))
     advice.require_best()
     if made is not None:
-        page.suggest(
+        shell.suggest(
             *next_step(
                 "have its owner mask the table, which checks the rule",
                 "aegis",
@@ -147,19 +147,19 @@ def _write_report(path: Path, advice: ProtectedAdvice, summary: ProtectedSummary
     write_page(path, render_protected(advice, audit=audit_leak(summary)))
 
 
-def _print(page: Output, advice: ProtectedAdvice, top: int | None) -> None:
-    if page.format is Format.JSON:
-        page.json(advice.to_dict())
+def _print(shell: Output, advice: ProtectedAdvice, top: int | None) -> None:
+    if shell.format is Format.JSON:
+        shell.json(advice.to_dict())
         return
     names = ("rank", "name", "score", "stderr", "kept", "tied", "rule")
     rows = [_row(i, ranked) for i, ranked in enumerate(advice.ranking[:top])]
-    if page.format is Format.CSV:
-        page.csv(names, rows)
+    if shell.format is Format.CSV:
+        shell.csv(names, rows)
         return
     from aegis.cli.tables import Column, heading, line, number, pairs, table
 
     figures = advice.summary["protection"]
-    page.show(
+    shell.show(
         line(
             f"{amount(advice.combinations)} combinations; scores by {_ESTIMATORS[advice.estimator]}, level "
             f"{figures['level']}"
@@ -167,17 +167,22 @@ def _print(page: Output, advice: ProtectedAdvice, top: int | None) -> None:
         line(""),
     )
     columns = (
-        *(number(names[0]), Column(names[1]), number(names[2]), number(names[3])),
-        *(number(names[4]), Column(names[5]), Column(names[6])),
+        number(names[0]),
+        Column(names[1]),
+        number(names[2]),
+        number(names[3]),
+        number(names[4]),
+        Column(names[5]),
+        Column(names[6]),
     )
-    page.show(table(columns, ([_text(v) for v in row] for row in rows)))
+    shell.show(table(columns, ([_text(v) for v in row] for row in rows)))
     if advice.best is not None:
-        page.show(line(""), heading(f"Best: {advice.best.name}"))
-        page.show(pairs(advice.best.declared.items()))
+        shell.show(line(""), heading(f"Best: {advice.best.name}"))
+        shell.show(pairs(advice.best.declared.items()))
     if advice.what_if:
-        page.show(line(""), heading("Another mask of one attribute would change the score by"))
+        shell.show(line(""), heading("Another mask of one attribute would change the score by"))
         changes = sorted(advice.what_if, key=lambda change: -change.change)[:SHOWN_CHANGES]
-        page.show(
+        shell.show(
             table(
                 (
                     Column("attribute"),
@@ -192,7 +197,7 @@ def _print(page: Output, advice: ProtectedAdvice, top: int | None) -> None:
                 ),
             )
         )
-    page.warn(advice.warnings)
+    shell.warn(advice.warnings)
 
 
 _ESTIMATORS = {
@@ -205,8 +210,13 @@ _TIED = {True: "tied with best", False: "", None: ""}
 
 def _row(index: int, ranked: ProtectedRanked) -> list[Any]:
     return [
-        *(index + 1, ranked.name, ranked.score, ranked.stderr, ranked.utility_kept),
-        *(_TIED[ranked.tied_with_best], _RULE[ranked.admissible]),
+        index + 1,
+        ranked.name,
+        ranked.score,
+        ranked.stderr,
+        ranked.utility_kept,
+        _TIED[ranked.tied_with_best],
+        _RULE[ranked.admissible],
     ]
 
 
@@ -217,7 +227,7 @@ def _text(value: object) -> str:
 
 
 def reconstruct_from_protected(
-    table: str, attribute: str, refused: Mapping[str, object], page: Output
+    table: str, attribute: str, refused: Mapping[str, object], shell: Output
 ) -> None:
     """Print the joint of an attribute and the label as far as protection leaves it."""
     from aegis.protect import load_protected, reconstruct_protected
@@ -229,8 +239,8 @@ def reconstruct_from_protected(
                 hint="Leave it out, or give the table or its exact summary (.aegis).",
             )
     joint = reconstruct_protected(load_protected(table), attribute)
-    if page.format is Format.JSON:
-        page.json({"schema": 1} | joint.to_dict())
+    if shell.format is Format.JSON:
+        shell.json({"schema": 1} | joint.to_dict())
         return
     names = ("value", *(f"{kind}:{c}" for c in joint.classes for kind in ("estimate", "stderr")))
     rows = [
@@ -239,13 +249,13 @@ def reconstruct_from_protected(
             joint.cells, joint.table.tolist(), joint.stderr.tolist(), strict=True
         )
     ]
-    if page.format is Format.CSV:
-        page.csv(names, rows)
+    if shell.format is Format.CSV:
+        shell.csv(names, rows)
         return
     from aegis.cli.tables import Column, line, number
     from aegis.cli.tables import table as shown
 
-    page.show(
+    shell.show(
         line(
             f"{joint.attribute}: {len(joint.cells):,} cells; mean square contingency "
             f"{joint.contingency:.4g} ± {joint.contingency_stderr:.2g}"
@@ -253,7 +263,7 @@ def reconstruct_from_protected(
         line(""),
     )
     columns = (Column(joint.attribute, wraps=True), *(number(c) for c in joint.classes))
-    page.show(
+    shell.show(
         shown(
             columns,
             (
@@ -264,4 +274,4 @@ def reconstruct_from_protected(
             ),
         )
     )
-    page.warn(["errors are those that protection adds; the true rows are not known here"])
+    shell.warn(["errors are those that protection adds; the true rows are not known here"])

@@ -74,7 +74,7 @@ def summarize_masked(
     mapping: Path | None,
     *,
     refused: Mapping[str, object],
-    page: Output,
+    shell: Output,
     exact: bool,
     locked: bool,
     seed: int,
@@ -99,7 +99,7 @@ def summarize_masked(
         inputs=(*tables.values(), *counts.values(), policy_file, histograms, mapping),
     )
     policy = load_policy(policy_file)
-    with reporting(quiet=page.quiet) as progress:
+    with reporting(quiet=shell.quiet) as progress:
         published = publish(
             tables,
             policy,
@@ -112,7 +112,7 @@ def summarize_masked(
             progress=progress,
         )
     save_published(published, output, force=force)
-    _print(page, published, output, policy_file)
+    _print(shell, published, output, policy_file)
 
 
 def _refuse(options: Mapping[str, object]) -> None:
@@ -139,9 +139,9 @@ def _named(option: str, values: Sequence[str]) -> dict[str, str]:
     return tables
 
 
-def _print(page: Output, published: Published, output: Path, policy_file: Path) -> None:
+def _print(shell: Output, published: Published, output: Path, policy_file: Path) -> None:
     first = published.first
-    if not page.tabular:
+    if not shell.tabular:
         data = {
             "schema": SCHEMA,
             "masked": {
@@ -156,11 +156,11 @@ def _print(page: Output, published: Published, output: Path, policy_file: Path) 
             "mappings": {name: list(mapping) for name, mapping in published.mappings.items()},
             "files": written_dict([output]),
         }
-        page.json(data) if page.format is Format.JSON else page.figures(data)
+        shell.json(data) if shell.format is Format.JSON else shell.figures(data)
         return
     from aegis.cli.tables import pairs
 
-    page.show(
+    shell.show(
         pairs(
             (
                 (
@@ -172,10 +172,10 @@ def _print(page: Output, published: Published, output: Path, policy_file: Path) 
             )
         )
     )
-    page.say(*written([output]))
+    shell.say(*written([output]))
     # Contingency tables take a measure of single attributes; tables the default.
     measure = ("--measure", "mi") if published.marginal else ()
-    page.suggest(
+    shell.suggest(
         *next_step(
             "rank the masked tables",
             "aegis",
@@ -198,7 +198,7 @@ def advise_published(
     top: int,
     report: Path | None,
     refused: Mapping[str, object],
-    page: Output,
+    shell: Output,
     leave_out: Sequence[str] = (),
     printed: bool = True,
 ) -> None:
@@ -209,7 +209,7 @@ def advise_published(
 
     _refuse({**refused, "--leave-out": leave_out})
     policy = load_policy(policy_file)
-    with reporting(quiet=page.quiet) as progress:
+    with reporting(quiet=shell.quiet) as progress:
         advice = rank_published(
             load_published(table),
             policy,
@@ -221,8 +221,8 @@ def advise_published(
     if report is not None:
         write_page(report, render_report(advice))
     if printed:
-        print_advice(page, advice, table, policy, top or None)
+        print_advice(shell, advice, table, policy, top or None)
     else:
-        page.warn(advice.warnings)
-    page.say(*written([report]))
+        shell.warn(advice.warnings)
+    shell.say(*written([report]))
     advice.require_best()

@@ -154,11 +154,11 @@ def command(
         estimate = study.reconstruct(
             attribute, know=know, method=method, masks=mask, measure=measure
         )
-    page = Output(format, quiet)
+    shell = Output(format, quiet)
     if plot is not None:
         picture = _picture(estimate)
         write_text(plot, picture.svg() if plot.suffix.lower() == ".svg" else picture.html())
-    _print(page, estimate, plot)
+    _print(shell, estimate, plot)
 
 
 def _policy(subject: Source | Summary, given: Path | None) -> Path | None:
@@ -182,44 +182,44 @@ def _picture(estimate: JointEstimate) -> HeatMap:
     )
 
 
-def _print(page: Output, estimate: JointEstimate, plot: Path | None) -> None:
-    values, classes, truth = estimate.values, estimate.classes, estimate.truth
-    if page.format is Format.JSON:
-        page.json({"schema": SCHEMA} | estimate.to_dict() | {"files": written_dict([plot])})
+def _print(shell: Output, estimate: JointEstimate, plot: Path | None) -> None:
+    values, label_classes, truth = estimate.values, estimate.classes, estimate.truth
+    if shell.format is Format.JSON:
+        shell.json({"schema": SCHEMA} | estimate.to_dict() | {"files": written_dict([plot])})
         return
-    if page.format is Format.CSV:
-        header = ("value", *(f"{k}:{c}" for c in classes for k in ("estimate", "truth")))
-        known: Sequence[Sequence[int | None]] = truth or [[None] * len(classes)] * len(values)
+    if shell.format is Format.CSV:
+        header = ("value", *(f"{k}:{c}" for c in label_classes for k in ("estimate", "truth")))
+        known: Sequence[Sequence[int | None]] = truth or [[None] * len(label_classes)] * len(values)
         rows = zip(values, estimate.reconstruction.table.tolist(), known, strict=True)
-        page.csv(
+        shell.csv(
             header,
             (
                 [value, *(cell for pair in zip(estimated, true, strict=True) for cell in pair)]
                 for value, estimated, true in rows
             ),
         )
-        page.say(*written([plot]))
+        shell.say(*written([plot]))
         return
     from aegis.cli.tables import heading, line, pairs
 
-    page.warn(estimate.reconstruction.notes)
-    page.show(pairs(_overview(estimate)))
+    shell.warn(estimate.reconstruction.notes)
+    shell.show(pairs(_overview(estimate)))
     title = "Estimate, rows" if truth is None else "Estimate and truth, rows"
     width = console(sys.stdout).width
     blocks = list(_values(estimate, width))
-    page.show(heading(title), blocks[0])
+    shell.show(heading(title), blocks[0])
     for block in blocks[1:]:
-        page.show(line(""), block)
+        shell.show(line(""), block)
     if len(values) > SHOWN:
-        page.show(
+        shell.show(
             line(
                 f"{SHOWN} of {len(values):,} values, the most frequent; --format csv gives all.",
                 style="dim",
             )
         )
     shown = line(_picture(estimate).text(width))
-    page.show(heading("Heat map, darker where a class has more rows"), shown)
-    page.say(*written([plot]))
+    shell.show(heading("Heat map, darker where a class has more rows"), shown)
+    shell.say(*written([plot]))
 
 
 def _overview(estimate: JointEstimate) -> Iterator[tuple[str, str]]:

@@ -150,7 +150,7 @@ def command(
                 "--models": models,
                 "--verify-key": verify_key,
             },
-            page=Output(quiet=quiet),
+            shell=Output(quiet=quiet),
             seed=seed,
             rule_override=rule_override,
             leave_out=split_names(leave_out) or (),
@@ -174,7 +174,7 @@ def command(
                 "--verify-key": verify_key,
                 "--evaluate": evaluate,
             },
-            page=Output(quiet=quiet),
+            shell=Output(quiet=quiet),
             leave_out=split_names(leave_out) or (),
             printed=False,
         )

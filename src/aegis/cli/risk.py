@@ -169,9 +169,9 @@ def command(
         )
     if output is not None:
         _write(measured, output)
-    page = Output(format, quiet)
-    print_risk(page, measured, shown(table), written_dict([output]))
-    page.say(*written([output]))
+    shell = Output(format, quiet)
+    print_risk(shell, measured, shown(table), written_dict([output]))
+    shell.say(*written([output]))
 
 
 def _write(measured: RecordRisk, path: Path) -> None:

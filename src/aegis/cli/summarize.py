@@ -180,7 +180,7 @@ def command(
                 "--sign": sign,
                 "--write-histograms": write_histograms,
             },
-            page=Output(format, quiet),
+            shell=Output(format, quiet),
             exact=exact,
             locked=locked,
             seed=seed,
@@ -210,16 +210,20 @@ def command(
             key_file,
             like,
             carried,
-            subject=lambda rules: opening.subject(table, rules, quiet=quiet),
-            page=Output(format, quiet),
+            subject=lambda policy: opening.subject(table, policy, quiet=quiet),
+            shell=Output(format, quiet),
             force=force,
         )
         return
     for name, given in (("--epsilon", epsilon), ("--delta", delta), ("--key-file", key_file)):
         if given is not None:
             raise PolicyError(f"{name} is for a protected summary.", hint="Add --protect.")
-    page = None if write_histograms is None or _is_folder(write_histograms) else write_histograms
-    check_outputs([(output, (BUNDLE,)), (page, JSON)], force=force, inputs=(table, policy_file))
+    histograms = (
+        None if write_histograms is None or _is_folder(write_histograms) else write_histograms
+    )
+    check_outputs(
+        [(output, (BUNDLE,)), (histograms, JSON)], force=force, inputs=(table, policy_file)
+    )
     _check_folder(write_histograms)
     if carried not in list(Information):
         raise PolicyError.unknown("information setting", carried, [str(i) for i in Information])
@@ -285,7 +289,7 @@ def _protect(
     carried: str,
     *,
     subject: Callable[[Policy], Any],
-    page: Output,
+    shell: Output,
     force: bool,
 ) -> None:
     """Write a protected summary of a table."""
@@ -307,33 +311,35 @@ def _protect(
         "delta": delta,
         "key": read_key(key_file),
     }
-    with reporting(quiet=page.quiet) as progress:
+    with reporting(quiet=shell.quiet) as progress:
         made = release_protected(
             subject(policy), policy, output, force=force, progress=progress, **options
         )
-    print_protected(page, made, output, policy_file)
+    print_protected(shell, made, output, policy_file)
 
 
-def _print(summary: Summary, output: Path, policy_file: Path, page: Output) -> None:
+def _print(summary: Summary, output: Path, policy_file: Path, shell: Output) -> None:
     figures = summary.to_dict()
-    if page.format is Format.JSON:
-        page.json({"schema": SCHEMA} | figures | {"files": written_dict([output])})
+    if shell.format is Format.JSON:
+        shell.json({"schema": SCHEMA} | figures | {"files": written_dict([output])})
         return
     names = ("attribute", "role", "kind", "values", "nulls", "masks")
     rows = [_row(name, entry) for name, entry in figures["attributes"].items()]
-    if page.format is Format.CSV:
-        page.csv(names, rows)
+    if shell.format is Format.CSV:
+        shell.csv(names, rows)
         return
     from aegis.cli.tables import Column, line, number, table
 
     columns = (
-        *(Column(names[0], wraps=True), Column(names[1]), Column(names[2])),
+        Column(names[0], wraps=True),
+        Column(names[1]),
+        Column(names[2]),
         *(number(name) for name in names[3:]),
     )
-    page.show(line(_overview(figures)), line(""))
-    page.show(table(columns, ([*r[:3], *(f"{n:,}" for n in r[3:])] for r in rows)))
-    page.say(*written([output]))
-    page.suggest(
+    shell.show(line(_overview(figures)), line(""))
+    shell.show(table(columns, ([*r[:3], *(f"{n:,}" for n in r[3:])] for r in rows)))
+    shell.say(*written([output]))
+    shell.suggest(
         *next_step(
             "rank configurations from the summary alone",
             "aegis",
@@ -349,19 +355,25 @@ def _print(summary: Summary, output: Path, policy_file: Path, page: Output) -> N
 
 def _row(name: str, entry: dict[str, Any]) -> list[Any]:
     return [
-        *(name, entry["role"], entry["kind"], entry["values"], entry["nulls"]),
+        name,
+        entry["role"],
+        entry["kind"],
+        entry["values"],
+        entry["nulls"],
         len(entry["candidates"]),
     ]
 
 
 def _overview(figures: dict[str, Any]) -> str:
-    classes = ", ".join(f"{name} {rows:,}" for name, rows in list(figures["classes"].items())[:5])
+    label_classes = ", ".join(
+        f"{name} {rows:,}" for name, rows in list(figures["classes"].items())[:5]
+    )
     more = ", ..." if len(figures["classes"]) > 5 else ""
     cells = figures["quasi_identifier_classes"]
     cell_count = "none kept" if cells is None else f"{cells:,}"
     basis = "a sample of " if figures["sampled"] else "all "
     return (
-        f"{counted(figures['rows'], 'row')}; label {figures['label']}: {classes}{more}\n"
+        f"{counted(figures['rows'], 'row')}; label {figures['label']}: {label_classes}{more}\n"
         f"Known of each attribute: {KNOWN[figures['information']]}\n"
         f"Cells of the frequency table: {cell_count}; co-occurrences from "
         f"{basis}{counted(figures['cooccurrence_rows'], 'labelled row')}"

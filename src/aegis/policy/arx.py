@@ -417,7 +417,15 @@ def _demand(text: str, people: int | None) -> tuple[str, Any]:
 
 def _shown() -> Iterator[str]:
     yield from (
-        *("k-anonymity", "l-diversity", "t-closeness", "beta-likeness"),
-        *("k-map", "delta-presence", "average risk", "sample uniqueness", "population uniqueness"),
-        *("profitability", "no-attack profitability"),
+        "k-anonymity",
+        "l-diversity",
+        "t-closeness",
+        "beta-likeness",
+        "k-map",
+        "delta-presence",
+        "average risk",
+        "sample uniqueness",
+        "population uniqueness",
+        "profitability",
+        "no-attack profitability",
     )

@@ -39,26 +39,26 @@ class Strength(StrEnum):
     """Not at least as strong: it asks for less, or the two cannot be compared."""
 
 
-def strength(rule: PrivacyRule, beside: PrivacyRule) -> Strength:
-    """Return how `rule` compares with the rule `beside`."""
-    if missing(rule, beside):
+def strength(rule: PrivacyRule, other_rule: PrivacyRule) -> Strength:
+    """Return how `rule` compares with another one."""
+    if missing(rule, other_rule):
         return Strength.WEAKER
-    return Strength.STRONGER if missing(beside, rule) else Strength.SAME
+    return Strength.STRONGER if missing(other_rule, rule) else Strength.SAME
 
 
-def missing(rule: PrivacyRule, beside: PrivacyRule) -> tuple[str, ...]:
-    """Return what the rule `beside` asks for that does not follow from `rule`, in words."""
-    return tuple(_missing(rule, beside))
+def missing(rule: PrivacyRule, other_rule: PrivacyRule) -> tuple[str, ...]:
+    """Return what `other_rule` asks for that does not follow from `rule`, in words."""
+    return tuple(_missing(rule, other_rule))
 
 
-def _missing(rule: PrivacyRule, beside: PrivacyRule) -> Iterator[str]:
-    if rule.person != beside.person:
-        yield f"it counts {_subjects(beside)}, not {_subjects(rule)}"
-    for demand in beside.criteria:
+def _missing(rule: PrivacyRule, other_rule: PrivacyRule) -> Iterator[str]:
+    if rule.person != other_rule.person:
+        yield f"it counts {_subjects(other_rule)}, not {_subjects(rule)}"
+    for demand in other_rule.criteria:
         if not _follows(demand, rule):
             yield str(demand)
-    if rule.suppression > beside.suppression + _ALIKE:
-        yield f"at most {100 * beside.suppression:g} % of the {_subjects(beside)} suppressed"
+    if rule.suppression > other_rule.suppression + _ALIKE:
+        yield f"at most {100 * other_rule.suppression:g} % of the {_subjects(other_rule)} suppressed"
 
 
 def _subjects(rule: PrivacyRule) -> str:

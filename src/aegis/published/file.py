@@ -38,7 +38,7 @@ def save_published(published: Published, path: str | Path, *, force: bool = Fals
             file = Path(folder, f"{number}.aegis")
             save_bundle(summary, file)
             members[file.name] = file.read_bytes()
-    page = {
+    contents = {
         "format": FORMAT,
         "version": VERSION,
         "tables": {
@@ -53,7 +53,7 @@ def save_published(published: Published, path: str | Path, *, force: bool = Fals
         "marginal": sorted(published.marginal),
     }
     with replacing(target) as temporary, zipfile.ZipFile(temporary, "w") as archive:
-        text = json.dumps(page, indent=1, sort_keys=False).encode()
+        text = json.dumps(contents, indent=1, sort_keys=False).encode()
         for name, data in {PAGE: text, **members}.items():
             archive.writestr(zipfile.ZipInfo(name, _FIRST_DATE), data)
 
@@ -83,12 +83,12 @@ def _read(source: Path, archive: zipfile.ZipFile) -> Published:
     sizes = sum(entry.file_size for entry in archive.infolist())
     if sizes > MOST_BYTES or any(e.compress_type != zipfile.ZIP_STORED for e in archive.infolist()):
         raise ValueError("it declares more than such a file holds")
-    page: dict[str, Any] = json.loads(archive.read(PAGE))
-    if page.get("format") != FORMAT or page.get("version") != VERSION:
-        raise ValueError(f"format {page.get('format')!r}, version {page.get('version')!r}")
+    contents: dict[str, Any] = json.loads(archive.read(PAGE))
+    if contents.get("format") != FORMAT or contents.get("version") != VERSION:
+        raise ValueError(f"format {contents.get('format')!r}, version {contents.get('version')!r}")
     tables = {}
     with tempfile.TemporaryDirectory() as folder:
-        for number, (name, said) in enumerate(page["tables"].items()):
+        for number, (name, said) in enumerate(contents["tables"].items()):
             data = archive.read(said["member"])
             if hashlib.sha256(data).hexdigest() != said["sha256"]:
                 raise ValueError(f"the digest of {name} does not fit")
@@ -106,14 +106,14 @@ def _read(source: Path, archive: zipfile.ZipFile) -> Published:
         tables,
         {
             str(a): {str(v): int(n) for v, n in rows.items()}
-            for a, rows in page["histograms"].items()
+            for a, rows in contents["histograms"].items()
         },
         {
             str(name): {
                 str(a): {str(m): tuple(map(str, raws)) for m, raws in values.items()}
                 for a, values in attributes.items()
             }
-            for name, attributes in page["mappings"].items()
+            for name, attributes in contents["mappings"].items()
         },
-        frozenset(map(str, page.get("marginal", ()))) & frozenset(tables),
+        frozenset(map(str, contents.get("marginal", ()))) & frozenset(tables),
     )

@@ -17,7 +17,7 @@ PREFIX = "aegis earlier"
 
 
 @dataclass(frozen=True, eq=False)
-class Beside:
+class WithEarlier:
     """A table with what earlier releases showed of it.
 
     Attributes
@@ -41,7 +41,7 @@ class Beside:
         policy: Policy,
         masks: Mapping[str, Mask | None],
         releases: Sequence[Configuration],
-    ) -> Beside:
+    ) -> WithEarlier:
         """Return the table beside what `releases` showed.
 
         Raises

@@ -25,7 +25,7 @@ from aegis.policy import Configuration, OwnerRule, Policy, RuleOverride, Unseen,
 from aegis.privacy import PrivacyAccount, PrivacyRule
 from aegis.privacy.diversity import distinct_values
 from aegis.progress import SILENT, Progress
-from aegis.release.after import Beside
+from aegis.release.after import WithEarlier
 from aegis.release.auditing import Audit, audit
 from aegis.release.choice import hidden_columns, release_masks
 from aegis.release.released import Released, refuse_other_classes, refuse_unplanned
@@ -240,7 +240,7 @@ class _MaskedPlan(ReleasePlan[Release]):
         self.drawn = None
         self.engine, quasi = source, self.quasi
         self.after = tuple(after)
-        beside = Beside.of(source, policy, self.masks, self.after)
+        widened = WithEarlier.of(source, policy, self.masks, self.after)
         if noise_of(self.masks):
             _refuse_drawing(source, self.masks)
             with progress.step("Drawing noise"):
@@ -251,21 +251,21 @@ class _MaskedPlan(ReleasePlan[Release]):
         self.leaves = shown_leaves(source, policy, self.masks) if by_leaves else None
         with progress.step("Checking classes"):
             masked = (
-                masked_table(beside.source, beside.masks, numbered=True, person=policy.person)
+                masked_table(widened.source, widened.masks, numbered=True, person=policy.person)
                 if self.drawn is None
                 else self.engine.table
             )
             judged, self.verdict = suppress(
                 self.engine,
                 masked,
-                (*quasi, *beside.columns),
+                (*quasi, *widened.columns),
                 policy.privacy.sensitive,
                 policy.privacy,
                 policy.protected_hierarchies,
                 self.population,
                 self.leaves,
             )
-            judged = judged.drop(*beside.columns) if beside.columns else judged
+            judged = judged.drop(*widened.columns) if widened.columns else judged
             self.judged = Source(judged, source.origin)
             self.table = judged if self.drawn is None else self.drawn.released(judged)
             hidden = [*hidden_columns(policy, self.masks)]
@@ -284,9 +284,9 @@ class _MaskedPlan(ReleasePlan[Release]):
         if self.verdict.admissible:
             return
         hint = "Choose a coarser configuration, or allow more suppression in the policy."
-        beside = ""
+        together = ""
         if self.after:
-            beside = ", together with what was released before, if rows can be linked"
+            together = ", together with what was released before, if rows can be linked"
             hint = "Choose a coarser configuration; aegis advise --after finds the best beside the others."
         if (
             not self.verdict.smallest_class
@@ -297,7 +297,7 @@ class _MaskedPlan(ReleasePlan[Release]):
             if lacks is not None:
                 hint = f"The rule asks for {lacks} under its mask: choose a finer mask."
         raise NoAdmissibleConfiguration(
-            f"Configuration {configuration.name!r} does not meet the privacy rule on this table{beside}: "
+            f"Configuration {configuration.name!r} does not meet the privacy rule on this table{together}: "
             f"{'; '.join(self.verdict.violations)}.",
             hint=hint,
         )

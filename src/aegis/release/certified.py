@@ -130,9 +130,9 @@ def check_certificate(
     >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
     >>> best = study.advise(generate_count=5)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     masked, page = pathlib.Path(folder, "m.parquet"), pathlib.Path(folder, "c.json")
-    ...     release = study.apply(best, masked, certificate=page)
-    ...     aegis.check_certificate(masked, page).passed
+    ...     masked, certificate = pathlib.Path(folder, "m.parquet"), pathlib.Path(folder, "c.json")
+    ...     release = study.apply(best, masked, certificate=certificate)
+    ...     aegis.check_certificate(masked, certificate).passed
     True
     """
     document = read_certificate(certificate)

@@ -73,7 +73,7 @@ class Utility:
         after = Scorer(summarize(whole, as_it_is(policy, chosen.name), seed=seed))
         unmasked = before.value(before.unmasked, chosen)
         released = after.value(after.unmasked, chosen)
-        percent = utility_kept(released, unmasked, chosen, before.classes)
+        percent = utility_kept(released, unmasked, chosen, before.label_rows)
         return cls(chosen.name, unmasked, released, percent)
 
     def to_dict(self) -> dict[str, Any]:
@@ -324,6 +324,6 @@ def refuse_other_classes(
         )
 
 
-def write_certificate(page: Path, document: Mapping[str, Any]) -> None:
+def write_certificate(path: Path, document: Mapping[str, Any]) -> None:
     """Write a certificate as JSON."""
-    page.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

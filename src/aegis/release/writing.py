@@ -73,29 +73,29 @@ class Destination:
             a certificate is asked for without an output or under its name, or the measure is
             unknown.
         """
-        page = None if certificate is None else Path(certificate)
+        file = None if certificate is None else Path(certificate)
         if output is not None:
             target_of(source, output, safe_csv=safe_csv).check(force=force)
-        if page is not None:
-            _check_certificate(page, output, force=force)
-            spare_input(source.files, page)
+        if file is not None:
+            _check_certificate(file, output, force=force)
+            spare_input(source.files, file)
         if measure is not None:
             MEASURES.get(measure)
-        return cls(output, page, measure, safe_csv)
+        return cls(output, file, measure, safe_csv)
 
 
-def _check_certificate(page: Path, output: str | Path | None, *, force: bool) -> None:
+def _check_certificate(certificate: Path, output: str | Path | None, *, force: bool) -> None:
     if output is None:
         raise PolicyError(
             "A certificate goes with a file, and no output is named.",
             hint="Name an output, or leave the certificate out.",
         )
-    if page.resolve() == Path(output).resolve():
+    if certificate.resolve() == Path(output).resolve():
         raise PolicyError(
-            f"The certificate and the masked table would both be {page}.",
+            f"The certificate and the masked table would both be {certificate}.",
             hint="Give the certificate another name.",
         )
-    check_output(page, force=force, formats=None)
+    check_output(certificate, force=force, formats=None)
 
 
 class ReleasePlan(ABC, Generic[R]):
@@ -198,8 +198,8 @@ def _release_file(plan: ReleasePlan[R], output: str | Path, destination: Destina
     with ExitStack() as stack:
         # Left last: it is whole on disk before the table takes its name, and takes its own
         # after that, so that there is no certificate of a table that is not there.
-        page = destination.certificate
-        draft = None if page is None else stack.enter_context(replacing(page))
+        certificate = destination.certificate
+        draft = None if certificate is None else stack.enter_context(replacing(certificate))
         with plan.progress.step(f"Writing {name}"):
             target = target_of(plan.engine, output, safe_csv=destination.safe_csv)
             made = stack.enter_context(target.written(plan.table))

@@ -279,7 +279,7 @@ def _expected_figure(advice: Advice) -> list[dict[str, str]]:
 
 def _attributes(subject: Ranked, advice: Advice, measure: Measure) -> list[dict[str, Any]]:
     """Return what the configuration does to each attribute, in the order of the policy."""
-    known, rows = advice.summary["attributes"], advice.class_rows
+    known, rows = advice.summary["attributes"], advice.label_rows
     entries = []
     masks: Mapping[str, Any] = subject.configuration.masks
     if subject.method is not None or not masks:  # of a masked table its masks are not known
@@ -356,7 +356,7 @@ def _ranking(advice: Advice, measure: Measure) -> dict[str, Any]:
         "scatter_cut": len(advice.ranking) > SCATTER_LIMIT,
         "scatter_shown": min(len(advice.ranking), SCATTER_LIMIT),
         "heat_names": [clean(name, limit=NAME_LIMIT) for name in names],
-        "heat": [[_cell(r, name, measure, advice.class_rows) for name in names] for r in shown],
+        "heat": [[_cell(r, name, measure, advice.label_rows) for name in names] for r in shown],
     }
 
 

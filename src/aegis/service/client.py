@@ -253,10 +253,10 @@ class Client:
     def _paged(self, path: str, key: str, **chosen: Any) -> Iterator[dict[str, Any]]:
         offset = 0
         while True:
-            page = self._object("GET", path, params={**chosen, "offset": offset, "limit": 100})
-            yield from page[key]
-            offset += len(page[key])
-            if not page[key] or offset >= page["count"]:
+            answer = self._object("GET", path, params={**chosen, "offset": offset, "limit": 100})
+            yield from answer[key]
+            offset += len(answer[key])
+            if not answer[key] or offset >= answer["count"]:
                 return
 
     def _object(

@@ -43,7 +43,7 @@ class Population:
     counts: Ints
     _groups: dict[tuple[str, Mask], Ints] = field(default_factory=dict, repr=False)
 
-    def beside(
+    def with_people(
         self, table: ClassTable, frequency: FrequencyTable, choice: Mapping[str, Candidate]
     ) -> ClassTable:
         """Return the classes of a configuration with their sizes in the population.

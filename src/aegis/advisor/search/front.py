@@ -154,7 +154,7 @@ def check_span(span: FrontRange, rule: PrivacyRule, rows: int, values: Mapping[s
 
 
 @dataclass
-class _Level:
+class _FrontStrength:
     """One strength of the rule while the front is traced."""
 
     value: float
@@ -208,75 +208,79 @@ def trace_front(
     bound
         No configuration that meets the policy's own rule has a larger signed objective.
     """
-    levels: list[_Level] = []
+    strengths: list[_FrontStrength] = []
     values = list(known)
     with searcher.progress.step(
         f"Tracing the front over {span.parameter}", len(span.values)
     ) as step:
         for done, value in enumerate(span.values):
-            level = _level(searcher, span.parameter, value, levels[-1:])
-            if level.rule == searcher.plan.rule:
-                level.bound = min(level.bound, bound)
-            _settle(searcher, level, values, clock, len(span.values) - done)
-            if level.box is not None and level.box not in values:
-                values.append(level.box)
-            levels.append(level)
+            strength = _strength(searcher, span.parameter, value, strengths[-1:])
+            if strength.rule == searcher.plan.rule:
+                strength.bound = min(strength.bound, bound)
+            _settle(searcher, strength, values, clock, len(span.values) - done)
+            if strength.box is not None and strength.box not in values:
+                values.append(strength.box)
+            strengths.append(strength)
             step.advance()
         # Easy points leave time over for those that were not.
-        hard = [level for level in levels if not level.proven]
-        for done, level in enumerate(hard):
+        hard = [strength for strength in strengths if not strength.proven]
+        for done, strength in enumerate(hard):
             if clock.left():
-                _settle(searcher, level, values, clock, len(hard) - done)
-    values += [level.box for level in levels if level.box is not None]
-    for level in levels:
-        if not level.proven:
-            level.box = _best_of(searcher, level, values, level.reached) or level.box
-    points = [_point(searcher, level) for level in levels]
+                _settle(searcher, strength, values, clock, len(hard) - done)
+    values += [strength.box for strength in strengths if strength.box is not None]
+    for strength in strengths:
+        if not strength.proven:
+            strength.box = _best_of(searcher, strength, values, strength.reached) or strength.box
+    points = [_point(searcher, strength) for strength in strengths]
     marked = _mark_dominated(points, searcher.objective.sign)
     return Front(span.parameter, tuple(marked), _knee(span.parameter, marked))
 
 
-def _level(searcher: Searcher, parameter: str, value: float, weaker: Sequence[_Level]) -> _Level:
-    """Return a level that nothing was found for yet, with the bound of the next weaker one."""
+def _strength(
+    searcher: Searcher, parameter: str, value: float, weaker: Sequence[_FrontStrength]
+) -> _FrontStrength:
+    """Return a strength that nothing was found for yet, with the bound of the next weaker one."""
     rule = rule_at(searcher.plan.rule, parameter, value)
     if rule.shortage(searcher.summary.rows, searcher.plan.values):
-        return _Level(value, rule, searcher.objective, bound=-math.inf)
-    level = _Level(value, rule, searcher.objective_under(rule))
+        return _FrontStrength(value, rule, searcher.objective, bound=-math.inf)
+    strength = _FrontStrength(value, rule, searcher.objective_under(rule))
     if weaker and rule.monotone and not searcher.rule_matters:
-        level.bound = weaker[0].bound
-    return level
+        strength.bound = weaker[0].bound
+    return strength
 
 
 def _settle(
-    searcher: Searcher, level: _Level, known: Sequence[Box], clock: Clock, parts: int
+    searcher: Searcher, strength: _FrontStrength, known: Sequence[Box], clock: Clock, parts: int
 ) -> None:
-    """Find the best configuration of a level, among those known or by a search."""
-    if math.isfinite(level.bound):
-        level.box = _best_of(searcher, level, known, level.bound - 2 * _SAME)
-    if level.proven:
+    """Find the best configuration at a strength, among those known or by a search."""
+    if math.isfinite(strength.bound):
+        strength.box = _best_of(searcher, strength, known, strength.bound - 2 * _SAME)
+    if strength.proven:
         return
     outcome, figures = searcher.run(
-        level.rule, top=1, time_limit=clock.left(parts), start=tuple(reversed(known))
+        strength.rule, top=1, time_limit=clock.left(parts), start=tuple(reversed(known))
     )
     if outcome.interrupted:
         clock.stop()
     if figures.exact:
-        level.bound = min(level.bound, outcome.bound)
-    level.box = outcome.best[0][1] if outcome.best else None
-    if level.box is None and not outcome.complete:
-        plan = searcher.plan.under(level.rule)
+        strength.bound = min(strength.bound, outcome.bound)
+    strength.box = outcome.best[0][1] if outcome.best else None
+    if strength.box is None and not outcome.complete:
+        plan = searcher.plan.under(strength.rule)
         closest = find_closest(searcher.problem, plan, Clock(clock.left(parts)))
-        level.box = closest if closest and _meets(searcher, level.rule, closest) else None
+        strength.box = closest if closest and _meets(searcher, strength.rule, closest) else None
 
 
-def _best_of(searcher: Searcher, level: _Level, known: Sequence[Box], above: float) -> Box | None:
-    """Return the best of the known configurations that a level admits, better than `above`."""
-    values = [(level.objective.bound(box), box) for box in known]
+def _best_of(
+    searcher: Searcher, strength: _FrontStrength, known: Sequence[Box], above: float
+) -> Box | None:
+    """Return the best of the known configurations that a strength admits, better than `above`."""
+    values = [(strength.objective.bound(box), box) for box in known]
     # The classes of few are counted: those of the best until one is admissible.
     for value, box in sorted(values, key=lambda entry: (-entry[0], entry[1])):
         if value <= above + _SAME:
             return None
-        if _meets(searcher, level.rule, box):
+        if _meets(searcher, strength.rule, box):
             return box
     return None
 
@@ -285,13 +289,13 @@ def _meets(searcher: Searcher, rule: PrivacyRule, box: Box) -> bool:
     return searcher.plan.under(rule).check(searcher.problem.choice(box)).admissible
 
 
-def _point(searcher: Searcher, level: _Level) -> FrontPoint:
-    if level.box is None:
-        return FrontPoint(level.value, None, None, None, {}, 0, 0, level.proven)
-    ranked = searcher.ranked(f"{level.value:g}", level.box, level.reached)
-    verdict = searcher.plan.under(level.rule).check(searcher.problem.choice(level.box))
+def _point(searcher: Searcher, strength: _FrontStrength) -> FrontPoint:
+    if strength.box is None:
+        return FrontPoint(strength.value, None, None, None, {}, 0, 0, strength.proven)
+    ranked = searcher.ranked(f"{strength.value:g}", strength.box, strength.reached)
+    verdict = searcher.plan.under(strength.rule).check(searcher.problem.choice(strength.box))
     return FrontPoint(
-        value=level.value,
+        value=strength.value,
         score=ranked.score,
         objective=ranked.objective,
         utility_kept=ranked.utility_kept,
@@ -299,7 +303,7 @@ def _point(searcher: Searcher, level: _Level) -> FrontPoint:
         declared=ranked.declared,
         smallest_class=verdict.smallest_class,
         suppressed_rows=verdict.suppressed_rows,
-        proven=level.proven,
+        proven=strength.proven,
     )
 
 

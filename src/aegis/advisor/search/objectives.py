@@ -266,7 +266,12 @@ _OWN_OPTIONS: dict[str, Callable[[str], object]] = {
 CLASS_LOSSES: dict[str, type[ClassLoss]] = {
     loss.name: loss
     for loss in (
-        *(Discernibility, Classification, ClassEntropy, AverageClassSize, Ambiguity, Divergence),
+        Discernibility,
+        Classification,
+        ClassEntropy,
+        AverageClassSize,
+        Ambiguity,
+        Divergence,
     )
 }
 """Losses that depend on the classes, and so on the rule, by name."""

@@ -333,7 +333,7 @@ class Searcher:
         """Return the percent of the unmasked utility that a configuration keeps."""
         measure, scorer = self.measure, self.scorer
         score = scorer.value(self.problem.choice(box), measure)
-        return utility_kept(score, scorer.reference(measure), measure, scorer.classes)
+        return utility_kept(score, scorer.reference(measure), measure, scorer.label_rows)
 
 
 @dataclass(frozen=True)

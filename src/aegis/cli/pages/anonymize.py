@@ -12,15 +12,17 @@ if TYPE_CHECKING:
     from aegis.release import AnonymizedRelease
 
 
-def print_release(page: Output, release: AnonymizedRelease, policy: Policy) -> None:
+def print_release(shell: Output, release: AnonymizedRelease, policy: Policy) -> None:
     """Print what was released, what it cost and what its privacy is."""
     from aegis.cli.tables import heading, line, pairs
 
     how = "verified on the written file" if release.path else "verified in memory, not written"
-    page.show(line(f"Released {release.released_rows:,} of {counted(release.rows, 'row')}, {how}."))
-    page.show(heading("Release"), pairs(_facts(release)))
-    page.show(heading("Information loss, lower is better"), pairs(_losses(release)))
-    page.show(heading("Privacy, measured on the output"), pairs(_privacy(release, policy)))
+    shell.show(
+        line(f"Released {release.released_rows:,} of {counted(release.rows, 'row')}, {how}.")
+    )
+    shell.show(heading("Release"), pairs(_facts(release)))
+    shell.show(heading("Information loss, lower is better"), pairs(_losses(release)))
+    shell.show(heading("Privacy, measured on the output"), pairs(_privacy(release, policy)))
 
 
 def _facts(release: AnonymizedRelease) -> list[tuple[str, str]]:
@@ -78,22 +80,29 @@ def _privacy(release: AnonymizedRelease, policy: Policy) -> list[tuple[str, str]
     ]
 
 
-def print_front(page: Output, release: AnonymizedRelease) -> None:
+def print_front(shell: Output, release: AnonymizedRelease) -> None:
     """Print the settings of MO-OBAM, those on the front marked."""
     from aegis.cli.tables import Column, fixed, heading, line, number, table
 
     columns = (
-        *(number("clusters"), number("weight"), number("IL"), number("entropy (bits)")),
-        *(number("smallest"), Column("on the front")),
+        number("clusters"),
+        number("weight"),
+        number("IL"),
+        number("entropy (bits)"),
+        number("smallest"),
+        Column("on the front"),
     )
-    page.show(heading("Information loss against diversity"))
-    page.show(
+    shell.show(heading("Information loss against diversity"))
+    shell.show(
         table(
             columns,
             (
                 (
-                    *(f"{point.clusters:,}", f"{point.weight:g}", fixed(point.information_loss)),
-                    *(fixed(point.entropy), f"{point.grouped.smallest:,}"),
+                    f"{point.clusters:,}",
+                    f"{point.weight:g}",
+                    fixed(point.information_loss),
+                    fixed(point.entropy),
+                    f"{point.grouped.smallest:,}",
                     "yes" if point.efficient else "",
                 )
                 for point in release.front

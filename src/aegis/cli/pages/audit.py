@@ -24,45 +24,45 @@ CHECK_SCHEMA = 1
 """Version of the JSON form of a certificate's check."""
 
 
-def print_audit(page: Output, audited: Audit, origin: str) -> None:
+def print_audit(shell: Output, audited: Audit, origin: str) -> None:
     """Print every figure of an audit, the verdict last."""
-    if page.format is Format.JSON:
-        page.json(audited.to_dict())
-    elif page.format is Format.CSV:
-        page.figures(audited.to_dict())
+    if shell.format is Format.JSON:
+        shell.json(audited.to_dict())
+    elif shell.format is Format.CSV:
+        shell.figures(audited.to_dict())
     else:
-        page.show(*_head(audited, origin), *_identity(audited.report), *_sizes(audited.report))
-        page.show(*_sensitive(audited.report))
-        page.show(*_outside(audited))
-        page.warn(audited.report.notes)
+        shell.show(*_head(audited, origin), *_identity(audited.report), *_sizes(audited.report))
+        shell.show(*_sensitive(audited.report))
+        shell.show(*_outside(audited))
+        shell.warn(audited.report.notes)
         if audited.differential_privacy is not None:
-            page.warn(audited.differential_privacy.notes)
-        page.show(*_verdict(audited))
+            shell.warn(audited.differential_privacy.notes)
+        shell.show(*_verdict(audited))
 
 
-def print_check(page: Output, check: CertificateCheck, origin: str, certificate: Path) -> None:
+def print_check(shell: Output, check: CertificateCheck, origin: str, certificate: Path) -> None:
     """Print the figures that were measured, and a line for all that the certificate says otherwise."""
     data = {"schema": CHECK_SCHEMA, "certificate": str(certificate), **check.to_dict()}
     data["audit"] = None if check.audit is None else check.audit.to_dict()
-    if page.format is Format.JSON:
-        page.json(data)
+    if shell.format is Format.JSON:
+        shell.json(data)
         return
-    if page.format is Format.CSV:
+    if shell.format is Format.CSV:
         rows = (
             [mismatch.what, mismatch.certified, mismatch.measured] for mismatch in check.mismatches
         )
-        page.csv(("what", "certified", "measured"), rows)
+        shell.csv(("what", "certified", "measured"), rows)
         return
     from aegis.cli.tables import heading, line
 
     if check.audit is not None:
-        page.show(*_head(check.audit, origin), *_identity(check.audit.report))
+        shell.show(*_head(check.audit, origin), *_identity(check.audit.report))
     if check.unchecked:
-        page.show(heading("Not checked"), *(line(text) for text in check.unchecked))
+        shell.show(heading("Not checked"), *(line(text) for text in check.unchecked))
     if check.passed:
-        page.show(heading("Certificate"), line(f"{certificate} is of this table, and true."))
+        shell.show(heading("Certificate"), line(f"{certificate} is of this table, and true."))
         return
-    page.show(
+    shell.show(
         heading(f"{certificate} differs"), *(line(str(mismatch)) for mismatch in check.mismatches)
     )
 
@@ -105,19 +105,15 @@ def _identity(report: PrivacyReport) -> Iterator[RenderableType]:
         (Column("attack"), number("worst row"), number("average"), Column("on", wraps=True)),
         (
             (
-                *(
-                    "prosecutor",
-                    figure(report.prosecutor.maximum),
-                    figure(report.prosecutor.average),
-                ),
+                "prosecutor",
+                figure(report.prosecutor.maximum),
+                figure(report.prosecutor.average),
                 "a person known to be in the table",
             ),
             (
-                *(
-                    "journalist",
-                    figure(report.journalist.maximum),
-                    figure(report.journalist.average),
-                ),
+                "journalist",
+                figure(report.journalist.maximum),
+                figure(report.journalist.average),
                 "any person of the population",
             ),
             ("marketer", "", fixed(report.marketer), "all rows at once"),

@@ -20,21 +20,27 @@ def method_sections(advice: Advice) -> Iterator[RenderableType]:
         return
     yield heading("Record-level releases")
     columns = (
-        *(Column("name", wraps=True), number("groups"), number("IL"), number("unscaled")),
-        *(number("NCP"), number("mean size"), number("left out"), number("s")),
+        Column("name", wraps=True),
+        number("groups"),
+        number("IL"),
+        number("unscaled"),
+        number("NCP"),
+        number("mean size"),
+        number("left out"),
+        number("s"),
     )
     yield table(
         columns,
         (
             (
-                *(
-                    name,
-                    f"{release.groups:,}",
-                    fixed(release.loss.scaled),
-                    fixed(release.loss.unscaled),
-                ),
-                *(fixed(release.loss.penalty), f"{release.loss.average_class_size:.1f}"),
-                *(f"{release.left_out:,}", f"{release.seconds:.2f}"),
+                name,
+                f"{release.groups:,}",
+                fixed(release.loss.scaled),
+                fixed(release.loss.unscaled),
+                fixed(release.loss.penalty),
+                f"{release.loss.average_class_size:.1f}",
+                f"{release.left_out:,}",
+                f"{release.seconds:.2f}",
             )
             for name, release in releases
         ),

@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 
 def print_risk(
-    page: Output, measured: RecordRisk, origin: str, files: Sequence[dict[str, Any]]
+    shell: Output, measured: RecordRisk, origin: str, files: Sequence[dict[str, Any]]
 ) -> None:
     """Print every figure of the risk of records."""
     data = measured.to_dict() | {"written": list(files)}
-    if page.format is Format.JSON:
-        page.json(data)
-    elif page.format is Format.CSV:
-        page.figures(data)
+    if shell.format is Format.JSON:
+        shell.json(data)
+    elif shell.format is Format.CSV:
+        shell.figures(data)
     else:
-        page.show(*_head(data, origin), *_risk(data))
+        shell.show(*_head(data, origin), *_risk(data))
         if data["special_uniques"] is not None:
-            page.show(*_special(data["special_uniques"], data["rows"]))
+            shell.show(*_special(data["special_uniques"], data["rows"]))
         if measured.numbers is not None:
-            page.show(*_numbers(measured.numbers))
+            shell.show(*_numbers(measured.numbers))
 
 
 def _head(data: dict[str, Any], origin: str) -> Iterator[RenderableType]:

@@ -96,14 +96,19 @@ def _finer(binding: Binding) -> Iterator[RenderableType]:
 
     yield heading("Why no finer?")
     columns = (
-        *(Column("attribute", wraps=True), Column("next finer mask", wraps=True)),
-        *(number("gain"), number("failing rows"), number("allowed")),
+        Column("attribute", wraps=True),
+        Column("next finer mask", wraps=True),
+        number("gain"),
+        number("failing rows"),
+        number("allowed"),
     )
     yield table(
         columns,
         (
             (
-                *(relaxation.attribute, relaxation.mask, signed(relaxation.gain)),
+                relaxation.attribute,
+                relaxation.mask,
+                signed(relaxation.gain),
                 f"{relaxation.rows_failing:,}" if relaxation.violations else "none",
                 f"{relaxation.allowed_rows:,}",
             )
@@ -146,8 +151,11 @@ def _front(front: Front, advice: Advice) -> Iterator[RenderableType]:
     columns = (
         number(front.parameter),
         *((number("objective"),) if by_objective else ()),
-        *(number("score"), number("kept"), number("min. class")),
-        *(number("suppressed"), Column("", wraps=True)),
+        number("score"),
+        number("kept"),
+        number("min. class"),
+        number("suppressed"),
+        Column("", wraps=True),
     )
     yield table(
         columns,
@@ -155,8 +163,10 @@ def _front(front: Front, advice: Advice) -> Iterator[RenderableType]:
             (
                 figure(point.value),
                 *((fixed(point.objective),) if by_objective else ()),
-                *(fixed(point.score), percent(point.utility_kept)),
-                *(f"{point.smallest_class:,}", share(point.suppressed_rows, rows)),
+                fixed(point.score),
+                percent(point.utility_kept),
+                f"{point.smallest_class:,}",
+                share(point.suppressed_rows, rows),
                 _remark(point, knee=point.value == front.knee),
             )
             for point in front.points

@@ -30,11 +30,13 @@ def search(
 ) -> dict[str, Any]:
     """Data sets that one may see, by words of name, title, label or columns."""
     with catalog.database.reading() as session:
-        page, count = data_sets.search(session, actor, words, offset=offset, limit=limit)
-        newest = data_sets.newest_of(session, [data_set.id for data_set in page])
+        listed, count = data_sets.search(session, actor, words, offset=offset, limit=limit)
+        newest = data_sets.newest_of(session, [data_set.id for data_set in listed])
         return {
             "count": count,
-            "data_sets": [shapes.data_set(data_set, newest.get(data_set.id)) for data_set in page],
+            "data_sets": [
+                shapes.data_set(data_set, newest.get(data_set.id)) for data_set in listed
+            ],
         }
 
 

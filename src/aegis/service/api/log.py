@@ -19,8 +19,8 @@ def listed(
 ) -> dict[str, Any]:
     """What happened to what one may see, the newest first."""
     with catalog.database.reading() as session:
-        page, count = logbook.listed(session, actor, offset=offset, limit=limit)
-        return {"count": count, "entries": [shapes.log_entry(entry) for entry in page]}
+        listed, count = logbook.listed(session, actor, offset=offset, limit=limit)
+        return {"count": count, "entries": [shapes.log_entry(entry) for entry in listed]}
 
 
 @routes.post("/log/verify", Action.SEE_LOG)

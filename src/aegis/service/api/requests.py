@@ -31,8 +31,8 @@ def listed(
 ) -> dict[str, Any]:
     """Requests that one may see, the newest first."""
     with catalog.database.reading() as session:
-        page, count = requests.listed(session, actor, state=state, offset=offset, limit=limit)
-        return {"count": count, "requests": [shapes.request(request) for request in page]}
+        listed, count = requests.listed(session, actor, state=state, offset=offset, limit=limit)
+        return {"count": count, "requests": [shapes.request(request) for request in listed]}
 
 
 @routes.post("", Action.REQUEST)

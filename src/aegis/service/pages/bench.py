@@ -72,15 +72,15 @@ class BenchPage:
 
 
 def view_of(
-    summary: ProtectedSummary, before: Policy, policy: Policy, *, searched: bool = False
+    summary: ProtectedSummary, earlier_policy: Policy, policy: Policy, *, searched: bool = False
 ) -> BenchPage:
     """Return what a protected summary says of a policy.
 
     Parameters
     ----------
     summary
-        The protected summary, made under `before`.
-    before, policy
+        The protected summary, made under `earlier_policy`.
+    earlier_policy, policy
         The policy of the version, and the one in the making.
     searched
         Whether the best is searched, for a few seconds.
@@ -107,7 +107,7 @@ def view_of(
         costs_in(known),
         "" if best is None else written(as_declared(known, best.configuration)),
         preview,
-        tuple(_changes(before, policy)),
+        tuple(_changes(earlier_policy, policy)),
         tuple(_unknown(summary, policy)),
     )
 
@@ -117,13 +117,13 @@ def _said(shown: tuple[str, ...]) -> str:
     return "; ".join(shown[:_SHOWN]) + more
 
 
-def _changes(before: Policy, policy: Policy) -> list[str]:
+def _changes(earlier_policy: Policy, policy: Policy) -> list[str]:
     """Say in words how two policies differ."""
     told = []
-    if before.privacy != policy.privacy:
-        told.append(f"the rule: {policy.privacy}, where it was {before.privacy}")
+    if earlier_policy.privacy != policy.privacy:
+        told.append(f"the rule: {policy.privacy}, where it was {earlier_policy.privacy}")
     for name, attribute in policy.attributes.items():
-        old = before.attributes.get(name)
+        old = earlier_policy.attributes.get(name)
         if old is None:
             told.append(f"{name}: new")
             continue
@@ -133,7 +133,9 @@ def _changes(before: Policy, policy: Policy) -> list[str]:
         added = [str(m) for m in attribute.masks if m not in old.masks]
         told += [f"{name}: without {', '.join(gone)}"] if gone else []
         told += [f"{name}: with {', '.join(added)}"] if added else []
-    told += [f"{name}: left out" for name in before.attributes if name not in policy.attributes]
+    told += [
+        f"{name}: left out" for name in earlier_policy.attributes if name not in policy.attributes
+    ]
     return told
 
 
