@@ -62,6 +62,7 @@ def best(summary: Summary, policy: Policy, rule: PrivacyRule, objective: str | N
         ({"k": 3, "t_closeness": CLOSE}, "suppression=0,0.1,0.2"),
         ({"k": 2, "suppression": 0.1}, "risk=0.1,0.2,0.5"),
         ({"l_diversity": DIVERSE, "suppression": 0.05}, "l=1,2,3"),
+        ({"k": 2, "t_closeness": CLOSE, "suppression": 0.05}, "t=0.2..0.6"),
     ],
 )
 def test_every_point_is_an_independent_search(
@@ -94,7 +95,7 @@ def test_every_point_is_an_independent_search(
         wanted = scores[i] is not None and any(s >= sign * scores[i] - 1e-9 for s in later)
         assert point.dominated == wanted
     strict = [p.value for p in front.points]
-    assert strict == sorted(strict, reverse=parameter in ("risk", "suppression"))
+    assert strict == sorted(strict, reverse=parameter in ("risk", "suppression", "t"))
     json.dumps(front.to_dict(), allow_nan=False)
 
 
@@ -277,11 +278,13 @@ def test_bad_ranges(text: str) -> None:
 def test_a_front_without_a_parameter() -> None:
     with pytest.raises(PolicyError, match="does not say what varies") as caught:
         FrontRange.parse("2..50")
-    assert "k, risk, l, suppression" in caught.value.hint
+    known = caught.value.hint.partition("what can vary: ")[2].rstrip(".").split(", ")
+    assert {"k", "l", "t", "risk", "suppression"} <= set(known)
+    assert "base" not in known, "a number of which no model says which way asks for more"
 
 
 def test_a_front_over_l_needs_diversity(summary: Summary) -> None:
-    with pytest.raises(PolicyError, match="needs l-diversity"):
+    with pytest.raises(PolicyError, match="needs a rule that asks for it: l_diversity"):
         search(summary, policy_of({"k": 3}), front="l=2,3")
 
 

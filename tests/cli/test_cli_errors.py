@@ -450,20 +450,31 @@ def test_a_label_with_one_class_is_noted(shell, folder, label):
     assert (usual.code, usual.err) == (0, "")
 
 
+SQL = (
+    "sql",
+    "-p",
+    "policy.yaml",
+    "-c",
+    "best.yaml",
+    "-o",
+    "x.sql",
+    "--dialect",
+    "duckdb",
+    "--table",
+    "t",
+    "--schema-from",
+    "table.csv",
+)
+
+
 @pytest.mark.parametrize(
     "words",
     [
         ("advise", "table.csv", "-p", "policy.yaml", "-o", "policy.yaml"),
         ("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", "-o", "table.csv"),
         ("apply", "parts", "-p", "policy.yaml", "-c", "best.yaml", "-o", "parts/y.parquet"),
-        (
-            "sql -p policy.yaml -c best.yaml -o x.sql --dialect duckdb --table t "
-            "--schema-from table.csv --as view --into t"
-        ).split(),
-        (
-            "sql -p policy.yaml -c best.yaml -o x.sql --dialect duckdb --table t "
-            "--schema-from table.csv --into u"
-        ).split(),
+        (*SQL, "--as", "view", "--into", "t"),
+        (*SQL, "--into", "u"),
     ],
 )
 def test_no_output_takes_the_place_of_what_is_read(words, shell, folder):

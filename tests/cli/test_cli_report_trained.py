@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from conftest import Shell
+if TYPE_CHECKING:
+    from conftest import Shell
 
 
 def test_the_report_says_what_a_trained_model_reaches(shell: Shell, folder: Path) -> None:

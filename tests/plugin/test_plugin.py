@@ -37,6 +37,8 @@ COMMANDS = {
         "b.yaml",
         "--report",
         "r.html",
+        "--front",
+        "rows=2..5",
     ),
     "rank": (
         "advise",
@@ -109,6 +111,7 @@ def test_the_search_is_by_the_measure_and_under_the_model(told: dict[str, Any]) 
     assert search["measure"] == search["search"]["objective"] == "errors-saved"
     assert search["optimal"]
     assert search["ranking"][0]["smallest_class"] >= 4
+    assert [point["value"] for point in search["front"]["points"]] == [2, 3, 4, 5]
     assert told["rank"]["measure"] == "errors-saved"
     assert "blocks" in [entry["name"] for entry in told["rank"]["ranking"]]
 

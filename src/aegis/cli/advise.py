@@ -122,8 +122,8 @@ def command(
         typer.Option(
             "--front",
             metavar="RANGE",
-            help="Also search the best for each of several rules: k=2..50, risk=, l=, "
-            "suppression=.",
+            help="Also search the best for each of several rules: k=2..50, risk=, suppression=, or a "
+            "number of a model that the policy asks for: l=, t=.",
             show_default=False,
         ),
     ] = None,

@@ -260,7 +260,7 @@ def _next(release: AnonymizedRelease, policy_file: Path) -> list[RenderableType]
             "--policy",
             policy_file,
             "--method",
-            "mo-obam",
+            release.recipe.method,
             "--option",
             "clusters=N",
             "--option",

@@ -126,6 +126,8 @@ class Mask(ABC):
     """What bounds that are learnt from the data give away of it, for certificates; None where none
     are. `{rows}` stands for the rows that share one. A release cannot tell whether a policy declared
     them."""
+    shows_intervals: ClassVar[bool] = False
+    """Whether what is shown are intervals of numbers, as text."""
     deterministic: ClassVar[bool] = True
     """Whether equal values are always masked alike."""
 

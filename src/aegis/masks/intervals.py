@@ -43,6 +43,7 @@ class Bucketize(Mask):
     """
 
     name: ClassVar[str] = "bucketize"
+    shows_intervals: ClassVar[bool] = True
     summary: ClassVar[str] = "Shows the interval of a fixed width in which a number falls."
     fits: ClassVar[frozenset[Kind]] = NUMERIC
     example: ClassVar[str] = "{bucketize: {width: 10}}"
@@ -176,6 +177,7 @@ class _Cuts(Mask):
     )
 
     fits: ClassVar[frozenset[Kind]] = NUMERIC
+    shows_intervals: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         parameters.whole(self.name, "count", self.count, at_least=2, at_most=MOST_BINS)

@@ -110,13 +110,13 @@ def _implied(model: PrivacyModel) -> list[PrivacyModel]:
 
 
 def _as_much(model: PrivacyModel, parameter: ModelParameter, given: float, asked: float) -> bool:
-    larger = _larger_is_stronger(model, parameter)
+    larger = larger_is_stronger(model, parameter)
     if abs(given - asked) <= _ALIKE * max(1.0, abs(asked)):
         return True
     return larger is not None and (given > asked if larger else given < asked)
 
 
-def _larger_is_stronger(model: PrivacyModel, parameter: ModelParameter) -> bool | None:
+def larger_is_stronger(model: PrivacyModel, parameter: ModelParameter) -> bool | None:
     """Return which way a number asks for more; None where that is not known."""
     if parameter.larger_is_stronger is not None:
         return parameter.larger_is_stronger

@@ -370,7 +370,7 @@ def _possible(mask: Mask) -> Any:
     """Return the condition of a text that a mask can show it; None where the mask does not say."""
     if isinstance(mask, Suppress):
         return lambda text: text == SUPPRESSED
-    if mask.name in ("bucketize", "equal_width", "quantiles") and mask.fitted:
+    if mask.shows_intervals and mask.fitted:
         return lambda text: text == SUPPRESSED or _interval_of(mask, text)
     if isinstance(mask, Group) and mask.rest != "keep":
         shown = {name for name, _ in mask.groups}

@@ -13,24 +13,67 @@ from aegis.advisor.search.closest import find_closest
 from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.problem import Box
 from aegis.errors import PolicyError
-from aegis.privacy import PrivacyRule
+from aegis.privacy import MODELS, ModelParameter, PrivacyRule
+from aegis.privacy.strength import larger_is_stronger
 
 if TYPE_CHECKING:
     from aegis.advisor.search.searcher import Searcher
 
-PARAMETERS = ("k", "risk", "l", "suppression")
 _MOST = 12
 """Most points of a front that is given as a range."""
-_ALLOWED = {
-    "k": (1, 1e12, True),
-    "l": (1, 1e6, False),
-    "risk": (1e-9, 1, False),
-    "suppression": (0, 0.999999, False),
-}
-"""Per parameter the smallest and largest value, and whether it is a whole number."""
+_LARGEST = 1e12
+"""Largest number that a front visits."""
 _SAME = 1e-12
 """Scores closer than this are the same."""
 _LADDER = (1, 1.5, 2, 3, 4, 5, 7)
+
+
+@dataclass(frozen=True)
+class Varied:
+    """A number of a rule that a front can vary.
+
+    Attributes
+    ----------
+    low, high
+        Smallest and largest value.
+    whole
+        Whether only whole numbers are allowed.
+    counts
+        Whether a range is walked in whole numbers, else in even steps.
+    larger_is_stronger
+        Whether a larger number asks for more.
+    """
+
+    low: float
+    high: float
+    whole: bool = False
+    counts: bool = False
+    larger_is_stronger: bool = False
+
+
+_OF_RULES = {"risk": Varied(1e-9, 1), "suppression": Varied(0, 0.999999)}
+"""What can vary beside the parameters of models."""
+
+
+def varying() -> dict[str, Varied]:
+    """Return what a front can vary: numbers of which the models agree which way asks for more."""
+    varied: dict[str, list[tuple[ModelParameter, bool | None]]] = {}
+    for model in MODELS:
+        for parameter in model.parameters:
+            larger = larger_is_stronger(model, parameter)
+            varied.setdefault(parameter.name, []).append((parameter, larger))
+    return {
+        name: Varied(
+            min(p.low for p, _ in known),
+            min(max(p.high for p, _ in known), _LARGEST),
+            all(p.whole for p, _ in known),
+            any(p.whole for p, _ in known),
+            larger is True,
+        )
+        for name, known in varied.items()
+        for larger in [known[0][1]]
+        if larger is not None and all(other is larger for _, other in known)
+    } | _OF_RULES
 
 
 @dataclass(frozen=True)
@@ -51,13 +94,14 @@ class FrontRange:
         """
         name, equals, given = text.partition("=")
         name = name.strip()
+        known = varying()
         if not equals:
             raise PolicyError(
                 f"The front {text!r} does not say what varies.",
-                hint=f'Write "k=2..50" or "k=2,5,10"; what can vary: {", ".join(PARAMETERS)}.',
+                hint=f'Write "k=2..50" or "k=2,5,10"; what can vary: {", ".join(known)}.',
             )
-        if name not in PARAMETERS:
-            raise PolicyError.unknown("parameter of a front", name, PARAMETERS)
+        if name not in known:
+            raise PolicyError.unknown("parameter of a front", name, known)
         try:
             if ".." in given:
                 low, high = (float(part) for part in given.split(".."))
@@ -72,10 +116,10 @@ class FrontRange:
 
 
 def _between(name: str, low: float, high: float) -> list[float]:
-    """Return round values from `low` to `high`: whole ones for k and l, even steps for shares."""
+    """Return round values from `low` to `high`: whole ones of counts, even steps of shares."""
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
         raise ValueError
-    if name in ("k", "l"):
+    if varying()[name].counts:
         _checked(name, [math.ceil(low), math.floor(high)])
         whole = range(math.ceil(low), math.floor(high) + 1)
         if len(whole) <= _MOST:
@@ -88,42 +132,44 @@ def _between(name: str, low: float, high: float) -> list[float]:
 
 
 def _checked(name: str, values: Sequence[float]) -> list[float]:
-    low, high, whole = _ALLOWED[name]
-    wrong = [v for v in values if not low <= v <= high or (whole and v != int(v))]
+    varied = varying()[name]
+    wrong = [
+        v for v in values if not varied.low <= v <= varied.high or (varied.whole and v != int(v))
+    ]
     if wrong or not values:
-        kind = "whole numbers" if whole else "numbers"
+        kind = "whole numbers" if varied.whole else "numbers"
         raise PolicyError(
             f"The front over {name} visits {wrong or 'nothing'}.",
-            hint=f"Give {kind} from {low:g} to {high:g}.",
+            hint=f"Give {kind} from {varied.low:g} to {varied.high:g}.",
         )
-    return sorted(set(values), reverse=name in ("risk", "suppression"))
+    return sorted(set(values), reverse=not varied.larger_is_stronger)
 
 
 def rule_at(rule: PrivacyRule, parameter: str, value: float) -> PrivacyRule:
-    """Return `rule` with one parameter set.
+    """Return `rule` with one parameter set; k, or a risk of 1 / k, is added where it has none.
 
     Raises
     ------
     PolicyError
-        The parameter is `l` and the rule has no l-diversity.
+        No demand of the rule has the parameter, or the value is none that its model allows.
     """
     if parameter == "suppression":
         return replace(rule, suppression=value)
-    if parameter == "l":
-        varied = [c for c in rule.criteria if parameter in (p.name for p in c.model.parameters)]
-        if not varied:
-            raise PolicyError(
-                "A front over l needs l-diversity in the privacy rule.",
-                hint="Add `l_diversity: {attribute: NAME, l: 2}` to the policy.",
-            )
-        criteria = [c.with_parameter("l", value) if c in varied else c for c in rule.criteria]
-        return replace(rule, criteria=tuple(criteria))
-    k = int(value) if parameter == "k" else math.ceil(1 / value - 1e-9)
-    asked = PrivacyRule.parse({"k": k}).criteria
-    others = tuple(
-        c for c in rule.criteria if c.model not in [criterion.model for criterion in asked]
-    )
-    return replace(rule, criteria=(*asked, *others))
+    if parameter in ("k", "risk"):
+        k = int(value) if parameter == "k" else math.ceil(1 / value - 1e-9)
+        asked = PrivacyRule.parse({"k": k}).criteria
+        models = [criterion.model for criterion in asked]
+        others = tuple(c for c in rule.criteria if c.model not in models)
+        return replace(rule, criteria=(*asked, *others))
+    varied = [c for c in rule.criteria if parameter in (p.name for p in c.model.parameters)]
+    if not varied:
+        keys = {m.key for m in MODELS if parameter in (p.name for p in m.parameters)}
+        raise PolicyError(
+            f"A front over {parameter} needs a rule that asks for it: {', '.join(sorted(keys))}.",
+            hint="Add it to `privacy` of the policy.",
+        )
+    criteria = (c.with_parameter(parameter, value) if c in varied else c for c in rule.criteria)
+    return replace(rule, criteria=tuple(criteria))
 
 
 def rules_of(span: FrontRange | str, rule: PrivacyRule) -> list[PrivacyRule]:
@@ -321,14 +367,15 @@ def _mark_dominated(points: Sequence[FrontPoint], sign: int) -> list[FrontPoint]
 def _knee(parameter: str, points: Sequence[FrontPoint]) -> float | None:
     """Return the value with the largest distance from the chord between the ends of the front.
 
-    Satopaa et al., Finding a kneedle in a haystack, ICDCS Workshops 2011; k, l and risk on a
+    Satopaa et al., Finding a kneedle in a haystack, ICDCS Workshops 2011; counts and risk on a
     logarithmic scale. None with fewer than three points, or where the front does not bend
     outwards.
     """
     front = [p for p in points if p.reached is not None and not p.dominated]
     if len(front) < 3:
         return None
-    scale = [p.value if parameter == "suppression" else math.log(p.value) for p in front]
+    logarithmic = parameter == "risk" or varying()[parameter].counts
+    scale = [math.log(p.value) if logarithmic else p.value for p in front]
     scores = [p.reached or 0.0 for p in front]
     width, height = scale[-1] - scale[0], scores[-1] - scores[0]
     if width == 0 or height == 0:
