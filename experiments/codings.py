@@ -27,7 +27,6 @@ import numpy as np
 from scipy import sparse
 
 from aegis.advisor import Choice, Scorer
-from aegis.evaluation import paper_configurations
 from aegis.evaluation.agreement import spearman
 from aegis.evaluation.coding import code_table
 from aegis.measures import (
@@ -43,6 +42,7 @@ from aegis.measures.held_out import mean_reached
 from aegis.summary import AttributeSummary, Candidate, summarize
 from aegis.summary.levels import neighbours, pool
 from common import RESULTS, write_csv
+from paper_masks import paper_configurations
 from selection_quality import NAME, SETS, prepared
 
 RANGES = (16, 32, 64, 128)

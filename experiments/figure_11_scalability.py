@@ -82,8 +82,8 @@ def make_table(folder: Path, rows: int, attributes: int) -> Path:
 def advise_once(table: str, configurations: int, levels: int) -> dict[str, Any]:
     """Summarise and rank; return what it took. Runs in a process of its own."""
     import aegis
-    from aegis.evaluation import paper_configurations, paper_policy
     from aegis.sources import open_table
+    from paper_masks import paper_configurations, paper_policy
 
     started, cpu = time.perf_counter(), time.process_time()
     source = open_table(table)

@@ -17,8 +17,8 @@ import pyarrow.parquet
 
 import aegis
 from aegis.anonymizers import ANONYMIZERS, build_release, encode
-from aegis.anonymizers.hybrid_metrics import disclosure_risk, forest_accuracy, originality
 from common import ADULT, save_chart, write_json
+from hybrid_metrics import disclosure_risk, forest_accuracy, originality
 
 QUASI = ("age", "sex", "race", "native-country")
 SENSITIVE = "income"

@@ -30,10 +30,10 @@ from aegis.anonymizers import ANONYMIZERS, build_release, encode
 from aegis.anonymizers.forest import Forest
 from aegis.anonymizers.hybrid import HybridOptions, patterns
 from aegis.anonymizers.hybrid_cells import ReleasedCells
-from aegis.anonymizers.hybrid_metrics import disclosure_risk, forest_accuracy, originality
 from aegis.anonymizers.members import k_member
 from common import RESULTS, write_json
 from hybrid import QUASI, SENSITIVE, hierarchies, table
+from hybrid_metrics import disclosure_risk, forest_accuracy, originality
 
 NAME = "hybrid_figures"
 KS = (5, 10, 15, 20, 25, 30, 35)

@@ -17,12 +17,13 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from aegis.evaluation import METRICS, Evaluation, paper_configurations, paper_policy
+from aegis.evaluation import METRICS, Evaluation
 from aegis.measures import DEFAULT_MEASURE
 from aegis.policy import Configuration, Policy, load_policy
 from aegis.sources import open_table
 from aegis.summary import Summary, summarize
 from common import ADULT, data, german
+from paper_masks import paper_configurations, paper_policy
 
 ESTIMATORS = ("aegis+1d", "aegis-1d", "sampling")
 PUBLISHED_MEASURES = ("mi", "chi2", "g3")

@@ -15,10 +15,11 @@ from scipy.stats import spearmanr
 
 from aegis import summarize
 from aegis.advisor import Scorer
-from aegis.evaluation import Reconstructed, paper_configurations, paper_policy
+from aegis.evaluation import Reconstructed
 from aegis.measures import MEASURES
 from aegis.policy import load_policy
 from common import ADULT, ROOT, write_csv
+from paper_masks import paper_configurations, paper_policy
 
 ESTIMATORS = {
     "sampling": Reconstructed(histogram=False, drawn=True),

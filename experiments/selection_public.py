@@ -23,7 +23,6 @@ import numpy as np
 
 from aegis.advisor import Choice, Scorer
 from aegis.advisor.search.objectives import LOSSES
-from aegis.evaluation import paper_configurations, paper_policy
 from aegis.evaluation.agreement import spearman
 from aegis.evaluation.coding import CodedTable, code_table
 from aegis.evaluation.evaluate import run_task, tasks
@@ -35,6 +34,7 @@ from aegis.policy import load_policy
 from aegis.sources import open_table
 from aegis.summary import Summary, summarize
 from common import save_chart, write_csv, write_json
+from paper_masks import paper_configurations, paper_policy
 from public_sets import CONFIRMATION, FURTHER, RESERVE
 
 NAME = "selection_public"

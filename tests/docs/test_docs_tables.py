@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from experiment_modules import experiment
 
 ROOT = Path(__file__).parents[2]
 TABLES = [
@@ -66,12 +67,7 @@ TABLES = [
 
 def made_by(script: str, table: str) -> Callable[..., list[str]]:
     """Return the function of a script in `experiments/` that makes a table."""
-    spec = importlib.util.spec_from_file_location(script, ROOT / "experiments" / f"{script}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    function: Callable[..., list[str]] = getattr(module, table)
+    function: Callable[..., list[str]] = getattr(experiment(script), table)
     return function
 
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from evaluation_support import make_policy, make_table
 from hypothesis import given
@@ -16,8 +15,6 @@ from aegis.evaluation import (
     Reconstructed,
     compare,
     mascara,
-    paper_configurations,
-    paper_policy,
 )
 from aegis.evaluation.comparators import PUBLISHED, drawn_records, spread_divergence
 from aegis.measures import MEASURES
@@ -149,37 +146,6 @@ def test_every_comparator_scores_every_configuration(scorer, choices):
 def test_an_unknown_comparator_is_refused_with_the_names(scorer, choices):
     with pytest.raises(PolicyError, match="mascara"):
         compare(scorer, choices, ["masquerade"])
-
-
-def test_the_generator_of_the_paper_draws_its_masks_and_no_others():
-    policy = paper_policy(make_table(), make_policy())
-    summary = summarize(make_table(), policy)
-    drawn = paper_configurations(summary, 60, seed=5)
-    seen = {n: {c.masks[n].name for c in drawn} for n in ("age", "town", "size")}
-    assert seen["age"] == seen["size"] == {"equal_width", "erase_digits", "suppress"}
-    assert seen["town"] == {"identity", "suppress"}
-    assert len({tuple(map(str, c.masks.values())) for c in drawn}) == len(drawn) == 60
-    again = paper_configurations(summary, 60, seed=5)
-    assert [c.spec() for c in again] == [c.spec() for c in drawn]
-    assert {*policy.attributes} == {*make_policy().attributes}
-    families = [c.masks["age"].name for c in drawn]
-    # A third each, though there are more widths than numbers of digits.
-    assert 8 <= families.count("suppress") <= 32
-
-
-def test_the_generator_ends_where_there_is_no_new_configuration():
-    attributes = {"town": {"role": "feature"}}
-    policy = paper_policy(make_table(), make_policy(attributes=attributes, privacy={}))
-    summary = summarize(make_table(), policy)
-    assert len(paper_configurations(summary, 10, seed=0)) == 2
-    with pytest.raises(PolicyError, match="cannot be generated"):
-        paper_configurations(summary, 0)
-
-
-def test_a_boolean_is_left_or_suppressed():
-    table = pa.table({"flag": [True, False] * 10, "sick": ["a", "b", "b", "a"] * 5})
-    policy = paper_policy(table, make_policy(attributes={"flag": {"role": "feature"}}, privacy={}))
-    assert [mask.name for mask in policy.attributes["flag"].masks] == ["identity", "suppress"]
 
 
 def test_sampled_records_bring_their_labels():

@@ -5,7 +5,6 @@ from aegis.evaluation.comparators import COMPARATORS, Comparator, Reconstructed,
 from aegis.evaluation.evaluate import DEFAULT_MODELS, check_request, evaluate_models
 from aegis.evaluation.metrics import METRICS, Metric
 from aegis.evaluation.models import MODELS, Model
-from aegis.evaluation.paper import paper_configurations, paper_policy
 from aegis.evaluation.result import Evaluation, Score
 from aegis.evaluation.training import Training
 
@@ -27,6 +26,4 @@ __all__ = [
     "compare",
     "evaluate_models",
     "mascara",
-    "paper_configurations",
-    "paper_policy",
 ]

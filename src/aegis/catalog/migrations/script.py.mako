@@ -15,8 +15,3 @@ depends_on = None
 def upgrade() -> None:
     """Make the change."""
     ${upgrades if upgrades else "pass"}
-
-
-def downgrade() -> None:
-    """Take the change back."""
-    ${downgrades if downgrades else "pass"}
