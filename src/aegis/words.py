@@ -1,8 +1,10 @@
-"""Numbers of things in words."""
+"""Numbers in words, and in JSON."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 _DIGITS = 15
 """Digits of the largest number that anybody reads."""
@@ -46,3 +48,19 @@ def brief(value: object) -> str:
     if len(text) <= _MOST_SHOWN:
         return text
     return f"{text[: _MOST_SHOWN // 2]}... ({len(text):,} characters)"
+
+
+def finite(data: Any) -> Any:
+    """Return nested data as JSON holds it: NaN and the infinities as None, mappings as dicts.
+
+    Examples
+    --------
+    >>> from aegis.words import finite
+    >>> finite({"bound": float("inf"), "scores": (0.5, float("nan"))})
+    {'bound': None, 'scores': [0.5, None]}
+    """
+    if isinstance(data, Mapping):
+        return {str(key): finite(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [finite(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from aegis.cli.main import run
 from aegis.cli.output import Output, clean, finite, write_json
 from aegis.cli.progress import QueryClock, TerminalProgress, reporting
-from aegis.cli.tables import figure, fixed, percent, share, size
+from aegis.cli.tables import figure, fixed, percent, share
 from aegis.progress import SILENT
 from aegis.sources import embedded, query_progress
 
@@ -289,10 +289,3 @@ def test_figures_for_people():
     assert percent(99.96) == "100.0 %"
     assert share(5, 200) == "5 (2.5 %)"
     assert share(0, 0) == "0"
-    assert [size(0), size(999), size(1234), size(123456), size(5 * 10**9)] == [
-        "0 bytes",
-        "999 bytes",
-        "1.2 kB",
-        "123 kB",
-        "5.0 GB",
-    ]

@@ -101,7 +101,7 @@ def rank_configurations(
             scored.append((rank_choice(configuration.name, choice, scorer, plan, chosen), choice))
             step.advance()
     sign = chosen.direction.sign
-    scored.sort(key=lambda s: (not s[0].admissible, -sign * s[0].score, s[0].name))
+    scored.sort(key=lambda s: s[0].ranking_key(sign))
     if estimate is not None:
         scored = _by_estimate(scored, summary, estimate, measure or policy.measure, progress)
     scoring = time.perf_counter()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from aegis.policy import Configuration
+from aegis.words import finite
 
 NOTHING = 5e-5
 """A gain below it is told as none."""
@@ -72,7 +72,8 @@ class SearchFigures:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values; infinite figures as null."""
-        return {**finite(asdict(self)), "notes": list(self.notes)}
+        figures: dict[str, Any] = finite(asdict(self))
+        return figures
 
 
 @dataclass(frozen=True)
@@ -242,14 +243,6 @@ class Front:
         utility = ((point.value, point.utility_kept) for point in self.points)
         shown = (f"{value:g}: {'-' if k is None else f'{k:.1f} %'}" for value, k in utility)
         return f"Front({self.parameter}; utility kept {', '.join(shown)})"
-
-
-def finite(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a mapping with infinite and undefined numbers as None, which JSON can hold."""
-    return {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value
-        for key, value in values.items()
-    }
 
 
 @dataclass(frozen=True)

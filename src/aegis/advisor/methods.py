@@ -209,9 +209,7 @@ def apart(recipes: Sequence[Recipe], advice: Advice) -> tuple[Recipe, ...]:
 def insert_methods(advice: Advice, ranked: Sequence[Ranked], notes: Sequence[str]) -> Advice:
     """Return the advice with these record-level releases in its order."""
     sign = MEASURES.get(advice.measure).direction.sign
-    ordered = sorted(
-        (*advice.ranking, *ranked), key=lambda r: (not r.admissible, -sign * r.score, r.name)
-    )
+    ordered = sorted((*advice.ranking, *ranked), key=lambda r: r.ranking_key(sign))
     seconds = sum(release.method.seconds for release in ranked if release.method is not None)
     if ordered[0].method is not None:
         # Ties were with the best configuration, which is not the best any more.

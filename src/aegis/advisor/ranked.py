@@ -92,6 +92,10 @@ class Ranked:
         """The configuration's name."""
         return self.configuration.name
 
+    def ranking_key(self, sign: int) -> tuple[bool, float, str]:
+        """Return what a ranking sorts by, of a measure that is better where `sign` times it is larger."""
+        return (not self.admissible, -sign * self.score, self.name)
+
     @property
     def known_smallest_class(self) -> int | None:
         """Rows of the smallest class; None where the classes are not known."""

@@ -184,13 +184,15 @@ def _remove_leftovers(path: Path) -> None:
 
 def written(paths: Sequence[str | Path | None]) -> list[RenderableType]:
     """Return the lines that say which files were written, with their sizes."""
-    from aegis.cli.tables import heading, pairs, size
+    from rich.filesize import decimal
+
+    from aegis.cli.tables import heading, pairs
 
     existing = [path for path in paths if path is not None]
     if not existing:
         return []
     sizes = [_bytes(path) for path in existing]
-    shown = ("" if length is None else size(length) for length in sizes)
+    shown = ("" if length is None else decimal(length) for length in sizes)
     return [heading("Written"), pairs(zip(map(str, existing), shown, strict=True))]
 
 

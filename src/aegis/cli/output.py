@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 from aegis.cli.logs import LOG
 from aegis.cli.options import Format
 from aegis.cli.streams import write
+from aegis.words import finite
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -153,15 +153,6 @@ def write_json(file: IO[str], data: object) -> None:
     ascii_only = not encoding.lower().startswith("utf")
     text = json.dumps(finite(data), indent=2, ensure_ascii=ascii_only, allow_nan=False, default=str)
     write(file, text + "\n")
-
-
-def finite(data: Any) -> Any:
-    """Return nested data with NaN and the infinities as None, and mappings as dicts."""
-    if isinstance(data, Mapping):
-        return {str(key): finite(value) for key, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [finite(value) for value in data]
-    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
 def _pointers(data: Any, prefix: str = "") -> Iterator[tuple[str, object]]:

@@ -113,15 +113,3 @@ def percent(value: float | None, decimals: int = 1) -> str:
 def share(part: int, whole: int) -> str:
     """Return rows with their share of all rows: `312 (1.0 %)`."""
     return f"{part:,} ({percent(100 * part / whole)})" if whole else f"{part:,}"
-
-
-def size(number_of_bytes: int) -> str:
-    """Return the size of a file in words."""
-    value = float(number_of_bytes)
-    for unit in ("bytes", "kB", "MB"):
-        if value < 1000:
-            return (
-                f"{value:.0f} {unit}" if unit == "bytes" or value >= 10 else f"{value:.1f} {unit}"
-            )
-        value /= 1000
-    return f"{value:.1f} GB"

@@ -32,6 +32,7 @@ from aegis.privacy.diversity import (
     largest_share,
     recursive_ratio,
 )
+from aegis.words import finite
 
 AT_RISK = (0.05, 0.075, 0.1, 0.2)
 """Thresholds tau of the records at risk."""
@@ -391,21 +392,20 @@ def _measure(counts: SensitiveCounts) -> AttributeFigures:
         distinct=int(distinct_values(counts).min()),
         entropy=float(effective_values(counts).min()),
         recursive_c=MappingProxyType(
-            {str(values): _finite(recursive_ratio(counts, values).max()) for values in RECURSIVE_L}
+            {
+                str(values): finite(float(recursive_ratio(counts, values).max()))
+                for values in RECURSIVE_L
+            }
         ),
         equal=float(equal_distance(counts).max()),
         ordered=float(ordered_distance(counts).max()),
         hierarchical=None if tree is None else float(hierarchical_distance(counts, tree).max()),
         beta_basic=basic,
-        beta_enhanced=_finite(enhanced_gain(counts).max()),
+        beta_enhanced=finite(float(enhanced_gain(counts).max())),
         beta_enhanced_limit=min(basic, -math.log(rarest)),
-        delta=_finite(log_ratio(counts).max()),
+        delta=finite(float(log_ratio(counts).max())),
         delta_present=float(log_ratio(counts, absent=False).max()),
     )
-
-
-def _finite(figure: float) -> float | None:
-    return float(figure) if math.isfinite(figure) else None
 
 
 def _notes(table: ClassTable) -> tuple[str, ...]:

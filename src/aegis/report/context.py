@@ -90,7 +90,7 @@ def build_context(
     measure = MEASURES.get(advice.measure)
     rule = _rule(advice.policy)
     best = advice.best
-    subject = best or closest(advice.ranking)
+    subject = best or advice.closest
     front, binding = advice.front, advice.binding
     return {
         "title": clean(title, limit=NAME_LIMIT),
@@ -120,11 +120,6 @@ def build_context(
         "yaml": _documents(advice, subject),
         "provenance": _provenance(advice),
     }
-
-
-def closest(ranking: Sequence[Ranked]) -> Ranked | None:
-    """Return the configuration that needs the fewest rows left out; None for an empty ranking."""
-    return min(ranking, key=lambda r: (r.suppressed_rows, -r.smallest_class), default=None)
 
 
 def heat_step(utility: float | None) -> int | None:

@@ -299,7 +299,7 @@ class Bench:
                 for place, (name, choice) in enumerate(known.choices)
             ]
             sign = measure.direction.sign
-            ranked.sort(key=lambda r: (not r.admissible, -sign * r.score, r.name))
+            ranked.sort(key=lambda r: r.ranking_key(sign))
             return View(
                 study.policy,
                 known.costs,
