@@ -64,7 +64,7 @@ def command(
         typer.Option(
             "--threshold",
             metavar="N",
-            help="Rows from which a cell is large: 5, or what a protected summary states.",
+            help="Cells of fewer rows count as small: 5, or what a protected summary states.",
             show_default=False,
         ),
     ] = None,

@@ -46,7 +46,10 @@ def command(
     rho: Annotated[
         float | None,
         typer.Option(
-            "--rho", metavar="R", help="The cost itself, instead of an epsilon.", show_default=False
+            "--rho",
+            metavar="R",
+            help="The cost as rho (zero-concentrated differential privacy), instead of an epsilon.",
+            show_default=False,
         ),
     ] = None,
     unit: Annotated[
@@ -70,7 +73,7 @@ def command(
         typer.Option(
             "--head",
             metavar="SHA256",
-            help="For verify: the digest of the last event that was noted earlier.",
+            help="For verify: the digest of the last event, as you noted it earlier.",
             show_default=False,
         ),
     ] = None,

@@ -133,8 +133,8 @@ def command(
         typer.Option(
             "--public",
             metavar="A,B,...",
-            help="Attributes whose values and cuts are public knowledge; '*' for all. To find "
-            "out those of the others takes part of the budget.",
+            help="Attributes whose values and cuts are public knowledge; '*' for all. The "
+            "values of others are drawn from the table, which takes part of the budget.",
             show_default=False,
         ),
     ] = None,
@@ -142,12 +142,14 @@ def command(
     method: Annotated[
         str,
         typer.Option(
-            "--method", metavar="NAME", help="How level counts perturbs: cell-keys or rounding."
+            "--method",
+            metavar="NAME",
+            help="How --level counts changes counts: cell-keys or rounding.",
         ),
     ] = "cell-keys",
     threshold: Annotated[
         int,
-        typer.Option("--threshold", metavar="N", help="Rows from which a cell is large."),
+        typer.Option("--threshold", metavar="N", help="Cells of fewer rows count as small."),
     ] = 10,
     step: Annotated[
         int | None,

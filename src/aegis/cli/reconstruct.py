@@ -50,7 +50,11 @@ def command(
     attribute: Annotated[
         str,
         typer.Option(
-            "--attribute", "-a", metavar="NAME", help="The attribute.", show_default=False
+            "--attribute",
+            "-a",
+            metavar="NAME",
+            help="The attribute to reconstruct.",
+            show_default=False,
         ),
     ],
     policy: Annotated[

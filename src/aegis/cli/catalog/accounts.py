@@ -48,7 +48,9 @@ def account(
 
 
 def token(
-    name: Annotated[str, typer.Argument(metavar="ACCOUNT", help="Whose token.")],
+    name: Annotated[
+        str, typer.Argument(metavar="ACCOUNT", help="The account that the token speaks for.")
+    ],
     scopes: Annotated[
         str,
         typer.Option(
@@ -57,7 +59,9 @@ def token(
             help="What it may do; by default all that its owner may.",
         ),
     ] = "",
-    days: Annotated[int, typer.Option("--days", min=1, max=365, help="How long it lasts.")] = 90,
+    days: Annotated[
+        int, typer.Option("--days", min=1, max=365, help="Days until the token expires.")
+    ] = 90,
     database: Database = CATALOG,
 ) -> None:
     """Make a token for an account, on the machine of the service.

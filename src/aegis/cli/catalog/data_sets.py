@@ -88,7 +88,9 @@ def register(
             show_default=False,
         ),
     ],
-    title: Annotated[str, typer.Option("--title", metavar="TEXT", help="Title.")] = "",
+    title: Annotated[
+        str, typer.Option("--title", metavar="TEXT", help="Title of the data set, for people.")
+    ] = "",
     description: Annotated[
         str, typer.Option("--description", metavar="TEXT", help="What it is about.")
     ] = "",
@@ -114,8 +116,8 @@ def register(
     protect: Annotated[
         str, typer.Option("--protect", metavar="LEVEL", help="noise, or counts.")
     ] = "noise",
-    epsilon: Annotated[float, typer.Option("--epsilon", help="Of the noise.")] = 1.0,
-    delta: Annotated[float, typer.Option("--delta", help="Of the noise.")] = 1e-6,
+    epsilon: Annotated[float, typer.Option("--epsilon", help="Epsilon of --protect noise.")] = 1.0,
+    delta: Annotated[float, typer.Option("--delta", help="Delta of --protect noise.")] = 1e-6,
     url: Url = "",
     token: Token = "",
 ) -> None:

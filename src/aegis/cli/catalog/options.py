@@ -34,7 +34,14 @@ Token = Annotated[
 DataSet = Annotated[str, typer.Argument(metavar="DATA-SET", help="Its name in the catalog.")]
 RequestId = Annotated[str, typer.Argument(metavar="REQUEST", help="Number of the request.")]
 Message = Annotated[
-    str, typer.Option("--message", "-m", metavar="TEXT", help="Why.", show_default=False)
+    str,
+    typer.Option(
+        "--message",
+        "-m",
+        metavar="TEXT",
+        help="The reason, which the log keeps.",
+        show_default=False,
+    ),
 ]
 
 
