@@ -1,7 +1,9 @@
-"""A BLAS that gets no addresses asks for them for ever: it is not loaded without room for it."""
+"""BLAS on one thread, and not loaded without room: one that gets no addresses asks for them for ever."""
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +34,31 @@ try:
 except MemoryError as error:
     print(error)
 """
+
+
+THREADS = """
+import json
+from threadpoolctl import threadpool_info
+from aegis.blas import one_blas_thread
+
+def threads():
+    return {lib["filepath"]: lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}
+
+print(json.dumps([one_blas_thread(threads)(), threads()]))
+"""
+
+
+def test_every_blas_is_held_to_one_thread() -> None:
+    """That of SciPy as well, which is a library of its own and not loaded before."""
+    free = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
+    done = subprocess.run(
+        [sys.executable, "-c", THREADS], capture_output=True, text=True, check=True, env=free
+    )
+    within, after = json.loads(done.stdout)
+    assert any("scipy" in path for path in within)
+    assert set(within.values()) == {1}
+    assert within.keys() == after.keys()
+    assert os.cpu_count() == 1 or set(after.values()) != {1}, "the limit ends with the call"
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="sizes are read from /proc")
