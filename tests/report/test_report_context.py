@@ -21,8 +21,8 @@ from aegis.report.context import (
     build_context,
     heat_step,
 )
-from aegis.report.context_privacy import _smaller
 from aegis.report.palette import HEAT_STEPS
+from aegis.report.sections.privacy import _smaller
 
 
 def context(given: Any, **parts: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from aegis.advisor.methods import RecordLevel
 from aegis.anonymizers import InformationLoss, Recipe
 from aegis.policy import Configuration, load_policy
 from aegis.report import render, render_anonymized
-from aegis.report.context_records import options_text
+from aegis.report.sections.records import options_text
 
 HOSTILE = "</style><script>alert(1)</script> {{ 7*7 }} \u202e"
 

@@ -18,7 +18,7 @@ from aegis.advisor.shown import show_release
 from aegis.errors import DataError, PolicyError
 from aegis.report import page, render_certificate, write_page
 from aegis.report.charts import _spread
-from aegis.report.context_shown import mask_words
+from aegis.report.sections.shown import mask_words
 from aegis.sources import open_table
 
 RELEASE = {"purpose": "Teaching <b>", "author": "Office", "date": "2026-11-22"}

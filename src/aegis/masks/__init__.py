@@ -19,7 +19,7 @@ from aegis.masks.hierarchy import Hierarchy
 from aegis.masks.intervals import Bucketize, EqualWidth, Quantiles
 from aegis.masks.level import Level
 from aegis.masks.lookup import join_lookups, lookup_of
-from aegis.masks.noise import NoiseMask, channel_blocks, privacy_account
+from aegis.masks.noise.base import NoiseMask, channel_blocks, privacy_account
 from aegis.masks.numeric import BottomCode, EraseDigits, Round, TopCode
 from aegis.masks.plain import Identity, Suppress
 from aegis.masks.text import Blur

@@ -14,9 +14,9 @@ from aegis.masks.dates import Truncate
 from aegis.masks.hierarchy import Hierarchy
 from aegis.masks.intervals import Bucketize, EqualWidth, Quantiles
 from aegis.masks.level import Level
-from aegis.masks.noise_categories import Pram, RandomisedResponse, Shuffle
-from aegis.masks.noise_dates import DateNoise
-from aegis.masks.noise_numbers import AddUniform, Geometric, Laplace, ScaleUniform
+from aegis.masks.noise.categories import Pram, RandomisedResponse, Shuffle
+from aegis.masks.noise.dates import DateNoise
+from aegis.masks.noise.numbers import AddUniform, Geometric, Laplace, ScaleUniform
 from aegis.masks.numeric import BottomCode, EraseDigits, Round, TopCode
 from aegis.masks.plain import Identity, Suppress
 from aegis.masks.text import Blur

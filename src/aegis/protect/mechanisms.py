@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import InternalError, PolicyError
-from aegis.masks.noise_opendp import library
+from aegis.masks.noise.opendp import library
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

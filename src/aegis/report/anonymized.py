@@ -8,10 +8,10 @@ import yaml
 
 import aegis
 from aegis.report import charts
-from aegis.report.context_privacy import privacy_section
-from aegis.report.context_records import LOSSES, losses, options_text, tradeoff_section
 from aegis.report.palette import DARK, HEAT_BOUNDS, LIGHT
 from aegis.report.render import draw_twice, environment, histogram_drawing
+from aegis.report.sections.privacy import privacy_section
+from aegis.report.sections.records import LOSSES, losses, options_text, tradeoff_section
 from aegis.report.svg import FONT
 from aegis.report.words import clean, count, lines, measured, percent, rows, share
 

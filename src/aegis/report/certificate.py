@@ -8,9 +8,9 @@ from typing import Any
 import aegis
 from aegis.errors import DataError
 from aegis.policy import rule_of
-from aegis.report.context_shown import mask_words, release_facts
 from aegis.report.palette import DARK, HEAT_BOUNDS, LIGHT
 from aegis.report.render import environment
+from aegis.report.sections.shown import mask_words, release_facts
 from aegis.report.svg import FONT
 from aegis.report.words import clean, count, measured, percent, share
 from aegis.summary.outside import key_sentences, unique_sentence

@@ -15,18 +15,18 @@ import aegis
 from aegis.advisor.scoring import utility_kept
 from aegis.measures import DEFAULT_MEASURE, MEASURES, UNLABELLED_MEASURE, Measure
 from aegis.privacy import PrivacyReport, PrivacyRule
-from aegis.report.context_confidence import (
+from aegis.report.optional import EvaluationResult
+from aegis.report.palette import HEAT_BOUNDS
+from aegis.report.sections.confidence import (
     against_best,
     confidence_section,
     noise_section,
     score_text,
 )
-from aegis.report.context_optional import binding_section, evaluation_section, front_section
-from aegis.report.context_privacy import FINEST, privacy_section
-from aegis.report.context_records import method_yaml, ranked_words, records_section
-from aegis.report.context_shown import mask_words, release_facts, shown_section, unique_figure
-from aegis.report.optional import EvaluationResult
-from aegis.report.palette import HEAT_BOUNDS
+from aegis.report.sections.optional import binding_section, evaluation_section, front_section
+from aegis.report.sections.privacy import FINEST, privacy_section
+from aegis.report.sections.records import method_yaml, ranked_words, records_section
+from aegis.report.sections.shown import mask_words, release_facts, shown_section, unique_figure
 from aegis.report.words import clean, count, lines, measured, part, percent, plural, rows, share
 
 if TYPE_CHECKING:

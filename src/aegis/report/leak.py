@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import aegis
-from aegis.report.context_optional import leak_section
 from aegis.report.palette import DARK, HEAT_BOUNDS, LIGHT
 from aegis.report.render import environment
+from aegis.report.sections.optional import leak_section
 from aegis.report.svg import FONT
 from aegis.report.words import clean
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 import aegis
-from aegis.report.context_optional import leak_section
 from aegis.report.palette import DARK, HEAT_BOUNDS, LIGHT
 from aegis.report.render import environment
+from aegis.report.sections.optional import leak_section
 from aegis.report.svg import FONT
 from aegis.report.words import clean, lines, measured, percent
 

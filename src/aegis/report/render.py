@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from aegis.report import charts, charts_trained
 from aegis.report.context import build_context
-from aegis.report.context_estimate import estimates_section
-from aegis.report.context_optional import leak_section
 from aegis.report.optional import EvaluationResult
 from aegis.report.palette import CORRELATION_BOUNDS, DARK, HEAT_BOUNDS, LIGHT
+from aegis.report.sections.estimate import estimates_section
+from aegis.report.sections.optional import leak_section
 from aegis.report.svg import FONT, Drawing, draw
 
 if TYPE_CHECKING:

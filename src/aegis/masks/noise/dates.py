@@ -13,7 +13,7 @@ from aegis.errors import InternalError, PolicyError
 from aegis.masks import parameters
 from aegis.masks.base import Kind, Mask, ValueCounts
 from aegis.masks.bounds import LEARNS, shared_range
-from aegis.masks.noise import Floats, Ints, NoiseMask, is_null, take
+from aegis.masks.noise.base import Floats, Ints, NoiseMask, is_null, take
 
 MOST_DAYS = 100_000
 """Most days that a noise mask on dates may show."""

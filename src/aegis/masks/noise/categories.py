@@ -16,7 +16,7 @@ from aegis.errors import DataError, InternalError, PolicyError
 from aegis.masks import parameters
 from aegis.masks.base import SUPPRESSED, Kind, Mask, ValueCounts
 from aegis.masks.mapping import mapped, text_of
-from aegis.masks.noise import MOST_REPORTS, Floats, Ints, NoiseMask, is_null, take
+from aegis.masks.noise.base import MOST_REPORTS, Floats, Ints, NoiseMask, is_null, take
 from aegis.privacy import PrivacyLoss
 
 CATEGORIES = frozenset({Kind.TEXT, Kind.INTEGER, Kind.BOOLEAN})
@@ -214,7 +214,7 @@ class RandomisedResponse(CategoryNoise):
         size = len(self.categories())
         if size == 1:
             return codes
-        from aegis.masks.noise_opendp import randomised_response
+        from aegis.masks.noise.opendp import randomised_response
 
         return randomised_response(codes, size, 1 / (1 + (size - 1) * math.exp(-self.epsilon)))
 

@@ -14,7 +14,7 @@ from aegis.masks import parameters
 from aegis.masks.base import Kind, Mask, ValueCounts
 from aegis.masks.bounds import LEARNS, shared_range
 from aegis.masks.intervals import NUMERIC
-from aegis.masks.noise import Floats, NoiseMask, NumberGrid, floats, is_null, nice_step, take
+from aegis.masks.noise.base import Floats, NoiseMask, NumberGrid, floats, is_null, nice_step, take
 from aegis.privacy import PrivacyLoss
 
 STEPS = 100
@@ -170,7 +170,7 @@ class Laplace(GridNoise):
 
     def noisy(self, numbers: Floats, random: np.random.Generator) -> Floats:  # noqa: ARG002
         """Return the numbers with noise from OpenDP, whose randomness takes no seed."""
-        from aegis.masks.noise_opendp import laplace
+        from aegis.masks.noise.opendp import laplace
 
         bounded = np.clip(numbers, float(self.lower), float(self.upper))
         return laplace(bounded, self._sensitivity / self.epsilon)
@@ -240,7 +240,7 @@ class Geometric(GridNoise):
 
     def noisy(self, numbers: Floats, random: np.random.Generator) -> Floats:  # noqa: ARG002
         """Return the numbers with noise from OpenDP, whose randomness takes no seed."""
-        from aegis.masks.noise_opendp import geometric
+        from aegis.masks.noise.opendp import geometric
 
         bounded = np.clip(numbers, self.lower, self.upper).astype(np.int64)
         return geometric(bounded, self._sensitivity / self.epsilon).astype(np.float64)
