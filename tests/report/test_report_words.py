@@ -8,10 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aegis.report.palette import DARK, HEAT_STEPS, LIGHT, contrast, variable
+from aegis.report.palette import DARK, HEAT_STEPS, LIGHT, variable
 from aegis.report.words import clean, figure, measured, percent, plural, share
 
 anything = st.text(st.characters(codec=None), max_size=40)
+
+
+def contrast(first: str, other: str) -> float:
+    """Return the contrast ratio of two colours `#rrggbb`, from 1 to 21 (WCAG 2.2, 1.4.3)."""
+    lighter, darker = sorted((_luminance(first), _luminance(other)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    """Return the relative luminance of `#rrggbb`, in [0, 1]."""
+    channels = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 @given(anything, st.integers(1, 50))

@@ -7,19 +7,17 @@ from aegis.advisor.generate import combinations, generate
 from aegis.advisor.plan import PrivacyPlan, plan_of
 from aegis.advisor.rank import as_it_is, tells_classes_apart
 from aegis.advisor.ranked import PrivacyChange, Ranked
-from aegis.advisor.scoring import AttributeScore, Choice, ConfigurationScore, Scorer, utility_kept
-from aegis.advisor.uncovered import Uncovered, with_uncovered
+from aegis.advisor.scoring import AttributeScore, Choice, Scorer, utility_kept
+from aegis.advisor.uncovered import with_uncovered
 
 __all__ = [
     "Advice",
     "AttributeScore",
     "Choice",
-    "ConfigurationScore",
     "PrivacyChange",
     "PrivacyPlan",
     "Ranked",
     "Scorer",
-    "Uncovered",
     "as_it_is",
     "combinations",
     "generate",

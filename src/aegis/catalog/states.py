@@ -138,8 +138,3 @@ def after(state: RequestState, step: RequestStep) -> RequestState:
             hint=f"Only one that is: {allowed}.",
         )
     return end
-
-
-def steps_from(state: RequestState) -> tuple[RequestStep, ...]:
-    """Return the steps that start from a state, in the order of the table."""
-    return tuple(step for step, (starts, _) in _STEPS.items() if state in starts)

@@ -99,13 +99,8 @@ class Evaluation:
     Examples
     --------
     >>> import aegis
-    >>> evaluation = aegis.evaluate(
-    ...     "data/adult.parquet",
-    ...     "examples/adult/policy.yaml",
-    ...     generate_count=2,
-    ...     models=("nb",),
-    ...     comparators=(),
-    ... )
+    >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+    >>> evaluation = study.evaluate(generate_count=2, models=("nb",), comparators=())
     >>> evaluation.metric, len(evaluation.trainings)
     ('accuracy', 3)
     """
@@ -167,13 +162,8 @@ class Evaluation:
         Examples
         --------
         >>> import aegis
-        >>> evaluation = aegis.evaluate(
-        ...     "data/adult.parquet",
-        ...     "examples/adult/policy.yaml",
-        ...     generate_count=2,
-        ...     models=("nb",),
-        ...     comparators=(),
-        ... )
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> evaluation = study.evaluate(generate_count=2, models=("nb",), comparators=())
         >>> sorted({agreement.model for agreement in evaluation.agreement_by("accuracy")})
         ['nb']
         """
@@ -211,13 +201,8 @@ class Evaluation:
         Examples
         --------
         >>> import aegis
-        >>> evaluation = aegis.evaluate(
-        ...     "data/adult.parquet",
-        ...     "examples/adult/policy.yaml",
-        ...     generate_count=2,
-        ...     models=("nb",),
-        ...     comparators=(),
-        ... )
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> evaluation = study.evaluate(generate_count=2, models=("nb",), comparators=())
         >>> sorted(evaluation.means("nb")) == sorted(evaluation.configurations)
         True
         """
@@ -254,13 +239,8 @@ class Evaluation:
         Examples
         --------
         >>> import aegis
-        >>> evaluation = aegis.evaluate(
-        ...     "data/adult.parquet",
-        ...     "examples/adult/policy.yaml",
-        ...     generate_count=2,
-        ...     models=("nb",),
-        ...     comparators=(),
-        ... )
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> evaluation = study.evaluate(generate_count=2, models=("nb",), comparators=())
         >>> evaluation.to_dict()["models"]
         ['nb']
         """
@@ -308,13 +288,8 @@ class Evaluation:
         Examples
         --------
         >>> import aegis
-        >>> evaluation = aegis.evaluate(
-        ...     "data/adult.parquet",
-        ...     "examples/adult/policy.yaml",
-        ...     generate_count=2,
-        ...     models=("nb",),
-        ...     comparators=(),
-        ... )
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> evaluation = study.evaluate(generate_count=2, models=("nb",), comparators=())
         >>> len(evaluation.rows())
         3
         """
@@ -336,13 +311,8 @@ class Evaluation:
         Examples
         --------
         >>> import aegis
-        >>> evaluation = aegis.evaluate(
-        ...     "data/adult.parquet",
-        ...     "examples/adult/policy.yaml",
-        ...     generate_count=2,
-        ...     models=("nb",),
-        ...     comparators=(),
-        ... )
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> evaluation = study.evaluate(generate_count=2, models=("nb",), comparators=())
         >>> evaluation.to_polars().height
         3
         """

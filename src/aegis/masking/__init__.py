@@ -3,11 +3,10 @@
 from aegis.masking.crowd import masked_population
 from aegis.masking.fitting import count_unseen, fit_masks, refuse_unseen
 from aegis.masking.masked import ORDERED_ROWS, masked_table, suppress
-from aegis.masking.noised import DrawnTable, draw, draw_columns, noise_of
+from aegis.masking.noised import draw, draw_columns, noise_of
 
 __all__ = [
     "ORDERED_ROWS",
-    "DrawnTable",
     "count_unseen",
     "draw",
     "draw_columns",

@@ -1,6 +1,6 @@
 """What the user declares: roles, candidate masks, the privacy rule, the measure."""
 
-from aegis.policy.canonical import canonical_policy, policy_digest
+from aegis.policy.canonical import policy_digest
 from aegis.policy.lines import Located
 from aegis.policy.load import (
     as_policy,
@@ -45,7 +45,6 @@ __all__ = [
     "Terms",
     "Unseen",
     "as_policy",
-    "canonical_policy",
     "dump_configurations",
     "dump_policy",
     "load_configurations",

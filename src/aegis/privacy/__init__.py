@@ -14,8 +14,8 @@ from aegis.privacy.model import (
 )
 from aegis.privacy.payoff_models import MODELS
 from aegis.privacy.persons import KnownPersons, Persons
-from aegis.privacy.report import PrivacyReport, Risk, SizeBin, report
-from aegis.privacy.rule import PrivacyRule, Shortage, Verdict, suppressed_rows_k
+from aegis.privacy.report import PrivacyReport, report
+from aegis.privacy.rule import PrivacyRule, Verdict
 from aegis.privacy.strength import Strength, missing, strength
 
 __all__ = [
@@ -32,15 +32,11 @@ __all__ = [
     "PrivacyModel",
     "PrivacyReport",
     "PrivacyRule",
-    "Risk",
     "SensitiveCounts",
-    "Shortage",
-    "SizeBin",
     "Strength",
     "Verdict",
     "Window",
     "missing",
     "report",
     "strength",
-    "suppressed_rows_k",
 ]

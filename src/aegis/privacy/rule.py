@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from aegis.errors import PolicyError
-from aegis.privacy.classes import BoolArray, ClassTable, IntArray
+from aegis.privacy.classes import BoolArray, ClassTable
 from aegis.privacy.model import MODELS, Criterion, ModelNeed, PrivacyModel
 from aegis.privacy.presets import PRESETS
 from aegis.words import brief, counted
@@ -408,11 +408,6 @@ class PrivacyRule:
                 f"{allowed:,} may be suppressed"
             )
         return tuple(worst) or ("no class meets all criteria, so nothing would be released",)
-
-
-def suppressed_rows_k(sizes: IntArray, k: int) -> int:
-    """Return how many rows lie in classes smaller than `k`; sizes (n_classes,)."""
-    return int(sizes[sizes < k].sum())
 
 
 def _sentence(criterion: Criterion, count: int, allowed: int, unit: str) -> str:

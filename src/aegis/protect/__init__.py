@@ -5,7 +5,6 @@ from aegis.protect.accounting import (
     Unit,
     budget_of,
     epsilon_of,
-    gaussian_epsilon,
     rho_of,
     sigma_of,
 )
@@ -16,28 +15,23 @@ from aegis.protect.differences import Difference, compare
 from aegis.protect.documents import DocumentLeak, audit_document
 from aegis.protect.file import dumps, load_protected, loads, save_protected
 from aegis.protect.front import ProtectedPoint, front_protected, rows_alike
-from aegis.protect.joint import ProtectedJoint, reconstruct_protected
-from aegis.protect.leak import AttributeLeak, LeakAudit, PartLeak, audit_leak
+from aegis.protect.joint import reconstruct_protected
+from aegis.protect.leak import LeakAudit, audit_leak
 from aegis.protect.model import (
     CellMethod,
     Moments,
-    ProtectedAttribute,
-    ProtectedCandidate,
     ProtectedSummary,
-    Protection,
     ProtectionLevel,
-    StatedVerdict,
 )
 from aegis.protect.narrow import narrowed
 from aegis.protect.noise import Noise
 from aegis.protect.ranking import rank_protected, search_protected
 from aegis.protect.release import release_protected
 from aegis.protect.scores import ProtectedScorer
-from aegis.protect.terms import require_policy, summary_under
-from aegis.protect.what_if import WhatIf, what_if
+from aegis.protect.terms import summary_under
+from aegis.protect.what_if import what_if
 
 __all__ = [
-    "AttributeLeak",
     "CellMethod",
     "Difference",
     "DocumentLeak",
@@ -45,21 +39,14 @@ __all__ = [
     "Moments",
     "Noise",
     "NoiseRound",
-    "PartLeak",
     "Perturbation",
     "ProtectedAdvice",
-    "ProtectedAttribute",
-    "ProtectedCandidate",
-    "ProtectedJoint",
     "ProtectedPoint",
     "ProtectedRanked",
     "ProtectedScorer",
     "ProtectedSummary",
-    "Protection",
     "ProtectionLevel",
-    "StatedVerdict",
     "Unit",
-    "WhatIf",
     "audit_document",
     "audit_leak",
     "budget_of",
@@ -67,7 +54,6 @@ __all__ = [
     "dumps",
     "epsilon_of",
     "front_protected",
-    "gaussian_epsilon",
     "load_protected",
     "loads",
     "narrowed",
@@ -75,7 +61,6 @@ __all__ = [
     "rank_protected",
     "reconstruct_protected",
     "release_protected",
-    "require_policy",
     "rho_of",
     "rows_alike",
     "save_protected",

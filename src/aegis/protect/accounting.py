@@ -113,30 +113,6 @@ def budget_of(epsilon: float, delta: float) -> float:
     return rho * (1.0 - 1e-9)
 
 
-def gaussian_epsilon(sensitivity: float, sigma: float, delta: float) -> float:
-    """Return the exact epsilon at `delta` of one continuous Gaussian mechanism.
-
-    The second account: Balle and Wang, Improving the Gaussian mechanism for differential privacy,
-    ICML 2018, theorem 8. It is at most what `epsilon_of` says of the same noise.
-    """
-    from scipy.optimize import brentq
-    from scipy.special import log_ndtr, ndtr
-
-    check_delta(delta)
-    mu = sensitivity / sigma
-
-    def excess(epsilon: float) -> float:
-        far = float(log_ndtr(-mu / 2 - epsilon / mu)) + epsilon
-        return float(ndtr(mu / 2 - epsilon / mu)) - math.exp(far) - delta
-
-    if excess(0.0) <= 0:
-        return 0.0
-    high = 1.0
-    while excess(high) > 0:
-        high *= 2.0
-    return float(brentq(excess, 0.0, high, xtol=1e-12))
-
-
 def threshold_of(sigma: float, classes: int, cells: int, delta: float, alone: int = 1) -> float:
     """Return the noisy total above which a cell of an undeclared domain may be named.
 

@@ -1,7 +1,7 @@
 """What the papers' publisher holds: masked tables, or their counts, and histograms of the raw one."""
 
 from aegis.published.build import publish
-from aegis.published.contingencies import Contingencies, read_contingencies
+from aegis.published.contingencies import read_contingencies
 from aegis.published.file import load_published, save_published
 from aegis.published.histograms import (
     histograms_of,
@@ -13,7 +13,6 @@ from aegis.published.model import Published
 from aegis.published.rank import rank_published
 
 __all__ = [
-    "Contingencies",
     "Published",
     "histograms_of",
     "load_published",

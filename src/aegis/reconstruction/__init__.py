@@ -8,30 +8,26 @@ from aegis.reconstruction.channels import (
 )
 from aegis.reconstruction.closed import closed_form
 from aegis.reconstruction.combine import all_evidence
-from aegis.reconstruction.composite import SmoothFit, composite_link
+from aegis.reconstruction.composite import composite_link
 from aegis.reconstruction.evidence import Evidence, MaskedJoint, NoisyJoint
-from aegis.reconstruction.families import Family, Groups, Margin
+from aegis.reconstruction.families import Groups, Margin
 from aegis.reconstruction.ipf import ipf
-from aegis.reconstruction.methods import METHODS, Method, Settings, reconstruct
+from aegis.reconstruction.methods import METHODS, Settings, reconstruct
 from aegis.reconstruction.result import Reconstruction, total_variation
 from aegis.reconstruction.rounding import controlled_rounding, randomised_rounding
 from aegis.reconstruction.sample import sampling
 from aegis.reconstruction.smooth import smooth
-from aegis.reconstruction.unfold import Unfolding, channel_em, unfold
+from aegis.reconstruction.unfold import channel_em, unfold
 
 __all__ = [
     "METHODS",
     "Evidence",
-    "Family",
     "Groups",
     "Margin",
     "MaskedJoint",
-    "Method",
     "NoisyJoint",
     "Reconstruction",
     "Settings",
-    "SmoothFit",
-    "Unfolding",
     "all_evidence",
     "channel_em",
     "check_channel",

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from aegis.report.anonymized import render_anonymized
 from aegis.report.certificate import render_certificate
-from aegis.report.optional import AgreementRow, EvaluationResult, TrainedScore
 from aegis.report.page import write_page
-from aegis.report.render import DEFAULT_TITLE, render, render_report
+from aegis.report.render import render, render_report
 
 __all__ = [
-    "DEFAULT_TITLE",
-    "AgreementRow",
-    "EvaluationResult",
-    "TrainedScore",
     "render",
     "render_anonymized",
     "render_certificate",

@@ -1,5 +1,5 @@
 """The proposal of a first policy from a table (`aegis init`)."""
 
-from aegis.policy.suggest.propose import ColumnProfile, ProposedPolicy, init_policy
+from aegis.policy.suggest.propose import ProposedPolicy, init_policy
 
 __all__ = ["ColumnProfile", "ProposedPolicy", "init_policy"]

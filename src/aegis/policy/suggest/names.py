@@ -59,7 +59,6 @@ AGE, POSTCODE = "age", "a postcode"
 """Concepts that candidate masks depend on."""
 NUMBER = "a number that names one person or record"
 """Also what a word for a person or record beside one for a number says: `patient_nbr`."""
-KEY = "a key of the record"
 PERSON_NAME = "a person's name"
 """Also what `name` says, alone or beside words for persons; see `aegis.policy.suggest.persons`."""
 CONCEPTS: tuple[Concept, ...] = tuple(
