@@ -94,7 +94,7 @@ def rank_configurations(
     listed = _listed(summary, policy, configurations, generate_count, seed)
     scorer = Scorer(summary)
     choices = [scorer.choose(configuration) for configuration in listed]
-    scorer.common.expect(choices)
+    scorer.expect(choices, chosen)
     scored = []
     with progress.step("Scoring configurations", len(listed)) as step:
         for configuration, choice in zip(listed, choices, strict=True):

@@ -7,7 +7,7 @@ masks recurs in every configuration with these two, so it is worked out once.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from aegis.errors import PolicyError
 from aegis.measures.pair_gains import pair_gains
 
 if TYPE_CHECKING:
+    from aegis.advisor.coded import CodedMasks
     from aegis.advisor.parts import PartBlocks
     from aegis.summary import Candidate
 
@@ -47,18 +48,13 @@ class Interactions:
         self._gains = RememberedArrays()
 
     def gains(
-        self,
-        which: Sequence[int],
-        levels: Sequence[Levels],
-        keys: Sequence[Hashable],
-        label: Candidate | None,
-        ordered: Sequence[bool],
+        self, which: Sequence[int], coded: CodedMasks, label: Candidate | None = None
     ) -> Floats:
         """Return `pair_gains` of all pairs of one configuration, shape (M, T, 1 + K).
 
         Parameters
         ----------
-        which, levels, keys, label, ordered
+        which, coded, label
             As of `PartBlocks.counts`.
 
         Raises
@@ -66,6 +62,7 @@ class Interactions:
         PolicyError
             There are too many pairs, parts and classes.
         """
+        levels, keys, ordered = coded
         pairs = list(combinations(range(len(which)), 2))
         parts, label_classes = self._blocks.parts, self._blocks.label_classes(label)
         cells = parts * label_classes * BINS * BINS

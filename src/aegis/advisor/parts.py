@@ -7,18 +7,24 @@ so it is counted once, from the cells of the summary that have rows.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from aegis.advisor.coded import (
+    CodedAttribute,
+    CodedMasks,
+    CountedTogether,
+    ExpectedParts,
+    indicators,
+)
 from aegis.advisor.grouping import Levels, RememberedArrays, drawn_chance
 from aegis.advisor.interactions import Interactions
 from aegis.errors import PolicyError
 from aegis.measures import PartCounts, in_thresholds
-from aegis.measures.by_part import OtherParts, later, varying_only
+from aegis.measures.by_part import OtherParts, varying_only
 from aegis.summary import Candidate, PairCounts
 
 PARTS = 5
@@ -27,45 +33,10 @@ PARTS = 5
 MOST_CLASSES = 100
 """Classes of a label up to which a merit is expected: its moments are of each three of them."""
 
+_TOGETHER = 1 << 24
+"""Most cells of the counts of all expected configurations, and of the atoms behind them."""
+
 Floats = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class _Attribute:
-    """One attribute under one mask, as a coding shows it; levels that say nothing are left out.
-
-    Attributes
-    ----------
-    key
-        Its place in the summary and what stands for the mask and the coding.
-    level
-        The level of each atom, or what a noise mask shows of it.
-    own
-        Its counts alone, of what is shown.
-    places
-        Places of what is shown among the levels of the mask, shape (d,).
-    counted_by
-        Number of levels that rows are counted by: the atoms of a noise mask.
-    ordered
-        Whether thresholds are shown in place of levels.
-    means
-        `OtherParts.means` of what is shown, shape (K, T, 2, d).
-    """
-
-    key: tuple[int, Hashable]
-    level: Levels
-    own: PartCounts
-    places: npt.NDArray[np.intp]
-    counted_by: int
-    ordered: bool
-    means: Floats
-
-    def shown(self, block: Floats, axis: int) -> Floats:
-        """Return a block of levels as the coding shows them along an axis."""
-        if self.ordered:
-            block = later(block, axis)
-        whole = len(self.places) == block.shape[axis]
-        return block if whole else block.take(self.places, axis)
 
 
 class PartBlocks:
@@ -86,16 +57,12 @@ class PartBlocks:
         self._blocks = RememberedArrays()
         self._placed = RememberedArrays()
         self._cells: dict[tuple[int, int], tuple[npt.NDArray[Any], ...]] = {}
-        self._attributes: dict[Hashable, _Attribute] = {}
+        self._attributes: dict[Hashable, CodedAttribute] = {}
         self._rows: dict[Candidate | None, tuple[Floats, OtherParts]] = {}
+        self._expected: list[ExpectedParts] = []
 
     def counts(
-        self,
-        which: Sequence[int],
-        levels: Sequence[Levels],
-        keys: Sequence[Hashable],
-        label: Candidate | None,
-        ordered: Sequence[bool] | None = None,
+        self, which: Sequence[int], coded: CodedMasks, label: Candidate | None = None
     ) -> PartCounts:
         """Return the counts of one configuration, less the levels that all rows show, or none.
 
@@ -103,44 +70,102 @@ class PartBlocks:
         ----------
         which
             The attributes, by their place in the summary.
-        levels
-            Per attribute the level of each atom, shape (A_i,), or P(level | atom), shape (A_i, L_i).
-        keys
-            Equal keys of an attribute stand for equal levels, and for equal `ordered`.
+        coded
+            What is shown of each.
         label
             What groups the classes, where they are masked.
-        ordered
-            Per attribute whether thresholds are counted in place of its levels, as `in_thresholds`
-            does; of none without it.
         """
-        steps = [False] * len(levels) if ordered is None else ordered
-        shown = [
-            self._attribute((index, key), level, known, label)
-            for index, key, level, known in zip(which, keys, levels, steps, strict=True)
-        ]
-        offsets = np.cumsum([0, *(len(attribute.places) for attribute in shown)]).tolist()
+        shown = self._attributes_of(which, coded, label)
         rows, outside = self._rows_of(label)
-        parts, label_classes = rows.shape
-        depth = label_classes + (len(outside.told) == 1)
-        stacked = np.zeros((parts, depth, offsets[-1], offsets[-1]))
+        offsets = np.cumsum([0, *(len(attribute.places) for attribute in shown)])
+        joint = np.concatenate([attribute.own.joint for attribute in shown], axis=2)
+        counts = PartCounts(
+            rows,
+            joint,
+            self._stack(shown, label),
+            _chance(shown),
+            below=True,
+            outside=outside,
+            bounds=None if any(coded.ordered) else offsets.astype(np.int64),
+        )
+        return counts if counts.chance is None else counts.symmetric
+
+    def expect(
+        self, which: Sequence[int], listed: Sequence[CodedMasks], label: Candidate | None = None
+    ) -> None:
+        """Take note of configurations that are to be counted: what they show is counted at once.
+
+        Where that is less work than one by one; noise masks are counted as they come.
+        """
+        keys = {key for coded in listed for key in zip(which, coded.keys, strict=True)}
+        count = partial(self._count_together, which, listed, label)
+        self._expected.append(ExpectedParts(label, keys, count))
+
+    def _count_together(
+        self, which: Sequence[int], listed: Sequence[CodedMasks], label: Candidate | None
+    ) -> CountedTogether | None:
+        by_place: list[dict[Hashable, CodedAttribute]] = [{} for _ in which]
+        cells = 0
+        for coded in listed:
+            shown = self._attributes_of(which, coded, label)
+            cells += sum(len(attribute.places) for attribute in shown) ** 2
+            for own, attribute in zip(by_place, shown, strict=True):
+                if attribute.own.chance is None:
+                    own[attribute.key] = attribute
+        every = [attribute for own in by_place for attribute in own.values()]
+        ends = np.cumsum([0, *(len(attribute.places) for attribute in every)])
+        atoms, stack = sum(self._pairs.sizes), self._rows_of(label)[0].size
+        if ends[-1] ** 2 > cells or stack * max(ends[-1], atoms) ** 2 > _TOGETHER:
+            return None
+        places = {a.key: np.arange(*ends[i : i + 2]) for i, a in enumerate(every)}
+        unions = [self._union(list(own.values()), label) for own in by_place if own]
+        return CountedTogether(self._assembled(unions, label), places)
+
+    def _union(self, shown: Sequence[CodedAttribute], label: Candidate | None) -> CodedAttribute:
+        """Return one attribute that shows what it does under each of several masks."""
+        if len(shown) == 1:
+            return shown[0]
+        columns = np.concatenate([attribute.columns for attribute in shown], axis=1)
+        key = shown[0].key[0], tuple(attribute.key[1] for attribute in shown)
+        by_class = self._by_class(key[0], label)
+        total = (by_class[:, :, None] * columns.T) @ columns
+        return CodedAttribute(
+            key,
+            columns,
+            PartCounts(self._rows_of(label)[0], by_class @ columns, total),
+            np.arange(columns.shape[1]),
+            len(columns),
+            ordered=False,
+        )
+
+    def _attributes_of(
+        self, which: Sequence[int], coded: CodedMasks, label: Candidate | None
+    ) -> list[CodedAttribute]:
+        return [
+            self._attribute((index, key), level, known, label)
+            for index, level, key, known in zip(which, *coded, strict=True)
+        ]
+
+    def _stack(self, shown: Sequence[CodedAttribute], label: Candidate | None) -> Floats:
+        """Return the counts between attributes by part and class, shape (K, C, d, d), but below the diagonal."""
+        for expected in self._expected:
+            together = expected.of(label, shown)
+            if together is not None:
+                return together.of(shown)
+        return self._assembled(shown, label)
+
+    def _assembled(self, shown: Sequence[CodedAttribute], label: Candidate | None) -> Floats:
+        """Return `_stack` from blocks of two attributes."""
+        offsets = np.cumsum([0, *(len(attribute.places) for attribute in shown)]).tolist()
+        parts, label_classes = self._rows_of(label)[0].shape
+        stacked = np.zeros((parts, label_classes, offsets[-1], offsets[-1]))
         varying = [i for i, attribute in enumerate(shown) if attribute.places.size]
         for place, i in enumerate(varying):
             left, own = shown[i], slice(offsets[i], offsets[i + 1])
             for j in varying[place:]:
                 other = slice(offsets[j], offsets[j + 1])
                 stacked[:, :, other, own] = self._block(left, shown[j], label)
-        joint = np.concatenate([attribute.own.joint for attribute in shown], axis=2)
-        counts = PartCounts(
-            rows,
-            joint,
-            stacked[:, :label_classes],
-            _chance(shown),
-            within=stacked[:, label_classes:] if depth > label_classes else None,
-            below=True,
-            outside=outside,
-            bounds=None if any(steps) else np.array(offsets, dtype=np.int64),
-        )
-        return counts if counts.chance is None else counts.symmetric
+        return stacked
 
     def table(
         self, pair: tuple[int, int], bins: tuple[Levels, Levels], label: Candidate | None
@@ -201,11 +226,11 @@ class PartBlocks:
 
     def _attribute(
         self, key: tuple[int, Hashable], level: Levels, ordered: bool, label: Candidate | None
-    ) -> _Attribute:
+    ) -> CodedAttribute:
         """Return one attribute under one mask and coding."""
         if (key, label) not in self._attributes:
-            rows, outside = self._rows_of(label)
-            joint = self._by_class(key[0], label) @ _indicators(level)
+            rows, _ = self._rows_of(label)
+            joint = self._by_class(key[0], label) @ indicators(level)
             total = joint[..., None] * np.eye(joint.shape[2])  # no row shows two levels of it
             chance = None
             if level.ndim == 2:
@@ -216,40 +241,40 @@ class PartBlocks:
             )
             there = np.flatnonzero(joint.sum(axis=(0, 1)) > 0)
             own, varying = varying_only(own)
-            self._attributes[key, label] = _Attribute(
+            self._attributes[key, label] = CodedAttribute(
                 key,
                 level,
                 own,
                 there[varying],
                 _counted_by(level),
                 ordered,
-                means=outside.means(own.joint),
             )
         return self._attributes[key, label]
 
-    def _block(self, left: _Attribute, other: _Attribute, label: Candidate | None) -> Floats:
+    def _block(
+        self, left: CodedAttribute, other: CodedAttribute, label: Candidate | None
+    ) -> Floats:
         """Return the co-occurrence of two attributes by part and class, shape (K, C, d_j, d_i).
 
-        Of one with itself what is on the diagonal and below it. Of two classes the covariance within
-        them is put behind as a third.
+        Of one with itself what is on the diagonal and below it.
         """
         return self._blocks.get(
             (left.key, other.key, label), lambda: self._stacked(left, other, label)
         )
 
-    def _stacked(self, left: _Attribute, other: _Attribute, label: Candidate | None) -> Floats:
+    def _stacked(
+        self, left: CodedAttribute, other: CodedAttribute, label: Candidate | None
+    ) -> Floats:
         total = left.own.total
         if left is not other:
             total = self._count(left, other, label)
             total = other.shown(left.shown(total, 2), 3)
-        _, outside = self._rows_of(label)
-        if len(outside.told) == 1:
-            within = outside.within(total, left.means, other.means)
-            total = np.concatenate([total, within], axis=1)
         total = total.swapaxes(2, 3)
         return np.tril(total) if left is other else np.ascontiguousarray(total)
 
-    def _count(self, left: _Attribute, other: _Attribute, label: Candidate | None) -> Floats:
+    def _count(
+        self, left: CodedAttribute, other: CodedAttribute, label: Candidate | None
+    ) -> Floats:
         """Return the co-occurrence of the levels of two attributes by part and class."""
         pair = left.key[0], other.key[0]
         y, part, rows = self._entries(pair)[2:]
@@ -263,7 +288,7 @@ class PartBlocks:
             counted.reshape(self.parts, label_classes, width, height), (left.level, other.level)
         )
 
-    def _place(self, pair: tuple[int, int], side: int, of: _Attribute) -> npt.NDArray[Any]:
+    def _place(self, pair: tuple[int, int], side: int, of: CodedAttribute) -> npt.NDArray[Any]:
         """Return the level of every entry of a pair on one side; a noise mask keeps the atoms."""
         atoms = self._entries(pair)[side]
         if of.level.ndim == 2:
@@ -286,7 +311,7 @@ class PartBlocks:
         return self._cells[pair]
 
 
-def _chance(shown: Sequence[_Attribute]) -> Floats | None:
+def _chance(shown: Sequence[CodedAttribute]) -> Floats | None:
     """Return what rows that are drawn add by chance, shape (d, k); None without noise."""
     own = [attribute.own.chance for attribute in shown]
     if all(chance is None for chance in own):
@@ -299,13 +324,6 @@ def _chance(shown: Sequence[_Attribute]) -> Floats | None:
 
     beside: Floats = block_diag(*blocks)
     return beside
-
-
-def _indicators(level: Levels) -> Floats:
-    """Return the 0/1 matrix of each atom's level, shape (A, L), or the channel itself."""
-    if level.ndim == 2:
-        return level
-    return np.eye(int(level.max(initial=0)) + 1)[level]
 
 
 def _counted_by(level: Levels) -> int:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from aegis.advisor import expected
 from aegis.advisor.aside import AsideScorers
+from aegis.advisor.coded import CodedMasks, codings
 from aegis.advisor.grouping import (
     GroupedCounts,
     Levels,
@@ -117,6 +118,18 @@ class Scorer:
                 )
             choice[attribute.name] = attribute.candidate(mask)
         return choice
+
+    def expect(self, choices: Sequence[Choice], measure: Measure) -> None:
+        """Take note of configurations that are to be scored: what they share is worked out once."""
+        self.common.expect(choices)
+        if Need.PARTS not in measure.needs or self.summary.pairs.folds is None:
+            return
+        for label in dict.fromkeys(map(self._label, choices)):
+            own = [choice for choice in choices if self._label(choice) == label]
+            masked = [[choice[self._names[i]] for i in self._counted] for choice in own]
+            coded = [self._codings(self._counted, candidates) for candidates in masked]
+            for listed in zip(*coded, strict=True):
+                self._part_blocks.expect(self._counted, listed, label)
 
     def score(self, choice: Choice, measure: Measure) -> ConfigurationScore:
         """Score one configuration."""
@@ -374,17 +387,19 @@ class Scorer:
         self, which: Sequence[int], candidates: Sequence[Candidate], label: Candidate | None
     ) -> dict[str, Callable[[], Any]]:
         """Return what counts levels, levels in order and pairs by part of the rows."""
-        # Levels without an order are the same under both codings, and so are their blocks.
-        orders = self._orders_of(which, candidates)
-        levels = self._levels(which, candidates)
-        ranges, ordered = [level for level, _ in orders], [known for _, known in orders]
-        keys = [(c, False) for c in candidates], list(zip(candidates, ordered, strict=True))
+        values, in_order = self._codings(which, candidates)
         count, pairs = self._part_blocks.counts, self._part_blocks.interactions.gains
         return {
-            "parts": lambda: count(which, levels, keys[0], label),
-            "parts_in_order": lambda: count(which, ranges, keys[1], label, ordered),
-            "tables_of_pairs": lambda: pairs(which, ranges, keys[1], label, ordered),
+            "parts": lambda: count(which, values, label),
+            "parts_in_order": lambda: count(which, in_order, label),
+            "tables_of_pairs": lambda: pairs(which, in_order, label),
         }
+
+    def _codings(
+        self, which: Sequence[int], candidates: Sequence[Candidate]
+    ) -> tuple[CodedMasks, CodedMasks]:
+        levels, orders = self._levels(which, candidates), self._orders_of(which, candidates)
+        return codings(candidates, levels, orders)
 
     @property
     def parts(self) -> int:

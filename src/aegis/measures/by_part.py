@@ -28,10 +28,8 @@ class PartCounts:
     chance
         As of `Cooccurrence`, shape (d, k): how much more the counts of drawn rows vary than the
         expected ones that are given. None where the counts are of rows.
-    within
-        `OtherParts.within` of all levels, shape (K, T, d, d), where it is known already.
     below
-        Whether `total` and `within` hold what is on the diagonal and below it alone.
+        Whether `total` holds what is on the diagonal and below it alone.
     outside
         `OtherParts` of these rows, where it is known already.
     bounds
@@ -42,7 +40,6 @@ class PartCounts:
     joint: Floats
     total: Floats
     chance: Floats | None = None
-    within: Floats | None = None
     below: bool = False
     outside: OtherParts | None = None
     bounds: npt.NDArray[np.int64] | None = None
@@ -117,26 +114,26 @@ class OtherParts:
         sums = flat @ joint.reshape(parts * classes, levels)
         return sums.reshape(*self.rows.shape, levels)
 
-    def within(
-        self, total: Floats, left: Floats, right: Floats, told: slice = slice(None)
-    ) -> Floats:
-        """Return the covariance within classes, both weighing alike, shape (K, T, a, b).
+    def within(self, total: Floats, means: Floats, target: int) -> Floats:
+        """Return the covariance within classes for one class told, shape (K, d, d).
+
+        Both weigh alike. Right where `total` is: on the diagonal and below it, or everywhere.
 
         Parameters
         ----------
         total
-            Co-occurrence of some levels and others per part and class, shape (K, C, a, b).
-        left, right
-            Means of both, shapes (K, T, 2, a) and (K, T, 2, b).
-        told
-            Which of the classes told from the rest.
+            Co-occurrence of levels per part and class, shape (K, C, d, d).
+        means
+            Of these levels, shape (K, T, 2, d).
+        target
+            The place of the class among those told from the rest.
         """
-        parts, classes, *levels = total.shape
-        halves = 0.5 * self.weights[:, told].sum(axis=2)
-        left, right = left[:, told], right[:, told]
-        flat = halves.reshape(-1, parts * classes) @ total.reshape(parts * classes, -1)
-        within: Floats = flat.reshape(*halves.shape[:2], *levels)
-        within -= (0.5 * left.swapaxes(2, 3)) @ right
+        parts, classes, levels, _ = total.shape
+        halves = 0.5 * self.weights[:, target].sum(axis=1)
+        flat = halves.reshape(parts, -1) @ total.reshape(parts * classes, -1)
+        within: Floats = flat.reshape(parts, levels, levels)
+        own = means[:, target]
+        within -= (0.5 * own.swapaxes(1, 2)) @ own
         return within
 
 
@@ -171,14 +168,12 @@ def varying_only(counts: PartCounts) -> tuple[PartCounts, npt.NDArray[np.intp]]:
         return counts, varying
     chance = None if counts.chance is None else counts.chance[varying]
     total = counts.total[:, :, varying[:, None], varying]
-    within = None if counts.within is None else counts.within[:, :, varying[:, None], varying]
     bounds = None if counts.bounds is None else np.searchsorted(varying, counts.bounds)
     part = PartCounts(
         counts.rows,
         counts.joint[..., varying],
         total,
         chance,
-        within,
         counts.below,
         bounds=bounds,
     )

@@ -162,13 +162,6 @@ class _Others:
         """Means of the level indicators, shape (K, T, 2, d)."""
         return self.outside.means(self.counts.joint)
 
-    def within(self, target: int) -> Floats:
-        """Return the covariance within classes for one class told, shape (K, d, d)."""
-        if self.counts.within is not None:
-            return self.counts.within[:, target]
-        told = slice(target, target + 1)
-        return self.outside.within(self.counts.total, self.means, self.means, told)[:, 0]
-
     def scores(
         self, slopes: Floats, offsets: Floats, drawn: Floats | None = None, **more: bool
     ) -> Scores:
@@ -265,7 +258,8 @@ def out_of_fold(counts: PartCounts, penalties: Sequence[float] = PENALTIES) -> S
     slopes = np.zeros((parts, len(others.told), levels, len(penalties)))
     noise = None if counts.chance is None else np.zeros((*others.rows.shape, len(penalties)))
     for target in range(len(others.told) if levels else 0):
-        within, means = others.within(target), others.means[:, target]
+        within = others.outside.within(counts.total, others.means, target)
+        means = others.means[:, target]
         for part in np.flatnonzero(others.scored[:, target]):
             n = others.rows[part, target]
             right = (means[part, 1] - means[part, 0])[:, None]

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from aegis.advisor.coded import CodedMasks
 from aegis.advisor.parts import PartBlocks
 from aegis.advisor.search.branch import BranchAndBound, Found
 from aegis.advisor.search.clock import Clock
@@ -63,7 +64,8 @@ class Reach:
             if sum(int(level.max(initial=0)) + 1 for level in levels) > _LEVELS:
                 return 1.0
             which = range(len(levels))
-            counts = self._blocks.counts(which, levels, list(zip(which, key, strict=True)), None)
+            coded = CodedMasks(levels, list(zip(which, key, strict=True)), [False] * len(levels))
+            counts = self._blocks.counts(which, coded)
             self._known[key] = reachable_auc(counts)
         return self._known[key]
 
