@@ -114,3 +114,13 @@ def test_a_rare_class(measure: str, said: bool) -> None:
         pa.table({**rows, "y": ["yes" if i % 9 == 3 else "no" for i in range(400)]}), policy
     )
     assert not told(again, "of the labelled rows are")
+
+
+def test_any_weights_that_are_allowed_give_scores(table: pa.Table) -> None:
+    scores = []
+    for weight in (1e-9, 1.0, 1e9):
+        attributes = {"pay": {"role": "quasi-identifier", "weight": weight}}
+        advice = aegis.advise(table, policy_of({"k": 3}, attributes=attributes), measure="mi")
+        scores.append([ranked.score for ranked in advice.ranking])
+    assert all(score >= 0 and score != float("inf") for own in scores for score in own)
+    assert scores[0] != scores[2]

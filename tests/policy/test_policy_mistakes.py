@@ -100,6 +100,9 @@ MISTAKES = {
     ),
     "weight": (HEAD + "  a: {role: feature, weight: -1}", r"weight is -1", 4),
     "weight type": (HEAD + "  a: {role: feature, weight: heavy}", r"weight is 'heavy'", 4),
+    "weight too large": (HEAD + "  a: {role: feature, weight: 1.0e+308}", r"weight is 1e\+308", 4),
+    "weight too small": (HEAD + "  a: {role: feature, weight: 5.0e-324}", r"weight is 5e-324", 4),
+    "weight nan": (HEAD + "  a: {role: feature, weight: .nan}", r"weight is nan", 4),
     "weight inf": (HEAD + "  a: {role: feature, weight: .inf}", r"weight is inf", 4),
     "hierarchy type": (HEAD + "  a: {role: feature, hierarchy: [1]}", r"hierarchy is \[1\]", 4),
     "hierarchy level": (

@@ -52,8 +52,8 @@ class AttributeEntry(PolicyMapping):
     """Candidate masks; by default every level of the hierarchy, else what the role suggests."""
     hierarchy: str | dict[Any, Any] | None = None
     """A CSV file in ARX format, relative to the policy, or an inline tree."""
-    weight: float = Field(default=1.0, gt=0, allow_inf_nan=False)
-    """How much the attribute counts in additive measures."""
+    weight: float = Field(default=1.0, ge=1e-9, le=1e9, allow_inf_nan=False)
+    """How much the attribute counts in additive measures, from 1e-9 to 1e9; rows count alike."""
     kind: Literal["numeric", "ordinal", "categorical"] | None = None
     """How values of a quasi-identifier compare when records are grouped; natural where not given."""
     order: list[str | int | float] | None = Field(default=None, min_length=2)

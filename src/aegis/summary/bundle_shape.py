@@ -47,7 +47,7 @@ class AttributeShape(BundleMapping):
     name: str
     role: Literal["quasi-identifier", "sensitive", "feature"]
     kind: Literal["integer", "number", "text", "date", "boolean"]
-    weight: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    weight: Annotated[float, Field(ge=1e-9, le=1e9, allow_inf_nan=False)]
     nulls: Rows
     hierarchy: str | None
     candidates: Annotated[list[CandidateShape], Field(min_length=1)]
