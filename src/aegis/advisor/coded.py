@@ -121,9 +121,8 @@ class CountedTogether:
         at = np.concatenate([self.places[attribute.key] for attribute in shown])
         *stack, size, _ = self.stacked.shape
         flat = self.stacked.reshape(-1, size * size)
-        return flat.take((at[:, None] * size + at).ravel(), axis=1).reshape(
-            *stack, len(at), len(at)
-        )
+        own: Floats = flat.take((at[:, None] * size + at).ravel(), axis=1)
+        return own.reshape(*stack, len(at), len(at))
 
 
 @dataclass(eq=False)
