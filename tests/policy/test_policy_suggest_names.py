@@ -173,7 +173,9 @@ def test_codes_and_measures() -> None:
     assert not names_measure("x")
 
 
-@pytest.mark.parametrize("name", ["stage", "page", "cage", "swage", "gzip", "trace", "middlesex"])
+@pytest.mark.parametrize(
+    "name", ["stage", "tstage", "page", "cage", "swage", "lwage", "gzip", "trace", "middlesex"]
+)
 def test_an_english_word_is_no_abbreviation_before_a_trait(name: str) -> None:
     assert read_words(name).plain == (name,)
     assert find_concept(name) is None

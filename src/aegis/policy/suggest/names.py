@@ -77,7 +77,7 @@ CONCEPTS: tuple[Concept, ...] = tuple(
 _WORD = re.compile(r"[^\W\d_]+|\d+")
 _CAMEL = re.compile(r"(?<=[a-z0-9à-ÿ])(?=[A-ZÀ-Þ])")
 _GLUED = re.compile(
-    r"\b(?!(?:phage|plage|stage|swage)\b)"
+    r"\b(?!(?:phage|plage|\w*stage|\w*wage)\b)"
     r"(?:([^\W\d_aeiouy]{1,5})(sex|gender|dob)|([^\W\d_aeiouy]{2,5})(age|zip))\b"
 )
 """An abbreviation without vowels that is written together with a trait: `CLMSEX`, `PTAGE`."""
