@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 import aegis
 from aegis.errors import DataError
+from aegis.policy import load_policy, policy_digest
 from aegis.release import check_certificate
 
 TABLE = pa.table(
@@ -153,3 +155,19 @@ def test_a_record_level_release_is_checked_alike(tmp_path: Path) -> None:
     study.anonymize("mondrian", output=tmp_path / "m.csv", certificate=tmp_path / "c.json")
     check = check_certificate(tmp_path / "m.csv", tmp_path / "c.json")
     assert check.passed, list(map(str, check.mismatches))
+
+
+@pytest.mark.filterwarnings("ignore::aegis.registry.RenamedWarning")
+def test_a_certificate_of_a_measures_former_name_holds(
+    released: tuple[Path, dict[str, Any]],
+) -> None:
+    file, certificate = released
+    then = load_policy(POLICY | {"measure": "adjusted-pillai"})
+    old = copy.deepcopy(certificate)
+    old["policy"]["measure"] = "pillai"
+    old["policy"]["sha256"] = policy_digest(replace(then, measure="pillai"))
+    assert whats(file, old) == []
+    assert aegis.check_certificate(file, old, policy=then).passed
+    other = copy.deepcopy(old)
+    other["policy"]["measure"] = "mi"
+    assert whats(file, other) == ["policy.sha256"]
