@@ -53,7 +53,7 @@ def loss_of(metric: Any, models: list[Any]) -> Loss:
         "Loss": Loss(f"loss(mean=geometric, {_OVER}{weighed})"),
         "Entropy": Loss(f"nu-entropy({_OVER}{unsuppressed})"),
         "Discernability": Loss("discernibility" + ("(factor=0)" if monotone else "")),
-        "AECS": Loss("average-class-size"),
+        "AECS": Loss("average-class-size" + ("" if factor is None else f"(factor={factor:g})")),
         "Precision": Loss(f"precision(mean=arithmetic, {_OVER}{unsuppressed})"),
         "Height": Loss("height"),
         "EntropyBasedInformationLoss": Loss(f"log-width({_OVER})", per_row=True),

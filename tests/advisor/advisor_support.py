@@ -476,9 +476,12 @@ def class_loss(
         return float(sum(members[key] if kept[key] else len(keys) for key in keys))
     if name == "discernibility(factor=0)":
         return float(sum(members[key] for key in keys))
-    if name == "average-class-size":
+    if name.startswith("average-class-size"):
+        _, _, factor = name.rstrip(")").partition("factor=")
+        gs = float(factor or 0.5)
+        shown = sum(min(1, 2 * gs) for key in members if kept[key])
         gone = any(not kept[key] for key in members)
-        return len(keys) / (sum(kept[key] for key in members) + gone)
+        return len(keys) / (shown + (min(1, 2 - 2 * gs) if gone else 0) or 1)
     if name in ("ambiguity", "kl-divergence") or name.startswith("publisher-payout"):
         return area_loss(name, table, masked, quasi, keys, kept)
     rows = [(key, y) for key, y in zip(keys, table["y"].to_pylist(), strict=True) if y is not None]

@@ -101,6 +101,8 @@ def boxes(searcher: Searcher, seed: int = 0, count: int = 40) -> Iterator[Box]:
         "mi",
         "adjusted-cramers-v",
         "loss(factor=0.7)",
+        "average-class-size(factor=0.1)",
+        "average-class-size(factor=0.9)",
         *CLASS_LOSSES,
     ],
 )

@@ -53,6 +53,14 @@ def test_charged_losses_equal_brute_force(objective: str) -> None:
             assert_best(shared(variant, objective), variant, rule, top=4)
 
 
+@pytest.mark.parametrize("factor", ["0.1", "0.5", "0.8", "1"])
+def test_classes_counted_by_a_factor_equal_brute_force(factor: str) -> None:
+    objective = f"average-class-size(factor={factor})"
+    for variant in ("plain", "label with masks"):
+        for rule in (rule_of(RULES[0], 0.12), rule_of(RULES[1], 0.3), rule_of(RULES[0], 0)):
+            assert_best(shared(variant, objective), variant, rule, top=4)
+
+
 @pytest.mark.parametrize("cost", ["cost=3", "cost=20"])
 def test_the_payout_of_a_publisher_equals_brute_force(cost: str) -> None:
     """An attack on a class of up to three pays at a cost of 3, and none at one of 20."""
@@ -100,6 +108,8 @@ def test_a_hierarchy_counts_leaves_also_of_integers() -> None:
         ("loss(fator=0.2)", "Did you mean 'factor'"),
         ("height(factor=0.2)", "takes no options"),
         ("discernibility(mean=max)", "takes no options but factor"),
+        ("average-class-size(mean=max)", "takes no options but factor"),
+        ("average-class-size(factor=0)", "no class that is kept would count"),
         ("classification(charge=arx)", "Did you mean 'charges'"),
         ("classification(charges=gini)", "Unknown charges of classification"),
         ("classification(factor=0.3)", "weighs the charges of ARX alone"),

@@ -70,7 +70,26 @@ class ClassLoss(Priced):
         return {v.name: v.join(domain) for v, domain in variables if v.quasi}
 
 
-class Discernibility(ClassLoss):
+class FactoredLoss(ClassLoss):
+    """A loss over classes whose options weigh what masks hide against what suppression does."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        plan: PrivacyPlan,
+        options: LossOptions | None = None,
+        shown: str | None = None,
+    ) -> None:
+        super().__init__(problem, plan)
+        self.name = shown or self.name
+        self._options = options or LossOptions()
+
+    def under(self, plan: PrivacyPlan) -> FactoredLoss:
+        """Return the same loss under another rule."""
+        return type(self)(self._problem, plan, self._options, self.name)
+
+
+class Discernibility(FactoredLoss):
     """The sum over classes of |E|^2, and N rows for each suppressed one.
 
     Bayardo and Agrawal, Data privacy through optimal k-anonymization, ICDE 2005, equation 1. The
@@ -79,21 +98,6 @@ class Discernibility(ClassLoss):
     """
 
     name = "discernibility"
-
-    def __init__(
-        self,
-        problem: Problem,
-        plan: PrivacyPlan,
-        options: LossOptions | None = None,
-        shown: str = "discernibility",
-    ) -> None:
-        super().__init__(problem, plan)
-        self.name = shown
-        self._options = options or LossOptions()
-
-    def under(self, plan: PrivacyPlan) -> Discernibility:
-        """Return the same loss under another rule."""
-        return Discernibility(self._problem, plan, self._options, self.name)
 
     def _exact(self, box: Box) -> float:
         classes = self._plan.classes(self._problem.choice(box))
@@ -115,27 +119,55 @@ class Discernibility(ClassLoss):
         return float(self._options.masked * (sizes**2).sum())
 
 
-class AverageClassSize(ClassLoss):
+class AverageClassSize(FactoredLoss):
     """Rows over classes, where all suppressed rows are one class.
 
     LeFevre, DeWitt, Ramakrishnan, Mondrian multidimensional k-anonymity, ICDE 2006, section 5,
-    without the division by k.
+    without the division by k. The factor weighs what is counted, as in ARX: a kept class counts as
+    much as suppression costs elsewhere, and the class of suppressed rows as much as masks do.
+
+    Raises
+    ------
+    PolicyError
+        The factor is 0: no kept class would count.
     """
 
     name = "average-class-size"
 
+    def __init__(
+        self,
+        problem: Problem,
+        plan: PrivacyPlan,
+        options: LossOptions | None = None,
+        shown: str | None = None,
+    ) -> None:
+        super().__init__(problem, plan, options, shown)
+        if not self._options.suppressed:
+            raise PolicyError(
+                f"The factor of {AverageClassSize.name} is 0, and no class that is kept would count.",
+                hint="Give a number above 0, up to 1; 0.5 counts all classes alike.",
+            )
+
     def _exact(self, box: Box) -> float:
         classes = self._plan.classes(self._problem.choice(box))
         kept_classes = self._plan.rule.check(classes).kept_classes
-        left = int(kept_classes.sum()) + (not kept_classes.all())
-        return classes.rows / max(left, 1)
+        return self._average(classes.rows, int(kept_classes.sum()), not kept_classes.all())
 
     def _least(self, box: Box) -> float:
         frequency = self._problem.summary.frequency
         if frequency is None:
             return 0.0
         classes = frequency.roll_up(self._joined(box))
-        return classes.rows / max(len(classes), 1)
+        # Where the class of suppressed rows counts more than a kept one, one class may be it.
+        fewer = len(classes) - 1
+        none, some = (
+            self._average(classes.rows, *left) for left in ((fewer + 1, False), (fewer, True))
+        )
+        return min(none, some)
+
+    def _average(self, rows: int, kept_classes: int, suppresses: bool) -> float:
+        counted = kept_classes * self._options.suppressed + suppresses * self._options.masked
+        return rows / counted if counted else float(rows)
 
 
 class LabelLoss(ClassLoss):

@@ -21,6 +21,7 @@ from aegis.advisor.search.classes import (
     Classification,
     ClassLoss,
     Discernibility,
+    FactoredLoss,
 )
 from aegis.advisor.search.loss_options import LabelCharges, LossOptions
 from aegis.advisor.search.objective import Objective, OfMeasure, Priced
@@ -167,8 +168,8 @@ def _make_loss(name: str, base: str, problem: Problem, plan: PrivacyPlan) -> Obj
         _refuse_earlier(name, problem)
         if base == PAYOUT:
             return PublisherPayout(problem, plan, Stakes.parse(name), name.strip())
-        if base == Discernibility.name:
-            return Discernibility(problem, plan, LossOptions.parse(name)[1], name.strip())
+        if base in FACTORED:
+            return FACTORED[base](problem, plan, LossOptions.parse(name)[1], name.strip())
         if base == Classification.name:
             return Classification(problem, plan, LabelCharges.parse(name), name.strip())
         return CLASS_LOSSES[name](problem, plan)
@@ -195,10 +196,10 @@ def loss_of(name: str) -> str | None:
         _OWN_OPTIONS[base](name)
         return base
     base, options = LossOptions.parse(name)
-    if base == Discernibility.name and options == LossOptions(factor=options.factor):
+    if base in FACTORED and options == LossOptions(factor=options.factor):
         return base
     if base not in CHARGED and (options != LossOptions() or base != name):
-        only = " but factor" if base == Discernibility.name else ""
+        only = " but factor" if base in FACTORED else ""
         raise PolicyError(
             f"Information loss {base!r} takes no options{only} (given: {name!r}).",
             hint=f"Those that do: {', '.join((*CHARGED, *_OWN_OPTIONS))}.",
@@ -262,6 +263,11 @@ _OWN_OPTIONS: dict[str, Callable[[str], object]] = {
     Classification.name: LabelCharges.parse,
 }
 """What reads and checks the options of losses that have other ones than `LossOptions`."""
+
+FACTORED: dict[str, type[FactoredLoss]] = {
+    loss.name: loss for loss in (Discernibility, AverageClassSize)
+}
+"""Losses over classes that take a factor, by name."""
 
 CLASS_LOSSES: dict[str, type[ClassLoss]] = {
     loss.name: loss
@@ -337,8 +343,10 @@ LOSSES: dict[str, LossObjective] = {
         LossObjective(
             "average-class-size",
             "Average class size",
-            "rows over classes, all suppressed rows being one class",
-            "LeFevre, DeWitt, Ramakrishnan, Mondrian, ICDE 2006, section 5",
+            "rows over classes, all suppressed rows being one class; average-class-size(factor=0..1): "
+            "rows over kept classes times 2 factor, at most 1, and the class of suppressed rows times "
+            "2 (1 - factor), at most 1; the factor is above 0",
+            "LeFevre, DeWitt, Ramakrishnan, Mondrian, ICDE 2006, section 5; factor as in ARX",
             None,
         ),
         LossObjective(
