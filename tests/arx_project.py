@@ -27,6 +27,9 @@ def project(
     selected: set[int] | None = None,
     response: str | None = None,
     replaced: dict[str, str] | None = None,
+    metric: str = "Loss (0.1/1.0/0.2)",
+    weights: dict[str, float] | None = None,
+    java: bytes = b"",
 ) -> Path:
     """Write a project."""
     entries = ""
@@ -39,6 +42,10 @@ def project(
             f"<min>{low}</min><max>{high}</max>{answer}</assigment>"
         )
     asked = "".join(f"<criterion>{one}</criterion>" for one in criteria)
+    weighed = "".join(
+        f"<attributeWeight><attribute>{name}</attribute><weight>{weight}</weight></attributeWeight>"
+        for name, weight in (weights or {}).items()
+    )
     data = [tuple(TYPES), *ROWS]
     files: dict[str, Any] = {
         "metadata.xml": f"<metadata><vocabulary>{vocabulary}</vocabulary></metadata>",
@@ -47,9 +54,10 @@ def project(
         "input/definition.xml": f"<definition>{entries}</definition>",
         "input/config.xml": (
             "<config><relativeMaxOutliers>0.25</relativeMaxOutliers>"
-            f"<metric>Loss (0.1/1.0/0.2)</metric><criteria>{asked}</criteria></config>"
+            f"<metric>{metric}</metric><attributeWeights>{weighed}</attributeWeights>"
+            f"<criteria>{asked}</criteria></config>"
         ),
-        "input/config.dat": row_set(selected or set()),
+        "input/config.dat": row_set(selected or set()) + java,
         "lattice.xml": (
             "<lattice><level><n><t>[1, 0]</t><a>ANONYMOUS</a><l><u>0.25</u><f>0.25</f></l></n>"
             "<n><t>[0, 0]</t><a>NOT_ANONYMOUS</a><l><u>0.0</u><f>0.0</f></l></n>"

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from secrets import randbits
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from aegis.cli.files import check_outputs, next_step, unused, written
 from aegis.cli.options import Force, Quiet
 from aegis.cli.output import Output
+
+if TYPE_CHECKING:
+    from aegis.policy.arx import ImportedProject
 
 EXAMPLES = (
     "aegis import project.deid -o project",
@@ -62,18 +66,22 @@ def command(
     if imported.optimum is not None:
         loss, levels = imported.optimum
         shell.say(f"Stored optimum: {loss:.9g} at levels {' '.join(map(str, levels))}")
+    shell.suggest(*_next(imported, output))
+
+
+def _next(imported: ImportedProject, output: Path) -> list[str]:
+    """Return the step that follows: the search, or the draw with a seed that nobody can guess."""
+    files = (imported.table, "--policy", imported.policy)
+    if imported.sampled is not None:
+        options = [
+            word
+            for key, value in imported.sampled.items()
+            for word in ("--option", f"{key}={value}")
+        ]
+        release = ("-o", unused(output / "sample.csv"))
+        seed = ("--seed", randbits(63))
+        words = ("--method", "safe-pub", *options, *seed, *release)
+        return next_step("draw the release", "aegis", "anonymize", *files, *words)
     asked = () if imported.objective is None else ("--objective", imported.objective)
-    shell.suggest(
-        *next_step(
-            "search the optimum",
-            "aegis",
-            "advise",
-            imported.table,
-            "--policy",
-            imported.policy,
-            "--search",
-            *asked,
-            "-o",
-            unused(output / "best.yaml"),
-        )
-    )
+    best = ("-o", unused(output / "best.yaml"))
+    return next_step("search the optimum", "aegis", "advise", *files, "--search", *asked, *best)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import re
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -20,6 +20,7 @@ from zipfile import BadZipFile, ZipFile
 
 from aegis.errors import DataError, PolicyError
 from aegis.files import replacing
+from aegis.policy.arx_terms import SEARCHED, demand, quality_model, sampled
 from aegis.policy.load import load_policy, write_mapping
 
 VOCABULARIES = ("2.0",)
@@ -32,9 +33,8 @@ _ROLES = {
     "SENSITIVE_ATTRIBUTE": "sensitive",
     "INSENSITIVE_ATTRIBUTE": "feature",
 }
-_NUMBER = r"([-+.\deE]+)"
-_OF = r" for attribute '(.*)'"
-_COMPARED = {"reference": "input"}
+_SCHEME = b"org.deidentifier.arx.DataGeneralizationScheme"
+"""Java's name of the class of fixed levels: in a project only where it holds such levels."""
 _ROW_SET = re.compile(
     rb"I\x00\x06lengthI\x00\x04size\[\x00\x05arrayt\x00\x02\[Jxp"
     rb"(.{4}).{4}ur\x00\x02\[J.{8}\x02\x00\x00xp(.{4})",
@@ -60,6 +60,9 @@ class ImportedProject:
     optimum
         The least loss of an admissible transformation that the project has stored, and its levels;
         None where it has none.
+    sampled
+        Options of the method `safe-pub`, where the project asks for differential privacy; the policy
+        names it among its anonymizers.
     """
 
     table: Path
@@ -68,6 +71,7 @@ class ImportedProject:
     objective: str | None
     notes: tuple[str, ...]
     optimum: tuple[float, tuple[int, ...]] | None = None
+    sampled: Mapping[str, Any] | None = None
 
 
 def import_project(
@@ -112,6 +116,7 @@ class _Project:
         self._notes: list[str] = []
         self._selects = False
         self._beside = False
+        self._sampled: dict[str, Any] | None = None
         version = self._xml("metadata.xml").findtext("vocabulary", "")
         if version not in VOCABULARIES:
             raise DataError(
@@ -131,10 +136,14 @@ class _Project:
             attributes[name] = written
             if content is not None:
                 hierarchies[written["hierarchy"]] = content
-            if entry.findtext("response") == "true" and "label" not in policy:
-                policy["label"] = name
+            if entry.findtext("response") == "true":
+                self._respond(policy, name)
         policy["privacy"] = self._rule(config, people)
+        weighted = self._weigh(config, attributes)
         policy["attributes"] = attributes
+        objective = self._objective(config.findtext("metric", ""), policy["privacy"], weighted)
+        if self._sampled is not None:
+            policy["anonymizers"] = [{"safe-pub": self._sampled}]
         contents = {"data.csv": table}
         if self._selects:
             contents["data.csv"] = self._selected(table)
@@ -154,10 +163,39 @@ class _Project:
             main[0],
             main[1],
             (*main, *(folder / name for name in contents if folder / name not in main)),
-            self._objective(config.findtext("metric", ""), policy["privacy"]),
+            objective,
             tuple(self._notes),
             self._optimum(),
+            self._sampled,
         )
+
+    def _respond(self, policy: dict[str, Any], name: str) -> None:
+        """Take a response variable for the label; a policy has one."""
+        if "label" in policy:
+            self._notes.append(
+                f"The project predicts {name!r} as well: a policy has one label, {policy['label']!r}."
+            )
+        policy.setdefault("label", name)
+
+    def _weigh(self, config: ElementTree.Element, attributes: dict[str, dict[str, Any]]) -> bool:
+        """Write the weights of quasi-identifiers, the largest as 1; return whether they differ."""
+        quasi = [name for name, a in attributes.items() if a["role"] == "quasi-identifier"]
+        given = {
+            entry.findtext("attribute", ""): self._number(entry, "weight")
+            for entry in config.iterfind("attributeWeights/attributeWeight")
+        }
+        weights = {name: given.get(name, 0.0) for name in quasi}
+        if len(set(weights.values())) < 2:
+            return False
+        most = max(weights.values())
+        for name, weight in weights.items():
+            if weight > 0:
+                attributes[name]["weight"] = weight / most
+            else:
+                self._notes.append(
+                    f"The weight of {name!r} is 0, and in a policy above 0: 1 is taken."
+                )
+        return True
 
     def _selected(self, table: bytes) -> bytes:
         """Return the table with the rows that the project selects."""
@@ -228,28 +266,63 @@ class _Project:
                 continue
             if re.fullmatch(r"\(.*\)-(presence|map)|.*profitability \(journalist\).*", text):
                 self._selects = self._beside = True
-            key, value = _demand(text, people)
+            options = sampled(text)
+            if options is not None:
+                self._sampled = options
+                continue
+            key, value = demand(text, people)
             rule.setdefault(key, []).append(value)
         plain = {key: given[0] if len(given) == 1 else given for key, given in rule.items()}
-        limit = float(config.findtext("relativeMaxOutliers", "0"))
+        # What a sample leaves out counts as suppressed.
+        limit = 1.0 if self._sampled is not None else self._number(config, "relativeMaxOutliers")
         return (plain or {"k": 1}) | {"suppression": limit}
 
-    def _objective(self, metric: str, rule: Mapping[str, Any]) -> str | None:
-        name, _, factors = metric.partition("(")
-        if name.strip().lower() == "publisherbenefit":
+    def _number(self, entry: ElementTree.Element, key: str) -> float:
+        text = entry.findtext(key, "0")
+        try:
+            return float(text)
+        except ValueError:
+            raise DataError(f"{self._path}: {key} is {text!r}, and no number.") from None
+
+    def _objective(self, metric: str, rule: Mapping[str, Any], weighted: bool) -> str | None:
+        """Return the loss that the project minimises; note what its texts do not say."""
+        if metric.lower().startswith("publisherbenefit"):
             return self._payout(metric, rule)
-        weighed = re.match(r"([\d.]+)/", factors)
-        factor = "" if weighed is None or weighed[1] == "0.5" else f", factor={weighed[1]}"
-        objective = _OBJECTIVES.get(name.strip().lower())
-        if objective is None:
+        model = quality_model(metric)
+        if self._sampled is not None:
+            self._draw(metric, None if model is None else model.score)
+        if model is None:
             self._notes.append(f"The quality model {metric!r} has no equivalent here.")
             return None
-        if objective.startswith("classification"):
+        if model.factored:
             self._notes.append(
-                "The project does not say by which factor its classification metric weighs masking and "
-                "suppression: 0.5 is taken, as ARX does by default."
+                f"The project does not say by which factor {metric!r} weighs masking and suppression: "
+                "0.5 is taken, as ARX does by default."
             )
-        return objective.replace(")", f"{factor})") if objective.endswith(")") else objective
+        weighed = re.search(r"\(([\d.]+)/", metric)
+        factor = "" if weighed is None or float(weighed[1]) == 0.5 else f", factor={weighed[1]}"
+        if "over=" not in model.objective:
+            if weighted:
+                self._notes.append(f"Weights of attributes play no part in {model.objective!r}.")
+            return model.objective
+        weights = ", weights=policy" if weighted else ""
+        return model.objective.replace(")", f"{weights}{factor})")
+
+    def _draw(self, metric: str, score: str | None) -> None:
+        """Complete the options of `safe-pub`, and note what the project's texts do not say."""
+        assert self._sampled is not None
+        self._sampled["score"] = score or "precision"
+        if score is None:
+            self._notes.append(f"ARX draws by no score of {metric!r}; here it is precision.")
+        self._notes.append(
+            f"The project does not say how much of epsilon the search for levels spends: {SEARCHED:g} "
+            "of it is taken, as ARX's interface does by default."
+        )
+        if _SCHEME in self._read("input/config.dat"):
+            self._notes.append(
+                "The project fixes levels, and which is not read: here they are drawn. Name them with "
+                "--option search=0 --option 'masks={ATTRIBUTE: {level: N}}'."
+            )
 
     def _payout(self, metric: str, rule: Mapping[str, Any]) -> str | None:
         """Return the objective of a publisher's payout, its amounts those of the rule's demands."""
@@ -312,120 +385,3 @@ def _put(folder: Path, contents: dict[str, bytes]) -> None:
     for name, content in contents.items():
         with replacing(folder / name) as temporary:
             temporary.write_bytes(content)
-
-
-_OBJECTIVES = {
-    "loss": "loss(mean=geometric, over=quasi-identifiers)",
-    "non-uniform entropy": "nu-entropy(over=quasi-identifiers)",
-    "precision": "precision(mean=arithmetic, over=quasi-identifiers)",
-    "discernability": "discernibility",
-    "discernibility": "discernibility",
-    "average equivalence class size": "average-class-size",
-    "classification accuracy": "classification(charges=arx)",
-    "height": "height",
-    "ambiguity": "ambiguity",
-    "kl-divergence": "kl-divergence",
-    "entropy-based information loss": "log-width(over=quasi-identifiers)",
-}
-"""Objectives by how ARX names its quality models."""
-
-Groups = tuple[str, ...]
-_STAKES = rf"\[benefit={_NUMBER}, loss={_NUMBER}, gain={_NUMBER}, cost={_NUMBER}\]"
-
-
-def _stakes(groups: Groups) -> dict[str, Any]:
-    """Return the attacker, and what a publisher and an adversary win and lose."""
-    amounts = map(float, groups[1:])
-    return {"attacker": groups[0]} | dict(
-        zip(("benefit", "loss", "gain", "cost"), amounts, strict=True)
-    )
-
-
-_DEMANDS: dict[str, Callable[[Groups], tuple[str, Any]]] = {
-    r"(\d+)-anonymity": lambda g: ("k", int(g[0])),
-    rf"distinct-{_NUMBER}-diversity{_OF}": lambda g: (
-        "l_diversity",
-        {"attribute": g[1], "l": round(float(g[0])), "kind": "distinct"},
-    ),
-    rf"shannon-entropy-{_NUMBER}-diversity{_OF}": lambda g: (
-        "l_diversity",
-        {"attribute": g[1], "l": float(g[0]), "kind": "entropy"},
-    ),
-    rf"grassberger-entropy-{_NUMBER}-diversity{_OF}": lambda g: (
-        "l_diversity",
-        {"attribute": g[1], "l": float(g[0]), "kind": "entropy-grassberger"},
-    ),
-    rf"recursive-\({_NUMBER},{_NUMBER}\)-diversity{_OF}": lambda g: (
-        "l_diversity",
-        {"attribute": g[2], "c": float(g[0]), "l": round(float(g[1])), "kind": "recursive"},
-    ),
-    rf"{_NUMBER}-closeness with (equal|hierarchical|ordered) (?:ground-)?distance{_OF}": lambda g: (
-        "t_closeness",
-        {"attribute": g[2], "t": float(g[0]), "distance": g[1]} | _COMPARED,
-    ),
-    rf"(basic|enhanced)-{_NUMBER}-likeness{_OF}": lambda g: (
-        "beta_likeness",
-        {"attribute": g[2], "beta": float(g[1]), "kind": g[0]} | _COMPARED,
-    ),
-    rf"\({_NUMBER}\)-avg-reidentification-risk": lambda g: (
-        "max_risk",
-        {"kind": "marketer", "threshold": float(g[0])},
-    ),
-    rf"\({_NUMBER},{_NUMBER}\)-presence": lambda g: (
-        "delta_presence",
-        {"minimum": float(g[0]), "maximum": float(g[1])} | _COMPARED,
-    ),
-    r"\((\d+)\)-map": lambda g: ("k_map", int(g[0])),
-    rf"\({_NUMBER}\)-sample-uniqueness": lambda g: (
-        "sample_uniqueness",
-        {"threshold": float(g[0])},
-    ),
-    rf"profitability \((\w+)\){_STAKES}": lambda g: ("profitability", _stakes(g)),
-    rf"no-attack-profitability \((\w+)\){_STAKES}": lambda g: (
-        "no_attack",
-        {key: value for key, value in _stakes(g).items() if key in ("attacker", "gain", "cost")},
-    ),
-}
-"""What a policy asks for, by how ARX writes a privacy model."""
-
-
-def _demand(text: str, people: int | None) -> tuple[str, Any]:
-    """Return the key and the value of a rule for a privacy model as ARX writes it."""
-    for pattern, demand in _DEMANDS.items():
-        match = re.fullmatch(pattern, text)
-        if match is not None:
-            return demand(match.groups())
-    if re.fullmatch(r"(no-attack-)?profitability \(\w+\)", text):
-        raise PolicyError(
-            f"The project asks for {text!r}, and does not say in a text what is won and lost.",
-            hint="ARX writes the amounts once it has anonymised: do that, and save the project again.",
-        )
-    uniqueness = re.fullmatch(rf"\({_NUMBER}\)-population-uniqueness \((\w+)\)", text)
-    if uniqueness is None:
-        raise PolicyError(
-            f"The project asks for {text!r}, which no policy can say.",
-            hint=f"Understood are: {', '.join(_shown())}. Remove the model in ARX.",
-        )
-    if people is None:
-        raise PolicyError(
-            f"The project asks for {text!r}, and does not say in a text how large the population is.",
-            hint="Give the number of people: --people N.",
-        )
-    kind = {"estimator": uniqueness[2], "threshold": float(uniqueness[1]), "population": people}
-    return "population_uniqueness", kind
-
-
-def _shown() -> Iterator[str]:
-    yield from (
-        "k-anonymity",
-        "l-diversity",
-        "t-closeness",
-        "beta-likeness",
-        "k-map",
-        "delta-presence",
-        "average risk",
-        "sample uniqueness",
-        "population uniqueness",
-        "profitability",
-        "no-attack profitability",
-    )

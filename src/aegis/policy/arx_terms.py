@@ -1,0 +1,211 @@
+"""How ARX writes privacy models and quality models, and what a policy says for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from aegis.errors import PolicyError
+from aegis.privacy.sampling import sampled_privacy
+
+Groups = tuple[str, ...]
+_NUMBER = r"([-+.\deE]+)"
+_OF = r" for attribute '(.*)'"
+_COMPARED = {"reference": "input"}
+SEARCHED = 0.1
+"""Share of epsilon that ARX's interface spends on the search for levels, unless told otherwise."""
+
+
+@dataclass(frozen=True)
+class QualityModel:
+    """What a quality model of ARX is here.
+
+    Attributes
+    ----------
+    objective
+        The loss, as `--objective` takes it.
+    score
+        The score by which `safe-pub` draws masks; None where ARX has none.
+    factored
+        Whether ARX weighs it by a factor that its text does not say.
+    """
+
+    objective: str
+    score: str | None = None
+    factored: bool = True
+
+
+_ENTROPY = "nu-entropy(over=quasi-identifiers)"
+_PRECISION = "precision(mean=arithmetic, over=quasi-identifiers)"
+_QUALITY = {
+    "loss": QualityModel("loss(mean=geometric, over=quasi-identifiers)", "loss", False),
+    "non-monotonic non-uniform entropy": QualityModel(_ENTROPY, "nu-entropy"),
+    "non-uniform entropy": QualityModel(_ENTROPY.replace(")", ", factor=0)"), None, False),
+    "non-monotonic precision": QualityModel(_PRECISION, "precision"),
+    "monotonic precision": QualityModel(_PRECISION.replace(")", ", factor=0)"), None, False),
+    "non-monotonic discernability": QualityModel("discernibility", "discernibility"),
+    "monotonic discernability": QualityModel("discernibility(factor=0)", None, False),
+    "average equivalence class size": QualityModel("average-class-size", "classes"),
+    "classification accuracy": QualityModel("classification(charges=arx)", "classification"),
+    "height": QualityModel("height", None, False),
+    "ambiguity": QualityModel("ambiguity", None, False),
+    "kl-divergence": QualityModel("kl-divergence", None, False),
+    "entropybasedinformationloss": QualityModel("log-width(over=quasi-identifiers)"),
+}
+"""What ARX's quality models are here, by their names in lower case without what stands in brackets."""
+
+
+def quality_model(metric: str) -> QualityModel | None:
+    """Return what a quality model of ARX is here; None where it has no equivalent.
+
+    >>> quality_model("Monotonic discernability (DM*)").objective
+    'discernibility(factor=0)'
+    """
+    return _QUALITY.get(metric.partition("(")[0].strip().lower())
+
+
+def sampled(text: str) -> dict[str, Any] | None:
+    """Return the options of `safe-pub` for differential privacy as ARX writes it; None for other models.
+
+    >>> sampled("(2.0,1.0E-6)-DP")
+    {'epsilon': 2.0, 'delta': 1e-06, 'search': 0.2}
+
+    Raises
+    ------
+    PolicyError
+        The numbers are beyond what is offered.
+    """
+    match = re.fullmatch(rf"\({_NUMBER},{_NUMBER}\)-DP", text)
+    if match is None:
+        return None
+    epsilon, delta = map(float, match.groups())
+    search = round(SEARCHED * epsilon, 12)
+    sampled_privacy(epsilon - search, delta)
+    return {"epsilon": epsilon, "delta": delta, "search": search}
+
+
+_STAKES = rf"\[benefit={_NUMBER}, loss={_NUMBER}, gain={_NUMBER}, cost={_NUMBER}\]"
+
+
+def _stakes(groups: Groups) -> dict[str, Any]:
+    """Return the attacker, and what a publisher and an adversary win and lose."""
+    amounts = map(float, groups[1:])
+    return {"attacker": groups[0]} | dict(
+        zip(("benefit", "loss", "gain", "cost"), amounts, strict=True)
+    )
+
+
+_DEMANDS: dict[str, Callable[[Groups], tuple[str, Any]]] = {
+    r"(\d+)-anonymity": lambda g: ("k", int(g[0])),
+    rf"distinct-{_NUMBER}-diversity{_OF}": lambda g: (
+        "l_diversity",
+        {"attribute": g[1], "l": round(float(g[0])), "kind": "distinct"},
+    ),
+    rf"shannon-entropy-{_NUMBER}-diversity{_OF}": lambda g: (
+        "l_diversity",
+        {"attribute": g[1], "l": float(g[0]), "kind": "entropy"},
+    ),
+    rf"grassberger-entropy-{_NUMBER}-diversity{_OF}": lambda g: (
+        "l_diversity",
+        {"attribute": g[1], "l": float(g[0]), "kind": "entropy-grassberger"},
+    ),
+    rf"recursive-\({_NUMBER},{_NUMBER}\)-diversity{_OF}": lambda g: (
+        "l_diversity",
+        {"attribute": g[2], "c": float(g[0]), "l": round(float(g[1])), "kind": "recursive"},
+    ),
+    rf"{_NUMBER}-closeness with (equal|hierarchical|ordered) (?:ground-)?distance{_OF}": lambda g: (
+        "t_closeness",
+        {"attribute": g[2], "t": float(g[0]), "distance": g[1]} | _COMPARED,
+    ),
+    rf"(basic|enhanced)-{_NUMBER}-likeness{_OF}": lambda g: (
+        "beta_likeness",
+        {"attribute": g[2], "beta": float(g[1]), "kind": g[0]} | _COMPARED,
+    ),
+    rf"{_NUMBER}-disclosure privacy{_OF}": lambda g: (
+        "delta_disclosure",
+        {"attribute": g[1], "delta": float(g[0]), "base": 2.0, "values": "present"} | _COMPARED,
+    ),
+    rf"\({_NUMBER}\)-avg-reidentification-risk": lambda g: (
+        "max_risk",
+        {"kind": "marketer", "threshold": float(g[0])},
+    ),
+    rf"\({_NUMBER},{_NUMBER}\)-presence": lambda g: (
+        "delta_presence",
+        {"minimum": float(g[0]), "maximum": float(g[1])} | _COMPARED,
+    ),
+    r"\((\d+)\)-map": lambda g: ("k_map", int(g[0])),
+    rf"\({_NUMBER}\)-sample-uniqueness": lambda g: (
+        "sample_uniqueness",
+        {"threshold": float(g[0])},
+    ),
+    rf"profitability \((\w+)\){_STAKES}": lambda g: ("profitability", _stakes(g)),
+    rf"no-attack-profitability \((\w+)\){_STAKES}": lambda g: (
+        "no_attack",
+        {key: value for key, value in _stakes(g).items() if key in ("attacker", "gain", "cost")},
+    ),
+}
+"""What a policy asks for, by how ARX writes a privacy model."""
+
+
+def demand(text: str, people: int | None) -> tuple[str, Any]:
+    """Return the key and the value of a rule for a privacy model as ARX writes it.
+
+    Parameters
+    ----------
+    text
+        The model.
+    people
+        Size of the population, which models of its uniqueness need and the text lacks.
+
+    Raises
+    ------
+    PolicyError
+        The model has no equivalent, or needs the size of the population.
+
+    Examples
+    --------
+    >>> demand("5-anonymity", None)
+    ('k', 5)
+    """
+    for pattern, said in _DEMANDS.items():
+        match = re.fullmatch(pattern, text)
+        if match is not None:
+            return said(match.groups())
+    if re.fullmatch(r"(no-attack-)?profitability \(\w+\)", text):
+        raise PolicyError(
+            f"The project asks for {text!r}, and does not say in a text what is won and lost.",
+            hint="ARX writes the amounts once it has anonymised: do that, and save the project again.",
+        )
+    uniqueness = re.fullmatch(rf"\({_NUMBER}\)-population-uniqueness \((\w+)\)", text)
+    if uniqueness is None:
+        raise PolicyError(
+            f"The project asks for {text!r}, which no policy can say.",
+            hint=f"Understood are: {', '.join(_shown())}. Remove the model in ARX.",
+        )
+    if people is None:
+        raise PolicyError(
+            f"The project asks for {text!r}, and does not say in a text how large the population is.",
+            hint="Give the number of people: --people N.",
+        )
+    kind = {"estimator": uniqueness[2], "threshold": float(uniqueness[1]), "population": people}
+    return "population_uniqueness", kind
+
+
+def _shown() -> Iterator[str]:
+    yield from (
+        "k-anonymity",
+        "l-diversity",
+        "t-closeness",
+        "beta-likeness",
+        "delta-disclosure",
+        "differential privacy",
+        "k-map",
+        "delta-presence",
+        "average risk",
+        "sample uniqueness",
+        "population uniqueness",
+        "profitability",
+        "no-attack profitability",
+    )
