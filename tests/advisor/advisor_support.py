@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from advisor_merits import areas, merit_of, shape, shaped_area
 from area_support import area_loss
+from charge_support import shown_classification
 from hypothesis import strategies as st
 
 from aegis.advisor import Choice
@@ -487,6 +488,11 @@ def class_loss(
     rows = [(key, y) for key, y in zip(keys, table["y"].to_pylist(), strict=True) if y is not None]
     whole = Counter(y for _, y in rows)
     labels = {key: Counter(y for other, y in rows if other == key) for key in members}
+    if name.startswith("classification") and "y" in quasi:
+        shown = zip(*(masked[q] for q in quasi if q != "y"), strict=True)
+        three = list(zip(shown, masked["y"], table["y"].to_pylist(), strict=True))
+        kept_pairs = {row[:2]: kept[key] for row, key in zip(three, keys, strict=True)}
+        return shown_classification(name, three, kept_pairs)
     if name == "classification":
         right = sum(max(labels[key].values(), default=0) for key in members if kept[key])
         return 1 - right / len(rows)

@@ -19,6 +19,43 @@ def arx_classification(
     return sum(_charge(labels[key], label, kept[key], factor) for key, label in rows) / len(rows)
 
 
+def shown_classification(
+    name: str,
+    rows: Sequence[tuple[Hashable, Hashable, str | None]],
+    kept: Mapping[tuple[Hashable, Hashable], bool],
+) -> float:
+    """Return the mean charge of rows (others, shown label, label); a class is the first two.
+
+    Under Iyengar's charges a tie is charged like other classes, and a suppressed row in full.
+    """
+    given = re.search(r"factor=([\d.e-]+)", name)
+    gs = float(given[1]) if given else 0.5
+    arx = "charges=arx" in name
+    minority, tied, gone = (min(1, 2 - 2 * gs), min(1, 2 * gs), gs) if arx else (1, None, 1)
+    labelled = [row for row in rows if row[2] is not None]
+    values = len({y for _, _, y in labelled})
+    seen = len({shown for _, shown, _ in labelled})
+    hidden = 1 - (seen - 1) / (values - 1) if values > 1 else 0
+    told: defaultdict[Hashable, Counter[Hashable]] = defaultdict(Counter)
+    for others, shown, _ in labelled:
+        if kept[others, shown]:
+            told[others][shown] += 1
+    charge = 0.0
+    for others, shown, _ in labelled:
+        most = [s for s, n in told[others].items() if n == max(told[others].values())]
+        if not kept[others, shown]:
+            charge += gone
+        elif hidden == 1:
+            charge += 1
+        elif len(most) > 1 and tied is not None:
+            charge += tied * (1 - hidden) + hidden
+        else:
+            full = minority * (1 - hidden) + hidden
+            # Of several most frequent ones all rows but those of one are charged.
+            charge += full * (1 - 1 / len(most)) if shown in most else full
+    return charge / len(labelled)
+
+
 def _charge(labels: Counter[str], label: str, kept: bool, factor: float) -> float:
     if not kept:
         return factor

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from charge_support import arx_classification
+from charge_support import arx_classification, shown_classification
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,7 +31,7 @@ rows_of_people = st.lists(
 ).filter(lambda rows: len({y for _, _, y in rows if y}) > 1)
 
 
-def policy() -> Any:
+def policy(label: dict[str, Any] | None = None) -> Any:
     levels = {town: [part, "*"] for town, part in TOWNS.items()}
     ages = ["identity", *({"bucketize": {"width": w}} for w in WIDTHS[1:3]), "suppress"]
     return aegis.load_policy(
@@ -41,6 +41,7 @@ def policy() -> Any:
             "attributes": {
                 "age": {"role": "quasi-identifier", "masks": ages},
                 "town": {"role": "quasi-identifier", "hierarchy": {"levels": levels}},
+                **({} if label is None else {"y": label}),
             },
         }
     )
@@ -94,6 +95,53 @@ def test_bounds_and_optimum_equal_what_is_counted_by_hand(
     admissible = [cost for cost, lost in costs.values() if lost <= room and lost < len(rows)]
     best = searcher.run(rule, top=1, time_limit=None)[1].best
     assert best == (pytest.approx(min(admissible), abs=1e-12) if admissible else None)
+
+
+LABELS = [
+    {"a": "a", "b": "b", "c": "c"},
+    {"a": "ab", "b": "ab", "c": "c"},
+    dict.fromkeys("abc", "*"),
+]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=rows_of_people,
+    k=st.integers(1, 4),
+    options=st.sampled_from(["", *(f"(charges=arx, factor={f})" for f in (0, 0.3, 0.5, 0.8, 1))]),
+    part=st.tuples(st.integers(1, 15), st.integers(1, 7), st.integers(1, 7)),
+)
+def test_what_is_shown_of_a_label_equals_what_is_counted_by_hand(
+    rows: list[Row], k: int, options: str, part: tuple[int, int, int]
+) -> None:
+    """The label is a quasi-identifier, and has masks of its own."""
+    masks = ["identity", {"group": {"groups": {"ab": ["a", "b"]}}}, "suppress"]
+    columns = map(list, zip(*rows, strict=True))
+    table = pa.table(dict(zip(("age", "town", "y"), columns, strict=True)))
+    summary = summarize(table, policy({"role": "quasi-identifier", "masks": masks}))
+    rule = PrivacyRule.parse({"k": k, "suppression": 1})
+    plan = PrivacyPlan(summary, rule)
+    searcher = Searcher(summary, plan, f"classification{options}", "adjusted-pillai")
+    bound, variables = searcher.objective.bound, searcher.problem.variables
+    assert summary.label_attribute is not None
+    leaves: dict[tuple[int, ...], float] = {}
+    for i, j, m in product(range(4), range(3), range(3)):
+        candidates = {v.name: v.attribute.candidates for v in variables}
+        chosen = {n: candidates[n][x] for n, x in (("age", i), ("town", j), ("y", m))}
+        if not all(chosen[v.name] in v.candidates for v in variables):
+            continue  # groups as another candidate does
+        others = [(a // WIDTHS[i], (t, TOWNS[t], "*")[j]) for a, t, _ in rows]
+        shown = ["*" if m == 2 else y and LABELS[m][y] for _, _, y in rows]
+        sizes = Counter(zip(others, shown, strict=True))
+        three = [(o, s, y) for o, s, (_, _, y) in zip(others, shown, rows, strict=True)]
+        loss = shown_classification(options, three, {key: n >= k for key, n in sizes.items()})
+        leaf = tuple(1 << v.candidates.index(chosen[v.name]) for v in variables)
+        assert -bound(leaf) == pytest.approx(loss, abs=1e-12)
+        leaves[leaf] = loss
+    box = tuple(full & v.full or v.full for full, v in zip(part, variables, strict=True))
+    for leaf, loss in leaves.items():
+        if all(a & b for a, b in zip(leaf, box, strict=True)):
+            assert -bound(box) <= loss + 1e-12
 
 
 def test_a_tie_is_charged_in_full_and_a_suppressed_row_half() -> None:

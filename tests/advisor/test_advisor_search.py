@@ -103,6 +103,7 @@ def boxes(searcher: Searcher, seed: int = 0, count: int = 40) -> Iterator[Box]:
         "loss(factor=0.7)",
         "average-class-size(factor=0.1)",
         "average-class-size(factor=0.9)",
+        "classification(charges=arx, factor=0.3)",
         *CLASS_LOSSES,
     ],
 )

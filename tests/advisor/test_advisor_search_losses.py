@@ -61,6 +61,25 @@ def test_classes_counted_by_a_factor_equal_brute_force(factor: str) -> None:
             assert_best(shared(variant, objective), variant, rule, top=4)
 
 
+@pytest.mark.parametrize("charges", ["", *(f"(charges=arx, factor={f})" for f in (0.1, 0.5, 0.8))])
+def test_what_is_shown_of_a_label_among_the_quasi_identifiers(charges: str) -> None:
+    objective = f"classification{charges}"
+    for rule in (rule_of(RULES[0], 0.12), rule_of(RULES[1], 0.3), rule_of(RULES[0], 0)):
+        assert_best(shared("label with masks", objective), "label with masks", rule, top=4)
+
+
+def test_a_label_that_shows_nothing_predicts_nothing() -> None:
+    """Of 12 rows all are charged where the label is one group, none where age tells it."""
+    table = pa.table({"age": [1, 2] * 6, "y": ["a", "b"] * 6})
+    quasi = {"role": "quasi-identifier"}
+    for masks, loss in ((["identity"], 0), (["suppress"], 1)):
+        attributes = {"age": quasi | {"masks": ["identity"]}, "y": quasi | {"masks": masks}}
+        written = {"version": 1, "label": "y", "privacy": {"k": 2}, "attributes": attributes}
+        study = Study(table, load_policy(written))
+        for objective in ("classification", "classification(charges=arx)"):
+            assert study.search(objective=objective).best.objective == loss
+
+
 @pytest.mark.parametrize("cost", ["cost=3", "cost=20"])
 def test_the_payout_of_a_publisher_equals_brute_force(cost: str) -> None:
     """An attack on a class of up to three pays at a cost of 3, and none at one of 20."""

@@ -237,7 +237,7 @@ class Classification(LabelLoss):
 
     def under(self, plan: PrivacyPlan) -> Classification:
         """Return the same loss under another rule."""
-        return Classification(self._problem, plan, self._charges, self.name)
+        return type(self)(self._problem, plan, self._charges, self.name)
 
     def _least(self, box: Box) -> float:
         # A class of a release is made of these groups. Each costs what its minority does, or all its
@@ -253,8 +253,17 @@ class Classification(LabelLoss):
         rows = joint.sum(axis=1)
         charged = self._charges.minority * (rows - joint.max(axis=1, initial=0))
         if self._charges.tied is not None:
-            charged = np.where(_tied(joint), self._charges.tied * rows, charged)
+            charged = np.where(self._ties(joint), self._charges.tied * rows, charged)
         return self._share(charged.sum() + self._charges.suppressed * suppressed.sum())
+
+    @staticmethod
+    def _ties(joint: Floats) -> npt.NDArray[np.bool_]:
+        """Return which classes (n, C) have several most frequent labels."""
+        if joint.shape[1] < 2:
+            return np.zeros(len(joint), dtype=np.bool_)
+        first_two = np.partition(joint, -2, axis=1)[:, -2:]
+        tied: npt.NDArray[np.bool_] = first_two[:, 0] == first_two[:, 1]
+        return tied
 
     def _share(self, charged: float) -> float:
         return float(charged / max(self._totals.sum(), 1))
@@ -277,15 +286,6 @@ class ClassEntropy(LabelLoss):
         rows = max(float(self._totals.sum()), 1.0)
         left = within.sum() + (suppressed * _bits(self._totals / rows)).sum()
         return float(left / rows)
-
-
-def _tied(joint: Floats) -> npt.NDArray[np.bool_]:
-    """Return which classes (n, C) have several most frequent labels."""
-    if joint.shape[1] < 2:
-        return np.zeros(len(joint), dtype=np.bool_)
-    first_two = np.partition(joint, -2, axis=1)[:, -2:]
-    tied: npt.NDArray[np.bool_] = first_two[:, 0] == first_two[:, 1]
-    return tied
 
 
 def _bits(share: Floats) -> Floats:

@@ -29,6 +29,7 @@ from aegis.advisor.search.pairwise import Pairwise
 from aegis.advisor.search.payout import NAME as PAYOUT
 from aegis.advisor.search.payout import PublisherPayout, Stakes
 from aegis.advisor.search.problem import Box, Problem, is_leaf, members
+from aegis.advisor.search.shown_label import ShownClassification
 from aegis.advisor.search.trace import Pillai, seconds_of
 from aegis.advisor.search.widths import height
 from aegis.errors import PolicyError
@@ -171,7 +172,7 @@ def _make_loss(name: str, base: str, problem: Problem, plan: PrivacyPlan) -> Obj
         if base in FACTORED:
             return FACTORED[base](problem, plan, LossOptions.parse(name)[1], name.strip())
         if base == Classification.name:
-            return Classification(problem, plan, LabelCharges.parse(name), name.strip())
+            return _classification(name, problem, plan)
         return CLASS_LOSSES[name](problem, plan)
     charge = loss.per_attribute
     _refuse_withheld(name, problem)
@@ -179,6 +180,14 @@ def _make_loss(name: str, base: str, problem: Problem, plan: PrivacyPlan) -> Obj
         [-charge(v.attribute, candidate) for candidate in v.candidates] for v in problem.variables
     ]
     return Additive(name, -1, [values])
+
+
+def _classification(name: str, problem: Problem, plan: PrivacyPlan) -> Classification:
+    """Return the classification metric: by what is shown of a label that is a quasi-identifier."""
+    frequency = problem.summary.frequency
+    shown = frequency is not None and frequency.label in frequency.quasi
+    metric = ShownClassification if shown else Classification
+    return metric(problem, plan, LabelCharges.parse(name), name.strip())
 
 
 def loss_of(name: str) -> str | None:
@@ -384,7 +393,9 @@ LOSSES: dict[str, LossObjective] = {
             "classification(charges=arx, factor=0..1) charges as ARX: with the factor 0.5, half a "
             "suppressed row, and all rows of a class with several most frequent labels; in general "
             "the factor a suppressed row, 2 factor, at most 1, each row of such a class, and "
-            "2 (1 - factor), at most 1, a row without the most frequent label of another class",
+            "2 (1 - factor), at most 1, a row without the most frequent label of another class; of a "
+            "label that is a quasi-identifier what is shown counts, in classes of the others, and each "
+            "charge moves to 1 by the share of its values that masks hide",
             "Iyengar, Transforming data to satisfy privacy constraints, KDD 2002, section 4; options "
             "as in ARX",
             None,
