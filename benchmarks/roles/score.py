@@ -20,7 +20,8 @@ from typing import Any
 
 from aegis.masks import Kind
 from aegis.policy import Role
-from aegis.policy.suggest.profile import ColumnFacts, measure_columns
+from aegis.policy.suggest.facts import ColumnFacts
+from aegis.policy.suggest.profile import measure_columns
 from aegis.policy.suggest.roles import names_persons, propose_role
 from aegis.sources import open_table
 

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from aegis.errors import DataError
 from aegis.masks import Kind
 from aegis.policy.suggest import profile as suggest_profile
+from aegis.policy.suggest.facts import ColumnFacts
 from aegis.policy.suggest.profile import (
     FEWEST_ROWS,
     SHARES,
     SHOWN_VALUES,
-    ColumnFacts,
     common_stem,
     estimate_distinct,
     measure_columns,

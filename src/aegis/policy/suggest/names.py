@@ -242,4 +242,20 @@ def names_survey_weight(name: str) -> bool:
 def names_measure(name: str) -> bool:
     """Return whether the name speaks of a measured quantity, whose values may well all differ."""
     words = read_words(name).bare
-    return not word_list("measure").isdisjoint(words) and word_list("moment").isdisjoint(words)
+    measured = not word_list("measure").isdisjoint(words) or any(
+        word != start and word.startswith(start)
+        for word in words
+        for start in word_list("measure_beginnings")
+    )
+    return measured and word_list("moment").isdisjoint(words)
+
+
+def names_time(name: str) -> bool:
+    """Return whether the name is that of a time at which something was observed: `year`, `Visit`."""
+    return bool(read_words(name).bare) and set(read_words(name).bare) <= word_list("time_of_row")
+
+
+def names_thing_or_time(name: str) -> bool:
+    """Return whether a word of the name is of a thing or a time: `plot`, `school_id`, `day_of_year`."""
+    words = read_words(name).bare
+    return not (word_list("thing") | word_list("time_of_row")).isdisjoint(words)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
@@ -21,8 +21,10 @@ import ibis.expr.types as ir
 from aegis.errors import DataError
 from aegis.masks import Kind
 from aegis.policy.model import Role
+from aegis.policy.suggest.facts import FEWEST_KEYS, NEARLY_ALL, ColumnFacts
 from aegis.policy.suggest.keys import MOST_KEYS, MOST_TRAITS, Trait, find_fixed
-from aegis.policy.suggest.names import Concept, find_concept, names_codes, names_measure
+from aegis.policy.suggest.names import names_measure, names_thing_or_time, names_time
+from aegis.policy.suggest.panels import MOST_TIMES, find_once_each
 from aegis.policy.suggest.ranges import in_order
 from aegis.policy.suggest.shapes import LOWERED, SHAPES
 from aegis.progress import SILENT, Progress
@@ -42,116 +44,11 @@ SHOWN_VALUES = 5
 """Most frequent values that are kept."""
 FEWEST_ROWS = 5
 """A value that fewer rows hold is not quoted: it could point at a person."""
-FEWEST_KEYS = 10
-"""With fewer values a column is no key of persons."""
 FEW_VALUES = 50
 """Most distinct whole numbers whose frequent values are quoted."""
 MOST_RANGES = 60
 """Most ranges of numbers written as text that are put in order."""
-NEARLY_ALL = 0.95
-"""Share of different values from which a column is near-unique."""
 SHARES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
-
-
-@dataclass(frozen=True)
-class ColumnFacts:
-    """What was measured on one column.
-
-    Attributes
-    ----------
-    name, dtype
-        The column and its Ibis data type as text.
-    spoken
-        The name without a beginning that all columns of the table share.
-    kind
-        What it holds as far as masks care; None where no mask works on it.
-    rows, nulls
-        Rows of the table, and how many of them are null here.
-    distinct
-        Number of different values, null left out, NaN counted once; 0 where `kind` is None.
-    exact
-        Whether `distinct` was counted, not estimated from a sample (`estimate_distinct`).
-    low, high
-        Least and greatest finite value of numbers and dates; None otherwise, or without values.
-    special
-        Rows that hold NaN or an infinity.
-    quantiles
-        Of finite numbers, by share of the rows (`SHARES`); empty otherwise.
-    frequent
-        The most frequent values as text with their share of all sampled rows, most frequent
-        first; only values that at least `FEWEST_ROWS` rows hold.
-    shapes
-        Of texts: the share of values that have each form of `SHAPES`.
-    lengths
-        Of texts: the least and the greatest number of characters.
-    peak
-        Share of the values that are the most frequent one; of texts, whole numbers, dates, flags.
-    separation
-        Share of the pairs of values that differ: how well the column alone tells rows apart.
-    ranges
-        Of texts that are ranges of numbers: all of them, from low to high; empty otherwise.
-    round_share
-        Of whole numbers: the share of multiples of 10; about a tenth where they are numbers of
-        records, more where people state amounts.
-    fixes
-        Names of the columns of what persons have for life (`Concept.trait`) that have one value for
-        each value of this column, though its values come back.
-    """
-
-    name: str
-    spoken: str
-    dtype: str
-    kind: Kind | None
-    rows: int
-    nulls: int
-    distinct: int = 0
-    exact: bool = True
-    low: Any = None
-    high: Any = None
-    special: int = 0
-    quantiles: Mapping[float, float] | None = None
-    frequent: tuple[tuple[str, float], ...] = ()
-    shapes: Mapping[str, float] | None = None
-    lengths: tuple[int, int] | None = None
-    peak: float = 0.0
-    separation: float = 0.0
-    round_share: float = 0.0
-    ranges: tuple[str, ...] = ()
-    fixes: tuple[str, ...] = ()
-
-    @property
-    def values(self) -> int:
-        """Rows that are not null."""
-        return self.rows - self.nulls
-
-    @property
-    def unique_share(self) -> float:
-        """Different values per row that is not null, from 0 to 1."""
-        return min(1.0, self.distinct / self.values) if self.values else 0.0
-
-    @property
-    def top_share(self) -> float:
-        """Share of the rows that hold the most frequent value, 0 where it was not counted."""
-        return self.frequent[0][1] if self.frequent else 0.0
-
-    @property
-    def coded(self) -> bool:
-        """Whether values are categories: text, or whole numbers whose name says that they are codes."""
-        return self.kind is Kind.TEXT or (self.kind is Kind.INTEGER and self.coded_name)
-
-    @property
-    def concept(self) -> Concept | None:
-        """What the name speaks of."""
-        return find_concept(self.spoken, self.kind) or find_concept(self.name, self.kind)
-
-    @property
-    def coded_name(self) -> bool:
-        """Whether the name says that whole numbers are codes, without an order."""
-        return names_codes(self.spoken)
-
-    def shape(self, name: str) -> float:
-        """Return the share of texts that have the form `name` of `SHAPES`."""
-        return (self.shapes or {}).get(name, 0.0)
 
 
 def measure_columns(source: Source, *, progress: Progress = SILENT) -> dict[str, ColumnFacts]:
@@ -450,7 +347,32 @@ def _find_keys(source: Source, sample: ir.Table, facts: Sequence[ColumnFacts]) -
     possible = sorted(filter(_may_be_key, facts), key=lambda column: -column.distinct)
     keys = {column.name: column.distinct for column in possible[:MOST_KEYS]}
     fixed = find_fixed(source, sample, keys, traits[:MOST_TRAITS])
-    return [replace(column, fixes=fixed.get(column.name, ())) for column in facts]
+    once = _find_once_each(source, possible[:MOST_KEYS], facts)
+    return [
+        replace(column, fixes=fixed.get(column.name, ()), once_each=once.get(column.name))
+        for column in facts
+    ]
+
+
+def _find_once_each(
+    source: Source, possible: Sequence[ColumnFacts], facts: Sequence[ColumnFacts]
+) -> dict[str, str]:
+    """Find keys of what is observed time and again; of a sample nothing is once that is not."""
+    if source.rows > EXACT_ROWS:
+        return {}
+    keys = {
+        column.name: 1 - column.separation
+        for column in possible
+        if column.even and not names_thing_or_time(column.spoken)
+    }
+    times = {
+        column.name: 1 - column.separation
+        for column in facts
+        if column.kind in (Kind.INTEGER, Kind.TEXT, Kind.DATE)
+        and column.distinct > 1
+        and names_time(column.spoken)
+    }
+    return find_once_each(source, source.table, keys, dict(list(times.items())[:MOST_TIMES]))
 
 
 def _may_be_key(facts: ColumnFacts) -> bool:

@@ -11,8 +11,9 @@ from aegis.errors import DataError, PolicyError
 from aegis.files import check_output, write_text
 from aegis.masks import Mask
 from aegis.policy.model import NO_LABEL, Attribute, AttributeKind, Label, Policy, Role
+from aegis.policy.suggest.facts import ColumnFacts
 from aegis.policy.suggest.masks import propose_masks
-from aegis.policy.suggest.profile import ColumnFacts, measure_columns
+from aegis.policy.suggest.profile import measure_columns
 from aegis.policy.suggest.roles import names_persons, propose_role, warn_of, warn_of_label
 from aegis.policy.suggest.yaml_text import render, show
 from aegis.privacy import PrivacyRule

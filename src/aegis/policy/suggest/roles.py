@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from aegis.masks import Kind
 from aegis.policy.model import Role
+from aegis.policy.suggest.facts import FEWEST_KEYS, NEARLY_ALL, ColumnFacts
 from aegis.policy.suggest.names import (
     NUMBER,
     PERSON_NAME,
@@ -16,7 +17,6 @@ from aegis.policy.suggest.names import (
     names_thing,
     numbers_person,
 )
-from aegis.policy.suggest.profile import FEWEST_KEYS, NEARLY_ALL, ColumnFacts
 
 FEWEST_FOR_UNIQUE = 20
 """Below this many values, that all differ says nothing."""
@@ -42,9 +42,6 @@ KEY_PEAK = 0.005
 """Largest share of one number of a record: persons come back, but none makes up the table."""
 KEY_ROUND = 0.2
 """Largest share of multiples of ten: a tenth of running numbers are, of stated amounts many more."""
-EVEN = 1.5
-"""Times as likely as if all had equally many rows that two rows have one value: so even are the
-persons of a study, whom it follows about equally long, and counts and measurements are not."""
 GIVEN = 0.3
 """Share of values with a common given name from which texts are names of persons."""
 CODED = 0.9
@@ -257,6 +254,7 @@ def _reason_to_identify(facts: ColumnFacts, concept: Concept | None) -> str | No
     tests: tuple[Callable[[ColumnFacts, Concept | None], str | None], ...] = (
         _reason_near_unique,
         _reason_by_traits,
+        _reason_by_times,
         _reason_by_names,
         _reason_by_keys,
         _reason_by_prose,
@@ -271,24 +269,18 @@ def _named_to_identify(facts: ColumnFacts, concept: Concept, *, many: bool) -> b
     if names_measure(facts.spoken) and facts.kind is Kind.NUMBER:
         return False
     if concept.weak and not many:
-        return _is_bare(facts) and facts.distinct >= FEWEST_FOR_UNIQUE and _is_even(facts)
+        return _is_bare(facts) and facts.distinct >= FEWEST_FOR_UNIQUE and facts.even
     if numbers_person(facts.spoken) and facts.distinct > 1:
         return True
-    few = concept.name == NUMBER and facts.distinct >= FEWEST_KEYS and _is_even(facts)
+    few = concept.name == NUMBER and facts.distinct >= FEWEST_KEYS and facts.even
     if not concept.weak:
         return many or few
-    return facts.unique_share > 0.5 or _comes_back(facts) or (_is_bare(facts) and _is_even(facts))
+    return facts.unique_share > 0.5 or _comes_back(facts) or (_is_bare(facts) and facts.even)
 
 
 def _is_bare(facts: ColumnFacts) -> bool:
     """Return whether the name is one word: what stands before an `id` says of what it is the key."""
     return len(facts.name.split()) == 1 and facts.name.isalpha()
-
-
-def _is_even(facts: ColumnFacts) -> bool:
-    """Return whether whole numbers or codes have about equally many rows, as persons of a study have."""
-    form = facts.kind is Kind.INTEGER or facts.shape("code") > NEARLY_ALL
-    return form and 0 < (1 - facts.separation) * facts.distinct <= EVEN
 
 
 def _comes_back(facts: ColumnFacts) -> bool:
@@ -318,6 +310,16 @@ def _reason_by_traits(facts: ColumnFacts, concept: Concept | None) -> str | None
         return None
     return (
         f"a key of persons: each of its {facts.distinct:,} values has one {', '.join(facts.fixes)}"
+    )
+
+
+def _reason_by_times(facts: ColumnFacts, concept: Concept | None) -> str | None:
+    """Return the reason where each value comes once at each time, as who is followed does."""
+    if concept is not None or facts.once_each is None:
+        return None
+    return (
+        f"a key of what is followed: each of its {facts.distinct:,} values comes once with one "
+        f"{facts.once_each}"
     )
 
 
@@ -377,8 +379,12 @@ def names_persons(facts: ColumnFacts) -> bool:
     number = concept is not None and concept.name == NUMBER
     # Of a bare `id`: a word before it says of what, and that is seldom a person.
     if concept is not None and concept.weak and concept.role is Role.IDENTIFIER:
-        number = _is_bare(facts) and (_comes_back(facts) or _is_even(facts))
+        number = _is_bare(facts) and (_comes_back(facts) or facts.even)
     repeats = 2 <= facts.distinct <= 0.98 * facts.values
     keyed = concept is None and (_reason_by_keys(facts, None) is not None)
     keyed = keyed and not names_survey_weight(facts.spoken)
-    return repeats and facts.nulls == 0 and (number or keyed or bool(facts.fixes))
+    return (
+        repeats
+        and facts.nulls == 0
+        and (number or keyed or bool(facts.fixes) or facts.once_each is not None)
+    )

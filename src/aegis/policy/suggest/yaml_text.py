@@ -18,7 +18,7 @@ from aegis.policy.mapping import VERSION
 from aegis.policy.model import Policy, Role
 
 if TYPE_CHECKING:
-    from aegis.policy.suggest.profile import ColumnFacts
+    from aegis.policy.suggest.facts import ColumnFacts
     from aegis.policy.suggest.propose import ColumnProfile
 
 MOST_SHOWN = 40
