@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from advisor_merits import areas, merit_of, shape, shaped_area
 from area_support import area_loss
-from charge_support import shown_classification
+from charge_support import average_size, shown_classification
 from hypothesis import strategies as st
 
 from aegis.advisor import Choice
@@ -473,26 +473,21 @@ def class_loss(
     keys = list(zip(*(masked[q] for q in quasi), strict=True))
     kept = dict(zip(dict.fromkeys(keys), verdict.kept_classes.tolist(), strict=True))
     members = Counter(keys)
-    if name == "discernibility":
-        return float(sum(members[key] if kept[key] else len(keys) for key in keys))
-    if name == "discernibility(factor=0)":
-        return float(sum(members[key] for key in keys))
+    if name.startswith("discernibility"):
+        free = name.endswith("(factor=0)")
+        return float(sum(members[key] if free or kept[key] else len(keys) for key in keys))
     if name.startswith("average-class-size"):
-        _, _, factor = name.rstrip(")").partition("factor=")
-        gs = float(factor or 0.5)
-        shown = sum(min(1, 2 * gs) for key in members if kept[key])
-        gone = any(not kept[key] for key in members)
-        return len(keys) / (shown + (min(1, 2 - 2 * gs) if gone else 0) or 1)
+        return average_size(name, len(keys), kept)
     if name in ("ambiguity", "kl-divergence") or name.startswith("publisher-payout"):
         return area_loss(name, table, masked, quasi, keys, kept)
     rows = [(key, y) for key, y in zip(keys, table["y"].to_pylist(), strict=True) if y is not None]
     whole = Counter(y for _, y in rows)
     labels = {key: Counter(y for other, y in rows if other == key) for key in members}
     if name.startswith("classification") and "y" in quasi:
-        shown = zip(*(masked[q] for q in quasi if q != "y"), strict=True)
-        three = list(zip(shown, masked["y"], table["y"].to_pylist(), strict=True))
-        kept_pairs = {row[:2]: kept[key] for row, key in zip(three, keys, strict=True)}
-        return shown_classification(name, three, kept_pairs)
+        others = zip(*(masked[q] for q in quasi if q != "y"), strict=True)
+        three = list(zip(others, masked["y"], table["y"].to_pylist(), strict=True))
+        pairs = {row[:2]: kept[key] for row, key in zip(three, keys, strict=True)}
+        return shown_classification(name, three, pairs)
     if name == "classification":
         right = sum(max(labels[key].values(), default=0) for key in members if kept[key])
         return 1 - right / len(rows)

@@ -19,6 +19,15 @@ def arx_classification(
     return sum(_charge(labels[key], label, kept[key], factor) for key, label in rows) / len(rows)
 
 
+def average_size(name: str, rows: int, kept: Mapping[Hashable, bool]) -> float:
+    """Return rows over classes, weighed by the factor that `name` gives as ARX's source reads."""
+    given = re.search(r"factor=([\d.e-]+)", name)
+    factor = float(given[1]) if given else 0.5
+    shown = sum(min(1, 2 * factor) for stays in kept.values() if stays)
+    gone = 0 if all(kept.values()) else min(1, 2 - 2 * factor)
+    return rows / (shown + gone or 1)
+
+
 def shown_classification(
     name: str,
     rows: Sequence[tuple[Hashable, Hashable, str | None]],

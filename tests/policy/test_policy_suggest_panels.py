@@ -1,4 +1,4 @@
-"""Keys of what is followed are found by the time beside them, where no trait tells them."""
+"""What is followed over time is asked about, where no trait tells whether it is a person."""
 
 from __future__ import annotations
 
@@ -34,31 +34,35 @@ def panel(key: str = "v1", time: str = "year") -> pd.DataFrame:
     )
 
 
-def role_of(table: pd.DataFrame, column: str) -> tuple[Role, str | None]:
+def warns(table: pd.DataFrame, column: str) -> bool:
+    """Return whether a person is asked about a column, which stays a feature."""
     proposed = init_policy(table, label="better")
-    return proposed.policy.attributes[column].role, proposed.person
+    assert (proposed.policy.attributes[column].role, proposed.person) == (Role.FEATURE, None)
+    warning = proposed.profiles[column].warning
+    assert not warning or "make it an identifier" in warning
+    return "comes once" in warning
 
 
 @pytest.mark.parametrize(("key", "time"), [("v1", "year"), ("respond", "wave"), ("runner", "Jahr")])
-def test_a_key_is_found_by_the_time_beside_it(key: str, time: str) -> None:
-    assert role_of(panel(key, time), key) == (Role.IDENTIFIER, key)
+def test_a_key_is_asked_about_by_the_time_beside_it(key: str, time: str) -> None:
+    assert warns(panel(key, time), key)
 
 
 @pytest.mark.parametrize("key", ["day_of_year", "plot", "week"])
 def test_a_thing_or_a_time_is_no_key(key: str) -> None:
-    assert role_of(panel(key), key) == (Role.FEATURE, None)
+    assert not warns(panel(key, "date" if key == "week" else "year"), key)
 
 
 def test_a_time_that_comes_twice_makes_no_key() -> None:
     table = panel()
     table["year"] //= 2
-    assert role_of(table, "v1") == (Role.FEATURE, None)
+    assert not warns(table, "v1")
 
 
 def test_beside_a_clock_everything_is_once() -> None:
     table = panel()
     table["year"] = np.random.default_rng(1).permutation(len(table))
-    assert role_of(table, "v1") == (Role.FEATURE, None)
+    assert not warns(table, "v1")
 
 
 def test_names() -> None:
@@ -81,9 +85,9 @@ def test_what_is_once_each_is_what_pandas_counts(rows: list[tuple[int, int | Non
         name: sum(n * (n - 1) for n in table[name].value_counts()) / (len(table) * (len(table) - 1))
         for name in table
     }
-    found = find_once_each(source, source.table, {"who": agree["who"]}, {"year": agree["year"]})
+    told = find_once_each(source, source.table, {"who": agree["who"]}, {"year": agree["year"]})
     expected = len(table) * (len(table) - 1) / 2 * agree["who"] * agree["year"]
     known = table.dropna()
     once = len(known) > 0 and len(known.drop_duplicates()) >= ONCE * len(known)
     wanted = once and expected >= -math.log(BY_CHANCE)
-    assert found == ({"who": "year"} if wanted else {})
+    assert told == ({"who": "year"} if wanted else {})

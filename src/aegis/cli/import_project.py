@@ -13,6 +13,8 @@ from aegis.cli.options import Force, Quiet
 from aegis.cli.output import Output
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from aegis.policy.arx import ImportedProject
 
 EXAMPLES = (
@@ -69,7 +71,7 @@ def command(
     shell.suggest(*_next(imported, output))
 
 
-def _next(imported: ImportedProject, output: Path) -> list[str]:
+def _next(imported: ImportedProject, output: Path) -> list[RenderableType]:
     """Return the step that follows: the search, or the draw with a seed that nobody can guess."""
     files = (imported.table, "--policy", imported.policy)
     if imported.sampled is not None:
@@ -79,7 +81,7 @@ def _next(imported: ImportedProject, output: Path) -> list[str]:
             for word in ("--option", f"{key}={value}")
         ]
         release = ("-o", unused(output / "sample.csv"))
-        seed = ("--seed", randbits(63))
+        seed = ("--seed", str(randbits(63)))
         words = ("--method", "safe-pub", *options, *seed, *release)
         return next_step("draw the release", "aegis", "anonymize", *files, *words)
     asked = () if imported.objective is None else ("--objective", imported.objective)

@@ -29,10 +29,10 @@ class ShownClassification(Classification):
         groups = {name: choice[name].groups for name in frequency.quasi}
         kept_classes = self._plan.rule.check(self._plan.classes(choice)).kept_classes
         _, place = np.unique(frequency.class_ids(groups), return_inverse=True)
-        kept = self._weights * kept_classes[place]
+        kept_rows = self._weights * kept_classes[place]
         label = groups[frequency.label]
-        joint = self._predicted(groups, label, kept)
-        suppressed = self._charges.suppressed * (self._weights.sum() - kept.sum())
+        joint = self._predicted(groups, label, kept_rows)
+        suppressed = self._charges.suppressed * (self._weights.sum() - kept_rows.sum())
         return self._share(self._charge(joint, self._hidden(label)) + suppressed)
 
     def _least(self, box: Box) -> float:

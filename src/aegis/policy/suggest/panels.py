@@ -1,7 +1,8 @@
-"""Keys of what is observed time and again: no year, visit or wave comes twice with one value of them.
+"""What is observed time and again: no year, visit or wave comes twice with one value of it.
 
 Where persons have many rows and neither a sex nor a date of birth is known, their key is still told
-from a code or a count by the column of time beside it: each of them is seen once at each time.
+from a count or a measurement by the column of time beside it: each of them is seen once at each time.
+So are plots, pigs and firms: whether it is persons that are followed, a person must say.
 """
 
 from __future__ import annotations

@@ -112,9 +112,12 @@ def _by_values(facts: ColumnFacts) -> list[tuple[Role, str]]:
 def warn_of(facts: ColumnFacts, role: Role) -> str:
     """Return what a person must decide about a proposed role, empty where nothing calls for it.
 
-    Texts that tell rows apart, and values in a form that persons' names or record numbers have,
+    Texts that tell rows apart, numbers that come once at each time, and values in a form that persons' names or record numbers have,
     are no identifiers for certain; neither may they pass in silence.
     """
+    if facts.once_each is not None and role is Role.FEATURE:
+        often = f"each of its {facts.distinct:,} values comes once with one {facts.once_each}"
+        return f"{often}, as those do who are followed: {_CHECK}"
     if facts.kind is not Kind.TEXT or role is not Role.QUASI_IDENTIFIER:
         return ""
     if is_code(facts) or _speaks(facts) or _is_written_date(facts):
@@ -254,7 +257,6 @@ def _reason_to_identify(facts: ColumnFacts, concept: Concept | None) -> str | No
     tests: tuple[Callable[[ColumnFacts, Concept | None], str | None], ...] = (
         _reason_near_unique,
         _reason_by_traits,
-        _reason_by_times,
         _reason_by_names,
         _reason_by_keys,
         _reason_by_prose,
@@ -310,16 +312,6 @@ def _reason_by_traits(facts: ColumnFacts, concept: Concept | None) -> str | None
         return None
     return (
         f"a key of persons: each of its {facts.distinct:,} values has one {', '.join(facts.fixes)}"
-    )
-
-
-def _reason_by_times(facts: ColumnFacts, concept: Concept | None) -> str | None:
-    """Return the reason where each value comes once at each time, as who is followed does."""
-    if concept is not None or facts.once_each is None:
-        return None
-    return (
-        f"a key of what is followed: each of its {facts.distinct:,} values comes once with one "
-        f"{facts.once_each}"
     )
 
 
@@ -383,8 +375,4 @@ def names_persons(facts: ColumnFacts) -> bool:
     repeats = 2 <= facts.distinct <= 0.98 * facts.values
     keyed = concept is None and (_reason_by_keys(facts, None) is not None)
     keyed = keyed and not names_survey_weight(facts.spoken)
-    return (
-        repeats
-        and facts.nulls == 0
-        and (number or keyed or bool(facts.fixes) or facts.once_each is not None)
-    )
+    return repeats and facts.nulls == 0 and (number or keyed or bool(facts.fixes))
