@@ -33,7 +33,7 @@ def entry_points(group: str) -> EntryPoints:
 
     >>> from aegis.registry import entry_points
     >>> [point.value for point in entry_points("console_scripts") if point.name == "aegis"]
-    ['aegis.cli.main:main']
+    ['aegis.cli.main:process']
     """
     added: EntryPoints = _installed().select(group=group)
     return added

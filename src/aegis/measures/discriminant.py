@@ -221,7 +221,8 @@ class _Others:
         counts = self.counts
         if len(self.told) != 1 or counts.bounds is None or not self.scored.all():
             return None
-        rest = np.setdiff1d(np.flatnonzero(counts.rows.sum(axis=0)), self.told)
+        seen = np.flatnonzero(counts.rows.sum(axis=0))
+        rest = np.setdiff1d(seen, self.told, assume_unique=True)
         classes = np.concatenate([rest, self.told])
         return shape_factors(
             slopes[:, 0], counts.joint[:, classes], counts.rows[:, classes], counts.bounds

@@ -135,7 +135,7 @@ def _read(
     """Return the rows with the types of their columns, and what a user is told of these."""
     scan = _scan(parts, names, dialect)
     counted = sum(part.rows for part in parts)
-    with _first_rows(scan, len(names)) as (sample, rows, limit):
+    with _first_rows(scan, len(names), counted) as (sample, rows, limit):
         # Of a short file the first rows are all, and the file is read but once.
         complete = rows == counted and rows < limit
         whole = sample if complete else scan
@@ -169,9 +169,11 @@ def _read(
 
 
 @contextmanager
-def _first_rows(scan: str, columns: int) -> Iterator[tuple[str, int, int]]:
+def _first_rows(scan: str, columns: int, counted: int) -> Iterator[tuple[str, int, int]]:
     """Yield a table of the first rows as texts, how many there are, and how many there may be."""
     limit = max(_FIRST_ROWS, min(SAMPLE, _SAMPLE_CELLS // columns))
+    if counted <= 2 * limit:  # to read half of the rows twice takes longer than to read all once
+        limit = 2 * limit + 1
     name = f"memory.main.{quoted(ibis.util.gen_name('aegis'))}"
     connection = embedded().con
     with connection.cursor() as cursor:
