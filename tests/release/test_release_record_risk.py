@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
 import aegis
+from aegis.cli.main import app
 from aegis.errors import DataError, PolicyError
 
 SURVEY = pa.table(
@@ -29,7 +34,23 @@ def test_missing_values_agree_with_any_where_they_are_wildcards() -> None:
     expected += [0.009836066, 0.009836066, 0.039316254, 0.005973716]
     assert risk.risks == pytest.approx(expected, rel=1e-6)
     assert risk.expected == pytest.approx(sum(expected))
-    assert risk.people_in_all == pytest.approx(sum(risk.people / risk.counts))
+    # A record that agrees with any stands for its own weight, and not for a share of each class.
+    assert (risk.people_in_all, risk.unknown) == (394, 3)
+
+
+def test_key_variables_that_r_wrote(tmp_path: Path) -> None:
+    """As write.csv of sdcMicro's key variables gives them; counts as in its test_freqCalc.R."""
+    rows = ["1,2,3,1,18", "2,3,3,3,45.5", "3,2,3,NA,39", "4,2,3,2,17", "5,3,3,1,92"]
+    rows += ["6,3,3,1,8", "7,1,4,NA,123.5", "8,2,3,1,51"]
+    path = tmp_path / "keys.csv"
+    path.write_text("\n".join(['"","Key1","Key2","Key3","w"', *rows, ""]))
+    asked = ["risk", str(path), "--quasi-identifiers", "Key1,Key2,Key3", "--weight", "w"]
+    asked += ["--missing", "wildcard", "--format", "json"]
+    run = CliRunner().invoke(app, [*asked, "--null", "NA"])
+    figures = json.loads(run.stdout)
+    assert (figures["unique"], figures["in_pairs"], figures["people"]) == (2, 3, 394)
+    assert "--null NA" not in run.stderr
+    assert "If one is written NA: --null NA" in CliRunner().invoke(app, asked).stderr
 
 
 def test_missing_values_are_values_by_default() -> None:

@@ -170,6 +170,10 @@ def command(
     if output is not None:
         _write(measured, output)
     shell = Output(format, quiet)
+    if measured.missing == "wildcard" and not measured.unknown:
+        shell.warn(
+            ["No value of the quasi-identifiers is missing. If one is written NA: --null NA"]
+        )
     print_risk(shell, measured, shown(table), written_dict([output]))
     shell.say(*written([output]))
 

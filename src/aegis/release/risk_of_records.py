@@ -82,6 +82,10 @@ class RecordRisk:
         Chance to find the person behind each record in the population, shape (N,).
     counts, people
         Records of the sample, and estimated people, with the same key as each record, shape (N,).
+    people_in_all
+        The people that the records stand for: the sum of the weights.
+    unknown
+        Values of the key that are missing, of all records together.
     uniques
         The special uniques, where they were asked for.
     numbers
@@ -103,6 +107,8 @@ class RecordRisk:
     risks: Floats = field(repr=False)
     counts: npt.NDArray[np.int64] = field(repr=False)
     people: Floats = field(repr=False)
+    people_in_all: float
+    unknown: int
     uniques: SpecialUniques | None = field(default=None, repr=False)
     numbers: MaskedNumbers | None = None
 
@@ -129,7 +135,7 @@ class RecordRisk:
             "weight": self.weight,
             "missing": str(self.missing),
             "rows": rows,
-            "people": float(self.people_in_all),
+            "people": self.people_in_all,
             "unique": int((self.counts == 1).sum()),
             "in_pairs": int((self.counts == 2).sum()),
             "risk": {
@@ -149,11 +155,6 @@ class RecordRisk:
                 "eigenvalues": numbers.eigenvalues,
             },
         }
-
-    @property
-    def people_in_all(self) -> float:
-        """The people that the records stand for: the sum of the weights."""
-        return float((self.people / self.counts).sum())
 
     def _special(self, uniques: SpecialUniques) -> dict[str, Any]:
         shares = dict(zip(self.quasi_identifiers, uniques.shares.tolist(), strict=True))
@@ -269,7 +270,18 @@ def record_risk(
         compared = None
         if numbers:
             compared = _compare(open_table(original), source, tuple(numbers), interval)
-    return RecordRisk(names, weight, Missing(missing), risks, counts, people, uniques, compared)
+    return RecordRisk(
+        names,
+        weight,
+        Missing(missing),
+        risks,
+        counts,
+        people,
+        float(weights.sum()),
+        int(unknown.sum()),
+        uniques,
+        compared,
+    )
 
 
 def _check(
