@@ -64,13 +64,10 @@ def disclosure_risk(
     _known_columns(released, [*names, sensitive])
     target, values = _codes(released, sensitive)
     columns: list[Codes] = []
-    sizes: list[int] = []
     risks = []
     for name in names:
-        codes, size = _codes(released, name)
-        columns.append(codes)
-        sizes.append(size)
-        _, of = distinct_rows(columns, sizes)
+        columns.append(_codes(released, name)[0])
+        _, of = distinct_rows(columns)
         risks.append(_risk(tuple(names[: len(columns)]), of, target, values))
     return tuple(risks)
 

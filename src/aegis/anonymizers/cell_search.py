@@ -45,8 +45,6 @@ class CellSearch:
     ----------
     columns
         Codes of each of the A attributes, each of shape (N,).
-    sizes
-        Number of values of each.
     costs
         What a cell of each attribute counts, shape (A,), above 0.
     fits
@@ -60,13 +58,11 @@ class CellSearch:
     def __init__(
         self,
         columns: Sequence[Codes],
-        sizes: Sequence[int],
         costs: Floats,
         fits: Fits,
         spare: Callable[[Integers], Integers],
     ) -> None:
         self.columns = list(columns)
-        self.sizes = list(sizes)
         self.costs = costs
         self.fits = fits
         self.spare = spare
@@ -168,8 +164,7 @@ class CellSearch:
         shown = [i for i in range(len(self.columns)) if i not in pattern]
         if not shown:
             return np.zeros(len(rows), dtype=np.int64)
-        columns = [self.columns[i][rows] for i in shown]
-        return distinct_rows(columns, [self.sizes[i] for i in shown])[1]
+        return distinct_rows([self.columns[i][rows] for i in shown])[1]
 
 
 class _Leftovers:

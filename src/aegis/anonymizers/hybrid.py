@@ -254,7 +254,7 @@ def _dropped(records: Records, options: HybridOptions) -> dict[str, Integers]:
             *records.sensitive,
         ]
         left = np.flatnonzero(~gone)
-        first, _ = distinct_rows([a.codes[left] for a in every], [a.size for a in every])
+        first, _ = distinct_rows([a.codes[left] for a in every])
         repeated = np.ones(len(left), dtype=bool)
         repeated[first] = False
         reasons["duplicates"] = left[repeated]
@@ -381,7 +381,7 @@ def _shared(records: Records, rows: Integers, options: HybridOptions, labels: In
     if not len(rows):
         return 0
     if exact:
-        _, of = distinct_rows([a.codes[rows] for a in exact], [a.size for a in exact])
+        _, of = distinct_rows([a.codes[rows] for a in exact])
     else:
         of = np.zeros(len(rows), dtype=np.int64)
     order = np.argsort(of, kind="stable")

@@ -143,13 +143,10 @@ class ReleasedCells:
     def classes(self) -> Integers:
         """Number the classes of records with equal released values, shape (N,)."""
         columns: list[Codes] = []
-        sizes: list[int] = []
         for values in self.columns():
             texts = np.array([str(value) for value in values])
-            held, codes = np.unique(texts, return_inverse=True)
-            columns.append(codes.astype(np.int32))
-            sizes.append(len(held))
-        return distinct_rows(columns, sizes)[1]
+            columns.append(np.unique(texts, return_inverse=True)[1].astype(np.int32))
+        return distinct_rows(columns)[1]
 
     def originality(self) -> float:
         """Share of quasi-identifier cells that are released unchanged, 0..1."""

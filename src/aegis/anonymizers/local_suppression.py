@@ -79,7 +79,6 @@ def _run(
 
     search = CellSearch(
         [a.codes for a in records.attributes],
-        [a.size for a in records.attributes],
         _costs(records, options.importance),
         fits,
         spare,
@@ -90,7 +89,7 @@ def _run(
         _released_codes(a, starred[:, i], empty=options.empty)
         for i, a in enumerate(records.attributes)
     ]
-    _, labels = distinct_rows(released, [a.size + 1 for a in records.attributes])
+    _, labels = distinct_rows(released)
     columns = {
         a.name: tuple(_shown(a, starred[:, i], empty=options.empty))
         for i, a in enumerate(records.attributes)

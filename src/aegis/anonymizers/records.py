@@ -18,6 +18,8 @@ import numpy.typing as npt
 
 from aegis.errors import DataError, InternalError
 from aegis.policy import AttributeKind
+from aegis.privacy.classes import check_levels
+from aegis.summary.frequency import combine
 
 Codes = npt.NDArray[np.int32]
 Integers = npt.NDArray[np.int64]
@@ -53,13 +55,7 @@ class ValueTree:
             raise DataError(
                 "The last level of a hierarchy must be one group that holds all values."
             )
-        for height in range(1, self.levels.shape[1]):
-            pairs = np.unique(self.levels[:, height - 1 : height + 1], axis=0)
-            if len(pairs) != len(np.unique(pairs[:, 0])):
-                raise DataError(
-                    f"Level {height} of the hierarchy splits a group of level {height - 1}.",
-                    hint="Each level must be a coarsening of the one before.",
-                )
+        check_levels(self.levels, len(self.levels))
 
     @property
     def height(self) -> int:
@@ -277,7 +273,7 @@ class Records:
         of
             Shape (N,): the combination of each record.
         """
-        return distinct_rows([a.codes for a in self.attributes], [a.size for a in self.attributes])
+        return distinct_rows([a.codes for a in self.attributes])
 
     def attribute(self, name: str) -> RecordAttribute:
         """Return the quasi-identifier called `name`; raise `DataError` that lists them."""
@@ -287,20 +283,13 @@ class Records:
         return by_name[name]
 
 
-def distinct_rows(columns: list[Codes], sizes: list[int]) -> tuple[Integers, Integers]:
+def distinct_rows(columns: list[Codes]) -> tuple[Integers, Integers]:
     """Number the distinct rows of code columns in the order in which they first occur.
 
     Returns the first row of each distinct one, shape (D,), and the number of each row, (N,).
     """
-    label = columns[0].astype(np.int64)
-    span = max(sizes[0], 1)
-    for codes, size in zip(columns[1:], sizes[1:], strict=True):
-        if span > (2**62) // max(size, 1):
-            _, label = np.unique(label, return_inverse=True)
-            span = len(label)
-        label = label * size + codes
-        span *= max(size, 1)
-    _, first, inverse = np.unique(label, return_index=True, return_inverse=True)
+    keys = combine(columns, len(columns[0]))
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     order = np.argsort(first, kind="stable")
     number = np.empty(len(order), dtype=np.int64)
     number[order] = np.arange(len(order))

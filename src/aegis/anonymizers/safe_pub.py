@@ -103,9 +103,7 @@ def _run(
     privacy = options.privacy
     with progress.step("Drawing records", len(records)):
         drawn = random.random(len(records)) < privacy.rate
-        _, classes = distinct_rows(
-            [a.codes for a in records.attributes], [a.size for a in records.attributes]
-        )
+        _, classes = distinct_rows([a.codes for a in records.attributes])
         sizes = np.bincount(classes[drawn], minlength=int(classes.max(initial=-1)) + 1)
         k = max(privacy.k, options.k)
         labels = np.where(drawn & (sizes[classes] >= k), classes, -1)

@@ -226,7 +226,7 @@ class _Swap:
 
 
 def _rows_of(attributes: list[RecordAttribute]) -> Integers:
-    return distinct_rows([a.codes for a in attributes], [a.size for a in attributes])[1]
+    return distinct_rows([a.codes for a in attributes])[1]
 
 
 def _rank_note(ordered: list[RecordAttribute], percent: float) -> str:
@@ -241,9 +241,7 @@ def _outcome(
     note: str,
     details: Mapping[str, int] | None = None,
 ) -> Outcome:
-    _, labels = distinct_rows(
-        [released[a.name] for a in records.attributes], [a.size for a in records.attributes]
-    )
+    _, labels = distinct_rows([released[a.name] for a in records.attributes])
     columns = {
         a.name: tuple(a.domain[code] for code in released[a.name].tolist())
         for a in records.attributes
