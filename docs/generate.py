@@ -78,9 +78,9 @@ def masks() -> str:
         lines += ["```yaml", entry.example, "```\n"]
         if entry.parameters:
             lines += ["| parameter | meaning | default |", "|---|---|---|"]
-            for one in entry.parameters:
-                default = "required" if one.required else f"`{one.default}`"
-                lines.append(f"| `{one.name}` | {_cell(one.doc)} | {_cell(default)} |")
+            for parameter in entry.parameters:
+                default = "required" if parameter.required else f"`{parameter.default}`"
+                lines.append(f"| `{parameter.name}` | {_cell(parameter.doc)} | {_cell(default)} |")
             lines.append("")
     return _page(lines)
 
@@ -148,19 +148,21 @@ def anonymizers() -> str:
         "[Group records](../how-to/anonymizers.md).\n"
     )
     lines += ["| name | what it does | cost | shows | keeps l |", "|---|---|---|---|---|"]
-    for one in ANONYMIZERS:
-        diverse = "yes" if one.diverse else "no"
+    for method in ANONYMIZERS:
+        diverse = "yes" if method.diverse else "no"
         lines.append(
-            f"| [`{one.name}`](#{one.name}) | {_cell(one.summary)} | {one.cost} | {one.style} | {diverse} |"
+            f"| [`{method.name}`](#{method.name}) | {_cell(method.summary)} | {method.cost} | {method.style} | {diverse} |"
         )
-    for one in ANONYMIZERS:
-        lines += [f"\n## {one.name}\n", f"{one.summary}\n"]
+    for method in ANONYMIZERS:
+        lines += [f"\n## {method.name}\n", f"{method.summary}\n"]
         lines += ["| option | meaning | default |", "|---|---|---|"]
-        for option in listed_options(one.options):
+        for option in listed_options(method.options):
             default = "" if option.default is None else f"`{option.default}`"
             lines.append(f"| `{option.name}` | {_cell(option.description)} | {_cell(default)} |")
-        quadratic = " Larger tables are cut first, see `partition_above`." if one.quadratic else ""
-        lines.append(f"\nCost: {one.cost}, N rows.{quadratic} Source: {one.reference}.")
+        quadratic = (
+            " Larger tables are cut first, see `partition_above`." if method.quadratic else ""
+        )
+        lines.append(f"\nCost: {method.cost}, N rows.{quadratic} Source: {method.reference}.")
     return _page(lines)
 
 
