@@ -11,14 +11,15 @@ from pathlib import Path
 from statistics import mean, stdev
 
 RESULTS = Path(__file__).parent / "results"
+PROXY, DEFAULT, RULE = "proxy, 2,000 rows", "held-out-pillai", "trace within a standard error"
 MODELS = {"lr": "logistic regression", "gbdt-60": "boosting", "rf-50": "forest"}
 CHOOSERS = {
     "held-out-auc": "expected AUC",
-    "trace within a standard error": "expected AUC, ties by the trace (the rule to be confirmed)",
+    RULE: "expected AUC, ties by the trace (the rule to be confirmed)",
     "mean of scaled scores": "mean of both, scaled",
-    "held-out-pillai": "default (two codings)",
+    DEFAULT: "default (two codings)",
     "adjusted-pillai": "adjusted trace (searched)",
-    "proxy, 2,000 rows": "logistic regression on 2,000 rows",
+    PROXY: "logistic regression on 2,000 rows",
     "cmim": "CMIM",
     "adjusted-mi": "mutual information, corrected",
     "g3": "g3",
@@ -58,8 +59,14 @@ TABLES = {
     "stroke": "stroke",
     "insurance": "health insurance",
 }
-SHOWN = ("held-out-auc", "trace within a standard error", "held-out-pillai", "adjusted-pillai")
-PROXY, DEFAULT = "proxy, 2,000 rows", "held-out-pillai"
+SHOWN = ("held-out-auc", RULE, DEFAULT, "adjusted-pillai")
+COMPARED = {
+    (RULE, DEFAULT): "the rule less the default",
+    ("held-out-auc", DEFAULT): "expected AUC less the default",
+    (RULE, PROXY): "the rule less logistic regression on 2,000 rows",
+    ("held-out-auc", PROXY): "expected AUC less logistic regression on 2,000 rows",
+}
+"""Choosers that are held against each other by model."""
 RELEASES = {
     "trace": "default",
     "expected AUC": "expected AUC",
@@ -71,7 +78,7 @@ RELEASES = {
     "mdav": "MDAV",
     "k-member": "k-member",
 }
-KIND_CHOOSERS = ("held-out-auc", "trace within a standard error", "held-out-pillai")
+KIND_CHOOSERS = ("held-out-auc", RULE, DEFAULT)
 EARLIER, NEW = "shape_of_scores_choosers", "confirmation"
 KINDS = {
     "rare": (
@@ -143,25 +150,43 @@ def confirmation_table() -> list[str]:
     return lines
 
 
-def chooser_table() -> list[str]:
-    """Return a row for each chooser: means over the tables, and what it gains over the default.
-
-    Correlation and points lost with logistic regression, which was trained on all tables.
-    """
+def _told(models: str, reference: str) -> dict[str, dict[str, float]]:
     told = json.loads((RESULTS / "confirmation.json").read_text())
-    by_name = {one["chooser"]: one for one in told["means"] if one["models"] == "lr"}
+    return {
+        one["chooser"]: one
+        for one in told["means"]
+        if (one["models"], one["reference"]) == (models, reference)
+    }
+
+
+def chooser_table(models: str) -> list[str]:
+    """Return a row for each chooser: means over tables and models, and its gain over the default."""
+    told = _told(models, DEFAULT)
     lines = []
     for chooser, title in CHOOSERS.items():
-        one = by_name[chooser]
-        if one["tables"] < by_name[DEFAULT]["tables"]:
-            continue  # trained a model of its own, and so ran on few
-        gain = "{spearman_gain:+.3f} ({spearman_error:.3f})".format(**one)
-        lost = "{points_lost_gain:+.2f} ({points_lost_error:.2f})".format(**one)
-        counts = "{spearman_more} / {spearman_less}".format(**one)
+        one = told[chooser]
         own = [f"{one['spearman']:.3f}", f"{one['points_lost']:.2f}"]
-        if chooser == DEFAULT:
-            gain = lost = counts = ""
-        lines.append(_line([title, *own, gain, counts, lost]))
+        gains = ["", "", ""] if chooser == DEFAULT else _gains(one)
+        lines.append(_line([title, *own, *gains]))
+    return lines
+
+
+def _gains(one: dict[str, float]) -> list[str]:
+    return [
+        "{spearman_gain:+.3f} ({spearman_error:.3f})".format(**one),
+        "{spearman_more} / {spearman_less}".format(**one),
+        "{points_lost_gain:+.2f} ({points_lost_error:.2f})".format(**one),
+    ]
+
+
+def model_table() -> list[str]:
+    """Return a row for each comparison and model: correlation and points lost of one less the other."""
+    lines = []
+    for chooser, reference in COMPARED:
+        for models, title in {" ".join(MODELS): "the three", **MODELS, "nb": "naive Bayes"}.items():
+            one = _told(models, reference)[chooser]
+            titles = [COMPARED[chooser, reference], title]
+            lines.append(_line([*titles, *_gains(one)]))
     return lines
 
 
@@ -251,7 +276,9 @@ def _line(cells: list[str]) -> str:
 def main() -> None:
     """Print all tables."""
     rules = ("k = 5, 2 %", "k = 10, 0 %")
-    tables = [rare_table(), confirmation_table(), chooser_table(), *map(kind_table, KINDS)]
+    groups = (" ".join(MODELS), "lr")
+    tables = [confirmation_table(), *map(chooser_table, groups), model_table(), rare_table()]
+    tables += map(kind_table, KINDS)
     for table in (*tables, *map(optima_table, rules), ahead_table()):
         print("\n".join(table), end="\n\n")
 

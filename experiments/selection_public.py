@@ -127,13 +127,8 @@ def metrics_of(
     return by_model
 
 
-def choosers(
-    summary: Summary, rows: CodedTable, choices: Mapping[str, Choice], *, trains: bool = True
-) -> dict[str, Any]:
-    """Return the score of every configuration by chooser, higher is better, and seconds.
-
-    The chooser that trains a small model is among them where it `trains`.
-    """
+def choosers(summary: Summary, rows: CodedTable, choices: Mapping[str, Choice]) -> dict[str, Any]:
+    """Return the score of every configuration by chooser, higher is better, and seconds."""
     scorer = Scorer(summary)
     scores: dict[str, dict[str, float]] = {}
     seconds: dict[str, float] = {}
@@ -155,8 +150,7 @@ def choosers(
                     -sum(charge(a, c[a.name]) for a in summary.attributes.values())
                 ),
             )
-    if trains:
-        run("proxy, 2,000 rows", lambda c: proxy(rows, c))
+    run("proxy, 2,000 rows", lambda c: proxy(rows, c))
     return {"scores": scores, "seconds": seconds}
 
 
