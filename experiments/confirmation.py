@@ -136,11 +136,12 @@ def against(
         }
         for column, of in values.items():
             own, other = of[chooser], of[reference]
-            gains = np.array([own[name] - other[name] for name in own])
+            both = [name for name in own if name in other]
+            gains = np.array([own[name] - other[name] for name in both])
             error = gains.std(ddof=1) / len(gains) ** 0.5 if len(gains) > 1 else None
             entry |= {
                 "tables": len(gains),
-                column: float(np.mean(list(own.values()))),
+                column: float(np.mean([own[name] for name in both])),
                 f"{column}_gain": float(gains.mean()),
                 f"{column}_error": error,
                 f"{column}_more": int((gains > 1e-12).sum()),

@@ -118,6 +118,15 @@ QUASI = {
         "education",
         "selfemp",
     ),
+    "churn": (
+        *("state", "account_length", "area_code", "international_plan", "voice_mail_plan"),
+        *("number_vmail_messages", "total_intl_calls", "number_customer_service_calls"),
+    ),
+    "mortgage": (*("selfemp", "condomin", "afam", "single", "hschool", "chist", "lvrat", "unemp"),),
+    "remote": (
+        *("Country", "Salary", "YearsCodedJob", "OpenSource", "Hobby", "CompanySizeNumber"),
+        *("CareerSatisfaction", "Web_developer"),
+    ),
 }
 """Sets in the order in which they are run, and what is a quasi-identifier in them."""
 RULES = {"k = 5, 2 %": (5, 0.02), "k = 10, 0 %": (10, 0.0)}

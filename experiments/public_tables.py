@@ -58,6 +58,9 @@ TABLES = {
     "attrition": "staff who left",
     "stroke": "stroke",
     "insurance": "health insurance",
+    "churn": "telephone contracts ended",
+    "mortgage": "mortgage refused",
+    "remote": "remote work",
 }
 SHOWN = ("held-out-auc", RULE, DEFAULT, "adjusted-pillai")
 COMPARED = {
