@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.measures import UNPOOLED, pooled_losses
-from aegis.measures.shared import Together
+from aegis.measures.held_out import Counted, Together
 from aegis.summary import AttributeSummary, Candidate, Matrix, pooled_groups
 from aegis.summary.cooccurrence import is_sparse
 
@@ -65,8 +65,8 @@ class GroupedCounts(NamedTuple):
 
     Attributes
     ----------
-    total
-        Co-occurrence, shape (d, d).
+    counted
+        Co-occurrence, shape (d, d), by itself or among the levels of other configurations.
     joint
         Level by class counts, shape (d, C).
     offsets
@@ -76,7 +76,7 @@ class GroupedCounts(NamedTuple):
         See `Cooccurrence`.
     """
 
-    total: npt.NDArray[np.float64]
+    counted: Counted
     joint: npt.NDArray[Any]
     offsets: npt.NDArray[np.int64]
     chance: npt.NDArray[np.float64] | None = None
@@ -205,8 +205,8 @@ class RowGroups:
         joint = [self._joint(*attribute) for attribute in own]
         offsets = np.cumsum([0, *map(len, joint)]).astype(np.int64)
         expected = self.together(places, keys)
-        total = self._total(own) if expected is None else expected.of_configuration
-        return GroupedCounts(total, np.concatenate(joint), offsets)
+        counted = self._total(own) if expected is None else expected
+        return GroupedCounts(counted, np.concatenate(joint), offsets)
 
     def _total(self, own: Sequence[tuple[int, Levels, Hashable]]) -> npt.NDArray[np.float64]:
         """Return the co-occurrence of levels of attributes, one of which may be given several times."""

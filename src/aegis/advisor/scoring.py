@@ -351,7 +351,7 @@ class Scorer:
         return Cooccurrence(
             n=float(self.summary.pairs.rows),
             joint=masked_classes(grouped.joint, label),
-            total=grouped.total,
+            counted=grouped.counted,
             offsets=grouped.offsets,
             chance=grouped.chance,
         )
@@ -437,7 +437,7 @@ class Scorer:
         )
         ordered = [known for _, known in orders]
         joint = masked_classes(counts.joint, label)
-        return OrderedCounts(counts.total, joint, counts.offsets, ordered, counts.chance)
+        return OrderedCounts(counts.counted, joint, counts.offsets, ordered, counts.chance)
 
     def order(self, attribute: AttributeSummary, candidate: Candidate) -> tuple[Levels, bool]:
         """Return a candidate's ranges and True, or its levels and False where values have no order."""

@@ -16,7 +16,7 @@ from aegis.errors import InternalError
 from aegis.measures.by_part import PartCounts
 from aegis.measures.cmim import pair_information
 from aegis.measures.discriminant import Scores
-from aegis.measures.held_out import UNPOOLED, held_out_traces
+from aegis.measures.held_out import UNPOOLED, Counted, held_out_traces, total_of
 from aegis.measures.pillai import Numbers, PillaiFit, pillai_trace
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class OrderedCounts:
 
     Attributes
     ----------
-    total, joint, offsets
+    counted, joint, offsets
         As of `Cooccurrence`; the levels need not be the same ones, only the rows.
     ordered
         Per attribute whether its levels have an order, m in all.
@@ -54,7 +54,7 @@ class OrderedCounts:
         As of `Cooccurrence`.
     """
 
-    total: Numbers
+    counted: Counted
     joint: Numbers
     offsets: npt.NDArray[np.int64]
     ordered: Sequence[bool]
@@ -66,6 +66,11 @@ class OrderedCounts:
                 f"{len(self.ordered)} attributes are said to be in order or not, of"
                 f" {len(self.offsets) - 1}."
             )
+
+    @property
+    def total(self) -> Numbers:
+        """As of `Cooccurrence`."""
+        return total_of(self.counted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,9 +87,9 @@ class Cooccurrence:
         Rows behind the counts.
     joint
         Level by class counts, shape (d, C).
-    total
-        Co-occurrence over all classes, shape (d, d), symmetric. Its diagonal holds the counts of
-        the levels; between levels of one attribute it is zero off the diagonal.
+    counted
+        What `total` is taken from: itself, or the co-occurrence of the levels of several
+        configurations.
     offsets
         Shape (m + 1,), from 0 to d.
     chance
@@ -114,7 +119,7 @@ class Cooccurrence:
 
     n: float
     joint: Numbers
-    total: Numbers
+    counted: Counted
     offsets: npt.NDArray[np.int64]
     chance: npt.NDArray[np.float64] | None = None
     pairs: npt.NDArray[np.float64] | None = None
@@ -128,9 +133,9 @@ class Cooccurrence:
     def __post_init__(self) -> None:
         levels = len(self.joint)
         offsets = np.asarray(self.offsets)
-        if self.joint.ndim != 2 or self.total.shape != (levels, levels):
+        if self.joint.ndim != 2 or self.counted.shape != (levels, levels):
             raise InternalError(
-                f"Co-occurrence of shape {self.total.shape} beside a joint of {self.joint.shape}."
+                f"Co-occurrence of shape {self.counted.shape} beside a joint of {self.joint.shape}."
             )
         if offsets[0] != 0 or offsets[-1] != levels or (np.diff(offsets) < 1).any():
             raise InternalError(f"Offsets {offsets.tolist()} do not divide {levels} levels.")
@@ -154,6 +159,15 @@ class Cooccurrence:
         return len(self.offsets) - 1
 
     @cached_property
+    def total(self) -> Numbers:
+        """Co-occurrence over all classes, shape (d, d), symmetric.
+
+        Its diagonal holds the counts of the levels; between levels of one attribute it is zero off
+        the diagonal.
+        """
+        return total_of(self.counted)
+
+    @cached_property
     def fit(self) -> PillaiFit:
         """Pillai's trace, its adjusted form and the rank, from one factorisation."""
         return pillai_trace(self.total, self.joint, self.n, self.offsets, self.chance)
@@ -163,7 +177,7 @@ class Cooccurrence:
         """Held-out traces of the values at each penalty of `UNPOOLED`, for all that use them."""
         shared = None if self.sharing is None else self.sharing.values(self.offsets)
         return held_out_traces(
-            self.total,
+            self.counted,
             self.joint,
             self.class_totals,
             self.n,
@@ -216,7 +230,7 @@ class Cooccurrence:
         if self.order is not None:
             return self.order
         unordered = [False] * self.attributes
-        return OrderedCounts(self.total, self.joint, self.offsets, unordered)
+        return OrderedCounts(self.counted, self.joint, self.offsets, unordered)
 
     @property
     def losses(self) -> npt.NDArray[np.float64]:
@@ -226,7 +240,7 @@ class Cooccurrence:
     def extended(self, **more: Any) -> Cooccurrence:
         """Return the same counts with more filled in; what was computed from them stays."""
         other = replace(self, **more)
-        names = ("fit", "traces", "class_totals")
+        names = ("total", "fit", "traces", "class_totals")
         other.__dict__.update({n: self.__dict__[n] for n in names if n in self.__dict__})
         return other
 

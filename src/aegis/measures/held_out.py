@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,13 +26,62 @@ UNPOOLED = (1.0, *PENALTIES)
 """And one for a learner that believes a value after one row."""
 
 
+class Together(NamedTuple):
+    """The levels of all configurations that are expected, counted at once.
+
+    Attributes
+    ----------
+    total
+        Their co-occurrence, shape (U, U); of no meaning between two maskings of one attribute.
+    at
+        Where the levels of one configuration stand among them, shape (d,).
+    configurations
+        How many configurations are expected.
+    """
+
+    total: Floats
+    at: npt.NDArray[np.intp]
+    configurations: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """That of the co-occurrence of the levels of the configuration."""
+        return len(self.at), len(self.at)
+
+    def diagonal(self) -> Floats:
+        """Return the counts of the levels of the configuration, shape (d,)."""
+        return self.total.diagonal()[self.at]
+
+
+Counted = Numbers | Together
+"""Co-occurrence of the levels of one configuration, by itself or among those of others."""
+
+
+def block_of(
+    counted: Counted, rows: npt.NDArray[np.intp], columns: npt.NDArray[np.intp]
+) -> Numbers:
+    """Return the co-occurrence of some levels of a configuration with others, as a copy."""
+    if isinstance(counted, Together):
+        rows, columns, counted = counted.at[rows], counted.at[columns], counted.total
+    block: Numbers = counted.take(rows, 0).take(columns, 1)
+    return block
+
+
+def total_of(counted: Counted) -> Numbers:
+    """Return the co-occurrence of all levels of a configuration."""
+    if isinstance(counted, Together):
+        every = np.arange(len(counted.at))
+        return block_of(counted, every, every)
+    return counted
+
+
 @dataclass(frozen=True, eq=False)
 class Centred:
     """Second-order counts of the levels that some rows show and others do not, less their means.
 
     Attributes
     ----------
-    total
+    counted
         Co-occurrence of all levels, shape (D, D).
     varying
         Places of the levels that vary, shape (d,).
@@ -46,7 +95,7 @@ class Centred:
         Rows behind the counts.
     """
 
-    total: Numbers
+    counted: Counted
     varying: npt.NDArray[np.intp]
     count: Floats
     rows: Floats
@@ -54,16 +103,18 @@ class Centred:
     n: float
 
     @classmethod
-    def of(cls, total: Numbers, joint: Numbers, class_counts: Numbers, n: float) -> Centred | None:
+    def of(
+        cls, counted: Counted, joint: Numbers, class_counts: Numbers, n: float
+    ) -> Centred | None:
         """Return the centred counts; None where no level varies, or no class."""
-        count = np.diagonal(total).astype(np.float64)
+        count = counted.diagonal().astype(np.float64)
         varying = np.flatnonzero((count > 0) & (count < n))
         seen = np.flatnonzero(class_counts)
         if not varying.size or seen.size < 2:
             return None
         count, rows = count[varying], class_counts[seen].astype(np.float64)
         label: Floats = joint[np.ix_(varying, seen)] - np.outer(count, rows / n)
-        return cls(total, varying, count, rows, label, n)
+        return cls(counted, varying, count, rows, label, n)
 
     def covariance(
         self,
@@ -74,15 +125,14 @@ class Centred:
         above, beside = (
             np.arange(len(self.varying)) if which is None else which for which in (rows, columns)
         )
-        both: Floats = self.total[np.ix_(self.varying[above], self.varying[beside])].astype(
-            np.float64, copy=False
-        )
+        block = block_of(self.counted, self.varying[above], self.varying[beside])
+        both: Floats = block.astype(np.float64, copy=False)
         both -= np.outer(self.count[above] / self.n, self.count[beside])
         return both
 
 
 def held_out_traces(
-    total: Numbers,
+    counted: Counted,
     joint: Numbers,
     class_counts: Numbers,
     n: float,
@@ -111,7 +161,7 @@ def held_out_traces(
 
     Parameters
     ----------
-    total
+    counted
         Co-occurrence counts between levels, shape (d, d), symmetric; may be expected counts.
     joint
         Level by class counts, shape (d, C).
@@ -132,7 +182,7 @@ def held_out_traces(
     InternalError
         There is NaN in the counts, or LAPACK reports a failure.
     """
-    given = Centred.of(total, joint, class_counts, n)
+    given = Centred.of(counted, joint, class_counts, n)
     if given is None:
         return np.zeros(len(penalties))
     moments = None

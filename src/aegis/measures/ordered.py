@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from aegis.measures.held_out import PENALTIES, held_out_traces, mean_reached
+from aegis.measures.held_out import PENALTIES, block_of, held_out_traces, mean_reached
 
 if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence, OrderedCounts
@@ -32,8 +32,8 @@ def thresholds(counts: OrderedCounts) -> OrderedCounts:
     Whittaker (On a new method of graduation, 1923). Other attributes keep their indicators.
     Levels that no row shows are left out: two thresholds with nothing between them are one.
     """
-    varying = np.flatnonzero(np.diagonal(counts.total) > 0)
-    total: Floats = counts.total[np.ix_(varying, varying)].astype(np.float64)
+    varying = np.flatnonzero(counts.counted.diagonal() > 0)
+    total: Floats = block_of(counts.counted, varying, varying).astype(np.float64, copy=False)
     joint: Floats = counts.joint[varying].astype(np.float64)
     chance = None if counts.chance is None else counts.chance[varying]
     offsets = np.searchsorted(varying, counts.offsets)
@@ -45,7 +45,7 @@ def thresholds(counts: OrderedCounts) -> OrderedCounts:
             joint[own] = joint[own][::-1].cumsum(axis=0)[::-1]
             if chance is not None:
                 chance[own] = chance[own][::-1].cumsum(axis=0)[::-1]
-    return replace(counts, total=total, joint=joint, offsets=offsets, chance=chance)
+    return replace(counts, counted=total, joint=joint, offsets=offsets, chance=chance)
 
 
 def ordered_traces(
@@ -76,7 +76,7 @@ def ordered_traces(
     penalties = [STRONGER * penalty for penalty in PENALTIES]
     shared = None if sharing is None else sharing.thresholds(coded.offsets)
     return held_out_traces(
-        coded.total, coded.joint, class_counts, n, penalties, chance=coded.chance, shared=shared
+        coded.counted, coded.joint, class_counts, n, penalties, chance=coded.chance, shared=shared
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import InternalError
-from aegis.measures.held_out import Centred
+from aegis.measures.held_out import Centred, Together
 
 if TYPE_CHECKING:
     from aegis.measures.cooccurrence import Cooccurrence, OrderedCounts
@@ -27,29 +27,6 @@ FEWEST_LEVELS = 128
 """Shared levels from which on their eigenvectors cost less than they save."""
 _ROOM = 1 << 25
 """Most numbers that are remembered of the levels beside shared ones."""
-
-
-class Together(NamedTuple):
-    """The levels of all configurations that are expected, counted at once.
-
-    Attributes
-    ----------
-    total
-        Their co-occurrence, shape (U, U); of no meaning between two maskings of one attribute.
-    at
-        Where the levels of one configuration stand among them, shape (d,).
-    configurations
-        How many configurations are expected.
-    """
-
-    total: Floats
-    at: Places
-    configurations: int
-
-    @property
-    def of_configuration(self) -> Floats:
-        """Co-occurrence of the levels of the configuration, shape (d, d)."""
-        return self.total.take(self.at, 0).take(self.at, 1)
 
 
 class _Beside(NamedTuple):
@@ -277,7 +254,7 @@ class SharedLevels:
         counts = self._counts
         if coded.chance is not None:
             return None  # expected counts are no covariance, whose eigenvalues are all at least 0
-        given = Centred.of(coded.total, coded.joint, counts.class_totals, counts.n)
+        given = Centred.of(coded.counted, coded.joint, counts.class_totals, counts.n)
         if given is None or len(given.varying) < FEWEST_LEVELS:
             return None
         return SharedBlock.of(given, coded.offsets)

@@ -25,6 +25,7 @@ from aegis.advisor.search.problem import (
 )
 from aegis.measures import PillaiFit, pillai_trace
 from aegis.measures.given import Given
+from aegis.measures.held_out import total_of
 from aegis.summary import Matrix
 
 Key = tuple[int, ...]
@@ -261,19 +262,19 @@ class _Corner:
         return self._fits[key]
 
     def _fitted(self, key: Key) -> tuple[PillaiFit, int]:
-        total, joint, offsets, chance = self._counts(key)
+        counted, joint, offsets, chance = self._counts(key)
         if len(key) > self._count:
             joint = group_classes(joint, self._groupings[key[-1]].levels)
-        fit = pillai_trace(total, joint, self._rows, offsets, chance)
+        fit = pillai_trace(total_of(counted), joint, self._rows, offsets, chance)
         return fit, int(joint.any(axis=0).sum())
 
     def _beside(self, key: Key) -> tuple[PillaiFit, int]:
         """Return the fit beside the attributes that stay as they are."""
         assert self._rest is not None
         given = self._rest.given
-        total, joint, offsets, _ = self._counts(key)
+        counted, joint, offsets, _ = self._counts(key)
         label = _added(given.label, *self._rows_of(key))
-        return given.fit(total, label, joint, offsets), joint.shape[1]
+        return given.fit(total_of(counted), label, joint, offsets), joint.shape[1]
 
     def levels(self, box: Box) -> int:
         """Return how many levels are factorised for the corner of a box."""
