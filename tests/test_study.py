@@ -18,6 +18,7 @@ from aegis.policy import load_policy
 from aegis.privacy import report as privacy_report
 from aegis.protect import audit_leak, budget_of, load_protected
 from aegis.sources import Source
+from aegis.study import subject
 from aegis.summary import build
 
 ROWS = 240
@@ -72,6 +73,22 @@ def test_every_question_shares_one_summary(scans: list[str]) -> None:
     assert [point.value for point in front.points] == [2, 4, 8]
     assert searched.best.score == ranked.best.score  # six combinations: all are drawn
     assert searched.optimal
+
+
+def test_a_ranking_counts_exactly_where_the_study_does_not(
+    scans: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = aegis.Study(table(), policy())
+    assert study.rank(exact=True).ranking == study.rank().ranking
+    assert len(scans) == 1, "all rows were counted"
+    monkeypatch.setattr(subject, "SAMPLE_ROWS", 40)
+    study = aegis.Study(table(), policy())
+    sampled, exact = study.rank(), study.rank(exact=True)
+    assert exact.best.score == aegis.Study(table(), policy(), exact=True).rank().best.score
+    assert exact.best.score != sampled.best.score
+    assert study.rank().ranking == sampled.ranking
+    with pytest.raises(DataError, match="no rows to count"):
+        aegis.Study(study.summary).rank(exact=True)
 
 
 def test_a_release_needs_no_summary_of_the_table(scans: list[str], tmp_path: Path) -> None:

@@ -116,6 +116,7 @@ class Advising:
         methods: Sequence[str | Recipe] | None = None,
         prefer: str | None = None,
         seed: int | None = None,
+        exact: bool = False,
     ) -> Advice:
         """Rank masking configurations, admissible ones first and the best first among them.
 
@@ -139,6 +140,8 @@ class Advising:
             Which of the ties comes first, as in `search`; by default the highest score.
         seed
             Seed of the random configurations and methods, where it is not the study's.
+        exact
+            Count co-occurrences on all rows for this ranking, as `Study(exact=True)` does for all.
 
         Raises
         ------
@@ -160,9 +163,10 @@ class Advising:
             methods = ()
         check_estimate(estimate, methods)
         check_methods(self.policy, methods, own)
+        subject = self._subject.counted_exactly() if exact else self._subject
         advice = rank_configurations(
-            self.summary,
-            self.plan,
+            subject.summary,
+            subject.plan,
             self.policy,
             configurations=configurations,
             generate_count=generate_count,
@@ -172,7 +176,7 @@ class Advising:
             seed=own,
             progress=self._subject.progress,
         )
-        return complete_advice(self._subject, advice, methods, own)
+        return complete_advice(subject, advice, methods, own)
 
     def search(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -132,6 +132,12 @@ class Subject:
                     progress=self.progress,
                 )
             return self._summary
+
+    def counted_exactly(self) -> Subject:
+        """Return the table with co-occurrences counted on all rows: itself where they are."""
+        if self.exact or self.rows_to("count").rows <= SAMPLE_ROWS:
+            return self
+        return replace(self, exact=True, _summary=None, _known=None, _plan=None, _lock=RLock())
 
     @property
     def plan(self) -> PrivacyPlan:
