@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import ibis
+import ibis.expr.types as ir
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -15,10 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.masking import looked_up, masked_table
-from aegis.masks import parse_mask
-from aegis.sources import open_table
+from aegis.masks import Mask, parse_mask
+from aegis.sources import Source, open_table
 from aegis.summary.classes import count_classes
 from aegis.summary.grouped import count_by
+
+
+def _quick(source: Source, column: ir.Column, mask: Mask) -> ir.Value:
+    """Return the masked column as it is looked up, of a table of any number of rows."""
+    name = column.get_name()
+    return looked_up.expressions(source, {name: column}, {name: mask}, rows=1)[name]
 
 
 def counted(query: Any, source: Any) -> Counter[tuple[str, ...]]:
@@ -92,15 +99,13 @@ def test_looked_up_masks_equal_the_masks(
     source = open_table(tmp_path / "t.parquet" if stored else awkward())
     mask = parse_mask(spec)
     column = source.table[name]
-    quick = source.collect(
-        source.table.select(x=looked_up.expression(source, column, mask, rows=1))
-    )
+    quick = source.collect(source.table.select(x=_quick(source, column, mask)))
     plain = source.collect(source.table.select(x=mask.expression(column)))
     assert rows_of(quick) == rows_of(plain)
     # What the column does not hold is masked all the same.
     unseen = [None, 2, -100, 1000] if name != HOSTILE else [None, "Oslo", "elsewhere", "x'"]
     other = open_table(pa.table({name: pa.array(unseen, awkward()[name].type)}))
-    moved = looked_up.expression(source, column, mask, rows=1).op()
+    moved = _quick(source, column, mask).op()
     replaced = moved.replace({source.table.op(): other.table.op()}).to_expr()
     assert other.collect(other.table.select(x=replaced))["x"].to_pylist() == (
         other.collect(other.table.select(x=mask.expression(other.table[name])))["x"].to_pylist()
@@ -111,12 +116,12 @@ def test_lookups_are_of_dictionaries(tmp_path: Path) -> None:
     pq.write_table(awkward(), tmp_path / "t.parquet")
     source = open_table(tmp_path / "t.parquet")
     mask = parse_mask({"blur": {"keep": 1}})
-    quick = looked_up.expression(source, source.table[HOSTILE], mask, rows=1)
+    quick = _quick(source, source.table[HOSTILE], mask)
     assert "MAP_EXTRACT_VALUE" in ibis.to_sql(source.table.select(x=quick))
     many = pa.table({"v": [str(i) for i in range(looked_up.MOST_VALUES + 1)]})
     pq.write_table(many, tmp_path / "many.parquet")
     source = open_table(tmp_path / "many.parquet")
-    plain = looked_up.expression(source, source.table["v"], mask, rows=1)
+    plain = _quick(source, source.table["v"], mask)
     assert "MAP_EXTRACT_VALUE" not in ibis.to_sql(source.table.select(x=plain))
 
 

@@ -24,7 +24,6 @@ from aegis.summary import (
     count_in_engine,
 )
 from aegis.summary.codes import natural_order
-from aegis.summary.count_cells import finest_key
 from aegis.summary.leaves import hidden_shares
 from aegis.summary.population import Population, population_of
 
@@ -185,7 +184,7 @@ class PrivacyPlan:
             return True
         counted = {*frequency.quasi, *frequency.sensitive}
         return all(
-            finest_key(attribute) is None and len(attribute.values) == len(attribute.all_values)
+            attribute.finest_key is None and len(attribute.values) == len(attribute.all_values)
             for attribute in self.summary.all_attributes
             if attribute.name in counted
         )

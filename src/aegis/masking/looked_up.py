@@ -9,6 +9,8 @@ the mask's own expression.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import ibis.expr.operations as ops
 import ibis.expr.types as ir
 import pyarrow as pa
@@ -24,54 +26,81 @@ MOST_VALUES = 512
 """Most values of a column that are written into an expression."""
 MOST_IN_MAP = 128
 """Most values of a map: it is searched from its start."""
+_FEW_ROWS = 2_000_000
+"""Up to so many rows the values of all columns are listed at once."""
 _TRIAL_ROWS = 100_000
 """Rows on which it is seen whether a column has few values."""
 
 
-def expression(source: Source, column: ir.Column, mask: Mask, *, rows: int = MANY_ROWS) -> ir.Value:
-    """Return the expression of the masked column, or a quicker one that equals it on every value.
+def expressions(
+    source: Source,
+    columns: Mapping[str, ir.Column],
+    masks: Mapping[str, Mask],
+    *,
+    rows: int = MANY_ROWS,
+) -> dict[str, ir.Value]:
+    """Return the expressions of masked columns, or quicker ones that equal them on every value.
 
     Parameters
     ----------
     source
-        Runs the query that lists the values.
-    column
-        A column of the source's table.
-    mask
-        A fitted mask.
+        Runs the queries that list the values.
+    columns
+        Columns of the source's table, by name.
+    masks
+        A fitted mask for each of them.
     rows
         Least number of rows for which the values are listed.
     """
-    plain = mask.expression(column)
-    of_number = column.type().is_integer()
-    quicker = of_number or (column.type().is_string() and source.is_parquet)
-    if not (
-        mask.deterministic and quicker and plain.type().is_string() and source.engine.in_process
-    ):
-        return plain
-    if source.rows < rows or not plain.op().find(ops.Field):  # a constant asks for no value
-        return plain
-    values = _values(source, column.get_name())
-    if values is None:
-        return plain
+    made = {name: mask.expression(columns[name]) for name, mask in masks.items()}
+    if source.rows < rows or not source.engine.in_process:
+        return made
+    wanted = [n for n, mask in masks.items() if _gains(source, columns[n], mask, made[n])]
+    for name, values in _values(source, wanted).items():
+        made[name] = _chosen(source, columns[name], masks[name], values, made[name])
+    return made
+
+
+def _gains(source: Source, column: ir.Column, mask: Mask, plain: ir.Value) -> bool:
+    """Return whether looking texts up is quicker than making them."""
+    kind = column.type()
+    quicker = kind.is_integer() or (kind.is_string() and source.is_parquet)
+    of_values = bool(plain.op().find(ops.Field))  # a constant asks for no value
+    return mask.deterministic and quicker and plain.type().is_string() and of_values
+
+
+def _chosen(
+    source: Source, column: ir.Column, mask: Mask, values: pa.Array, plain: ir.Value
+) -> ir.Value:
+    """Return an expression that looks up what the mask shows of each of some values."""
     [grouping] = evaluate([mask], values)
     if grouping.size == 1 or grouping.shown.null_count:
         return plain
     shown = grouping.shown.take(grouping.codes.tolist()).to_pylist()
     if source.is_parquet and len(values) <= MOST_IN_MAP:
         return look_up(column, values.to_pylist(), shown, plain)
-    if not of_number:
+    if not column.type().is_integer():
         return plain
     targets = {str(value): text for value, text in zip(values.to_pylist(), shown, strict=True)}
     return column.isnull().ifelse(plain, mapped(column, targets, plain))
 
 
-def _values(source: Source, name: str) -> pa.Array | None:
-    """Return the values of a column but null; None where there are none or many."""
-    column = source.table.select(v=source.table[name])
-    for table in (column.limit(_TRIAL_ROWS), column):
-        distinct = source.collect(table.distinct().limit(MOST_VALUES + 1))["v"].combine_chunks()
-        values = distinct.drop_null()
-        if len(values) > MOST_VALUES:
-            return None
-    return values.sort() if len(values) else None
+def _values(source: Source, names: Sequence[str]) -> dict[str, pa.Array]:
+    """Return the values but null, ascending, of those columns that have any and not many."""
+    few = names
+    if names and source.rows > _FEW_ROWS:
+        few = _few(source.table.select(*names).limit(_TRIAL_ROWS), names, source)
+    if not few:
+        return {}
+    table = source.table
+    lists = {f"v{i}": table[name].collect(distinct=True) for i, name in enumerate(few)}
+    listed = source.collect(table.aggregate(**lists))
+    values = {n: listed[f"v{i}"].combine_chunks().flatten() for i, n in enumerate(few)}
+    return {n: own.drop_null().sort() for n, own in values.items() if 0 < len(own) <= MOST_VALUES}
+
+
+def _few(trial: ir.Table, names: Sequence[str], source: Source) -> list[str]:
+    """Return the columns that have few values in a trial, so that all of them may be listed."""
+    counts = {f"v{i}": trial[name].nunique() for i, name in enumerate(names)}
+    [counted] = source.collect(trial.aggregate(**counts)).to_pylist()
+    return [name for i, name in enumerate(names) if counted[f"v{i}"] <= MOST_VALUES]

@@ -42,14 +42,15 @@ def masked_table(
     counted = numbered or (ordered and looked_up_in_tables)
     table = _numbered(source) if counted else source.table
     joined = join_lookups(source, table, {n: masks.get(n) for n in source.columns})
-    columns: dict[str, ir.Value] = {}
-    for name in source.columns:
-        if name in masks:
-            mask = masks[name]
-            if mask is None or name in joined.lookups:
-                columns[name] = joined.masked(name, mask)
-            else:
-                columns[name] = looked_up.expression(source, joined.table[name], mask)
+    columns: dict[str, ir.Value] = {n: joined.table[n] for n in source.columns if n in masks}
+    rest: dict[str, Mask] = {}
+    for name in columns:
+        mask = masks[name]
+        if mask is None or name in joined.lookups:
+            columns[name] = joined.masked(name, mask)
+        else:
+            rest[name] = mask
+    columns |= looked_up.expressions(source, {n: joined.table[n] for n in rest}, rest)
     if person is not None:
         source.require(person, where="the policy's person")
         columns[PERSON] = joined.table[person]

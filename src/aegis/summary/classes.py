@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import ibis.expr.types as ir
 import numpy as np
@@ -16,13 +15,11 @@ from aegis.errors import DataError
 from aegis.masks import Hierarchy
 from aegis.privacy import ClassTable
 from aegis.sources import Source
+from aegis.summary.coded_rows import CodedRows
 from aegis.summary.codes import encode, natural_order, show
 from aegis.summary.frequency import combine
 from aegis.summary.grouped import count_by
 from aegis.summary.person_classes import PersonClasses, count_person_classes
-
-if TYPE_CHECKING:
-    from aegis.summary.coded_rows import CodedRows
 
 PERSON = "aegis_person"
 """Name of the column of a masked table that names persons, until its classes are checked."""

@@ -15,7 +15,6 @@ from aegis.masks import Kind
 from aegis.sources import Source
 from aegis.sources.parquet_columns import stored_batches
 from aegis.summary.codes import encode, encode_dictionary, narrow
-from aegis.summary.count_cells import finest_key
 from aegis.summary.frequency import FrequencyTable, combine, distinct_keys
 from aegis.summary.model import AttributeSummary
 
@@ -83,7 +82,7 @@ class CodedRows:
             if name == label:
                 codes[name] = self.label
                 continue
-            finest = finest_key(attributes[name])
+            finest = attributes[name].finest_key
             if finest is None:
                 codes[name] = self.codes[name].astype(np.int32)
                 size = len(self.values[name])

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 import ibis.expr.types as ir
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from aegis.masks import Hierarchy, Mask, join_lookups, refines
+from aegis.masks import Hierarchy, Mask, join_lookups
 from aegis.privacy import ClassTable
 from aegis.sources import Source
 from aegis.summary.classes import PERSON, count_classes
+from aegis.summary.coded_rows import CodedRows
 from aegis.summary.codes import code_values, encode
 from aegis.summary.frequency import FrequencyTable, combine
 from aegis.summary.grouped import count_by
-from aegis.summary.model import AttributeSummary, Candidate
+from aegis.summary.model import AttributeSummary
 from aegis.summary.persons import PersonCells
-
-if TYPE_CHECKING:
-    from aegis.summary.coded_rows import CodedRows
 
 MAX_CELLS = 50_000_000
 """Most cells of a frequency table that is held in memory."""
@@ -146,24 +143,15 @@ def _read(
     return joined, np.concatenate(counts), numbers
 
 
-def finest_key(attribute: AttributeSummary) -> Candidate | None:
-    """Return the candidate by which an attribute is counted; None for its own values."""
-    finest = max(attribute.candidates, key=lambda c: c.size, default=attribute.unmasked)
-    coarser = finest.size < len(attribute.values)
-    if coarser and all(refines(finest.groups, c.groups) for c in attribute.candidates):
-        return finest
-    return None
-
-
 def _finest_mask(attribute: AttributeSummary | None) -> Mask | None:
     """Return the mask by which an attribute is counted; None for its own values."""
-    finest = None if attribute is None else finest_key(attribute)
+    finest = None if attribute is None else attribute.finest_key
     return None if finest is None else finest.mask
 
 
 def _values(attribute: AttributeSummary) -> tuple[pa.Array, npt.NDArray[np.int32]]:
     """Return what an attribute is counted by takes as values, and one raw value for each."""
-    finest = finest_key(attribute)
+    finest = attribute.finest_key
     if finest is None:
         return attribute.values, np.arange(len(attribute.values), dtype=np.int32)
     return finest.shown, np.unique(finest.groups, return_index=True)[1].astype(np.int32)

@@ -13,6 +13,7 @@ import ibis.expr.operations as ops
 import ibis.expr.types as ir
 
 from aegis.sources import Source
+from aegis.summary.coded_rows import read_stored
 
 TRIAL_ROWS = 100_000
 """Rows on which it is seen whether combinations repeat; smaller tables are counted directly."""
@@ -42,15 +43,35 @@ def count_by(
     if prepared is None:
         return counted
     base, expressions, columns = prepared
-    raw = base.group_by(**{f"c{i}": base[name] for i, name in enumerate(columns)})
-    if not _repeats(source, base, columns, trial):
+    once = _once(source, base, columns, trial)
+    if once is None:
         return counted
-    once = raw.aggregate(aegis_n=base.count())
     places = {
         ops.Field(base.op(), name): ops.Field(once.op(), f"c{i}") for i, name in enumerate(columns)
     }
     moved = {name: node.replace(places).to_expr() for name, node in expressions.items()}
     return once.group_by(**moved).aggregate(n=once["aegis_n"].sum().cast("int64"))
+
+
+def _once(source: Source, base: ir.Table, columns: list[str], trial: int) -> ir.Table | None:
+    """Return the combinations of columns `c0`, `c1`, ... and their rows; None where few repeat.
+
+    Of a table that is read as codes they are known without a trial.
+    """
+    whole = base.equals(source.table) or (
+        source.numbered is not None and base.equals(source.numbered)
+    )
+    coded = read_stored(source, columns) if whole and source.rows >= trial else None
+    if coded is not None:
+        cells = coded.cells(columns)
+        if source.rows < _REPEATS * cells.num_rows:
+            return None
+        names = [f"c{i}" for i in range(len(columns))]
+        return source.upload(cells.rename_columns([*names, "aegis_n"]))
+    if not _repeats(source, base, columns, trial):
+        return None
+    raw = base.group_by(**{f"c{i}": base[name] for i, name in enumerate(columns)})
+    return raw.aggregate(aegis_n=base.count())
 
 
 def _columns(

@@ -21,7 +21,7 @@ from aegis.policy import Terms
 from aegis.summary.attributes import assemble, kept_groups, levels_of, with_identity
 from aegis.summary.codes import encode
 from aegis.summary.cooccurrence import PairCounts, with_folds
-from aegis.summary.count_cells import MAX_CELLS, finest_key
+from aegis.summary.count_cells import MAX_CELLS
 from aegis.summary.frequency import FrequencyTable, combine
 from aegis.summary.labels import merge_classes
 from aegis.summary.model import AttributeSummary, Candidate, Information, LabelSummary, Summary
@@ -341,7 +341,7 @@ class _Merger:
         Codes are those by which the whole would be counted where every part tells them apart,
         else those that some candidate tells apart.
         """
-        finest = finest_key(attribute)
+        finest = attribute.finest_key
         keys = np.arange(len(attribute.values)) if finest is None else finest.groups
         values = [
             (part, part.values[table.representatives[name]])

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from aegis.errors import InternalError, PolicyError
-from aegis.masks import SHARED_ROWS, Kind, Mask, NoiseMask, ValueCounts
+from aegis.masks import SHARED_ROWS, Kind, Mask, NoiseMask, ValueCounts, refines
 from aegis.masks.mapping import text_of
 from aegis.policy import Role, Terms
 from aegis.sources.dialect import TextDialect
@@ -214,6 +214,15 @@ class AttributeSummary:
             f"Mask {mask} of attribute {self.name!r} is not among the summarised candidates.",
             hint=f"Candidates: {names}. Add it to the policy and summarise again.",
         )
+
+    @property
+    def finest_key(self) -> Candidate | None:
+        """The candidate by which an attribute is counted; None for its own values."""
+        finest = max(self.candidates, key=lambda c: c.size, default=self.unmasked)
+        coarser = finest.size < len(self.values)
+        if coarser and all(refines(finest.groups, c.groups) for c in self.candidates):
+            return finest
+        return None
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ibis.expr.types as ir
 
 from aegis.masks import Kind
 from aegis.sources import Source
 from aegis.summary.classes import PERSON
+from aegis.summary.coded_rows import CodedRows
 from aegis.summary.frequency import combine, distinct_keys
 from aegis.summary.person_classes import count_persons
-
-if TYPE_CHECKING:
-    from aegis.summary.coded_rows import CodedRows
 
 NEAR_KEY = 0.5
 """Shown values per row from which a column is nearly a key: most of them stand in one or two rows."""
