@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from aegis.privacy.closeness import TOLERANCE
@@ -52,3 +54,42 @@ def log_ratio_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
 def alpha_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
     """Return q_v <= alpha."""
     return ShareCaps(np.full(len(bounds.totals), criterion["alpha"] + TOLERANCE))
+
+
+def entropy_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps | None:
+    """Return q_v <= a, the largest share that leaves an entropy of ln l: the others are as even as can be.
+
+    Of two values the demand itself.
+    """
+    values, asked = int(np.count_nonzero(bounds.totals)), math.log(criterion["l"]) - TOLERANCE
+    if asked <= 0:
+        return None
+    low, high = 1.0 / max(values, 1), 1.0
+    if math.log(max(values, 1)) < asked:
+        return ShareCaps(np.zeros(len(bounds.totals)))
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        rest = 1.0 - middle
+        even = rest * math.log(rest / (values - 1)) if rest > 0 else 0.0
+        low, high = (middle, high) if -middle * math.log(middle) - even >= asked else (low, middle)
+    return ShareCaps(np.full(len(bounds.totals), high + TOLERANCE))
+
+
+def recursive_caps(bounds: Bounds, criterion: Criterion) -> ShareCaps:
+    """Return q_v <= a, the largest r_1 < c (r_l + ... + r_m): the others are as even as can be.
+
+    r_2 to r_(l-1) are then (l - 2) / (m - 1) of what r_1 leaves. For l = 2 the demand itself.
+    """
+    values, asked = int(np.count_nonzero(bounds.totals)), int(criterion["l"])
+    if asked == 1:
+        share = min(criterion["c"], 1.0)
+    elif values < asked:
+        return ShareCaps(np.zeros(len(bounds.totals)))
+    else:
+        tail = criterion["c"] * (values - asked + 1) / (values - 1)
+        share = tail / (1.0 + tail)
+    return ShareCaps(np.full(len(bounds.totals), share + TOLERANCE))
+
+
+_HALVINGS = 50
+"""Steps of a bisection, each of which gives a valid bound."""

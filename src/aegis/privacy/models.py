@@ -18,10 +18,12 @@ from aegis.privacy.caps import (
     alpha_caps,
     basic_caps,
     enhanced_caps,
+    entropy_caps,
     equal_caps,
     hierarchical_caps,
     log_ratio_caps,
     ordered_caps,
+    recursive_caps,
 )
 from aegis.privacy.classes import BoolArray, ClassTable, FloatArray
 from aegis.privacy.closeness import (
@@ -220,6 +222,7 @@ MODELS.register(
         argument=f"Entropy is concave. {MIXTURE}",
         figures=lambda table, criterion: effective_values(criterion.counts(table)),
         dense=lambda table, _: histograms.effective_values(table),
+        caps=entropy_caps,
         values=_L_VALUES,
         shortfall="with an entropy below ln {l}",
         needs=_SENSITIVE,
@@ -249,6 +252,7 @@ MODELS.register(
             criterion.counts(table), int(criterion["l"])
         ),
         dense=lambda table, criterion: histograms.recursive_ratio(table, int(criterion["l"])),
+        caps=recursive_caps,
         values=_L_VALUES,
         shortfall="whose most frequent value is not below {c} times the tail from rank {l} on",
         needs=_SENSITIVE,

@@ -94,9 +94,12 @@ def dense(ids: Ids, space: int) -> tuple[Ids, int]:
     if space <= max(4 * len(ids), 1 << 12):
         return ids, space
     if space <= _DENSE:
-        present = np.zeros(space, dtype=np.bool_)
-        present[ids] = True
-        places = np.cumsum(present) - 1
-        return places[ids], int(places[-1]) + 1
+        # One cell stands for each class, whichever was written last: places that no class has are never read.
+        cells = np.arange(len(ids))
+        one_of = np.empty(space, dtype=np.int64)
+        one_of[ids] = cells
+        stands = one_of[ids]
+        number = np.cumsum(stands == cells) - 1
+        return number[stands], int(number[-1]) + 1
     unique, dense = np.unique(ids, return_inverse=True)
     return dense.astype(np.int64), len(unique)

@@ -16,16 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.plan import PrivacyPlan
-from aegis.advisor.search.classes import ClassLoss
-from aegis.advisor.search.loss_options import LossOptions
+from aegis.advisor.search.classes import ClassLoss, ConfigurationClasses
+from aegis.advisor.search.loss_options import LossOptions, Mean
 from aegis.advisor.search.problem import Box, Problem, Variable, members
+from aegis.advisor.search.separable import AttributePart, Separable
 from aegis.advisor.search.widths import (
     domain_bits,
     leaf_bits,
-    leaf_bits_charge,
-    rank_charge,
     rank_per_value,
-    width_charge,
     width_per_value,
 )
 from aegis.summary import AttributeSummary, Candidate
@@ -41,19 +39,35 @@ class AttributeLoss:
     ----------
     per_value
         What a mask hides of a row with each value, shape (V,).
+    whole
+        What a suppressed row loses; where that depends on which others are suppressed, None.
     charge
-        What suppression hides beyond that, of rows (V,) under a mask.
+        In that case what suppression hides beyond masks, of rows (V,) under a mask; from 0, and no less
+        of more rows.
     per_row
         Whether the figure is a mean over rows, rather than a sum.
-    most
-        The most that a row can lose in one attribute; the sum over attributes of it is what losses
-        are divided by. None: they are not.
+    normed
+        Whether losses are divided by the sum over attributes of `whole`.
     """
 
     per_value: Callable[[AttributeSummary, Candidate], Floats]
-    charge: Callable[[AttributeSummary, Candidate, Floats], float]
+    whole: Callable[[AttributeSummary], float] | None
+    charge: Callable[[AttributeSummary, Candidate, Floats], float] | None = None
     per_row: bool = False
-    most: Callable[[AttributeSummary], float] | None = None
+    normed: bool = False
+
+    def beyond(self, attribute: AttributeSummary, candidate: Candidate, gone: Floats) -> float:
+        """Return what suppression hides of rows (V,) beyond what a mask does."""
+        if self.charge is not None:
+            return self.charge(attribute, candidate, gone)
+        return float((gone * self.beyond_per_value(attribute, candidate)).sum())
+
+    def beyond_per_value(self, attribute: AttributeSummary, candidate: Candidate) -> Floats:
+        """Return that of a row with each value, shape (V,), at least: 0 where it depends on others."""
+        hidden = self.per_value(attribute, candidate)
+        if self.whole is None:
+            return np.zeros_like(hidden)
+        return self.whole(attribute) - hidden
 
 
 class ChargedLoss(ClassLoss):
@@ -94,10 +108,11 @@ class ChargedLoss(ClassLoss):
         ]
         self._lowest: dict[tuple[int, int], float] = {}
         self._leasts: dict[Box, float] = {}
+        self._released: ConfigurationClasses | None = None
         self._most = 1.0
         self._counted = np.array([v.quasi or not options.quasi for v in problem.variables])
-        if loss.most is not None:
-            most = np.array([loss.most(v.attribute) for v in problem.variables])
+        if loss.normed and loss.whole is not None:
+            most = np.array([loss.whole(v.attribute) for v in problem.variables])
             self._most = math.fsum((most * self._weights)[self._counted]) or 1.0
 
     def under(self, plan: PrivacyPlan) -> ChargedLoss:
@@ -122,6 +137,28 @@ class ChargedLoss(ClassLoss):
             self._leasts[box] = self._total(self._options.masked * np.array(lost))
         return self._leasts[box]
 
+    def separable(self) -> Separable | None:
+        """Return the loss as a sum over attributes, with what suppressed rows cost at least; or None."""
+        options = self._options
+        if options.mean is Mean.MAXIMUM:
+            return None
+        scales = self._weights / self._most * self._counted
+        if self._loss.per_row:
+            scales = scales / self._totals
+        parts = []
+        for place, (variable, scale) in enumerate(
+            zip(self._problem.variables, scales.tolist(), strict=True)
+        ):
+            attribute = variable.attribute
+            beyond = [
+                (1 - options.masked) * self._loss.per_value(attribute, candidate)
+                + options.suppressed * self._loss.beyond_per_value(attribute, candidate)
+                for candidate in variable.candidates
+            ]
+            masked = options.masked * np.array(self._masked[place])
+            parts.append(AttributePart(variable, scale * masked, scale * np.stack(beyond)))
+        return Separable(parts, options.mean, int(self._counted.sum()))
+
     def _lowest_of(self, index: int, domain: int) -> float:
         key = (index, domain)
         if key not in self._lowest:
@@ -141,22 +178,23 @@ class ChargedLoss(ClassLoss):
             per_value = self._loss.per_value(variable.attribute, candidate)
             masked = self._masked[index][domain.bit_length() - 1]
             hidden = float((gone * per_value).sum())
-            beyond = self._loss.charge(variable.attribute, candidate, gone)
+            beyond = self._loss.beyond(variable.attribute, candidate, gone)
             left = options.masked * max(masked - hidden, 0.0)
             lost.append(left + hidden + options.suppressed * beyond)
         return self._total(np.array(lost))
 
     def _suppressed(self, box: Box) -> Callable[[Variable], Floats]:
         """Return what gives the suppressed rows (V,) of a variable under a configuration."""
-        choice = self._problem.choice(box)
         frequency = self._problem.summary.frequency
-        classes = self._plan.classes(choice)
-        kept_classes = self._plan.rule.check(classes).kept_classes
-        share = float(classes.sizes[~kept_classes].sum()) / max(classes.rows, 1)
         if frequency is None:
+            classes = self._plan.classes(self._problem.choice(box))
+            kept_classes = self._plan.rule.check(classes).kept_classes
+            share = float(classes.sizes[~kept_classes].sum()) / max(classes.rows, 1)
             return lambda variable: share * variable.attribute.counts.astype(np.float64)
-        ids = frequency.class_ids({name: choice[name].groups for name in frequency.quasi})
-        gone = ~np.isin(ids, classes.kept_ids(kept_classes))
+        if self._released is None:
+            self._released = ConfigurationClasses(self._problem, self._plan, frequency)
+        gone = self._released.suppressed_cells(box)
+        share = float(frequency.counts[gone].sum()) / max(float(frequency.counts.sum()), 1.0)
         counts = frequency.counts[gone].astype(np.float64)
 
         def rows(variable: Variable) -> Floats:
@@ -198,10 +236,10 @@ def nu_entropy_charge(
 
 
 CHARGED: dict[str, AttributeLoss] = {
-    "nu-entropy": AttributeLoss(nu_entropy_per_value, nu_entropy_charge),
-    "loss": AttributeLoss(width_per_value, width_charge, per_row=True),
-    "log-width": AttributeLoss(leaf_bits, leaf_bits_charge, per_row=True, most=domain_bits),
-    "precision": AttributeLoss(rank_per_value, rank_charge, per_row=True),
+    "nu-entropy": AttributeLoss(nu_entropy_per_value, None, nu_entropy_charge),
+    "loss": AttributeLoss(width_per_value, lambda _: 1.0, per_row=True),
+    "log-width": AttributeLoss(leaf_bits, domain_bits, per_row=True, normed=True),
+    "precision": AttributeLoss(rank_per_value, lambda _: 1.0, per_row=True),
 }
 """Losses over attributes that charge suppressed rows, by name."""
 

@@ -8,12 +8,13 @@ least as much as it does in any class. (Where options make it cost less, the bou
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.plan import PrivacyPlan
+from aegis.advisor.search.cells import RuleCells, dense
+from aegis.advisor.search.corners import Corners
 from aegis.advisor.search.loss_options import LabelCharges, LossOptions
 from aegis.advisor.search.objective import Priced
 from aegis.advisor.search.problem import Box, Ints, Problem, is_leaf
@@ -170,6 +171,45 @@ class AverageClassSize(FactoredLoss):
         return rows / counted if counted else float(rows)
 
 
+class ConfigurationClasses:
+    """The classes of configurations, and which of them a rule keeps.
+
+    Parameters
+    ----------
+    problem
+        The search space.
+    plan
+        The rule.
+    frequency
+        The cells.
+    """
+
+    def __init__(self, problem: Problem, plan: PrivacyPlan, frequency: FrequencyTable) -> None:
+        self.tables = Corners(problem, RuleCells(frequency, None, whole=True))
+        self._problem, self._plan, self._frequency = problem, plan, frequency
+        self._rows = frequency.counts.astype(np.float64)
+
+    def suppressed_cells(self, box: Box) -> npt.NDArray[np.bool_]:
+        """Return which cells a configuration suppresses, shape (cells,)."""
+        ids, space = dense(*self.tables.of(box))
+        suppressed: npt.NDArray[np.bool_] = ~self.kept_classes(box, ids, space)[ids]
+        return suppressed
+
+    def kept_classes(self, box: Box, ids: Ints, space: int) -> npt.NDArray[np.bool_]:
+        """Return which classes a configuration keeps, shape (space,), for the ids of its cells."""
+        rule, frequency = self._plan.rule, self._frequency
+        if rule.sizes_only and frequency.persons is None and self._plan.counts_alone:
+            sizes: npt.NDArray[np.bool_] = np.bincount(ids, self._rows, space) >= rule.minimum_size
+            return sizes
+        choice = self._problem.choice(box)
+        classes = self._plan.classes(choice)
+        theirs = frequency.class_ids({name: choice[name].groups for name in frequency.quasi})
+        stays = np.isin(theirs, classes.kept_ids(rule.check(classes).kept_classes))
+        kept_classes = np.zeros(space, dtype=np.bool_)
+        kept_classes[ids[stays]] = True
+        return kept_classes
+
+
 class LabelLoss(ClassLoss):
     """A loss that compares the labels within a class; the label counts as it is, unmasked.
 
@@ -190,28 +230,40 @@ class LabelLoss(ClassLoss):
         self._label = np.where(labelled, codes, 0)
         self._weights = np.where(labelled, frequency.counts, 0).astype(np.float64)
         self._totals = np.bincount(self._label, self._weights, self._classes)
+        self._released = ConfigurationClasses(problem, plan, frequency)
+        self._tables = self._released.tables
+        self._leasts: dict[tuple[int, ...], float] = {}
 
     def _exact(self, box: Box) -> float:
-        choice = self._problem.choice(box)
-        groups = {name: choice[name].groups for name in self._frequency.quasi}
-        kept_classes = self._plan.rule.check(self._plan.classes(choice)).kept_classes
-        joint = self._joint(groups)
-        return self._loss(joint[kept_classes], joint[~kept_classes].sum(axis=0))
+        ids, space = dense(*self._tables.of(box))
+        joint = self._joint(ids, space)
+        kept_classes = self._released.kept_classes(box, ids, space)
+        return self._loss(joint[:, kept_classes], joint[:, ~kept_classes].sum(axis=1))
 
     def _least(self, box: Box) -> float:
-        return self._loss(self._joint(self._joined(box)), np.zeros(self._classes))
+        # Many boxes have the same finest masks.
+        key = self._tables.finest(box)
+        if key not in self._leasts:
+            ids, space = dense(*self._tables.finest_of(box))
+            self._leasts[key] = self._bounded(self._joint(ids, space))
+        return self._leasts[key]
 
-    def _joint(self, groups: Mapping[str, Ints]) -> Floats:
-        """Return the labelled rows per class, in the order of the plan's classes, and label."""
-        ids = self._frequency.class_ids(groups)
-        numbered, place = np.unique(ids, return_inverse=True)
-        cells = place * self._classes + self._label
-        counts = np.bincount(cells, self._weights, len(numbered) * self._classes)
-        return counts.astype(np.float64, copy=False).reshape(-1, self._classes)
+    def _bounded(self, joint: Floats) -> float:
+        """Return the least loss of any release whose classes are made of groups (C, n)."""
+        return self._loss(joint, np.zeros(self._classes))
+
+    def _joint(self, ids: Ints, space: int) -> Floats:
+        """Return the labelled rows per label and class, shape (C, space); some classes are empty.
+
+        Labels are few: what is asked of a class goes along whole rows of this.
+        """
+        cells = self._label * space + ids
+        counts = np.bincount(cells, self._weights, space * self._classes)
+        return counts.astype(np.float64, copy=False).reshape(self._classes, -1)
 
     @abstractmethod
     def _loss(self, joint: Floats, suppressed: Floats) -> float:
-        """Return the loss of released classes (n, C) and of what is suppressed, (C,)."""
+        """Return the loss of released classes (C, n) and of what is suppressed, (C,)."""
 
 
 class Classification(LabelLoss):
@@ -239,30 +291,27 @@ class Classification(LabelLoss):
         """Return the same loss under another rule."""
         return type(self)(self._problem, plan, self._charges, self.name)
 
-    def _least(self, box: Box) -> float:
-        # A class of a release is made of these groups. Each costs what its minority does, or all its
-        # rows do: where it is suppressed, or its class has several most frequent labels.
-        joint = self._joint(self._joined(box))
-        rows = joint.sum(axis=1)
+    def _bounded(self, joint: Floats) -> float:
+        # Each group costs what its minority does, or all its rows do: where it is suppressed, or
+        # its class has several most frequent labels.
+        rows = joint.sum(axis=0)
         per_row = [self._charges.suppressed, self._charges.tied]
         whole = rows * min(charge for charge in per_row if charge is not None)
-        minority = self._charges.minority * (rows - joint.max(axis=1, initial=0))
+        minority = self._charges.minority * (rows - joint.max(axis=0, initial=0))
         return self._share(np.minimum(minority, whole).sum())
 
     def _loss(self, joint: Floats, suppressed: Floats) -> float:
-        rows = joint.sum(axis=1)
-        charged = self._charges.minority * (rows - joint.max(axis=1, initial=0))
+        rows = joint.sum(axis=0)
+        charged = self._charges.minority * (rows - joint.max(axis=0, initial=0))
         if self._charges.tied is not None:
             charged = np.where(self._ties(joint), self._charges.tied * rows, charged)
         return self._share(charged.sum() + self._charges.suppressed * suppressed.sum())
 
     @staticmethod
     def _ties(joint: Floats) -> npt.NDArray[np.bool_]:
-        """Return which classes (n, C) have several most frequent labels."""
-        if joint.shape[1] < 2:
-            return np.zeros(len(joint), dtype=np.bool_)
-        first_two = np.partition(joint, -2, axis=1)[:, -2:]
-        tied: npt.NDArray[np.bool_] = first_two[:, 0] == first_two[:, 1]
+        """Return which classes (C, n) have several most frequent labels."""
+        most = joint.max(axis=0, initial=0)
+        tied: npt.NDArray[np.bool_] = np.count_nonzero(joint == most, axis=0) > 1
         return tied
 
     def _share(self, charged: float) -> float:
@@ -282,7 +331,7 @@ class ClassEntropy(LabelLoss):
     name = "class-entropy"
 
     def _loss(self, joint: Floats, suppressed: Floats) -> float:
-        within = joint * _bits(joint / np.maximum(joint.sum(axis=1, keepdims=True), 1))
+        within = joint * _bits(joint / np.maximum(joint.sum(axis=0), 1))
         rows = max(float(self._totals.sum()), 1.0)
         left = within.sum() + (suppressed * _bits(self._totals / rows)).sum()
         return float(left / rows)

@@ -96,11 +96,7 @@ class Corners:
         if key in self._finest_tables:
             self._finest_tables.move_to_end(key)
             return self._finest_tables[key]
-        ids, space = self.cells.undivided()
-        for index, variable in enumerate(self._problem.variables):
-            if variable.quasi:
-                codes, size = self._finest_codes(index, box[index])
-                ids, space = dense(*refine(ids, space, codes, size))
+        ids, space = self.finest_of(box)
         place = np.full(space, -1, dtype=np.int64)
         place[ids] = np.arange(len(ids))
         there = place >= 0
@@ -109,6 +105,15 @@ class Corners:
         if len(self._finest_tables) > _FINEST:
             self._finest_tables.popitem(last=False)
         return parts
+
+    def finest_of(self, box: Box) -> tuple[Ids, int]:
+        """Return the class of each cell with every variable at its finest."""
+        ids, space = self.cells.undivided()
+        for index, variable in enumerate(self._problem.variables):
+            if variable.quasi:
+                codes, size = self._finest_codes(index, box[index])
+                ids, space = dense(*refine(ids, space, codes, size))
+        return ids, space
 
     def combinations(self, box: Box) -> int:
         """Return how many classes the finest masks of a box can form."""

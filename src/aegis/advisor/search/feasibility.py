@@ -68,6 +68,13 @@ class InMemory:
         Judges single configurations.
     clock
         Ends the counting, with `OutOfTimeError`.
+
+    Attributes
+    ----------
+    cells
+        The cells that the rule can tell apart.
+    room
+        Rows that may be suppressed.
     """
 
     def __init__(
@@ -79,7 +86,7 @@ class InMemory:
         self.frequency = frequency
         self.checked = 0
         self.rule = prunable(plan.rule)
-        self._limit = plan.rule.allowed_rows(frequency.rows)
+        self.room = plan.rule.allowed_rows(frequency.rows)
         self._admits: dict[Box, bool] = {}
         self._passed: dict[Hashable, bool] = {}
         self._nodes: dict[tuple[int, int], int] = {}
@@ -89,9 +96,15 @@ class InMemory:
         self._by_person = frequency.persons is not None
         alone = not (self._by_person or plan.by_population)
         self._bounds = alone and bool(self._judge.bounding)
-        self._cells = RuleCells(frequency, self.rule, whole=self._bounds)
-        self._tables = Corners(problem, self._cells)
+        self.cells = RuleCells(frequency, self.rule, whole=self._bounds)
+        self._tables = Corners(problem, self.cells)
         self._leaves = LeafBound(problem, frequency, plan) if plan.rule.by_leaves else None
+
+    @property
+    def by_sizes(self) -> bool:
+        """Whether rows in classes decide, and nothing else."""
+        alone = not self._by_person and self.plan.counts_alone
+        return alone and self.plan.rule.sizes_only and bool(self.plan.rule.criteria)
 
     def possible(self, box: Box) -> bool:
         """Return whether the coarsest corner of a box meets what of the rule judges a box."""
@@ -217,8 +230,8 @@ class InMemory:
         if rule is None:
             return True
         if rule.sizes_only and not self._by_person:
-            return self._cells.rows_below(ids, space, rule.minimum_size) <= self._limit
-        table = self._cells.classes(ids, rule.sensitive, self._sensitive(box))
+            return self.cells.rows_below(ids, space, rule.minimum_size) <= self.room
+        table = self.cells.classes(ids, rule.sensitive, self._sensitive(box))
         return rule.check(table).admissible
 
     def _masks(self, box: Box) -> list[Candidate | None] | None:
@@ -319,7 +332,7 @@ class InMemory:
         ids, space = dense(*self._tables.of(box))
         choice = self.problem.choice(box)
         masks = [choice.get(name) for name in self.plan.rule.sensitive]
-        return self._judge.admits(ids[self._cells.of_cell], space, masks)
+        return self._judge.admits(ids[self.cells.of_cell], space, masks)
 
     @cached_property
     def _judge(self) -> Judge:

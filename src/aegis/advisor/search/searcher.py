@@ -16,6 +16,7 @@ from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import Scorer, utility_kept
 from aegis.advisor.search.beside import BesidePopulation
 from aegis.advisor.search.branch import BranchAndBound, Found, gap
+from aegis.advisor.search.charged import ChargedLoss
 from aegis.advisor.search.classes import ClassLoss
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.closest import find_closest
@@ -24,6 +25,7 @@ from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.objectives import make_objective
 from aegis.advisor.search.problem import Box, make_problem
 from aegis.advisor.search.reach import Reach, state_gap
+from aegis.advisor.search.sieve import Sieve, pays
 from aegis.advisor.search.ties import settle_ties, tells_nothing
 from aegis.measures import MEASURES
 from aegis.privacy import PrivacyRule
@@ -154,6 +156,16 @@ class Searcher:
         start: tuple[Box, ...],
         step: Step,
     ) -> tuple[Found, bool, tuple[str, ...]]:
+        separable = objective.separable() if isinstance(objective, ChargedLoss) else None
+        if (
+            isinstance(feasibility, InMemory)
+            and separable is not None
+            and pays(self.problem, feasibility)
+        ):
+            sieve = Sieve(
+                self.problem, objective, feasibility, separable, top=top, clock=clock, step=step
+            )
+            return sieve.run(start), True, ()
         if objective.bounded or self._size() <= ENUMERATED:
             branching = BranchAndBound(
                 self.problem, objective, feasibility, top=top, clock=clock, step=step

@@ -56,7 +56,7 @@ class ShownClassification(Classification):
         charged = minority * (rows - joint.max(axis=1, initial=0))
         if charges.tied is not None:
             tied = charges.tied * (1 - hidden) + most * hidden
-            charged = np.where(self._ties(joint), tied * rows, charged)
+            charged = np.where(self._ties(joint.T), tied * rows, charged)
         return float(charged.sum())
 
     def _hidden(self, label: Ints) -> float:

@@ -40,11 +40,6 @@ def width_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats
     return shares
 
 
-def width_charge(attribute: AttributeSummary, candidate: Candidate, gone: Floats) -> float:
-    """Return what suppressed rows (V,) lose beyond the width of their groups: up to 1 each."""
-    return float((gone * (1 - width_per_value(attribute, candidate))).sum())
-
-
 def leaf_bits(attribute: AttributeSummary, candidate: Candidate) -> Floats:
     """Return log2 of the leaves of each value's group, shape (V,)."""
     bits: Floats = np.log2(leaf_counts(attribute, candidate))
@@ -54,11 +49,6 @@ def leaf_bits(attribute: AttributeSummary, candidate: Candidate) -> Floats:
 def domain_bits(attribute: AttributeSummary) -> float:
     """Return log2 of all leaves of an attribute."""
     return math.log2(max(domain(attribute), 1))
-
-
-def leaf_bits_charge(attribute: AttributeSummary, candidate: Candidate, gone: Floats) -> float:
-    """Return the bits from the groups of suppressed rows (V,) to all leaves."""
-    return float((gone * (domain_bits(attribute) - leaf_bits(attribute, candidate))).sum())
 
 
 def rank(attribute: AttributeSummary, candidate: Candidate) -> float:
@@ -75,11 +65,6 @@ def rank(attribute: AttributeSummary, candidate: Candidate) -> float:
 def rank_per_value(attribute: AttributeSummary, candidate: Candidate) -> Floats:
     """Return `rank` for each value, shape (V,)."""
     return np.full(len(candidate.groups), rank(attribute, candidate))
-
-
-def rank_charge(attribute: AttributeSummary, candidate: Candidate, gone: Floats) -> float:
-    """Return what suppressed rows (V,) lose beyond the level of their mask: up to 1 each."""
-    return float(gone.sum() * (1 - rank(attribute, candidate)))
 
 
 def height(attribute: AttributeSummary, candidate: Candidate) -> float:

@@ -1,0 +1,120 @@
+"""Which rows a minimum class size takes of a configuration, for many configurations of a large space."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.advisor.search.cells import RuleCells, dense, refine
+from aegis.advisor.search.problem import Problem
+
+Ids = npt.NDArray[np.int64]
+Node = tuple[int, ...]
+"""A candidate per variable."""
+_REMEMBERED = 128 << 20
+"""Bytes of class ids that are remembered."""
+_PLAIN = 1 << 17
+"""Places up to which classes keep the numbers that they have."""
+_SPREAD = 1 << 21
+"""Places from which on it is looked first whether a part of the attributes takes too many rows."""
+
+
+class Tally:
+    """Counts classes of configurations that differ in few attributes.
+
+    The classes of some attributes are those of either half of them, crossed. What was counted lately is
+    remembered, so that a configuration that differs in one attribute takes few steps.
+
+    Parameters
+    ----------
+    problem
+        The search space.
+    cells
+        The cells that a rule on class sizes tells apart.
+    least
+        Rows that a class has at least.
+    """
+
+    def __init__(self, problem: Problem, cells: RuleCells, least: int) -> None:
+        self._problem = problem
+        self._cells = cells
+        self._least = least
+        self._weights = cells.counts.astype(np.float64)
+        self._codes: dict[tuple[int, int], tuple[Ids, int]] = {}
+        self._known: OrderedDict[tuple[Node, Node], tuple[Ids, int]] = OrderedDict()
+        self._bytes = 0
+        quasi = [i for i, variable in enumerate(problem.variables) if variable.quasi]
+        self._quasi = tuple(sorted(quasi, key=lambda i: -max(_sizes(problem, i))))
+        self._undivided = cells.undivided()
+        self._numbers = np.arange(cells.count, dtype=np.int32)
+        self._one_of = np.zeros(_SPREAD + 1, dtype=np.int32)
+
+    def lost(self, node: Node, room: int) -> Ids | None:
+        """Return the cells in classes that are too small; None where they have more than `room` rows."""
+        halves = self._halves(self._quasi)
+        ids, space = self._undivided
+        for half in halves:
+            codes, size = self._classes(half, tuple(node[index] for index in half))
+            if space * size > _SPREAD and self._small(ids, space, room) is None:
+                return None
+            ids, space = self._crossed(ids, space, codes, size)
+        return self._small(ids, space, room)
+
+    def _small(self, ids: Ids, space: int, room: int) -> Ids | None:
+        sizes = np.bincount(ids, weights=self._weights, minlength=space)
+        small = sizes < self._least
+        rows = float(np.dot(sizes, small))
+        return None if rows > room + 0.5 else np.flatnonzero(small[ids])
+
+    def _classes(self, some: tuple[int, ...], node: Node) -> tuple[Ids, int]:
+        """Return the class of each cell by some attributes, and a number above all classes."""
+        if len(some) == 1:
+            return self._coded(some[0], node[0])
+        key = some, node
+        if key in self._known:
+            self._known.move_to_end(key)
+            return self._known[key]
+        first, second = self._halves(some)
+        ids, space = self._classes(first, node[::2])
+        codes, size = self._classes(second, node[1::2])
+        if space == 1 or size == 1:
+            return (codes, size) if space == 1 else (ids, space)
+        ids, space = self._crossed(ids, space, codes, size)
+        self._known[key] = ids, space
+        self._bytes += ids.nbytes
+        while self._bytes > _REMEMBERED and len(self._known) > 1:
+            self._bytes -= self._known.popitem(last=False)[1][0].nbytes
+        return ids, space
+
+    def _crossed(self, ids: Ids, space: int, codes: Ids, size: int) -> tuple[Ids, int]:
+        """Return classes split by others, numbered anew where they are spread too thinly."""
+        if space == 1:
+            return codes, size
+        ids, space = refine(ids, space, codes, size)
+        if not _PLAIN < space <= _SPREAD:
+            return dense(ids, space)
+        # As `dense` does it, in memory that is there: to touch new pages would take longer than all else.
+        self._one_of[ids] = self._numbers
+        stands = self._one_of[ids]
+        number = np.cumsum(stands == self._numbers, dtype=np.int64) - 1
+        return number[stands], int(number[-1]) + 1
+
+    @staticmethod
+    def _halves(some: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        """Return every other attribute, and the rest: neither half has nearly all classes."""
+        return tuple(half for half in (some[::2], some[1::2]) if half)
+
+    def _coded(self, index: int, candidate: int) -> tuple[Ids, int]:
+        key = index, candidate
+        if key not in self._codes:
+            variable = self._problem.variables[index]
+            groups = variable.candidates[candidate].groups
+            size = int(groups.max(initial=0)) + 1
+            self._codes[key] = self._cells.code(variable.name, groups), size
+        return self._codes[key]
+
+
+def _sizes(problem: Problem, index: int) -> list[int]:
+    return [candidate.size for candidate in problem.variables[index].candidates]
