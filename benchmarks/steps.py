@@ -94,7 +94,7 @@ def group_bys(table: str) -> Work:
 
 def read_csv(table: str) -> Work:
     """Open a CSV file: count its records, read it, choose its types."""
-    import aegis.sources.csv_files as csv_files
+    import aegis.sources.delimited.files as csv_files
     from aegis.sources import open_table
 
     spent = {"seconds": 0.0, "cpu": 0.0}

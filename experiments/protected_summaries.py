@@ -28,7 +28,7 @@ from aegis.measures import DEFAULT_MEASURE, SEARCHED_MEASURE, get
 from aegis.policy import Configuration, Policy
 from aegis.protect import CellMethod, Noise, Perturbation, ProtectedScorer, ProtectedSummary
 from aegis.protect.counts import protect_counts
-from aegis.protect.derive import derivable_cells
+from aegis.protect.derive.cells import derivable_cells
 from aegis.protect.noise import protect_with_noise
 from aegis.sources import Source, open_table
 from common import ADULT, RESULTS, ROOT, data, write_csv

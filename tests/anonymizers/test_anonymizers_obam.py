@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aegis.anonymizers import ANONYMIZERS, ObamOptions, Records, encode, front
-from aegis.anonymizers.obam_search import Exchange, ObamObjective, descend, start
-from aegis.anonymizers.obam_state import Instance, State, entropy
+from aegis.anonymizers.obam.search import Exchange, ObamObjective, descend, start
+from aegis.anonymizers.obam.state import Instance, State, entropy
 from aegis.errors import PolicyError
 
 

@@ -75,7 +75,7 @@ UNUSED = (
     "scipy.sparse",
     "scipy.special",
     "numpy.testing",
-    "aegis.summary.bundle",
+    "aegis.summary.bundle.file",
     "aegis.evaluation",
     "aegis.protect",
     "aegis.anonymizers",

@@ -30,8 +30,8 @@ from aegis.policy import Configuration, dump_configurations, dump_policy
 from aegis.release import applying
 from aegis.sources import Source, open_table
 from aegis.sources.failures import translate
-from aegis.sources.spark_folder import SparkFolder
-from aegis.sources.spark_session import connect
+from aegis.sources.spark.folder import SparkFolder
+from aegis.sources.spark.session import connect
 from aegis.summary import summarize
 
 # PySpark and Ibis call old names of pandas, and sockets are closed late.
@@ -308,15 +308,15 @@ def test_the_commands_run_on_spark(
 
 def test_a_master_that_does_not_answer_is_named() -> None:
     pytest.importorskip("pyspark")
-    from aegis.sources import spark_session
+    from aegis.sources.spark import session
 
     with pytest.raises(EngineError, match=r"Cannot reach the master spark://127.0.0.1:1"):
-        spark_session._check_master("spark://127.0.0.1:1")
+        session._check_master("spark://127.0.0.1:1")
     with pytest.raises(PolicyError, match="no master"):
-        spark_session._check_master("spark://somewhere")
+        session._check_master("spark://somewhere")
     with pytest.raises(PolicyError, match="Spark Connect"):
-        spark_session._check_master("sc://somewhere")
-    spark_session._check_master("yarn")
+        session._check_master("sc://somewhere")
+    session._check_master("yarn")
 
 
 def test_frames_of_pandas_on_spark_are_taken_and_those_of_connect_refused(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from aegis.protect.derive import Range, ranges
+from aegis.protect.derive.cells import Range, ranges
 
 AGES = np.arange(0, 116)
 KINDS = [(s, r, m) for s in "FM" for r in "BW" for m in "SM"]

@@ -25,7 +25,7 @@ from aegis.protect import (
     search_protected,
 )
 from aegis.protect.cells import cells_of, join_similar, without_small
-from aegis.protect.derive import Range, derivable_cells, ranges
+from aegis.protect.derive.cells import Range, derivable_cells, ranges
 from aegis.protect.mechanisms import (
     apply_key,
     key_table,

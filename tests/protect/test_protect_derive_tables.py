@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aegis.errors import DataError
-from aegis.protect.derive import Range, _narrow, _programmed
-from aegis.protect.derive_tables import table_ranges
+from aegis.protect.derive.cells import Range, _narrow, _programmed
+from aegis.protect.derive.tables import table_ranges
 
 SHAPES = st.tuples(st.integers(1, 4), st.integers(1, 4))
 

@@ -13,7 +13,7 @@ import aegis
 from aegis.errors import PolicyError
 from aegis.policy import load_policy
 from aegis.protect import audit_document, audit_leak, compare, dumps, loads, protect
-from aegis.protect.derive import ranges
+from aegis.protect.derive.cells import ranges
 from aegis.protect.leak import withheld_cells
 from aegis.summary import Information, withhold
 

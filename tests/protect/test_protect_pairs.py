@@ -14,9 +14,10 @@ from scipy.optimize import linprog
 
 import aegis
 from aegis.errors import DataError
-from aegis.protect import CellMethod, Moments, audit_leak, derive_pairs, protect
+from aegis.protect import CellMethod, Moments, audit_leak, protect
 from aegis.protect.counts import _rounded, _without_pairs
-from aegis.protect.derive_pairs import _bounds, _Program, audit_pairs, first_pinned
+from aegis.protect.derive import pairs as derive_pairs
+from aegis.protect.derive.pairs import _bounds, _Program, audit_pairs, first_pinned
 from aegis.protect.model import GRID
 
 STEP = 3
@@ -137,8 +138,8 @@ def test_moments_of_full_precision_pin_small_combinations_down_and_rounding_hide
 
 
 def test_larger_pairs_are_looked_at_where_moments_weigh_most(told, monkeypatch):
-    monkeypatch.setattr("aegis.protect.derive_pairs.MOST_CELLS", 5)
-    monkeypatch.setattr("aegis.protect.derive_pairs.HEAVIEST", 3)
+    monkeypatch.setattr("aegis.protect.derive.pairs.MOST_CELLS", 5)
+    monkeypatch.setattr("aegis.protect.derive.pairs.HEAVIEST", 3)
     found = audit_pairs(told)
     assert 0 < found.looked_at < found.cells
 

@@ -26,13 +26,13 @@ from aegis.summary import (
     LabelSummary,
     PairCounts,
     Summary,
-    bundle_archive,
     load_bundle,
     merge,
     save_bundle,
     summarize,
 )
-from aegis.summary.bundle_arrow import pack, unpack
+from aegis.summary.bundle import archive as container
+from aegis.summary.bundle.arrow import pack, unpack
 from aegis.summary.cooccurrence import FoldCounts
 
 COMPARED = {
@@ -194,7 +194,7 @@ def test_a_failure_in_mid_write_keeps_the_old_file(
 
 
 def test_a_summary_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundle_archive, "MAX_BYTES", 1000)
+    monkeypatch.setattr(container, "MAX_BYTES", 1000)
     with pytest.raises(DataError, match="at most 1,000"):
         save_bundle(example(), tmp_path / "s.aegis")
     assert not list(tmp_path.iterdir())

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from aegis.errors import AegisError, DataError
 from aegis.sources.dialect import TextDialect
-from aegis.summary import Summary, bundle_archive, load_bundle
-from aegis.summary.bundle_arrow import pack, unpack
+from aegis.summary import Summary, load_bundle
+from aegis.summary.bundle import archive as container
+from aegis.summary.bundle.arrow import pack, unpack
 
 
 def test_rewriting_alone_changes_nothing(folder: Path, bundle: bytes) -> None:
@@ -129,7 +130,7 @@ def test_a_member_given_twice(folder: Path, bundle: bytes) -> None:
 
 
 def test_a_bomb_that_says_so(folder: Path, bundle: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundle_archive, "MAX_BYTES", 1000)
+    monkeypatch.setattr(container, "MAX_BYTES", 1000)
     said = refused(folder, bundle)
     assert "would expand to" in said
 
@@ -166,7 +167,7 @@ def test_a_bomb_that_lies(folder: Path, bundle: bytes) -> None:
 def test_a_manifest_that_is_a_bomb(
     folder: Path, bundle: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bundle_archive, "MAX_MANIFEST", 100)
+    monkeypatch.setattr(container, "MAX_MANIFEST", 100)
     assert "manifest declares" in refused(folder, bundle)
 
 

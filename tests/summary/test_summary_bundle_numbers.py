@@ -14,8 +14,9 @@ from bundle_support import refused, rewritten
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aegis.summary import bundle_archive, load_bundle, save_bundle, summarize, withhold
-from aegis.summary.bundle_arrow import pack, unpack
+from aegis.summary import load_bundle, save_bundle, summarize, withhold
+from aegis.summary.bundle import archive as container
+from aegis.summary.bundle.arrow import pack, unpack
 from aegis.summary.model import Information
 
 Members = dict[str, bytes]
@@ -170,7 +171,7 @@ def test_a_file_that_inflates_to_more_than_its_size_explains(
         members["pairs.arrow"] = bytes(20_000_000)
 
     changed = rewritten(bundle, members=zeros)
-    monkeypatch.setattr(bundle_archive, "FREE_BYTES", 1 << 20)
+    monkeypatch.setattr(container, "FREE_BYTES", 1 << 20)
     tracemalloc.start()
     said = refused(folder, changed)
     peak = tracemalloc.get_traced_memory()[1]
@@ -182,15 +183,15 @@ def test_a_file_that_inflates_to_more_than_its_size_explains(
 def test_more_than_there_is_memory_for(
     folder: Path, bundle: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bundle_archive, "free_memory", lambda: 1000)
+    monkeypatch.setattr(container, "free_memory", lambda: 1000)
     assert "1,000 are free" in refused(folder, bundle)
-    monkeypatch.setattr(bundle_archive, "free_memory", lambda: None)
+    monkeypatch.setattr(container, "free_memory", lambda: None)
     (folder / "unknown.aegis").write_bytes(bundle)
     assert load_bundle(folder / "unknown.aegis").rows == 6
-    measured = bundle_archive.free_memory
+    measured = container.free_memory
     monkeypatch.undo()
-    assert bundle_archive.free_memory is not measured
-    assert (bundle_archive.free_memory() or 1 << 30) > 1 << 20
+    assert container.free_memory is not measured
+    assert (container.free_memory() or 1 << 30) > 1 << 20
 
 
 def test_a_summary_of_nearly_nothing_but_zeros_comes_back(
@@ -202,8 +203,8 @@ def test_a_summary_of_nearly_nothing_but_zeros_comes_back(
     summary = summarize(
         table, {"version": 1, "label": "y", "attributes": {"a": {"role": "feature"}}}, max_levels=2
     )
-    monkeypatch.setattr(bundle_archive, "FREE_BYTES", 1 << 10)
-    monkeypatch.setattr(bundle_archive, "MAX_RATIO", 20)
+    monkeypatch.setattr(container, "FREE_BYTES", 1 << 10)
+    monkeypatch.setattr(container, "MAX_RATIO", 20)
     file = folder / "sparse.aegis"
     save_bundle(summary, file, force=True)
     assert file.stat().st_size > 8 * rows * 200
@@ -213,14 +214,14 @@ def test_a_summary_of_nearly_nothing_but_zeros_comes_back(
 def test_a_directory_that_is_a_bomb(
     folder: Path, bundle: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bundle_archive, "MAX_DIRECTORY", 100)
+    monkeypatch.setattr(container, "MAX_DIRECTORY", 100)
     assert "directory declares" in refused(folder, bundle)
 
 
 def test_a_manifest_of_many_small_parts(
     folder: Path, bundle: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bundle_archive, "MAX_PARTS", 10)
+    monkeypatch.setattr(container, "MAX_PARTS", 10)
     assert "entries" in refused(folder, bundle)
 
 

@@ -16,7 +16,8 @@ from aegis import Study, merge
 from aegis.errors import DataError, PolicyError
 from aegis.policy import Policy, Terms, load_policy, policy_digest
 from aegis.privacy import PrivacyRule
-from aegis.summary import Summary, bundle_archive, load_bundle, lock, save_bundle, summarize
+from aegis.summary import Summary, load_bundle, lock, save_bundle, summarize
+from aegis.summary.bundle import archive as container
 
 TABLE = pa.table(
     {
@@ -71,7 +72,7 @@ def test_a_bundle_of_the_former_version_is_read_and_asks_for_no_rule(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     whole = replace(example(), terms=None)
-    monkeypatch.setattr(bundle_archive, "VERSION", 3)
+    monkeypatch.setattr(container, "VERSION", 3)
     save_bundle(whole, tmp_path / "old.aegis")
     _drop_terms(tmp_path / "old.aegis")
     monkeypatch.undo()
@@ -90,9 +91,9 @@ def _drop_terms(file: Path) -> None:
     assert manifest["version"] == 3
     assert manifest["summary"].pop("terms") is None
     del manifest["digest"]
-    manifest["digest"] = bundle_archive._digest(manifest)
+    manifest["digest"] = container._digest(manifest)
     members["manifest.json"] = json.dumps(manifest, sort_keys=True, indent=1).encode()
-    bundle_archive._write(file, members, zipfile.ZIP_DEFLATED)
+    container._write(file, members, zipfile.ZIP_DEFLATED)
 
 
 def test_a_rule_that_was_changed_in_the_bundle_is_refused(summary: Summary, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from aegis.anonymizers.losses import InformationLoss, information_loss
 from aegis.anonymizers.members import DiverseOptions
 from aegis.anonymizers.microaggregation import VariableOptions
 from aegis.anonymizers.mondrian import MondrianOptions
-from aegis.anonymizers.obam import ObamOptions, ObamPoint, front, grid_of_clusters
+from aegis.anonymizers.obam.method import ObamOptions, ObamPoint, front, grid_of_clusters
 from aegis.anonymizers.options import OptionEntry, listed_options
 from aegis.anonymizers.recipe import Recipe, dump_recipe, load_recipe, options_dict, recipe_of
 from aegis.anonymizers.records import (

@@ -55,7 +55,7 @@ def _columns_of(path: Path) -> list[str]:
 
     from aegis.errors import AegisError
     from aegis.files import format_of
-    from aegis.sources.csv_header import names_of
+    from aegis.sources.delimited.header import names_of
     from aegis.sources.dialect import Reading, decide
     from aegis.sources.rewriting import opened
 

@@ -20,8 +20,8 @@ from aegis.progress import SILENT, Progress
 from aegis.protect.added import added_variance
 from aegis.protect.cells import Cells, cells_of, join_similar, without_small
 from aegis.protect.codes import code_cells
-from aegis.protect.derive import Derivable, derivable_cells
-from aegis.protect.derive_pairs import first_pinned
+from aegis.protect.derive.cells import Derivable, derivable_cells
+from aegis.protect.derive.pairs import first_pinned
 from aegis.protect.mechanisms import (
     apply_key,
     check_key,

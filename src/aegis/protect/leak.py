@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import PolicyError
-from aegis.protect.derive import derivable_cells
-from aegis.protect.derive_pairs import audit_pairs
+from aegis.protect.derive.cells import derivable_cells
+from aegis.protect.derive.pairs import audit_pairs
 from aegis.protect.model import ProtectedSummary, ProtectionLevel
 from aegis.summary import AttributeSummary, Information, Summary
 

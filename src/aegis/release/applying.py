@@ -29,7 +29,7 @@ from aegis.release.after import WithEarlier
 from aegis.release.auditing import Audit, audit
 from aegis.release.choice import hidden_columns, release_masks
 from aegis.release.released import Released, refuse_other_classes, refuse_unplanned
-from aegis.release.sql import Form, create_statements, require_database
+from aegis.release.sql.query import Form, create_statements, require_database
 from aegis.release.writing import Destination, ReleasePlan, release_rows
 from aegis.sources import Source, open_named, open_table, transaction
 from aegis.summary import PERSON, check_noise, count_classes

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from aegis.errors import DataError, EngineError
-from aegis.sources.csv_header import refuse_rows_as_names, with_names
+from aegis.sources.delimited.header import refuse_rows_as_names, with_names
 from aegis.sources.dialect import Reading
 
 WORKBOOKS = frozenset({".xlsx", ".xls", ".xlsb", ".ods"})

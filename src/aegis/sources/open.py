@@ -17,15 +17,15 @@ import pyarrow.feather
 import pyarrow.parquet
 
 from aegis.errors import DataError, EngineError, PolicyError, ResourceError, is_of_memory
-from aegis.sources.csv_files import read_delimited
 from aegis.sources.database import SCHEMES, open_database
+from aegis.sources.delimited.files import read_delimited
 from aegis.sources.dialect import Reading
 from aegis.sources.embedded import embedded, limits
 from aegis.sources.failures import engine_errors
 from aegis.sources.names import refuse_duplicates
 from aegis.sources.office_files import STATISTICS, WORKBOOKS, read_statistics, read_workbook
 from aegis.sources.source import ROW_NUMBER, Source
-from aegis.sources.spark_session import connect, is_frame, open_frame, open_spark
+from aegis.sources.spark.session import connect, is_frame, open_frame, open_spark
 from aegis.temporary import temporary_folder
 
 _PARQUET = {".parquet", ".pq"}

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from aegis.sources.csv_types import batched, quoted
+from aegis.sources.delimited.column_types import batched, quoted
 from aegis.sources.dialect import EncodingError, Reading
 from aegis.sources.embedded import embedded
 from aegis.sources.open import open_table

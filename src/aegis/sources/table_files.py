@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from aegis.errors import AegisError, EngineError
 from aegis.files import format_of
-from aegis.sources.csv_types import literal, quoted
+from aegis.sources.delimited.column_types import literal, quoted
 from aegis.sources.dialect import Reading
 from aegis.sources.embedded import embedded
 from aegis.sources.failures import engine_errors

@@ -8,7 +8,7 @@ from typing import Protocol
 import ibis.expr.types as ir
 
 from aegis.sources.source import Source
-from aegis.sources.spark_folder import SparkFolder
+from aegis.sources.spark.folder import SparkFolder
 
 
 class Target(Protocol):

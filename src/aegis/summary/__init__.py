@@ -58,14 +58,14 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from aegis.summary.bundle import load_bundle, save_bundle
-    from aegis.summary.bundle_merge import merge_bundles
+    from aegis.summary.bundle.file import load_bundle, save_bundle
+    from aegis.summary.bundle.merge import merge_bundles
 
 
 def __getattr__(name: str) -> Any:
     """Load what reads and writes bundles when it is asked for: most commands have the table."""
     if name in ("load_bundle", "save_bundle"):
-        return getattr(import_module("aegis.summary.bundle"), name)
+        return getattr(import_module("aegis.summary.bundle.file"), name)
     if name == "merge_bundles":
-        return getattr(import_module("aegis.summary.bundle_merge"), name)
+        return getattr(import_module("aegis.summary.bundle.merge"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -28,8 +28,8 @@ from aegis.masking import fit_masks
 from aegis.masks import Compose, Mask, Tokenise
 from aegis.policy import Configuration, Policy, Unseen, policy_digest
 from aegis.release.choice import hidden_columns, release_masks
-from aegis.release.sql_rule import PERSON, rule_query
-from aegis.release.sql_steps import LOST, assemble, counting, limits, plain, with_columns
+from aegis.release.sql.rule import PERSON, rule_query
+from aegis.release.sql.steps import LOST, assemble, counting, limits, plain, with_columns
 from aegis.sources import Source, open_table, table_names
 from aegis.sources.compiling import compile_query
 

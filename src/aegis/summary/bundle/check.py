@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from aegis.masks import Kind, common_refinement
 from aegis.policy import Role
-from aegis.summary.bundle_read import refuse
+from aegis.summary.bundle.read import refuse
 from aegis.summary.codes import numbers_of, show
 from aegis.summary.cooccurrence import FoldCounts, PairCounts
 from aegis.summary.frequency import FrequencyTable, combine

@@ -20,8 +20,8 @@ from aegis.anonymizers.base import (
 )
 from aegis.anonymizers.groups import RecordGroups
 from aegis.anonymizers.losses import information_loss
-from aegis.anonymizers.obam_search import BALANCED_UP_TO, Solution, optimise
-from aegis.anonymizers.obam_state import Instance
+from aegis.anonymizers.obam.search import BALANCED_UP_TO, Solution, optimise
+from aegis.anonymizers.obam.state import Instance
 from aegis.anonymizers.records import Records
 from aegis.errors import PolicyError
 from aegis.progress import SILENT, Progress

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from aegis.anonymizers.obam_state import BLOCK, Instance, State, entropy
+from aegis.anonymizers.obam.state import BLOCK, Instance, State, entropy
 from aegis.anonymizers.records import Floats, Integers
 from aegis.progress import Step
 

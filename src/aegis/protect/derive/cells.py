@@ -5,7 +5,7 @@ least and the largest count that agree with all of it are the solutions of two l
 cell (Cox, Linear sensitivity measures in statistical disclosure control, J. Stat. Planning and
 Inference 5, 1981; Fischetti and Salazar, Management Science 47, 2001), which HiGHS solves. Counts
 are whole, so that ranges are rounded inwards; where the program is that of a two-way table it has
-whole solutions by itself, and for few classes these are known in closed form (`derive_tables`).
+whole solutions by itself, and for few classes these are known in closed form (`tables`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from aegis.errors import DataError
-from aegis.protect.derive_tables import MOST_CLASSES, table_ranges
+from aegis.protect.derive.tables import MOST_CLASSES, table_ranges
 from aegis.protect.mechanisms import keyed_range, rounded_range
 from aegis.protect.model import CellMethod, ProtectedSummary, ProtectionLevel
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from aegis.errors import PolicyError
 from aegis.files import PROTECTED
-from aegis.summary.bundle import load_bundle
+from aegis.summary.bundle.file import load_bundle
 from aegis.summary.merge import merge
 from aegis.summary.model import Summary
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import indent
 
-from aegis.release.sql_rule import PERSON, RuleQuery
+from aegis.release.sql.rule import PERSON, RuleQuery
 
 
 def counting(rule: RuleQuery, listed: list[str], added: list[str]) -> list[tuple[str, str]]:

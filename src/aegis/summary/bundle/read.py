@@ -1,6 +1,6 @@
 """Rebuild a summary from a bundle's manifest and members, none of which is trusted.
 
-Every array is checked for type and length as it is read; `bundle_check` then holds the numbers
+Every array is checked for type and length as it is read; `check` then holds the numbers
 against one another. What does not fit raises `ValueError`.
 """
 
@@ -17,8 +17,8 @@ import pyarrow as pa
 from aegis.masks import Hierarchy, Kind, Mask, parse_mask
 from aegis.policy import Role, Terms
 from aegis.sources.dialect import TextDialect
-from aegis.summary.bundle_arrow import numbers, unpack
-from aegis.summary.bundle_shape import (
+from aegis.summary.bundle.arrow import numbers, unpack
+from aegis.summary.bundle.shape import (
     AttributeShape,
     CandidateShape,
     DialectShape,
@@ -28,7 +28,7 @@ from aegis.summary.bundle_shape import (
     SummaryShape,
     TermsShape,
 )
-from aegis.summary.bundle_write import (
+from aegis.summary.bundle.write import (
     FREQUENCY,
     LABEL_KEY,
     PAIRS,

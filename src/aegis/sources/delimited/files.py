@@ -13,9 +13,7 @@ import ibis
 import ibis.expr.types as ir
 
 from aegis.errors import DataError
-from aegis.sources.csv_header import names_of
-from aegis.sources.csv_lines import count_lines
-from aegis.sources.csv_types import (
+from aegis.sources.delimited.column_types import (
     OTHER_SPELLING,
     SAMPLE,
     CsvColumn,
@@ -24,6 +22,8 @@ from aegis.sources.csv_types import (
     quoted,
     types_of,
 )
+from aegis.sources.delimited.header import names_of
+from aegis.sources.delimited.lines import count_lines
 from aegis.sources.dialect import Reading, TextDialect, decide
 from aegis.sources.embedded import embedded, limits
 from aegis.sources.records import count_records

@@ -10,11 +10,11 @@ import pyarrow as pa
 from aegis.errors import AegisError, DataError
 from aegis.files import BUNDLE, check_output
 from aegis.signing import PrivateKey, PublicKey
-from aegis.summary.bundle_archive import damaged, open_archive, write_archive
-from aegis.summary.bundle_check import check_summary
-from aegis.summary.bundle_read import Reader, member_names
-from aegis.summary.bundle_shape import read_shape
-from aegis.summary.bundle_write import pack_summary
+from aegis.summary.bundle.archive import damaged, open_archive, write_archive
+from aegis.summary.bundle.check import check_summary
+from aegis.summary.bundle.read import Reader, member_names
+from aegis.summary.bundle.shape import read_shape
+from aegis.summary.bundle.write import pack_summary
 from aegis.summary.model import Summary
 
 _BROKEN = (

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from aegis.errors import DataError
-from aegis.protect.derive import Range, published_range
+from aegis.protect.derive.cells import Range, published_range
 from aegis.protect.model import GRID, ProtectedAttribute, ProtectedSummary, ProtectionLevel
 from aegis.protect.nearby import SLACK, Nearby, Seen
 

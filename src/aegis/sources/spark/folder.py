@@ -18,7 +18,7 @@ from aegis.files import record
 from aegis.sources.engines.spark import frame_of
 from aegis.sources.failures import engine_errors
 from aegis.sources.source import Source
-from aegis.sources.spark_session import open_spark
+from aegis.sources.spark.session import open_spark
 
 SUFFIXES = ("", ".parquet", ".pq")
 

@@ -1,0 +1,1 @@
+"""A release as one SQL query: its steps, its rule, the whole."""

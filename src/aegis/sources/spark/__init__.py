@@ -1,0 +1,1 @@
+"""What Spark needs: its sessions, and the folders that its executors write."""
