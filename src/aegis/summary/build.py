@@ -30,7 +30,7 @@ from aegis.summary.checks import (
     kind_of,
     label_bins,
 )
-from aegis.summary.coded_rows import MOST_CELLS, MOST_ROWS, CodedRows, read_coded
+from aegis.summary.coded_rows import CodedRows, fits, read_coded
 from aegis.summary.codes import code_values, encode, settle, show, sorted_values
 from aegis.summary.cooccurrence import Chunk, PairCounts, count_pairs
 from aegis.summary.count_cells import count_cells
@@ -242,9 +242,7 @@ class _Builder:
 
     def _coded_rows(self, classes: pa.Array) -> CodedRows | None:
         """Read the rows where they fit: then no query follows, and the table is read once."""
-        columns = len(self.policy.features) + 1
-        small = self.rows <= MOST_ROWS and self.rows * columns <= MOST_CELLS
-        if not small or not self.source.engine.in_process:
+        if not fits(self.source, self.rows, len(self.policy.features) + 1):
             return None
         for attribute in self.policy.features:
             kind_of(self.source.table[attribute.name], attribute)

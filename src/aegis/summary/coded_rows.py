@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 
 from aegis.masks import Kind
 from aegis.sources import Source
+from aegis.sources.embedded import limits
+from aegis.sources.memory import parse_size
 from aegis.sources.parquet_columns import stored_batches
 from aegis.summary.codes import encode, encode_dictionary, narrow
 from aegis.summary.frequency import FrequencyTable, combine, distinct_keys
@@ -22,6 +24,8 @@ MOST_ROWS = 2_000_000
 """Largest table whose rows are held as codes, for as long as its summary is in use."""
 MOST_CELLS = 50_000_000
 """Most rows times columns of such a table: a code takes one byte, two or four."""
+_CELL_BYTES = 64
+"""Bytes of a cell while it is read: with its code, the text of a value that no other row holds."""
 _FETCHED = 2_000_000
 """Rows times columns that are fetched at a time: as they are they take some tens of bytes a cell."""
 
@@ -165,6 +169,14 @@ def read_coded(
     return CodedRows(*_joined(source, names, parts), np.concatenate([none, *labels]), len(classes))
 
 
+def fits(source: Source, rows: int, columns: int) -> bool:
+    """Return whether so many rows and columns are held as codes: within the engine's limit too."""
+    cells = rows * columns
+    if not source.engine.in_process or rows > MOST_ROWS or cells > MOST_CELLS:
+        return False
+    return cells * _CELL_BYTES <= parse_size(limits().memory)
+
+
 def read_stored(source: Source, names: Sequence[str]) -> CodedRows | None:
     """Return columns of all rows, which are then of one class; None where the engine counts better.
 
@@ -174,9 +186,11 @@ def read_stored(source: Source, names: Sequence[str]) -> CodedRows | None:
     schema = source.table.schema()
     if any(name not in schema or Kind.of(schema[name]) is None for name in names):
         return None
-    if not (source.is_parquet and source.engine.in_process and source.rows <= MOST_ROWS):
-        return None
-    parts = _stored(source, names) if source.rows * len(names) <= MOST_CELLS else []
+    parts = (
+        _stored(source, names)
+        if source.is_parquet and fits(source, source.rows, len(names))
+        else []
+    )
     if not parts:
         return None
     return CodedRows(*_joined(source, names, parts), np.zeros(source.rows, dtype=np.int64), 1)
