@@ -200,5 +200,5 @@ def test_the_actions_inputs_are_options_of_the_audit() -> None:
 
 
 def test_the_command_is_declared() -> None:
-    assert PROJECT["scripts"] == {"aegis": "aegis.cli.main:main"}
+    assert PROJECT["scripts"] == {"aegis": "aegis.cli.main:process"}
     assert importlib.metadata.version(PROJECT["name"])

@@ -104,4 +104,5 @@ def test_a_log_that_cannot_be_written_is_said(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["--log-file", "none/run.log", "measures"]) == 2
-    assert "none/run.log" in _one_line(capsys)
+    # A long path is broken wherever the line ends.
+    assert "none/run.log" in _one_line(capsys).replace(" ", "")
