@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from search_support import assert_best, rule_of, shared
 
 from aegis.advisor import PrivacyPlan
-from aegis.advisor.search import Searcher, listing, sieve
+from aegis.advisor.search import Searcher, listing, sieve, tally
 from aegis.advisor.search.charged import ChargedLoss
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.feasibility import InMemory
 from aegis.advisor.search.listing import Listing, OpenList
 from aegis.advisor.search.sieve import Sieve, pays
 from aegis.advisor.search.tally import Tally
+from aegis.advisor.search.walk import Walk
 from aegis.privacy import PrivacyRule
 from aegis.progress import SILENT
 from aegis.summary import Summary, summarize
@@ -247,3 +248,56 @@ def test_a_window_knows_what_is_left(
             del left[tuple(window.chosen[first].tolist())]
         assert window.left() == len(left)
     assert (window.first() is None) == (not left)
+
+
+@given(
+    seed=st.integers(0, 999),
+    cells=st.integers(1, 300),
+    spaces=st.tuples(st.integers(2, 40), st.integers(2, 40)),
+    shift=st.integers(52, 63),
+)
+@settings(max_examples=60, deadline=None)
+def test_classes_that_share_a_place_are_told_apart(
+    seed: int, cells: int, spaces: tuple[int, int], shift: int
+) -> None:
+    """Up to 1,600 classes in 2 to 4,096 places."""
+    random = np.random.default_rng(seed)
+    searcher = searcher_of(0, rule_of({"k": 2}, 1.0), "loss")
+    counts = Tally(searcher.problem, in_memory(searcher).cells, 2)
+    counts._numbers = np.arange(cells, dtype=np.int32)
+    first, second = (random.integers(size, size=cells) for size in spaces)
+    with (
+        patch.object(tally, "_PLAIN", 0),
+        patch.object(tally, "_SPREAD", 1),
+        patch.object(tally, "_SHIFT", np.uint64(shift)),
+    ):
+        counts._one_of = np.zeros(1 << 12, dtype=np.int32)
+        ids, space = counts._crossed(first, spaces[0], second, spaces[1])
+    pairs = set(zip(first.tolist(), second.tolist(), strict=True))
+    assert space == len(pairs)
+    assert sorted(set(ids.tolist())) == list(range(space))
+    assert len(set(zip(first.tolist(), second.tolist(), ids.tolist(), strict=True))) == len(pairs)
+
+
+def test_a_walk_leaves_a_place_that_no_better_one_is_near() -> None:
+    """All between where it starts and the best is a little worse, or refused."""
+    least = [np.zeros(3), np.zeros(3), np.zeros(3)]
+    prices = dict.fromkeys(itertools.product(range(3), repeat=3), 1.01)
+    prices |= {place: math.inf for place in prices if place[0] == 1}
+    prices |= {(0, 0, 0): 1.0, (2, 2, 2): 0.5}
+    seen = []
+
+    def price(place: tuple[int, ...]) -> float:
+        seen.append(place)
+        return prices[place]
+
+    walk = Walk((0, 0, 0), 1.0, least, price)
+    for _ in range(300):
+        walk.go(1)
+        assert walk.cost == prices[walk.node] < math.inf
+    assert walk.node == (2, 2, 2)
+    assert any(place[0] == 1 for place in seen)
+    far = Walk((0, 0, 0), 1.0, [np.full(3, 9.0)] * 3, price)
+    seen.clear()
+    far.go(50)
+    assert not seen

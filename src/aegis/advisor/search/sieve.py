@@ -28,6 +28,7 @@ from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.problem import Box, Problem, Variable, members
 from aegis.advisor.search.separable import Separable
 from aegis.advisor.search.tally import Node, Tally
+from aegis.advisor.search.walk import Walk
 from aegis.interrupts import check
 from aegis.progress import Step
 
@@ -47,8 +48,10 @@ _SORTED = 64
 _SHORT = 1 << 17
 _NOISE = 0.5
 """How far the worth of a step is varied, so that what is learned differs."""
-_WORTH = 0.1
+_WORTH = 0.4
 """Logarithm of what a further step covers, from which on it is tried."""
+_FIRST_STEPS, _STEPS = 500, 1
+"""Steps of a walk for better configurations at first, and beside each one that is decided."""
 _BITS = 1e-3
 """Entropy that keeps steps that cost nothing apart, in nats."""
 
@@ -91,6 +94,7 @@ class Sieve(BranchAndBound):
         self._entropies = [_entropies(v, cells) for v in problem.variables]
         self._random = np.random.default_rng(0)
         self._refused: list[Node] = []
+        self._charged: list[tuple[Node, list[Floats]]] = []
         self._share = 1.0
 
     def _loop(self) -> None:
@@ -102,8 +106,13 @@ class Sieve(BranchAndBound):
         box = self._heap[0][3]
         self._heap.clear()
         self._at_work = self.objective.upper(box)
+        value, start = self.found.best[0]
+        node = tuple(domain.bit_length() - 1 for domain in start)
+        cost = self._separable.sum_of(-value)
+        walk = Walk(node, cost, self._separable.least, self._cost)
+        walk.go(_FIRST_STEPS)
         for self._share in _STAGES:
-            self._sift(box)
+            self._sift(box, walk)
             self._prove(self._limit())
         self._at_work = -math.inf
 
@@ -116,26 +125,38 @@ class Sieve(BranchAndBound):
         """Take note that whatever is left has at least this sum over attributes."""
         self._at_work = min(self._at_work, -self._separable.total(min(figure, self._limit())))
 
-    def _sift(self, box: Box) -> None:
+    def _sift(self, box: Box, walk: Walk) -> None:
         """Decide every configuration of a box below the limit."""
         refines = [_refines(v) if v.quasi else None for v in self.problem.variables]
         listing = Listing([members(domain) for domain in box], self._separable.least)
         for chosen, sums, later in listing.windows(self._limit):
             window = OpenList(chosen, sums, refines)
-            for node in self._refused:
-                window.strike(window.refining(node))
-            window.sort(self._limit())
-            self._decide(window)
+            self._recall(window)
+            self._decide(window, walk)
             self._prove(later)
             self._show()
 
-    def _decide(self, window: OpenList) -> None:
+    def _recall(self, window: OpenList) -> None:
+        """Apply what was learned before to a new window, and sort it."""
+        for node in self._refused:
+            window.strike(window.refining(node))
+        window.sort(self._limit())
+        for number, (node, parts) in enumerate(self._charged):
+            if number % _SHARES == 0:
+                self._go_on()
+                if 2 * window.left() < window.size:
+                    window.sort(self._limit())
+            window.raise_to(window.refining(node), parts, self._limit())
+        window.sort(self._limit())
+
+    def _decide(self, window: OpenList, walk: Walk) -> None:
         """Decide every configuration of a window."""
         steps: list[dict[int, list[Coarsening]]] = []
         for number, place in enumerate(_undecided(window)):
             check()
             self._go_on()
             self.found.nodes += 1
+            walk.go(_STEPS)
             self._prove(window.least(place))
             if number % _SHARES == 0:
                 steps = self._steps(window)
@@ -172,6 +193,7 @@ class Sieve(BranchAndBound):
             self._refused.append(outer)
             window.strike(within)
         else:
+            self._charged.append((outer, parts))
             window.raise_to(within, parts, self._limit())
 
     def _priced(self, node: Node) -> list[Floats] | None:
@@ -185,6 +207,11 @@ class Sieve(BranchAndBound):
         if _sum(parts, node) < self._separable.sum_of(-self._threshold()):
             self._take(node)
         return parts
+
+    def _cost(self, node: Node) -> float:
+        """Return the sum over attributes of a configuration; infinity where it is not admissible."""
+        parts = self._priced(node)
+        return math.inf if parts is None else _sum(parts, node)
 
     def _settled(self, node: Node, outer: Node) -> tuple[bool, list[Floats] | None]:
         """Return whether a coarser configuration settles one, and what is left of it to pay."""

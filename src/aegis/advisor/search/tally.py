@@ -19,6 +19,9 @@ _PLAIN = 1 << 17
 """Places up to which classes keep the numbers that they have."""
 _SPREAD = 1 << 21
 """Places from which on it is looked first whether a part of the attributes takes too many rows."""
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+"""Odd, and near the golden section of 2^64: multiples of it are spread evenly (Knuth, TAOCP 3, 6.4)."""
+_SHIFT = np.uint64(64 - 21)
 
 
 class Tally:
@@ -93,13 +96,22 @@ class Tally:
         if space == 1:
             return codes, size
         ids, space = refine(ids, space, codes, size)
-        if not _PLAIN < space <= _SPREAD:
+        if space <= _PLAIN:
             return dense(ids, space)
         # As `dense` does it, in memory that is there: to touch new pages would take longer than all else.
-        self._one_of[ids] = self._numbers
-        stands = self._one_of[ids]
+        places = ids if space <= _SPREAD else _hashed(ids)
+        self._one_of[places] = self._numbers
+        stands = self._one_of[places]
+        if space > _SPREAD:
+            self._part(ids, stands)
         number = np.cumsum(stands == self._numbers, dtype=np.int64) - 1
         return number[stands], int(number[-1]) + 1
+
+    def _part(self, ids: Ids, stands: npt.NDArray[np.int32]) -> None:
+        """Let a cell of its own stand for each class that has its place together with another one."""
+        mixed = np.flatnonzero(ids != ids[stands])
+        _, first, which = np.unique(ids[mixed], return_index=True, return_inverse=True)
+        stands[mixed] = mixed[first][which]
 
     @staticmethod
     def _halves(some: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
@@ -114,6 +126,11 @@ class Tally:
             size = int(groups.max(initial=0)) + 1
             self._codes[key] = self._cells.code(variable.name, groups), size
         return self._codes[key]
+
+
+def _hashed(ids: Ids) -> Ids:
+    """Return a place below `_SPREAD` for each class: few classes share one."""
+    return (ids.view(np.uint64) * _FACTOR >> _SHIFT).view(np.int64)
 
 
 def _sizes(problem: Problem, index: int) -> list[int]:
