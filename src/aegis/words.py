@@ -39,6 +39,18 @@ def amount(number: int) -> str:
     return f"10^{math.floor(math.log10(number))} or more"
 
 
+def percent(value: float, decimals: int = 1) -> str:
+    """Return a number of percent as it is read.
+
+    Examples
+    --------
+    >>> from aegis.words import percent
+    >>> percent(93.44), percent(100 * 2 / 3, 0)
+    ('93.4 %', '67 %')
+    """
+    return f"{value:.{decimals}f} %"
+
+
 def brief(value: object) -> str:
     """Return a value that somebody gave as Python writes it, in a message: cut where it is long."""
     try:

@@ -14,6 +14,7 @@ from aegis.advisor.scoring import utility_kept
 from aegis.errors import NoAdmissibleConfiguration
 from aegis.measures import MEASURES, Direction
 from aegis.policy import OwnerRule, RuleOverride
+from aegis.words import percent
 
 if TYPE_CHECKING:
     import pandas
@@ -358,7 +359,7 @@ class Advice:
         head = f"Advice({len(self.ranking)} configurations by {self.measure}"
         if best is None:
             return f"{head}, none admissible)"
-        utility = "" if best.utility_kept is None else f", {best.utility_kept:.1f} % kept"
+        utility = "" if best.utility_kept is None else f", {percent(best.utility_kept)} kept"
         return f"{head}, best {best.name!r}: {best.score:.6g}{utility})"
 
     def _repr_html_(self) -> str:

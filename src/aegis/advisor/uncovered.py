@@ -31,6 +31,7 @@ from aegis.summary.outside import (
     key_sentences,
     unique_sentence,
 )
+from aegis.words import percent
 
 LEAK = 0.8
 """Share of the label's variance that makes a single column look like the label in other words."""
@@ -70,7 +71,7 @@ class Uncovered:
         ]
         for name, share in self.leaks.items():
             said.append(
-                f"the column {name} alone explains {100 * share:.0f} % of {self.label}: it may hold the label in "
+                f"the column {name} alone explains {percent(100 * share, 0)} of {self.label}: it may hold the label in "
                 "other words, and not be known where a model is used. Then leave it out (--leave-out)"
             )
         return tuple(said)

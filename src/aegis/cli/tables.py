@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from aegis import words
 from aegis.cli.output import clean
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def fixed(value: float | None, decimals: int = 4) -> str:
 
 def percent(value: float | None, decimals: int = 1) -> str:
     """Return a percentage; `-` for none."""
-    return NOTHING if value is None or math.isnan(value) else f"{value:.{decimals}f} %"
+    return NOTHING if value is None or math.isnan(value) else words.percent(value, decimals)
 
 
 def share(part: int, whole: int) -> str:

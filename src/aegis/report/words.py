@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
+from aegis import words
 from aegis.words import amount, counted
 
 NONE = "–"
@@ -59,10 +60,14 @@ def percent(value: float | None, digits: int = 1) -> str:
         return NONE
     smallest = 10.0**-digits
     if 0 < value < smallest / 2:
-        return f"<{_SPACE}{smallest:.{digits}f}{_SPACE}%"
+        return _unbroken(f"< {words.percent(smallest, digits)}")
     if 100 - smallest / 2 <= value < 100:
-        return f">{_SPACE}{100 - smallest:.{digits}f}{_SPACE}%"
-    return f"{value + 0.0:.{digits}f}{_SPACE}%".replace("-0.0" + _SPACE, "0.0" + _SPACE)
+        return _unbroken(f"> {words.percent(100 - smallest, digits)}")
+    return _unbroken(words.percent(value + 0.0, digits).replace("-0.0 ", "0.0 "))
+
+
+def _unbroken(text: str) -> str:
+    return text.replace(" ", _SPACE)
 
 
 def share(number: int, whole: int) -> str:

@@ -13,6 +13,7 @@ from aegis.cli.catalog.options import DataSet, Token, Url, connected, show_rows
 from aegis.cli.options import Force, Format, FormatOption
 from aegis.cli.output import Output
 from aegis.files import check_output, write_text
+from aegis.words import percent
 
 
 def listed(
@@ -60,7 +61,7 @@ def costs(
     In: its name. Out: percent of the predictive utility that each mask alone loses.
     """
     with connected(url, token) as client:
-        rows = [{**cost, "lost": f"{cost['lost']:.1f} %"} for cost in client.costs(data_set)]
+        rows = [{**cost, "lost": percent(cost["lost"])} for cost in client.costs(data_set)]
     show_rows(rows, format)
 
 

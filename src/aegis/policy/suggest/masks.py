@@ -16,6 +16,7 @@ from aegis.policy.suggest.facts import ColumnFacts
 from aegis.policy.suggest.names import AGE, POSTCODE
 from aegis.policy.suggest.ranges import merged
 from aegis.policy.suggest.roles import FEWEST_FOR_UNIQUE, is_code
+from aegis.words import percent
 
 MOST_MASKS = 7
 """Most candidates of one attribute."""
@@ -101,7 +102,7 @@ def _outside_the_rule(facts: ColumnFacts, masks: Sequence[Mask]) -> Candidates:
         )
         return Candidates((identity,), "", unused)
     finest = _parse(rounded, facts)
-    share = f"{100 * facts.unique_share:.0f} %"
+    share = percent(100 * facts.unique_share, 0)
     return Candidates(
         tuple(finest),
         f"{share} of the values differ: whoever knows one finds its row, so it is rounded",

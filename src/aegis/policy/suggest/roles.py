@@ -17,6 +17,7 @@ from aegis.policy.suggest.names import (
     names_thing,
     numbers_person,
 )
+from aegis.words import percent
 
 FEWEST_FOR_UNIQUE = 20
 """Below this many values, that all differ says nothing."""
@@ -99,7 +100,7 @@ def _by_values(facts: ColumnFacts) -> list[tuple[Role, str]]:
     if _doubt(facts) is not None:
         return [(quasi, "name or values may point at persons")]
     if _tells_apart(facts):
-        share = f"{100 * facts.separation:.1f} % of the pairs of rows differ"
+        share = f"{percent(100 * facts.separation)} of the pairs of rows differ"
         return [
             (
                 quasi,
@@ -321,7 +322,7 @@ def _reason_by_names(facts: ColumnFacts, concept: Concept | None) -> str | None:
         return None
     if facts.shape("given") < GIVEN or facts.shape("prose") > 0.5:
         return None
-    return f"{100 * facts.shape('given'):.0f} % of the values hold a common given name"
+    return f"{percent(100 * facts.shape('given'), 0)} of the values hold a common given name"
 
 
 def _reason_by_keys(facts: ColumnFacts, concept: Concept | None) -> str | None:

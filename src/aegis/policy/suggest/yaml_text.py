@@ -16,6 +16,7 @@ from aegis.masks import Kind
 from aegis.measures import DEFAULT_MEASURE, SEARCHED_MEASURE, UNLABELLED_MEASURE
 from aegis.policy.mapping import VERSION
 from aegis.policy.model import Policy, Role
+from aegis.words import percent
 
 if TYPE_CHECKING:
     from aegis.policy.suggest.facts import ColumnFacts
@@ -65,7 +66,7 @@ def describe(facts: ColumnFacts) -> str:
     if facts.special:
         parts.append(f"{facts.special:,} NaN or infinite")
     if facts.nulls:
-        parts.append(f"{facts.nulls:,} null ({_percent(facts.nulls / facts.rows)})")
+        parts.append(f"{facts.nulls:,} null ({percent(100 * facts.nulls / facts.rows)})")
     else:
         parts.append("no nulls")
     return ", ".join(parts)
@@ -73,16 +74,12 @@ def describe(facts: ColumnFacts) -> str:
 
 def frequent_values(facts: ColumnFacts) -> str:
     """Return the most frequent values and their shares, empty where none may be shown."""
-    return ", ".join(f"{show(text)} ({_percent(share)})" for text, share in facts.frequent)
+    return ", ".join(f"{show(text)} ({percent(100 * share)})" for text, share in facts.frequent)
 
 
 def _number(value: object) -> str:
     # So many digits show a decimal number whole and drop what binary fractions add to it.
     return f"{value:.12g}" if isinstance(value, float) else show(value)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
 
 
 def render(

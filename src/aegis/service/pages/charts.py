@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from aegis.words import percent
+
 if TYPE_CHECKING:
     from aegis.advisor.figures import Front
     from aegis.protect import ProtectedPoint
@@ -62,7 +64,7 @@ def _chart(
             y=y,
             below=_HEIGHT - _BOTTOM + 18,
             name=name,
-            title=f"{parameter} = {name}: {value:.1f} % kept",
+            title=f"{parameter} = {name}: {percent(value)} kept",
         )
         for (x, y), (name, value) in zip(places, points, strict=True)
     )
@@ -72,7 +74,7 @@ def _chart(
         )
         for value in (low, (low + high) / 2, high)
     )
-    said = "; ".join(f"{parameter} = {name}: {value:.1f} %" for name, value in points)
+    said = "; ".join(f"{parameter} = {name}: {percent(value)}" for name, value in points)
     note = (
         Markup('<p class="small quiet">None is admissible for {p} = {v}.</p>').format(
             p=parameter, v=", ".join(without)

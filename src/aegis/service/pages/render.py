@@ -14,6 +14,7 @@ import aegis
 from aegis.catalog.access import AccountRole, Actor
 from aegis.catalog.errors import NotSignedIn
 from aegis.service.identity import caller, settings_of
+from aegis.words import percent
 
 _TEMPLATES = Environment(
     loader=PackageLoader("aegis.service"),
@@ -34,7 +35,7 @@ def day(value: datetime | None) -> str:
 
 def share(value: float | None) -> str:
     """Return a share as percent."""
-    return "–" if value is None else f"{100 * value:.1f} %"
+    return "–" if value is None else percent(100 * value)
 
 
 def size(value: int) -> str:
