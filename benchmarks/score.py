@@ -41,6 +41,7 @@ def expected(_: object) -> Iterator[Figure]:
     import aegis
     from aegis.advisor import Scorer, generate
     from aegis.advisor.confidence import jackknife
+    from aegis.blas import one_blas_thread
     from aegis.evaluation.coding import code_table
     from aegis.measures import DEFAULT_MEASURE, MEASURES
     from aegis.sources import open_table
@@ -49,6 +50,7 @@ def expected(_: object) -> Iterator[Figure]:
     summary = aegis.summarize(ADULT, policy)
     listed = generate(summary, 50, seed=1)
 
+    @one_blas_thread  # as every study does
     def score(name: str) -> None:
         scorer, measure = Scorer(summary), MEASURES.get(name)
         choices = [scorer.choose(configuration) for configuration in listed]

@@ -44,6 +44,7 @@ def scores(_: Settings) -> Iterator[Figure]:
 
     import aegis
     from aegis.advisor import Scorer, generate
+    from aegis.blas import one_blas_thread
     from aegis.masking import masked_table
     from aegis.measures import MEASURES
     from aegis.sources import open_table
@@ -52,6 +53,7 @@ def scores(_: Settings) -> Iterator[Figure]:
     summary = aegis.summarize(ADULT, policy)
     listed = generate(summary, 50, seed=1)
 
+    @one_blas_thread  # as every study does
     def score() -> None:
         scorer = Scorer(summary)
         for configuration in listed:
