@@ -6,9 +6,12 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from aegis.summary import build
 
 settings.register_profile(
     "aegis",
@@ -20,6 +23,20 @@ settings.register_profile(
 settings.load_profile("aegis")
 
 DATA = Path(os.environ.get("AEGIS_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+@pytest.fixture
+def summaries(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The tables that were summarised, one entry each time."""
+    done: list[str] = []
+    inner = build._Builder.build
+
+    def counted(self: Any, sample_rows: int | None) -> Any:
+        done.append(self.source.origin)
+        return inner(self, sample_rows)
+
+    monkeypatch.setattr(build._Builder, "build", counted)
+    return done
 
 
 @pytest.fixture(scope="session")

@@ -48,39 +48,25 @@ def policy(**changes: Any) -> aegis.Policy:
     )
 
 
-@pytest.fixture
-def scans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The tables that were summarised, one entry each time."""
-    done: list[str] = []
-    inner = build._Builder.build
-
-    def counted(self: Any, sample_rows: int | None) -> Any:
-        done.append(self.source.origin)
-        return inner(self, sample_rows)
-
-    monkeypatch.setattr(build._Builder, "build", counted)
-    return done
-
-
-def test_every_question_shares_one_summary(scans: list[str]) -> None:
+def test_every_question_shares_one_summary(summaries: list[str]) -> None:
     study = aegis.Study(table(), policy())
-    assert scans == []
+    assert summaries == []
     ranked, searched = study.rank(measure="adjusted-pillai"), study.search(prefer="score")
     front = study.front("k=2,4,8")
     assert study.estimate(searched.best.configuration)[0].pud >= 0
     assert "<!doctype html>" in study.report(searched)
-    assert len(scans) == 1
+    assert len(summaries) == 1
     assert [point.value for point in front.points] == [2, 4, 8]
     assert searched.best.score == ranked.best.score  # six combinations: all are drawn
     assert searched.optimal
 
 
 def test_a_ranking_counts_exactly_where_the_study_does_not(
-    scans: list[str], monkeypatch: pytest.MonkeyPatch
+    summaries: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = aegis.Study(table(), policy())
     assert study.rank(exact=True).ranking == study.rank().ranking
-    assert len(scans) == 1, "all rows were counted"
+    assert len(summaries) == 1, "all rows were counted"
     monkeypatch.setattr(subject, "SAMPLE_ROWS", 40)
     study = aegis.Study(table(), policy())
     sampled, exact = study.rank(), study.rank(exact=True)
@@ -91,12 +77,12 @@ def test_a_ranking_counts_exactly_where_the_study_does_not(
         aegis.Study(study.summary).rank(exact=True)
 
 
-def test_a_release_needs_no_summary_of_the_table(scans: list[str], tmp_path: Path) -> None:
+def test_a_release_needs_no_summary_of_the_table(summaries: list[str], tmp_path: Path) -> None:
     best = aegis.search(table(), policy()).best
-    scans.clear()
+    summaries.clear()
     study = aegis.Study(table(), policy())
     release = study.apply(best)
-    assert scans == []
+    assert summaries == []
     assert release.audit.report.k >= 4
     assert study.audit().report.k < 4
 
@@ -257,12 +243,12 @@ def test_a_summary_of_another_policy_is_refused_at_once() -> None:
     ],
 )
 def test_bad_questions_are_refused_before_the_table_is_read(
-    ask: Any, words: str, scans: list[str]
+    ask: Any, words: str, summaries: list[str]
 ) -> None:
     study = aegis.Study(table(), policy())
     with pytest.raises(PolicyError, match=words):
         ask(study)
-    assert scans == []
+    assert summaries == []
 
 
 def test_a_study_shows_itself() -> None:

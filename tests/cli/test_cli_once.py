@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-
-from aegis.summary import build
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from conftest import Shell
-
-
-@pytest.fixture
-def summaries(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The tables that were summarised, one entry each time."""
-    done: list[str] = []
-    inner = build._Builder.build
-
-    def counted(self: Any, sample_rows: int | None) -> Any:
-        done.append(self.source.origin)
-        return inner(self, sample_rows)
-
-    monkeypatch.setattr(build._Builder, "build", counted)
-    return done
 
 
 @pytest.mark.parametrize(
