@@ -2,8 +2,7 @@
 
 The tables and configurations of `selection_public.py` and `confirmation.py`. Logistic regression on
 `SPLITS` splits of the rows, each tested on 30 %; the AUC of several classes is the mean over classes
-alike, as it is expected, not weighted by their rows as an evaluation does. The difference between
-expected and trained AUC has three sources of error beside what is wrong with the measure:
+alike, as it is expected. The difference between expected and trained AUC has three sources of error beside what is wrong with the measure:
 
 - other rows of the same kind: delete-a-group jackknife over `GROUPS` groups of rows that are scored,
   of the difference (the AUC of discriminants of values under normal scores less that of test rows),

@@ -79,18 +79,16 @@ def roc_auc(prediction: Prediction) -> float:
     """Return the area under the ROC curve, 0..1; 0.5 is chance.
 
     The probability that a row of the class scores higher than another row, ties counted half
-    (Hanley and McNeil 1982). For several classes one against the rest, weighted by the rows of
-    each class; classes without rows, or without others, are left out; NaN when none is left.
+    (Hanley and McNeil 1982). For several classes the mean of one against the rest, each class
+    alike, as the expected AUC counts them; classes without rows, or without others, are left out;
+    NaN when none is left.
     """
     truth, scores = prediction.truth, prediction.scores
     if scores.shape[1] == 2:
         return _area(truth == 1, scores[:, 1] - scores[:, 0])
     areas = np.array([_area(truth == c, scores[:, c]) for c in range(scores.shape[1])])
-    weights = np.bincount(truth, minlength=scores.shape[1]).astype(np.float64)
     known = np.isfinite(areas)
-    if not known.any():
-        return math.nan
-    return float(np.average(areas[known], weights=weights[known]))
+    return float(areas[known].mean()) if known.any() else math.nan
 
 
 def _area(positive: npt.NDArray[np.bool_], scores: Floats) -> float:
