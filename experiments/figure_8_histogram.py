@@ -26,7 +26,7 @@ from aegis.advisor import Scorer
 from aegis.advisor.estimate import estimate_pud
 from aegis.evaluation import Reconstructed
 from aegis.evaluation.agreement import spearman
-from aegis.measures import DEFAULT_MEASURE, MEASURES
+from aegis.measures import FALLBACK_MEASURE, MEASURES
 from common import save_chart, write_csv, write_json
 from paper_sets import prepare
 
@@ -60,7 +60,7 @@ def estimates(name: str, count: int) -> list[dict[str, Any]]:
                     "aegis": one.pud,
                     "low": one.interval[0],
                     "high": one.interval[1],
-                    "score": scorer.value(choices[key], MEASURES.get(DEFAULT_MEASURE)),
+                    "score": scorer.value(choices[key], MEASURES.get(FALLBACK_MEASURE)),
                 }
             )
     return rows

@@ -23,7 +23,7 @@ import numpy as np
 
 from aegis.advisor import Scorer
 from aegis.evaluation.agreement import spearman
-from aegis.measures import DEFAULT_MEASURE, MEASURES
+from aegis.measures import FALLBACK_MEASURE, MEASURES
 from common import add_csv, write_json
 from mask_estimates import MEASURED, MaskEstimates
 from paper_sets import prepare
@@ -86,7 +86,7 @@ def of_data(name: str, histogram: bool) -> list[dict[str, Any]]:
 
 def scores(name: str) -> list[dict[str, Any]]:
     """Return how the default score and its ranking move with the rows."""
-    measure = MEASURES.get(DEFAULT_MEASURE)
+    measure = MEASURES.get(FALLBACK_MEASURE)
 
     def scored(rows: int | None) -> list[float]:
         prepared = prepare(name, rows=rows)

@@ -21,7 +21,7 @@ from aegis import evaluate
 from aegis.advisor import Scorer
 from aegis.advisor.estimate import evidence_of
 from aegis.evaluation import Reconstructed
-from aegis.measures import DEFAULT_MEASURE, MEASURES
+from aegis.measures import FALLBACK_MEASURE, MEASURES
 from aegis.reconstruction import Evidence, Settings, reconstruct
 from common import save_chart, write_csv, write_json
 from paper_sets import TITLES, prepare
@@ -88,7 +88,7 @@ def splitting(store: str | None) -> list[dict[str, Any]]:
         rows += [
             {**row, "part": "split", "value": share}
             for row in outcomes_of(found, data="AQ")
-            if row["score"] in (DEFAULT_MEASURE, "aegis+1d:mi", "aegis-1d:mi", "sampling:mi")
+            if row["score"] in (FALLBACK_MEASURE, "aegis+1d:mi", "aegis-1d:mi", "sampling:mi")
         ]
     return rows
 
@@ -176,7 +176,7 @@ def draw(fitted: list[dict[str, Any]], split: list[dict[str, Any]]) -> None:
     values += [
         {**row, "line": "best of 50", "y": row["best_of_all"]}
         for row in split
-        if row["score"] == DEFAULT_MEASURE
+        if row["score"] == FALLBACK_MEASURE
     ]
     charts.append(
         altair.Chart(altair.Data(values=values))

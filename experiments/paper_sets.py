@@ -18,7 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from aegis.evaluation import METRICS, Evaluation
-from aegis.measures import DEFAULT_MEASURE
+from aegis.measures import FALLBACK_MEASURE
 from aegis.policy import Configuration, Policy, load_policy
 from aegis.sources import open_table
 from aegis.summary import Summary, summarize
@@ -28,7 +28,7 @@ from paper_masks import paper_configurations, paper_policy
 ESTIMATORS = ("aegis+1d", "aegis-1d", "sampling")
 PUBLISHED_MEASURES = ("mi", "chi2", "g3")
 TITLES = {
-    DEFAULT_MEASURE: "Aegis (two codings)",
+    FALLBACK_MEASURE: "Aegis (two codings)",
     "held-out-pillai-values": "held-out trace, values only",
     "adjusted-pillai": "Pillai's trace, adjusted",
     "aegis+1d:mi": "published, histogram, MI",

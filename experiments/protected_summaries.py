@@ -24,7 +24,7 @@ from scipy.stats import spearmanr
 
 import aegis
 from aegis.advisor import PrivacyPlan, Scorer, generate
-from aegis.measures import DEFAULT_MEASURE, SEARCHED_MEASURE, get
+from aegis.measures import FALLBACK_MEASURE, SEARCHED_MEASURE, get
 from aegis.policy import Configuration, Policy
 from aegis.protect import CellMethod, Noise, Perturbation, ProtectedScorer, ProtectedSummary
 from aegis.protect.counts import protect_counts
@@ -35,7 +35,7 @@ from common import ADULT, RESULTS, ROOT, data, write_csv
 from paper_sets import prepare
 
 HELD_OUT = "held-out-target-coded"
-MEASURES = (DEFAULT_MEASURE, SEARCHED_MEASURE, "target-coded", HELD_OUT)
+MEASURES = (FALLBACK_MEASURE, SEARCHED_MEASURE, "target-coded", HELD_OUT)
 HALVES = 3
 """Times that the rows are split into two halves."""
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
@@ -134,7 +134,7 @@ def halves(
                 )
                 for c in given
             ]
-            measure = get(DEFAULT_MEASURE)
+            measure = get(FALLBACK_MEASURE)
             scores[kind].append(
                 np.array([scorer.value(scorer.choose(c), measure) for c in declared])
             )
@@ -191,7 +191,7 @@ def measured(name: str, draws: int, known: set[tuple[str, ...]]) -> Iterator[lis
                 {
                     **{"data": name, "protection": "none", "asked": "halves", "draw": draw},
                     **{"estimator": "exact", "configurations": kind, "count": len(one)},
-                    "measure": DEFAULT_MEASURE,
+                    "measure": FALLBACK_MEASURE,
                     "spearman": round(float(spearmanr(one, other).statistic), 4),
                     "loss_percent": round(compared(one, other)[1], 4),
                     "derivable_cells": None,

@@ -52,7 +52,7 @@ def scores(policy: Policy, table: pa.Table) -> dict[str, float]:
     found = {}
     for levels in LEVELS:
         source = open_table(table)
-        summary = summarize(source, as_it_is(policy, "adjusted-pillai"), seed=1, max_levels=levels)
+        summary = summarize(source, as_it_is(policy), seed=1, max_levels=levels)
         scorer = Scorer(summary)
         counts = scorer.cooccurrence(scorer.unmasked)
         found[f"pillai, {levels} levels"] = counts.fit.adjusted

@@ -12,6 +12,7 @@ from advisor_support import FOLDS, PARTS, all_choices, configuration_value, fold
 
 import aegis
 from aegis.advisor import Scorer
+from aegis.advisor.default import measure_for
 from aegis.advisor.expectation import Expectation
 from aegis.measures import get
 from aegis.policy import Configuration, load_policy
@@ -70,19 +71,40 @@ def test_nothing_is_told_where_there_is_nothing_to_predict_or_nothing_is_admissi
 
 
 def test_a_release_that_came_to_stand_first_later_is_not_given_the_figure_of_another():
-    advice = Study(table(), policy()).rank(generate_count=4)
+    advice = Study(table(), policy()).rank(generate_count=4, measure="cmim")
     assert advice.expectation is not None
     best = replace(advice.best, configuration=replace(advice.best.configuration, name="other"))
     assert replace(advice, ranking=(best, *advice.ranking)).headline is None
 
 
-def test_the_table_with_many_values_is_not_waited_for():
-    near_key = table().append_column("key", pa.array([f"{i % 1900}" for i in range(2000)]))
-    attributes = {n: {"role": "quasi-identifier", "masks": own} for n, own in MASKS.items()}
-    attributes["key"] = {"role": "quasi-identifier", "masks": ["identity", "suppress"]}
-    advice = Study(near_key, policy(attributes=attributes)).rank(generate_count=8)
-    assert advice.best is not None
-    assert advice.expectation is None
+def test_the_table_with_many_values_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr("aegis.advisor.default.MOST_LEVELS", 40)
+    for measure in (None, "cmim"):
+        advice = Study(table(), policy()).rank(generate_count=4, measure=measure)
+        assert advice.measure == (measure or "held-out-pillai")
+        assert advice.best is not None
+        assert advice.expectation is None
+        said = "the measure is held-out-pillai in place of held-out-auc: with "
+        assert any(text.startswith(said) for text in advice.warnings) == (measure is None)
+
+
+def test_the_measure_gives_way_where_no_merit_can_be_expected(tmp_path):
+    study = Study(table(), policy())
+    summary = study.summary
+    assert measure_for(summary)[0].name == "held-out-auc"
+    without = replace(summary, pairs=replace(summary.pairs, folds=None))
+    given, [said] = measure_for(without)
+    assert given.name == "held-out-pillai"
+    assert "holds no folds" in said
+    assert measure_for(without, None, "held-out-auc")[0].name == "held-out-auc"
+    many = Study(table(classes=120), policy(privacy={}))
+    advice = many.rank(generate_count=3)
+    release = many.apply(
+        advice, output=tmp_path / "made.parquet", certificate=tmp_path / "paper.json"
+    )
+    assert advice.measure == release.utility.measure == "held-out-pillai"
+    assert any("of 120 classes no AUC is expected" in text for text in advice.warnings)
+    assert many.search(top=1, objective="precision").measure == "held-out-pillai"
 
 
 def test_words_show_one_digit_of_the_error_and_say_where_the_table_is_too_small():

@@ -60,7 +60,7 @@ def test_score_is_the_measure_of_the_released_table(method, k, measure):
     advice = aegis.advise(table(), rules, methods=[method], measure=measure)
     entry = next(r for r in advice.ranking if r.method is not None)
     released = aegis.anonymize(table(), rules, entry.method.recipe)
-    scorer = Scorer(summarize(released.data, as_it_is(rules, measure)))
+    scorer = Scorer(summarize(released.data, as_it_is(rules)))
     assert entry.score == pytest.approx(scorer.value(scorer.unmasked, MEASURES.get(measure)))
     assert entry.after_suppression == pytest.approx(entry.score)
     sizes = Counter(zip(*(released.data[name].to_pylist() for name in QUASI), strict=True))
@@ -75,7 +75,7 @@ def test_score_is_the_measure_of_the_released_table(method, k, measure):
 
 
 def scorer_of_original(rules: aegis.Policy, measure: str) -> float:
-    scorer = Scorer(summarize(table(), as_it_is(rules, measure)))
+    scorer = Scorer(summarize(table(), as_it_is(rules)))
     return scorer.value(scorer.unmasked, MEASURES.get(measure))
 
 
@@ -202,7 +202,7 @@ def test_a_lead_that_held_out_rows_do_not_show_is_doubted():
             else None
         )
         made = aegis.anonymize(rows, rules, "mdav").data
-        theirs = Scorer(summarize(made, as_it_is(rules, "held-out-pillai-values")))
+        theirs = Scorer(summarize(made, as_it_is(rules)))
         assert release.method.held_out == pytest.approx(theirs.value(theirs.unmasked, held_out))
         expected = mine is not None and mine > release.method.held_out
         doubts = [text for text in advice.warnings if "on held-out rows the masks" in text]

@@ -134,10 +134,10 @@ def test_values_that_all_differ_hide_nothing() -> None:
         },
     }
     advice = Study(table, policy).search()
-    assert advice.measure == "held-out-pillai"
+    assert advice.measure == "held-out-auc"
     assert advice.search.tells_masks_apart
     assert advice.best.masks["group"] == "identity"
-    assert any("held-out-pillai is maximised instead" in text for text in advice.warnings)
+    assert any("held-out-auc is maximised instead" in text for text in advice.warnings)
     named = Study(table, policy).search(measure="adjusted-pillai")
     assert named.measure == "adjusted-pillai"
     assert not named.search.tells_masks_apart

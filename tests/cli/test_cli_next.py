@@ -129,7 +129,8 @@ UNNAMED = SEVERAL.replace("measure: adjusted-pillai\n", "")
     [
         (UNNAMED, ("--search",), "adjusted-pillai"),
         (UNNAMED, ("--generate", "3", "--measure", "mi"), "mi"),
-        (UNNAMED, ("--generate", "3"), "held-out-pillai"),
+        (UNNAMED, ("--generate", "3"), "held-out-auc"),
+        (SEVERAL, ("--generate", "3", "--merit", "auc"), "held-out-auc"),
         (SEVERAL, ("--generate", "3", "--measure", "cmim"), "cmim"),
         (
             UNNAMED,

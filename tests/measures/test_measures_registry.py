@@ -62,7 +62,7 @@ def test_names_scopes_directions_and_monotony():
         assert {measure.name for measure in MEASURES if measure.scope is scope} == names
     assert {measure.name for measure in MEASURES if measure.monotone} == MONOTONE
     assert {measure.name for measure in MEASURES if measure.direction is Direction.LOWER} == LOWER
-    assert (DEFAULT_MEASURE, SEARCHED_MEASURE) == ("held-out-pillai", "adjusted-pillai")
+    assert (DEFAULT_MEASURE, SEARCHED_MEASURE) == ("held-out-auc", "adjusted-pillai")
 
 
 @pytest.mark.parametrize("measure", list(MEASURES), ids=lambda measure: measure.name)

@@ -241,8 +241,11 @@ def test_policy_and_configuration_are_yaml_that_reads_back() -> None:
         "measure": "adjusted-pillai",
         "configurations": {"c1": given.ranking[0].masks},
     }
-    default = context(advice(measure="held-out-pillai"))["yaml"]["configuration"]["text"]
-    assert yaml.safe_load(default).keys() == {"configurations"}
+    default = advice(measure="held-out-auc")
+    for unnamed in (True, False):  # the policy's own measure would be taken in place of the default
+        policy = {k: v for k, v in default.policy.items() if k != "measure" or not unnamed}
+        told = context(replace(default, policy=policy))["yaml"]["configuration"]["text"]
+        assert ("measure" in yaml.safe_load(told)) != unnamed
 
 
 def test_a_very_long_policy_is_cut_and_says_so() -> None:

@@ -2,6 +2,7 @@
 
 from aegis.advisor.advice import Advice
 from aegis.advisor.advise import rank_configurations
+from aegis.advisor.default import measure_for
 from aegis.advisor.disclosure import with_privacy
 from aegis.advisor.generate import combinations, generate
 from aegis.advisor.plan import PrivacyPlan, plan_of
@@ -21,6 +22,7 @@ __all__ = [
     "as_it_is",
     "combinations",
     "generate",
+    "measure_for",
     "plan_of",
     "rank_configurations",
     "tells_classes_apart",

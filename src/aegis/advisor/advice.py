@@ -12,7 +12,7 @@ from aegis.advisor.figures import Binding, Front, ProxyFigures, SearchFigures
 from aegis.advisor.ranked import PrivacyChange, Ranked
 from aegis.advisor.scoring import utility_kept
 from aegis.errors import NoAdmissibleConfiguration
-from aegis.measures import MEASURES, Direction
+from aegis.measures import DEFAULT_MEASURE, MEASURES, UNLABELLED_MEASURE, Direction
 from aegis.policy import OwnerRule, RuleOverride
 from aegis.words import percent
 
@@ -136,6 +136,20 @@ class Advice:
         before = utility_kept(self.unmasked, self.reference, measure, self.label_rows)
         after = utility_kept(left, self.reference, measure, self.label_rows)
         return None if before is None or after is None else max(before - after, 0.0)
+
+    @property
+    def stated_measure(self) -> str | None:
+        """The measure, where whoever releases the best has to name it; None where it goes by itself.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> study.rank(generate_count=5, measure="cmim").stated_measure
+        'cmim'
+        """
+        by_itself = self.measure in (DEFAULT_MEASURE, UNLABELLED_MEASURE)
+        return None if by_itself and "measure" not in self.policy else self.measure
 
     @property
     def label_rows(self) -> list[float] | None:

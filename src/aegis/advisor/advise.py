@@ -9,6 +9,7 @@ from dataclasses import replace
 from aegis.advisor.advice import Advice
 from aegis.advisor.aside import aside_note
 from aegis.advisor.confidence import confidence_note, with_confidence
+from aegis.advisor.default import measure_for
 from aegis.advisor.doubts import with_doubts
 from aegis.advisor.expectation import expectation_of
 from aegis.advisor.generate import combinations, generate
@@ -89,7 +90,8 @@ def rank_configurations(
 
         policy.require_label("An estimate")
         notes = (ONE_MASK,) if case_of(estimate).own_mask else ()
-    chosen = policy.measure_by(measure)
+    chosen, lacking = measure_for(summary, measure, policy.measure)
+    notes = (*notes, *lacking)
     preference = Prefer.SCORE if prefer is None else Prefer.of(prefer)
     listed = _listed(summary, policy, configurations, generate_count, seed)
     scorer = Scorer(summary)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -120,7 +121,7 @@ class CountedTogether:
         """Return what one configuration shows."""
         at = np.concatenate([self.places[attribute.key] for attribute in shown])
         *stack, size, _ = self.stacked.shape
-        flat = self.stacked.reshape(-1, size * size)
+        flat = self.stacked.reshape(math.prod(stack), size**2)
         own: Floats = flat.take((at[:, None] * size + at).ravel(), axis=1)
         return own.reshape(*stack, len(at), len(at))
 

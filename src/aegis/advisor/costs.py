@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from aegis.advisor.default import measure_for
 from aegis.advisor.scoring import Scorer, utility_kept
-from aegis.measures import DEFAULT_MEASURE, chosen_measure
 from aegis.summary import Summary
 
 
@@ -59,7 +59,7 @@ def mask_costs(
     scorer
         What has scored this summary before, to share its work.
     """
-    chosen = chosen_measure(measure, default=DEFAULT_MEASURE, labelled=summary.label.there)
+    chosen, _ = measure_for(summary, measure)
     own = scorer or Scorer(summary)
     coarsest = {
         a.name: min(a.candidates, key=lambda c: c.size) for a in summary.attributes.values()

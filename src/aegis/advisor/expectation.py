@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from aegis.advisor.confidence import jackknife, least_error, standard_errors
-from aegis.advisor.parts import MOST_CLASSES
+from aegis.advisor.default import out_of_reach
 from aegis.advisor.ranked import Ranked
-from aegis.advisor.scoring import MOST_LEVELS, Scorer
+from aegis.advisor.scoring import Scorer
 from aegis.measures import MEASURES, Measure, Merit
 
 IN_WORDS = {"AUC": "AUC", "accuracy": "an accuracy of", "nats": "a log loss of"}
@@ -95,7 +95,9 @@ def expectation_of(
     best = next(
         (ranked for ranked in ranking[:1] if ranked.admissible and ranked.method is None), None
     )
-    if best is None or measure.unit in IN_WORDS or not _in_reach(scorer):
+    if best is None or measure.unit in IN_WORDS or out_of_reach(scorer.summary):
+        return None
+    if sum(rows > 0 for rows in scorer.label_rows) < 2 or scorer.parts < 2:
         return None
     area = MEASURES.get(Merit.AUC.measure)
     choice = scorer.choose(best.configuration)
@@ -109,14 +111,3 @@ def expectation_of(
         unmasked=scorer.reference(area),
         stderr=None if without is None else max(float(standard_errors(without)[0]), least),
     )
-
-
-def _in_reach(scorer: Scorer) -> bool:
-    """Whether an AUC has a meaning here and takes no longer than what was asked for."""
-    label_classes = sum(rows > 0 for rows in scorer.label_rows)
-    if not scorer.summary.label.there or label_classes < 2 or scorer.parts < 2:
-        return False
-    if label_classes > MOST_CLASSES:
-        return False
-    levels = sum(scorer.unmasked[name].size for name in scorer.summary.attributes)
-    return levels**2 * label_classes <= 2 * MOST_LEVELS**2

@@ -300,7 +300,7 @@ class RecordRanker:
         doubting = self.measure.doubted_by
         if doubting is None or not self._tells_apart(data):
             return None
-        scorer = Scorer(summarize(released, as_it_is(self.policy, doubting), seed=self.seed))
+        scorer = Scorer(summarize(released, as_it_is(self.policy), seed=self.seed))
         return scorer.value(scorer.unmasked, MEASURES.get(doubting))
 
     def _score(self, released: Source, data: pa.Table) -> ConfigurationScore:
@@ -313,8 +313,7 @@ class RecordRanker:
             scores = {name: AttributeScore(worst, raw) for name, raw in unmasked.items()}
             value = worst
         else:
-            policy = as_it_is(self.policy, self.measure.name)
-            scorer = Scorer(summarize(released, policy, seed=self.seed))
+            scorer = Scorer(summarize(released, as_it_is(self.policy), seed=self.seed))
             score = scorer.score(scorer.unmasked, self.measure)
             value = score.score
             scores = {

@@ -74,12 +74,12 @@ def _account(choice: Choice, summary: Summary) -> PrivacyAccount | None:
     return privacy_account(masks, {a.name: a.nulls for a in summary.all_attributes})
 
 
-def as_it_is(policy: Policy, measure: str) -> Policy:
+def as_it_is(policy: Policy) -> Policy:
     """Return the policy with `identity` as only candidate: it measures a table as it stands."""
     attributes = {
         a.name: Attribute(a.name, a.role, (Identity(),), weight=a.weight) for a in policy.features
     }
-    return Policy(policy.label, attributes, PrivacyRule(), measure)
+    return Policy(policy.label, attributes, PrivacyRule())
 
 
 def tells_classes_apart(source: Source, policy: Policy) -> bool:
@@ -161,7 +161,7 @@ class AfterSuppression:
         rest = Source(kept_rows, source.origin)
         if not tells_classes_apart(rest, policy):
             return None
-        summary = summarize(rest, as_it_is(policy, self.measure.name))
+        summary = summarize(rest, as_it_is(policy))
         scorer = Scorer(summary)
         return scorer.value(scorer.unmasked, self.measure)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aegis.advisor import Scorer
+from aegis.advisor import Scorer, measure_for
 from aegis.advisor.composition import compose
 from aegis.advisor.rank import rank_choice
 from aegis.catalog.flow import configuration_of
@@ -96,7 +96,7 @@ def _answer(
     earlier: Sequence[Configuration],
     measure: str | None,
 ) -> dict[str, Any]:
-    chosen = study.policy.measure_by(measure)
+    chosen, _ = measure_for(study.summary, measure, study.policy.measure)
     scorer = Scorer(study.summary)
     ranked = rank_choice(
         configuration.name, scorer.choose(configuration), scorer, study.plan, chosen

@@ -351,8 +351,6 @@ def command(
         "exact": exact,
         "seed": seed or None,
     }
-    # The policy's measure would come before the one in the file.
-    other = advice.measure if policy.measure not in (None, advice.measure) else None
     shell.suggest(
         *_next(
             table,
@@ -361,7 +359,7 @@ def command(
             best,
             [*opening.words(), *repeated(leave_out=dropped, population=population)],
             deciding,
-            repeated(measure=other, after=after, rule_override=bool(advice.rule_override)),
+            repeated(after=after, rule_override=bool(advice.rule_override)),
         )
     )
 
@@ -406,9 +404,7 @@ def _written(best: Ranked, advice: Advice) -> str:
     With it goes the measure that ranked it, by which its certificate then states what it keeps;
     the default needs no name. Chosen from a summary, it also says under which rule that was made.
     """
-    from aegis.measures import DEFAULT_MEASURE, UNLABELLED_MEASURE
-
-    named = None if advice.measure in (DEFAULT_MEASURE, UNLABELLED_MEASURE) else advice.measure
+    named = advice.stated_measure
     if best.method is None:
         from aegis.policy import dump_configurations
 
@@ -430,7 +426,7 @@ def _next(
 ) -> list[RenderableType]:
     """Return what to do next, with the options that read the same table and decide the same best.
 
-    `stated` names the measure of the certificate, where neither policy nor file would.
+    `stated` are options that say of the release what was said of the advice.
     """
     policy = ("--policy", str(policy_file))
     if made is None:

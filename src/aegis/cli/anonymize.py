@@ -179,7 +179,7 @@ def command(
             report=report,
             output=output,
             certificate=certificate,
-            measure=measure or policy.measure or stated,
+            measure=measure or stated,
             force=force,
             safe_csv=safe_csv,
             front=front,

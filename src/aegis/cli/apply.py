@@ -178,7 +178,7 @@ def command(
             into=into,
             form="view" if view else "table",
             certificate=certificate,
-            measure=measure or policy.measure or measure_of_choice(document),
+            measure=measure or measure_of_choice(document),
             after=[read_release(path, policy) for path in after or ()],
             force=force,
             safe_csv=safe_csv,

@@ -198,8 +198,8 @@ UtilityMeasure = Annotated[
         "--measure",
         metavar="NAME",
         autocompletion=completion.measures,
-        help="Measure of the utility that the certificate states: by default the policy's, else "
-        "that of the search or --measure by which the best was chosen.",
+        help="Measure of the utility that the certificate states: by default the one by which the "
+        "best was chosen, where the file says so, else the policy's.",
         show_default=False,
     ),
 ]

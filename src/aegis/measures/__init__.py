@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aegis.measures.by_part import PartCounts, in_thresholds
-from aegis.measures.catalog import DEFAULT_MEASURE, SEARCHED_MEASURE
+from aegis.measures.catalog import DEFAULT_MEASURE, FALLBACK_MEASURE, SEARCHED_MEASURE
 from aegis.measures.chance import expected_mutual_information
 from aegis.measures.cmim import attribute_information, cmim_path, pair_information
 from aegis.measures.contingency import Contingency
@@ -39,6 +39,7 @@ from aegis.measures.target_coded import (
 
 __all__ = [
     "DEFAULT_MEASURE",
+    "FALLBACK_MEASURE",
     "MEASURES",
     "PENALTIES",
     "SEARCHED_MEASURE",

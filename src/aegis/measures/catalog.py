@@ -20,11 +20,13 @@ from aegis.measures.expected_catalog import expected_measure, measure_of_learner
 from aegis.measures.expected_merit import Expected, Merit
 from aegis.measures.record import MEASURES, Direction, Margins, Measure, Scope, Trace
 
-DEFAULT_MEASURE = "held-out-pillai"
+DEFAULT_MEASURE = "held-out-auc"
 """What ranks configurations and measures releases where nobody names a measure.
 
 A release is measured by the two tables alone: [30, 40[ is text in one of them, without an order.
 """
+FALLBACK_MEASURE = "held-out-pillai"
+"""What takes its place where it cannot be had: it needs no parts of the rows, and takes any classes."""
 SEARCHED_MEASURE = "adjusted-pillai"
 """What a search maximises where nobody names a measure: its bound is sharp."""
 
@@ -117,7 +119,8 @@ _CONFIGURATION = (
         description=(
             "Two thirds of the held-out trace of values, seen one by one and charged for rare ones"
             " that share a level, and one third of that of thresholds, which see the order of"
-            " numbers and dates as trees do. What ranks configurations by default."
+            " numbers and dates as trees do. Takes the place of the"
+            " default where no AUC can be expected."
         ),
         formula=(
             "(2 H(Z, p) + H(L, 100 p)) / 3, H as held-out-pillai-values; Z indicators of values, with a"

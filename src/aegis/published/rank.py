@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from aegis.advisor import Advice, Ranked, plan_of
+from aegis.advisor import Advice, Ranked, measure_for, plan_of
 from aegis.advisor.confidence import COMPARED, compared, jackknife, marked, shrink_of
 from aegis.advisor.estimate import (
     DEFAULT_METHOD,
@@ -29,7 +29,7 @@ from aegis.advisor.ranked_estimate import (
 )
 from aegis.advisor.scoring import AttributeScore, Scorer, utility_kept
 from aegis.errors import PolicyError
-from aegis.measures import DEFAULT_MEASURE, MEASURES, Direction, Margins, Measure, Scope
+from aegis.measures import Direction, Margins, Measure, Scope
 from aegis.policy import Configuration, Policy, RuleOverride, as_policy, policy_mapping
 from aegis.progress import SILENT, Progress
 from aegis.published.build import as_it_stands
@@ -90,7 +90,7 @@ def rank_published(
     started = time.perf_counter()
     policy = as_policy(policy)
     override = _override(published, policy, rule_override)
-    chosen = MEASURES.get(measure or policy.measure or DEFAULT_MEASURE)
+    chosen, lacking = measure_for(published.first, measure, policy.measure)
     _check_marginal(published, policy, chosen)
     ranking = []
     with progress.step("Scoring masked tables", len(published.tables)) as step:
@@ -128,7 +128,7 @@ def rank_published(
         masked_tables=True,
         summary={**published.first.to_dict(), "information": str(_known(published))},
         policy=policy_mapping(policy),
-        warnings=(*([] if override is None else [override.sentence]), *notes, AGAINST),
+        warnings=(*([] if override is None else [override.sentence]), *lacking, *notes, AGAINST),
         timings={"total": time.perf_counter() - started},
         owner_rule=own,
         rule_override=override,

@@ -344,7 +344,7 @@ class _Check:
                 self._differs("utility.released", said.get("released"), NOTHING)
                 return
             whole = with_hidden(self.source, declared)
-            summary = summarize(whole, as_it_is(declared, chosen.name))
+            summary = summarize(whole, as_it_is(declared))
         except (AegisError, AttributeError, KeyError) as error:
             self.unchecked.append(f"the utility: {getattr(error, 'message', error)}")
             return

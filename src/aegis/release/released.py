@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 import aegis
-from aegis.advisor import Scorer, as_it_is, tells_classes_apart, utility_kept
+from aegis.advisor import Scorer, as_it_is, measure_for, tells_classes_apart, utility_kept
 from aegis.errors import InternalError
 from aegis.masks import SUPPRESSED
 from aegis.policy import Policy, policy_digest, policy_mapping
@@ -62,15 +62,14 @@ class Utility:
     ) -> Utility | None:
         """Measure the predictive value of the input and of the output, both as they stand.
 
-        By `measure`, else by the policy's, else by the default of rankings. None where the output
-        shows one class only, so that there is nothing to predict.
+        By `measure`, else by the policy's, else by what ranks the input by default. None where the
+        output shows one class only, so that there is nothing to predict.
         """
         if not tells_classes_apart(output, policy):
             return None
-        chosen = policy.measure_by(measure)
-        before = Scorer(summarize(source, as_it_is(policy, chosen.name), seed=seed))
-        whole = with_hidden(output, policy)
-        after = Scorer(summarize(whole, as_it_is(policy, chosen.name), seed=seed))
+        before = Scorer(summarize(source, as_it_is(policy), seed=seed))
+        chosen, _ = measure_for(before.summary, measure, policy.measure)
+        after = Scorer(summarize(with_hidden(output, policy), as_it_is(policy), seed=seed))
         unmasked = before.value(before.unmasked, chosen)
         released = after.value(after.unmasked, chosen)
         percent = utility_kept(released, unmasked, chosen, before.label_rows)

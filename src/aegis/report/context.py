@@ -13,7 +13,7 @@ import yaml
 
 import aegis
 from aegis.advisor.scoring import utility_kept
-from aegis.measures import DEFAULT_MEASURE, MEASURES, UNLABELLED_MEASURE, Measure
+from aegis.measures import MEASURES, Measure
 from aegis.privacy import PrivacyReport, PrivacyRule
 from aegis.report.optional import EvaluationResult
 from aegis.report.palette import HEAT_BOUNDS
@@ -437,11 +437,8 @@ def _documents(advice: Advice, subject: Ranked | None) -> dict[str, Any]:
     chosen: Mapping[str, Any] | None = None
     if subject is not None and not advice.masked_tables:  # whose masks are not known
         chosen = method_yaml(subject) or {"configurations": {subject.name: subject.masks}}
-        if advice.measure not in (
-            DEFAULT_MEASURE,
-            UNLABELLED_MEASURE,
-        ):  # as `aegis advise -o` writes it
-            chosen = {"measure": advice.measure, **chosen}
+        if advice.stated_measure is not None:  # as `aegis advise -o` writes it
+            chosen = {"measure": advice.stated_measure, **chosen}
     return {
         "policy": _yaml(advice.policy),
         "configuration": _yaml(chosen) if chosen else None,

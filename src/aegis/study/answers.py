@@ -156,8 +156,8 @@ def release_table(
     options.setdefault("seed", subject.seed)
     options.setdefault("made_under", owner)
     options.setdefault("rule_override", subject.rule_override)
-    if options.get("measure") is None and subject.policy.measure is None and output is not None:
-        options["measure"] = measure
+    if output is not None:
+        options["measure"] = options.get("measure") or measure
     return apply(
         subject.rows_to("mask"),
         subject.policy,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from aegis.advisor.advice import Advice
 from aegis.advisor.advise import warnings_of
 from aegis.advisor.aside import aside_note
+from aegis.advisor.default import measure_for
 from aegis.advisor.doubts import with_doubts
 from aegis.advisor.expectation import expectation_of
 from aegis.advisor.generate import combinations
@@ -19,15 +20,14 @@ from aegis.advisor.rank import AfterSuppression, against
 from aegis.advisor.search.binding import explain
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.front import FrontRange, check_span, trace_front
+from aegis.advisor.search.objectives import loss_of
 from aegis.advisor.search.problem import Box
 from aegis.advisor.search.request import (
     check_request,
     objective_and_measure,
 )
 from aegis.advisor.search.searcher import Searcher
-from aegis.advisor.search.ties import tells_nothing
 from aegis.blas import one_blas_thread
-from aegis.measures import DEFAULT_MEASURE
 from aegis.policy import Policy, policy_mapping
 from aegis.progress import SILENT, Progress
 from aegis.sources import Source
@@ -199,19 +199,23 @@ def prepare(
     nothing in a table of few rows that has such columns. Where nobody named a measure, the one that
     ranks by default, which is held out, then takes its place if it sees something.
     """
-    asked = objective_and_measure(policy, objective, measure)
-    made = Searcher(summary, plan, *asked, progress)
+    asked, scored = objective_and_measure(policy, objective, measure)
+    named = measure or policy.measure or (objective is not None and loss_of(objective) is None)
+    chosen, lacking = measure_for(summary, scored if named else None, default=scored)
+    objective = objective and asked
+    made = Searcher(summary, plan, objective or chosen.name, chosen.name, progress)
     unmasked = made.unmasked()
-    named = any((objective, measure, policy.measure))
     can_hold_out = policy.label is not None and summary.pairs.folds is not None
-    if named or not can_hold_out or not tells_nothing(unmasked, made.measure.direction.sign):
-        return Prepared(made, unmasked)
-    other = Searcher(summary, plan, DEFAULT_MEASURE, DEFAULT_MEASURE, progress)
+    tried = named or objective or not can_hold_out
+    if tried or not made.sees_nothing(unmasked):
+        return Prepared(made, unmasked, lacking)
+    default = measure_for(summary)[0].name
+    other = Searcher(summary, plan, default, default, progress)
     held_out = other.unmasked()
-    if tells_nothing(held_out, other.measure.direction.sign):
+    if other.sees_nothing(held_out):
         return Prepared(made, unmasked)
     why = (
         f"by {made.measure.name} the unmasked table tells nothing of {summary.label.column}, as where "
-        f"values nearly all differ: {DEFAULT_MEASURE} is maximised instead"
+        f"values nearly all differ: {default} is maximised instead"
     )
     return Prepared(other, held_out, (why,))

@@ -26,8 +26,8 @@ from aegis.advisor.search.objectives import make_objective
 from aegis.advisor.search.problem import Box, make_problem
 from aegis.advisor.search.reach import Reach, state_gap
 from aegis.advisor.search.sieve import Sieve, pays
-from aegis.advisor.search.ties import settle_ties, tells_nothing
-from aegis.measures import MEASURES
+from aegis.advisor.search.ties import settle_ties
+from aegis.measures import MEASURES, Direction
 from aegis.privacy import PrivacyRule
 from aegis.progress import SILENT, Progress, Step
 from aegis.summary import Summary
@@ -64,6 +64,11 @@ class Searcher:
         """Return the score of the unmasked table."""
         with self.progress.step("Scoring the unmasked table"):
             return self.scorer.value(self.scorer.unmasked, self.measure)
+
+    def sees_nothing(self, unmasked: float) -> bool:
+        """Whether the measure sees nothing in the unmasked table, so that it cannot tell masks apart."""
+        least = self.measure.worst(self.scorer.label_rows)
+        return self.measure.direction is Direction.HIGHER and not unmasked > least
 
     def under(self, plan: PrivacyPlan, progress: Progress) -> Searcher:
         """Return a searcher under another rule that shares scores and bounds with this one."""
@@ -324,9 +329,7 @@ class Searcher:
     def told(self, figures: SearchFigures, judged: JudgedRanking, unmasked: float) -> SearchFigures:
         """Return the figures with what was judged, and without proof where scores say nothing."""
         notes = (*figures.notes, *judged.lacking)
-        blind = self.objective.name == self.measure.name and tells_nothing(
-            unmasked, self.measure.direction.sign
-        )
+        blind = self.objective.name == self.measure.name and self.sees_nothing(unmasked)
         if blind:
             notes = (
                 *notes,

@@ -8,7 +8,6 @@ makes of it, and those that a paired test tells from the best are left out.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -178,8 +177,3 @@ def _rivals(
             most_nodes=_NODES,
         ).run(tuple(box for _, box in outcome.best))
     return [box for _, box in within.best]
-
-
-def tells_nothing(unmasked: float, sign: int) -> bool:
-    """Whether a score sees nothing in the unmasked table, so that it cannot tell masks apart."""
-    return sign > 0 and (unmasked <= 0 or math.isnan(unmasked))

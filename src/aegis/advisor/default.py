@@ -1,0 +1,49 @@
+"""Which measure ranks, searches and measures releases where nobody names one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from aegis.advisor.parts import MOST_CLASSES
+from aegis.measures import (
+    DEFAULT_MEASURE,
+    FALLBACK_MEASURE,
+    MEASURES,
+    Measure,
+    Need,
+    chosen_measure,
+)
+from aegis.summary import Summary
+
+MOST_LEVELS = 2_000
+"""Levels of an unmasked table of two classes, all attributes together, up to which an AUC is expected."""
+
+
+def measure_for(
+    summary: Summary, *names: str | None, default: str = DEFAULT_MEASURE
+) -> tuple[Measure, tuple[str, ...]]:
+    """Return the first measure that is named, else the default, and a sentence where it gives way.
+
+    Raises
+    ------
+    PolicyError
+        The measure is unknown, or is of a label and there is none.
+    """
+    chosen = chosen_measure(*names, default=default, labelled=summary.label.there)
+    if any(names) or Need.PARTS not in chosen.needs or (why := out_of_reach(summary)) is None:
+        return chosen, ()
+    other = MEASURES.get(FALLBACK_MEASURE)
+    return other, (f"the measure is {other.name} in place of {chosen.name}: {why}",)
+
+
+def out_of_reach(summary: Summary) -> str | None:
+    """Return why no merit can be expected from a summary, or not in about the time of other scores."""
+    if summary.pairs.folds is None:
+        return "the summary holds no folds of the rows, so that none can be held out"
+    classes = int(np.count_nonzero(summary.label.counts))
+    if classes > MOST_CLASSES:
+        return f"of {classes:,} classes no AUC is expected, only of up to {MOST_CLASSES}"
+    levels = sum(a.unmasked.n_levels for a in summary.attributes.values() if not a.aside)
+    if levels**2 * max(classes, 2) > 2 * MOST_LEVELS**2:
+        return f"with {levels:,} values and {classes:,} classes an expected AUC would take long"
+    return None
