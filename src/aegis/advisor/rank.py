@@ -18,6 +18,7 @@ from aegis.policy import Attribute, Configuration, Policy
 from aegis.privacy import PrivacyAccount, PrivacyRule, Verdict
 from aegis.sources import Source
 from aegis.summary import Chunk, Information, Summary, count_pairs, summarize
+from aegis.summary.leaves import shown_leaves
 
 
 def rank_choice(
@@ -157,6 +158,7 @@ class AfterSuppression:
             rule,
             policy.protected_hierarchies,
             masked_population(policy, masks),
+            shown_leaves(source, policy, masks) if rule.by_leaves else None,
         )
         rest = Source(kept_rows, source.origin)
         if not tells_classes_apart(rest, policy):
