@@ -88,7 +88,7 @@ def test_a_search_by_an_expected_auc_states_a_gap_that_holds(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "ENUMERATED", 0)
-    monkeypatch.setattr(module, "RERANKED", 3)
+    monkeypatch.setattr(module, "LISTED", 3)
     study = Study(table(), policy())
     searcher = Searcher(study.summary, study.plan, name, name, SILENT)
     found, figures = searcher.run(study.plan.rule, top=1, time_limit=None)

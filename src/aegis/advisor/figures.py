@@ -51,6 +51,9 @@ class SearchFigures:
     tells_masks_apart
         Whether the measure sees anything in the unmasked table; where not, no score proves
         anything.
+    listed
+        How many configurations of the highest trace were all scored, where the objective has no
+        bound that would prove its best; else None.
     """
 
     objective: str
@@ -69,6 +72,7 @@ class SearchFigures:
     stopped: str | None = None
     preferred: str | None = None
     tells_masks_apart: bool = True
+    listed: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values; infinite figures as null."""

@@ -62,8 +62,8 @@ class Found:
         nothing was returned nothing is admissible.
     interrupted
         Whether the user ended it.
-    beyond
-        No configuration outside of `best` has a larger signed value than this.
+    listed
+        How many of the highest trace were all scored, where the objective has no sharp bound.
     """
 
     best: list[tuple[float, Box]] = field(default_factory=list)
@@ -71,7 +71,7 @@ class Found:
     nodes: int = 0
     complete: bool = False
     interrupted: bool = False
-    beyond: float = math.inf
+    listed: int | None = None
 
 
 class BranchAndBound:
@@ -137,24 +137,14 @@ class BranchAndBound:
             self.found.interrupted = True
         # A box that was being split when the search was stopped is no longer on the heap.
         self.found.bound = max(self._at_work, *self._bounds(), -math.inf)
-        last = self.found.best[self.top - 1 :][:1]
-        left = [-entry[0] for entry in self._heap[:1]] + [value for value, _ in last]
-        self.found.beyond = max([self._at_work, *left])
         return self.found
-
-    def rank_more(self, boxes: Sequence[Box]) -> list[Box]:
-        """Score further configurations while there is time; return those that were left out."""
-        left = [box for box in boxes if box not in self._known]
-        while left and self._in_time(left[0]):
-            self._keep(left.pop(0))
-        return left
 
     def explore(self, start: Sequence[Box]) -> Found:
         """Look for good configurations of an objective without a bound, and prove nothing.
 
-        The best of `start`, and what a climb from the coarsest masks ends at, are changed by one
-        mask or two at a time as long as that is better: where the start was found by an objective
-        that does not see what this one sees (rare classes, say), the climb does.
+        The best of `start` and of a climb from the coarsest masks is changed by one mask or two at a
+        time as long as that is better: where the start was found by an objective that does not see
+        what this one sees (rare classes, say), the climb does.
 
         Parameters
         ----------
@@ -166,9 +156,8 @@ class BranchAndBound:
                 if place:
                     self.clock.check(self.objective.effort(box))
                 self._keep(box)
-            begun = [box for _, box in self.found.best[:1]]
-            summit = Climb(self.problem, self.objective, self.clock, self._keep).run()
-            for box in [*begun, *([] if summit is None else [summit])]:
+            Climb(self.problem, self.objective, self.clock, self._keep).run()
+            for _, box in self.found.best[:1]:
                 self._to_the_top(box)
             self.found.complete = True
         except OutOfTimeError:

@@ -24,7 +24,7 @@ from aegis.advisor.search.feasibility import Feasibility, InEngine, InMemory
 from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.objectives import make_objective
 from aegis.advisor.search.problem import Box, make_problem
-from aegis.advisor.search.reach import Reach, state_gap
+from aegis.advisor.search.reach import has_reach, within_reach
 from aegis.advisor.search.sieve import Sieve, pays
 from aegis.advisor.search.ties import settle_ties
 from aegis.measures import MEASURES, Direction
@@ -33,11 +33,11 @@ from aegis.progress import SILENT, Progress, Step
 from aegis.summary import Summary
 from aegis.words import amount
 
-RERANKED = 200
-"""Configurations that are ranked anew under an objective without a bound."""
-BOUNDED, EXPLORED = 10.0, 0.6
-"""Seconds that the bound of an expected AUC may take, at most, and the share of time before it."""
-ENUMERATED = 5_000
+LISTED = 50
+"""Configurations of the highest trace that are scored under an objective without a sharp bound."""
+LISTING, PLAIN_LISTING = "adjusted-pillai", "pillai-plain"
+"""The trace that lists them, and the one where chance is all that the first sees."""
+ENUMERATED = 2_000
 """Largest space in which every admissible configuration is visited for such an objective."""
 
 
@@ -150,6 +150,7 @@ class Searcher:
             else "interrupt"
             if outcome.interrupted
             else "time limit",
+            listed=outcome.listed,
         )
 
     def _find(
@@ -176,9 +177,9 @@ class Searcher:
                 self.problem, objective, feasibility, top=top, clock=clock, step=step
             )
             return branching.run(start), True, ()
-        return self._find_without_bound(objective, feasibility, top, clock, start, step)
+        return self._find_listed(objective, feasibility, top, clock, start, step)
 
-    def _find_without_bound(
+    def _find_listed(
         self,
         objective: Objective,
         feasibility: Feasibility,
@@ -187,63 +188,37 @@ class Searcher:
         start: tuple[Box, ...],
         step: Step,
     ) -> tuple[Found, bool, tuple[str, ...]]:
-        """Return the best of those that are best by the trace, and of what is near them."""
-        plain = make_objective("pillai-plain", self.problem, self.scorer, self.plan)
-        wide = BranchAndBound(
-            self.problem,
-            plain,
-            feasibility,
-            top=max(RERANKED, top),
-            clock=Clock(clock.left(2)),
-            step=step,
+        """Return the best of those that are best by the trace, all of them scored, and of what is near."""
+        trace = make_objective(self._listing_measure(), self.problem, self.scorer, self.plan)
+        size = max(LISTED, top)
+        listing = BranchAndBound(
+            self.problem, trace, feasibility, top=size, clock=Clock(clock.left(2)), step=step
         ).run(start)
-        boxes = [box for _, box in wide.best]
-        # What was worth trying first is worth ranking, too.
+        boxes = [box for _, box in listing.best]
+        # What was worth trying first is worth scoring, too.
         boxes += [box for box in start if box not in boxes and feasibility.admits(box)]
-        bounded, left = Reach.bounds(objective.name, self.problem), clock.left()
-        share = clock if not bounded or left is None else Clock(EXPLORED * left)
         near = BranchAndBound(
-            self.problem, objective, feasibility, top=max(RERANKED, top), clock=share, step=step
+            self.problem, objective, feasibility, top=size, clock=clock, step=step
         )
-        if wide.interrupted:
-            share.stop()
+        if listing.interrupted:
+            clock.stop()
         explored = near.explore(boxes)
-        if wide.complete and explored.complete and len(wide.best) < max(RERANKED, top):
+        complete = listing.complete and explored.complete
+        if complete and len(listing.best) < size:
             # So few are admissible that each of them was visited.
             bound = explored.best[0][0] if explored.best else -math.inf
-            return Found(explored.best[:top], bound, wide.nodes, complete=True), True, ()
-        if bounded and not (wide.interrupted or explored.interrupted):
-            return self._with_gap(near, feasibility, clock, step, top, wide)
-        note = (
-            f"{objective.name} has no valid bound: the {len(wide.best)} best configurations "
-            "by plug-in Pillai's trace were ranked by it, and those near the best were tried; "
-            "nothing is proven"
-        )
-        complete = wide.complete and explored.complete
-        interrupted = wide.interrupted or explored.interrupted
-        ranked = Found(explored.best[:top], math.inf, wide.nodes, complete, interrupted)
-        return ranked, False, (note,)
+            return Found(explored.best[:top], bound, listing.nodes, complete=True), True, ()
+        bounded = has_reach(objective.name, self.problem)
+        root = feasibility.narrow(self.problem.root) or self.problem.root
+        bound = within_reach(self.problem, root) if bounded else math.inf
+        interrupted = listing.interrupted or explored.interrupted
+        listed = len(listing.best)
+        ranked = Found(explored.best[:top], bound, listing.nodes, complete, interrupted, listed)
+        return ranked, bounded, (_listed(listing, trace.name, objective.name, bounded=bounded),)
 
-    def _with_gap(
-        self,
-        near: BranchAndBound,
-        feasibility: Feasibility,
-        clock: Clock,
-        step: Step,
-        top: int,
-        wide: Found,
-    ) -> tuple[Found, bool, tuple[str, ...]]:
-        """Return the best by an expected AUC, and how far any other one may be ahead of it."""
-        left = clock.left()
-        limit = BOUNDED if left is None else min(BOUNDED, left)
-        complete = wide.complete and near.found.complete
-        gap = state_gap(self.problem, near, feasibility, limit, step)
-        note = (
-            f"the bound is of {Reach.name}, which no {near.objective.name} exceeds: configurations "
-            f"were listed by it and scored, for at most {limit:.0f} s"
-        )
-        stated = Found(gap.best[:top], gap.bound, wide.nodes, complete, gap.interrupted)
-        return stated, True, (note,)
+    def _listing_measure(self) -> str:
+        adjusted = self.scorer.value(self.scorer.unmasked, MEASURES.get(LISTING))
+        return LISTING if adjusted > 0 else PLAIN_LISTING
 
     def _size(self) -> int:
         return math.prod(len(v.candidates) for v in self.problem.variables)
@@ -357,6 +332,20 @@ class JudgedRanking:
 
     preferred: str | None
     lacking: tuple[str, ...]
+
+
+def _listed(listing: Found, trace: str, objective: str, *, bounded: bool) -> str:
+    """Return what was scored for an objective without a sharp bound, and what that proves."""
+    if not listing.best:
+        return f"{objective} has no sharp bound, and nothing admissible was found to be scored"
+    proven = ", which no other one has (proven)" if listing.complete else ""
+    text = (
+        f"scored were the {amount(len(listing.best))} configurations of the highest {trace}, "
+        f"{listing.best[-1][0]:.4g} to {listing.best[0][0]:.4g}{proven}, and what is near the best of them"
+    )
+    if bounded:
+        return f"{text}; the bound is what is within reach of any {objective} before classes are counted"
+    return f"{text}; {objective} has no bound: that no other one is better is not proven"
 
 
 def _stopped(outcome: Found) -> str:

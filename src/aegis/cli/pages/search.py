@@ -85,10 +85,13 @@ def _result(search: SearchFigures) -> str:
         return "scores cannot tell masks apart on this table; nothing is proven"
     if search.optimal:
         return "proven best of all combinations"
+    what = "the best that was found"
+    if search.listed is not None:
+        what = f"the best of the {search.listed} that explain most, and of what is near it"
     if search.gap is None or search.bound is None:
-        return "the best that was found; nothing is proven"
+        return f"{what}; nothing is proven"
     percent = f"{100 * search.gap:,.0f}" if search.gap >= 1 else figure(100 * search.gap, 3)
-    return f"the best that was found; at most {percent} % better is possible"
+    return f"{what}; at most {percent} % better is possible"
 
 
 def _finer(binding: Binding) -> Iterator[RenderableType]:
