@@ -44,6 +44,9 @@ def test_the_recommendation_states_what_was_chosen_and_why() -> None:
         "Rows left out",
         "Smallest class",
     ]
+    by_area = context(replace(advice([ranked("c7")], measure="held-out-auc"), reference=0.95))
+    figures = {one["label"]: one["value"] for one in by_area["key_figures"]}
+    assert figures["Expected AUC"] == f"{ranked('c7').score:.3f}"
 
 
 def test_without_an_admissible_one_the_closest_is_named_and_what_would_admit_it() -> None:

@@ -264,8 +264,8 @@ def _key_figures(
 def _expected_figure(advice: Advice) -> list[dict[str, str]]:
     """Return what models are expected to reach, as one of the key figures."""
     told = advice.expectation
-    if told is None or told.measure == advice.measure:
-        return []  # the score of the ranking says it
+    if told is None or MEASURES.get(told.measure).unit != "AUC":
+        return []
     unmasked = max(told.unmasked, told.score)
     error = "" if told.stderr is None else f", standard error {told.stderr:.3f}"
     note = f"of models; {unmasked:.3f} {FINEST.lower() if advice.against_finest else 'unmasked'}{error}"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from aegis.privacy import ClassTable
+from aegis.privacy import ClassTable, PrivacyRule
 from aegis.summary import FrequencyTable
 
 Ids = npt.NDArray[np.int64]
@@ -18,11 +18,14 @@ _SPREAD = 16
 
 
 class RuleCells:
-    """The cells of the frequency table that a rule can tell apart: all, or only by their classes."""
+    """The cells of the frequency table that a rule can tell apart."""
 
-    def __init__(self, frequency: FrequencyTable, *, whole: bool) -> None:
+    def __init__(
+        self, frequency: FrequencyTable, rule: PrivacyRule | None, *, whole: bool = False
+    ) -> None:
         self._frequency = frequency
-        if whole or frequency.persons is not None:
+        beyond_sizes = rule is not None and not rule.sizes_only
+        if whole or beyond_sizes or frequency.persons is not None:
             self._first = self.of_cell = np.arange(frequency.cells)
             self.counts = frequency.counts
         else:

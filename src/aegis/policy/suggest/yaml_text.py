@@ -196,7 +196,7 @@ def _header(
 def _measure(policy: Policy) -> str:
     if not policy.label:
         return f"# measure: {UNLABELLED_MEASURE}   # the default: how much the columns tell of one another"
-    return f"# measure: {DEFAULT_MEASURE}   # the default; --search maximises {SEARCHED_MEASURE}"
+    return f"# measure: {DEFAULT_MEASURE}   # the default; a search maximises {SEARCHED_MEASURE}"
 
 
 def _label(policy: Policy, label: ColumnProfile | None) -> Iterator[str]:
