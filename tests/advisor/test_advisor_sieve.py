@@ -56,8 +56,8 @@ def in_memory(searcher: Searcher) -> InMemory:
 def test_the_best_are_those_of_every_configuration(objective: str) -> None:
     with (
         patch.object(sieve, "_SMALL", 0),
-        patch.object(listing, "_FIRST", 5),
         patch.object(listing, "_LARGEST", 11),
+        patch.object(listing, "_SAMPLE", 5),
     ):
         for variant in ("plain", "protected attribute with masks"):
             for rule in (rule_of(RULES[0], 0.12), rule_of(RULES[1], 0.12), rule_of(RULES[0], 0)):
@@ -90,8 +90,8 @@ def test_a_sieve_finds_what_counting_all_finds(
         patch.object(sieve, "_SMALL", 0),
         patch.object(sieve, "_SHARES", 2),
         patch.object(sieve, "_SORTED", 3),
-        patch.object(listing, "_FIRST", sizes[0]),
         patch.object(listing, "_LARGEST", sizes[1]),
+        patch.object(listing, "_SAMPLE", sizes[0]),
     ):
         outcome, figures = searcher.run(searcher.plan.rule, top=1, time_limit=None)
     assert [value for value, _ in outcome.best] == pytest.approx([max(values)] if values else [])
@@ -103,11 +103,12 @@ def test_a_sieve_finds_what_counting_all_finds(
     seed=st.integers(0, 9),
     share=st.sampled_from([0.05, 0.2, 0.5]),
     objective=st.sampled_from(OBJECTIVES),
-    stopped=st.integers(0, 40),
+    stopped=st.integers(0, 900),
+    largest=st.integers(10, 100),
 )
 @settings(max_examples=15, deadline=None)
 def test_a_sieve_that_is_stopped_says_no_more_than_is_true(
-    seed: int, share: float, objective: str, stopped: int
+    seed: int, share: float, objective: str, stopped: int, largest: int
 ) -> None:
     searcher = searcher_of(seed, rule_of({"k": 4}, share), objective)
     feasibility, loss = in_memory(searcher), searcher.objective
@@ -118,7 +119,11 @@ def test_a_sieve_that_is_stopped_says_no_more_than_is_true(
         *([1 << c for c in range(len(v.candidates))] for v in searcher.problem.variables)
     )
     values = [loss.bound(box) for box in boxes if feasibility.admits(box)]
-    with SILENT.step("") as step, patch.object(listing, "_FIRST", 9):
+    with (
+        SILENT.step("") as step,
+        patch.object(listing, "_LARGEST", largest),
+        patch.object(listing, "_SAMPLE", 9),
+    ):
         search = Sieve(
             searcher.problem, loss, feasibility, separable, top=1, clock=Clock(None), step=step
         )
@@ -179,31 +184,57 @@ def test_rows_that_a_coarser_configuration_loses_cost_no_more_in_finer_ones(
 
 @given(
     figures=st.lists(
-        st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, 1.75]), min_size=1, max_size=4),
-        min_size=2,
+        st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, 1.75, math.inf]), min_size=1, max_size=5),
+        min_size=1,
         max_size=5,
     ),
     limit=st.floats(-0.5, 6),
-    first=st.integers(1, 30),
+    room=st.integers(1, 40),
+    largest=st.integers(1, 300),
+    seed=st.integers(0, 99),
 )
-@settings(max_examples=60, deadline=None)
-def test_windows_hold_each_combination_below_the_limit_once(
-    figures: list[list[float]], limit: float, first: int
+@settings(max_examples=80, deadline=None)
+def test_what_is_left_is_below_the_limit_and_refines_nothing_refused(
+    figures: list[list[float]], limit: float, room: int, largest: int, seed: int
 ) -> None:
-    given_figures = [np.array(figure) for figure in figures]
+    random = np.random.default_rng(seed)
+    # Whether the bits of the one number are among those of the other: some compare, some do not.
+    orders = [
+        None
+        if random.random() < 0.2
+        else np.array([[i & j == i for j in range(len(f))] for i in range(len(f))])
+        for f in figures
+    ]
+    every = list(itertools.product(*(range(len(figure)) for figure in figures)))
+    refused = [every[i] for i in random.integers(len(every), size=random.integers(6))]
+
+    def refines(place: tuple[int, ...], node: tuple[int, ...]) -> bool:
+        trios = zip(place, node, orders, strict=True)
+        return all(order is None or order[i, j] for i, j, order in trios)
+
     sums = {
         place: sum(figure[c] for figure, c in zip(figures, place, strict=True))
-        for place in itertools.product(*(range(len(figure)) for figure in figures))
+        for place in every
+        if not any(refines(place, node) for node in refused)
     }
-    with patch.object(listing, "_FIRST", first), patch.object(listing, "_LARGEST", 2 * first):
-        listed, until = [], -math.inf
-        windows = Listing([range(len(f)) for f in figures], given_figures).windows(lambda: limit)
-        for chosen, window_sums, later in windows:
-            assert (np.diff(window_sums) >= 0).all()
-            assert ((window_sums >= until) & (window_sums < later)).all()
-            until = later
-            listed += [tuple(row) for row in chosen.tolist()]
-    assert sorted(listed) == sorted(place for place, total in sums.items() if total < limit)
+    expected = sorted(place for place, total in sums.items() if total < limit)
+    with (
+        patch.object(listing, "_ROOM", room),
+        patch.object(listing, "_LARGEST", largest),
+        patch.object(listing, "_SAMPLE", largest // 2),
+    ):
+        space = Listing([np.array(figure) for figure in figures], orders)
+        left = space.left(refused, limit, random)
+        parts = list(space.parts(refused, limit))
+    for chosen, chosen_sums in [(left.chosen, left.sums), *parts]:
+        assert (np.diff(chosen_sums) >= 0).all()
+        assert chosen_sums == pytest.approx([sums[tuple(row)] for row in chosen.tolist()])
+    listed = [tuple(row) for chosen, _ in parts for row in chosen.tolist()]
+    assert sorted(listed) == expected
+    assert left.least <= min([limit, *(sums[place] for place in expected)])
+    assert left.whole == (len(expected) <= largest)
+    drawn = sorted(tuple(row) for row in left.chosen.tolist())
+    assert drawn == expected if left.whole else set(drawn) <= set(expected)
 
 
 @given(

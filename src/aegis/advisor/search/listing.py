@@ -1,91 +1,172 @@
-"""Configurations of a large space by the sum of a figure per attribute, a window at a time."""
+"""Configurations of a large space by the sum of a figure per attribute, without those that are refused."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Chosen = npt.NDArray[np.int16]
+Places = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.uint64]
+Words = tuple[Places, Places, Bits]
+"""Combinations of either half of the attributes: a row, a column of words, and the word there."""
 
-HALF = 1 << 19
+HALF = 1 << 18
 """Combinations of half of the attributes, at most."""
-_FIRST, _LARGEST = 1 << 17, 1 << 20
-"""Configurations of the first window, and of any."""
-_HALVINGS = 40
-"""Steps of a bisection for where a window ends."""
+_ROOM = 1 << 21
+"""Words of combinations that are looked at together."""
+_LARGEST, _SAMPLE = 1 << 20, 1 << 17
+"""Configurations that are listed at most, and about how many of them where there are more."""
+
+
+@dataclass(frozen=True, eq=False)
+class Leftover:
+    """Configurations below a limit that are not refused.
+
+    Attributes
+    ----------
+    chosen
+        Candidates, shape (n, m).
+    sums
+        Their sums, shape (n,), in ascending order.
+    whole
+        Whether these are all; else they were drawn by chance.
+    least
+        What each of all of them sums to, at least.
+    """
+
+    chosen: Chosen
+    sums: Floats
+    whole: bool
+    least: float
 
 
 class Listing:
-    """Combinations of one candidate per attribute, those of the smallest sum first.
+    """Combinations of one candidate per attribute: a bit for each, a row for those of the first half.
 
-    Both halves of the attributes are listed and sorted; what sums to less than a limit then is a run
-    of the second half beside each combination of the first.
+    What is refused is a product: what refines the one half of a configuration, with all that refines the
+    other one. So each refused one is noted in its own row, and rows take over what coarser ones have,
+    attribute by attribute.
 
     Parameters
     ----------
-    domains
-        The candidates of each attribute.
     figures
-        The figure of each candidate, (n,) per attribute.
+        The figure of each candidate, (n,) per attribute; infinity for one that is left out.
+    refines
+        Per attribute whether a candidate (row) refines another (column); None for attributes in which
+        configurations are not compared.
     """
 
-    def __init__(self, domains: Sequence[Sequence[int]], figures: Sequence[Floats]) -> None:
-        middle = halves(domains)
-        self._first = _listed(domains[:middle], figures[:middle])
-        self._second = _listed(domains[middle:], figures[middle:])
+    def __init__(
+        self, figures: Sequence[Floats], refines: Sequence[npt.NDArray[np.bool_] | None]
+    ) -> None:
+        self._middle = middle = halves([range(len(figure)) for figure in figures])
+        self._attributes = len(figures)
+        self._first = _listed(figures[:middle])
+        chosen, sums = _listed(figures[middle:])
+        order = np.argsort(sums, kind="stable")[: np.count_nonzero(np.isfinite(sums))]
+        self._second = chosen[order], sums[order]
+        orders = [
+            np.ones((len(figure), len(figure)), dtype=np.bool_) if order is None else order
+            for figure, order in zip(figures, refines, strict=True)
+        ]
+        self._orders = orders[:middle]
+        self._within = [
+            _within(order, column)
+            for order, column in zip(orders[middle:], self._second[0].T, strict=True)
+        ]
 
-    def windows(self, limit: Callable[[], float]) -> Iterator[tuple[Chosen, Floats, float]]:
-        """Yield candidates (n, m), their sums (n,) in ascending order, and what all later sums reach.
+    def left(
+        self,
+        refused: Sequence[Sequence[int]],
+        limit: float,
+        random: np.random.Generator,
+        go_on: Callable[[], None] = lambda: None,
+    ) -> Leftover:
+        """Return what sums to less than a limit and refines none of the `refused`, all or some of it.
 
-        Ends where sums reach `limit`, which may fall meanwhile. No combination of less is left out.
+        Parameters
+        ----------
+        refused
+            Configurations.
+        limit
+            The limit.
+        random
+            Draws where there are too many.
+        go_on
+            Is called now and then, and may end it by an error.
         """
-        low, size = -math.inf, _FIRST
-        while low < limit():
-            high = self._end(low, limit(), size)
-            first, second, sums = self._between(low, high)
-            order = np.argsort(sums, kind="stable")
-            chosen = np.hstack([self._first[0][first[order]], self._second[0][second[order]]])
-            yield chosen, sums[order], high
-            low, size = high, _LARGEST
+        held: list[Words] = []
+        share, count, least = 1.0, 0, limit
+        for words in self._words(refused, limit):
+            go_on()
+            sums = self._first[1][words[0]] + self._second[1][64 * words[1]]
+            least = min(least, float(sums.min(initial=limit)))
+            held.append(words if share == 1 else _drawn(words, share, random))
+            count += _count(held[-1])
+            while count > _LARGEST:
+                share /= 2
+                held = [_drawn(each, 0.5, random) for each in held]
+                count = sum(map(_count, held))
+        if share < 1:
+            held = [_drawn(each, _SAMPLE / max(count, 1), random) for each in held]
+        return Leftover(*self._unpacked(held), share == 1, least)
 
-    def _end(self, low: float, limit: float, size: int) -> float:
-        """Return a sum up to which there are about `size` combinations from `low` on, at most `limit`."""
-        begin = self._places(low)
-        if int((self._places(limit) - begin).sum()) <= size:
-            return limit
-        under = max(low, float(self._first[1][0] + self._second[1][0]))
-        over = limit
-        for _ in range(_HALVINGS):
-            middle = (under + over) / 2
-            if not under < middle < over:
-                break
-            if int((self._places(middle) - begin).sum()) <= size:
-                under = middle
-            else:
-                over = middle
-        # At least one sum lies below where it ends, however many are equal.
-        return under if int((self._places(under) - begin).sum()) else over
+    def parts(
+        self, refused: Sequence[Sequence[int]], limit: float
+    ) -> Iterator[tuple[Chosen, Floats]]:
+        """Yield all of it in parts of at most about `_LARGEST`: candidates (n, m), and their sums (n,)."""
+        for words in self._words(refused, limit):
+            part = np.cumsum(np.bitwise_count(words[2]), dtype=np.int64) // _LARGEST
+            for number in np.unique(part).tolist():
+                some = part == number
+                yield self._unpacked([(words[0][some], words[1][some], words[2][some])])
 
-    def _places(self, limit: float) -> npt.NDArray[np.int64]:
-        """Return how many of the second half stay below a limit beside each of the first."""
-        return np.searchsorted(self._second[1], limit - self._first[1], side="left").astype(
-            np.int64
+    def _unpacked(self, held: Sequence[Words]) -> tuple[Chosen, Floats]:
+        """Return the candidates (n, m) whose bits are set, and their sums (n,) in ascending order."""
+        rows, columns, words = (
+            np.concatenate([np.zeros(0, dtype=np.int64), *(each[0] for each in held)]),
+            np.concatenate([np.zeros(0, dtype=np.int64), *(each[1] for each in held)]),
+            np.concatenate([np.zeros(0, dtype=np.uint64), *(each[2] for each in held)]),
         )
+        flags = np.unpackbits(words.view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
+        word, bit = np.nonzero(flags)
+        first, second = rows[word], 64 * columns[word] + bit
+        sums = self._first[1][first] + self._second[1][second]
+        order = np.argsort(sums, kind="stable")
+        chosen = np.hstack([self._first[0][first[order]], self._second[0][second[order]]])
+        return chosen, sums[order]
 
-    def _between(
-        self, low: float, high: float
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Floats]:
-        begin, end = self._places(low), self._places(high)
-        counts = end - begin
-        first = np.repeat(np.arange(len(counts)), counts)
-        before = np.cumsum(counts) - counts
-        second = np.arange(len(first)) + np.repeat(begin - before, counts)
-        return first, second, self._first[1][first] + self._second[1][second]
+    def _words(self, refused: Sequence[Sequence[int]], limit: float) -> Iterator[Words]:
+        """Yield what is left, some columns at a time: where bits are set."""
+        shape = [len(order) for order in self._orders]
+        nodes = np.array(refused, dtype=np.int64).reshape(len(refused), self._attributes)
+        strides = np.cumprod([1, *shape[:0:-1]])[::-1][: len(shape)]
+        places = (nodes[:, : self._middle] * strides).sum(axis=1)
+        ends = np.searchsorted(self._second[1], limit - self._first[1], side="left")
+        width = max(1, _ROOM // max(len(ends), len(nodes)))
+        for start in range(0, -(-int(ends.max()) // 64), width):
+            columns = slice(start, start + width)
+            both = np.full((len(nodes), self._within[0][:, columns].shape[1]), ~np.uint64(0))
+            for within, other in zip(self._within, nodes[:, self._middle :].T, strict=True):
+                both &= within[other, columns]
+            dead = np.zeros((len(ends), both.shape[1]), dtype=np.uint64)
+            for place, bits in zip(places.tolist(), both, strict=True):
+                dead[place] |= bits
+            if len(nodes):
+                _take_over(dead, self._orders)
+            rows = np.flatnonzero(ends > 64 * start)
+            left = ~dead[rows]
+            beyond = 64 * np.arange(start + 1, start + 1 + left.shape[1]) - ends[rows, None]
+            left &= ~np.uint64(0) >> np.clip(beyond, 0, 63).astype(np.uint64)
+            left[beyond >= 64] = 0
+            row, column = np.nonzero(left)
+            yield rows[row], start + column, left[row, column]
 
 
 def halves(domains: Sequence[Sequence[int]]) -> int:
@@ -98,18 +179,43 @@ def halves(domains: Sequence[Sequence[int]]) -> int:
     return int(np.argmin(np.maximum(logs, logs[-1] - logs)))
 
 
-def _listed(domains: Sequence[Sequence[int]], figures: Sequence[Floats]) -> tuple[Chosen, Floats]:
-    """Return all combinations (n, m) of some attributes, by their sums (n,) in ascending order."""
+def _listed(figures: Sequence[Floats]) -> tuple[Chosen, Floats]:
+    """Return all combinations (n, m) of some attributes, the last one changing first, and their sums (n,)."""
     chosen = np.zeros((1, 0), dtype=np.int16)
     sums = np.zeros(1)
-    for domain, figure in zip(domains, figures, strict=True):
-        codes = np.array(domain, dtype=np.int16)
+    for figure in figures:
+        codes = np.arange(len(figure), dtype=np.int16)
         chosen = np.hstack(
             [np.repeat(chosen, len(codes), axis=0), np.tile(codes, len(chosen))[:, None]]
         )
-        sums = np.repeat(sums, len(codes)) + np.tile(figure[codes], len(sums))
-    order = np.argsort(sums, kind="stable")
-    return chosen[order], sums[order]
+        sums = np.repeat(sums, len(codes)) + np.tile(figure, len(sums))
+    return chosen, sums
+
+
+def _take_over(dead: Bits, orders: Sequence[npt.NDArray[np.bool_]]) -> None:
+    """Let each row (n, words) have the bits of all that it refines, in place."""
+    before = 1
+    for order in orders:
+        rows = dead.reshape(before, len(order), -1)
+        for finer, coarser in np.argwhere(order).tolist():
+            if finer != coarser:
+                rows[:, finer] |= rows[:, coarser]
+        before *= len(order)
+
+
+def _drawn(words: Words, share: float, random: np.random.Generator) -> Words:
+    """Return a share of words, each by chance."""
+    some = random.random(len(words[0])) < share
+    return words[0][some], words[1][some], words[2][some]
+
+
+def _count(words: Words) -> int:
+    return int(np.bitwise_count(words[2]).sum())
+
+
+def _within(order: npt.NDArray[np.bool_], column: npt.NDArray[np.int16]) -> Bits:
+    """Return for each candidate which of a column of them refine it, (n, words)."""
+    return np.stack([_packed(order[column, other]) for other in range(len(order))])
 
 
 class OpenList:

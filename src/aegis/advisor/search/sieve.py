@@ -23,9 +23,9 @@ from aegis.advisor.search.branch import BranchAndBound
 from aegis.advisor.search.cells import RuleCells
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.feasibility import InMemory
-from aegis.advisor.search.listing import HALF, Listing, OpenList, halves
+from aegis.advisor.search.listing import HALF, Chosen, Listing, OpenList, halves
 from aegis.advisor.search.objective import Objective
-from aegis.advisor.search.problem import Box, Problem, Variable, members
+from aegis.advisor.search.problem import Problem, Variable, members
 from aegis.advisor.search.separable import Separable
 from aegis.advisor.search.tally import Node, Tally
 from aegis.advisor.search.walk import Walk
@@ -41,6 +41,8 @@ _SMALL = 10**6
 _STAGES = (0.9, 0.99, 1.0)
 """Shares of the best loss that are proven one after the other."""
 _TOLERANCE = 1e-12
+_LEFT = 0.05
+"""Share of a sample at which all that is left is listed anew."""
 _SHARES = 25
 """Configurations after which it is counted anew how much a candidate covers."""
 _SORTED = 64
@@ -95,6 +97,7 @@ class Sieve(BranchAndBound):
         self._random = np.random.default_rng(0)
         self._refused: list[Node] = []
         self._charged: list[tuple[Node, list[Floats]]] = []
+        self._refines = [_refines(v) if v.quasi else None for v in problem.variables]
         self._share = 1.0
 
     def _loop(self) -> None:
@@ -111,8 +114,13 @@ class Sieve(BranchAndBound):
         cost = self._separable.sum_of(-value)
         walk = Walk(node, cost, self._separable.least, self._cost)
         walk.go(_FIRST_STEPS)
+        inside = [np.full(len(least), math.inf) for least in self._separable.least]
+        for figures, least, domain in zip(inside, self._separable.least, box, strict=True):
+            figures[members(domain)] = least[members(domain)]
+        listing = Listing(inside, self._refines)
         for self._share in _STAGES:
-            self._sift(box, walk)
+            while not self._sift(listing, walk):
+                pass
             self._prove(self._limit())
         self._at_work = -math.inf
 
@@ -125,22 +133,26 @@ class Sieve(BranchAndBound):
         """Take note that whatever is left has at least this sum over attributes."""
         self._at_work = min(self._at_work, -self._separable.total(min(figure, self._limit())))
 
-    def _sift(self, box: Box, walk: Walk) -> None:
-        """Decide every configuration of a box below the limit."""
-        refines = [_refines(v) if v.quasi else None for v in self.problem.variables]
-        listing = Listing([members(domain) for domain in box], self._separable.least)
-        for chosen, sums, later in listing.windows(self._limit):
-            window = OpenList(chosen, sums, refines)
-            self._recall(window)
-            self._decide(window, walk)
-            self._prove(later)
-            self._show()
+    def _sift(self, listing: Listing, walk: Walk) -> bool:
+        """Decide what is left below the limit, or most of a sample of it; return whether it was all."""
+        known = len(self._refused)
+        left = listing.left(self._refused, self._limit(), self._random, self._go_on)
+        self._prove(left.least)
+        window = self._opened(left.chosen, left.sums, known)
+        few = 0 if left.whole else int(_LEFT * window.size) + self.top
+        if left.whole or window.left() > few:
+            self._decide(window, walk, few, proves=left.whole)
+            return left.whole
+        # What suppressed rows cost has decided nearly all of it: a sample teaches little more.
+        for chosen, sums in listing.parts(self._refused[:known], self._limit()):
+            self._decide(self._opened(chosen, sums, known), walk, 0, proves=False)
+        return True
 
-    def _recall(self, window: OpenList) -> None:
-        """Apply what was learned before to a new window, and sort it."""
-        for node in self._refused:
+    def _opened(self, chosen: Chosen, sums: Floats, known: int) -> OpenList:
+        """Return a list, with what was learned: all but the first `known` of what is refused."""
+        window = OpenList(chosen, sums, self._refines)
+        for node in self._refused[known:]:
             window.strike(window.refining(node))
-        window.sort(self._limit())
         for number, (node, parts) in enumerate(self._charged):
             if number % _SHARES == 0:
                 self._go_on()
@@ -148,17 +160,21 @@ class Sieve(BranchAndBound):
                     window.sort(self._limit())
             window.raise_to(window.refining(node), parts, self._limit())
         window.sort(self._limit())
+        return window
 
-    def _decide(self, window: OpenList, walk: Walk) -> None:
-        """Decide every configuration of a window."""
+    def _decide(self, window: OpenList, walk: Walk, few: int, *, proves: bool) -> None:
+        """Decide the configurations of a list but for a few; it `proves` what each costs where all are listed."""
         steps: list[dict[int, list[Coarsening]]] = []
         for number, place in enumerate(_undecided(window)):
             check()
             self._go_on()
             self.found.nodes += 1
             walk.go(_STEPS)
-            self._prove(window.least(place))
+            if proves:
+                self._prove(window.least(place))
             if number % _SHARES == 0:
+                if window.left() <= few:
+                    return
                 steps = self._steps(window)
                 self._show()
             node = tuple(window.chosen[place].tolist())
