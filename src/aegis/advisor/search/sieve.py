@@ -54,6 +54,8 @@ _WORTH = 0.4
 """Logarithm of what a further step covers, from which on it is tried."""
 _FIRST_STEPS, _STEPS = 500, 1
 """Steps of a walk for better configurations at first, and beside each one that is decided."""
+_RECENT = 0.1
+"""Weight of the last configuration in where the next one is expected to end."""
 _BITS = 1e-3
 """Entropy that keeps steps that cost nothing apart, in nats."""
 
@@ -98,6 +100,7 @@ class Sieve(BranchAndBound):
         self._refused: list[Node] = []
         self._charged: list[tuple[Node, list[Floats]]] = []
         self._refines = [_refines(v) if v.quasi else None for v in problem.variables]
+        self._typical = self._entropy(tuple(int(e.argmin()) for e in self._entropies))
         self._share = 1.0
 
     def _loop(self) -> None:
@@ -178,11 +181,7 @@ class Sieve(BranchAndBound):
                 steps = self._steps(window)
                 self._show()
             node = tuple(window.chosen[place].tolist())
-            parts = self._priced(node)
-            if parts is not None and _sum(parts, node) < self._limit():
-                window.strike_one(place)
-            else:
-                self._learn(window, node, parts, steps)
+            self._learn(window, place, node, steps)
             halved = number % _SHARES == 0 and 2 * window.left() < window.size
             if halved or (number % _SORTED == 0 and window.size < _SHORT):
                 window.sort(self._limit())
@@ -198,12 +197,16 @@ class Sieve(BranchAndBound):
     def _learn(
         self,
         window: OpenList,
+        place: int,
         node: Node,
-        parts: list[Floats] | None,
         steps: Sequence[dict[int, list[Coarsening]]],
     ) -> None:
-        """Decide a configuration that is settled, and all that a coarser one settles with it."""
-        outer, parts = self._coarsened(node, parts, steps)
+        """Decide a configuration, and where that settles it all that a coarser one settles with it."""
+        learned = self._coarsened(node, steps)
+        if learned is None:
+            window.strike_one(place)
+            return
+        outer, parts = learned
         within = window.refining(outer)
         if parts is None:
             self._refused.append(outer)
@@ -235,19 +238,34 @@ class Sieve(BranchAndBound):
         return parts is None or _sum(parts, node) >= self._limit(), parts
 
     def _coarsened(
-        self, node: Node, parts: list[Floats] | None, steps: Sequence[dict[int, list[Coarsening]]]
-    ) -> tuple[Node, list[Floats] | None]:
-        """Return a coarser configuration that settles a settled one, as no step to a coarser one does."""
+        self, node: Node, steps: Sequence[dict[int, list[Coarsening]]]
+    ) -> tuple[Node, list[Floats] | None] | None:
+        """Return a coarser configuration that settles one, as no step to a coarser one does.
+
+        None where the configuration is among the best ones, or not even settled by itself.
+        """
         way = self._way(node, steps)
-        low, high = 0, len(way)
+        after = [_after(node, way[:count]) for count in range(len(way) + 1)]
+        known = [self._entropy(each) for each in after]
+        parts: list[Floats] | None = None
+        low, high = -1, len(way)
+        place, stride = sum(entropy > self._typical for entropy in known), 1
         while low < high:
-            middle = (low + high + 1) // 2
-            settles, some = self._settled(node, _after(node, way[:middle]))
+            middle = min(max(place, low + 1), high)
+            settles, some = self._settled(node, after[middle])
             if settles:
                 low, parts = middle, some
+                place = middle + stride
             else:
                 high = middle - 1
-        outer = _after(node, way[:low])
+                place = middle - stride
+            stride *= 2
+            if low >= 0 and high < len(way):
+                place = (low + high + 1) // 2
+        if low < 0:
+            return None
+        outer = after[low]
+        self._typical += _RECENT * (known[low] - self._typical)
         blocked = {way[low][1]} if low < len(way) else set()
         for step in way[low + 1 :]:
             if step[1] in blocked or step[3] < _WORTH:
@@ -258,6 +276,9 @@ class Sieve(BranchAndBound):
             else:
                 blocked.add(step[1])
         return outer, parts
+
+    def _entropy(self, node: Node) -> float:
+        return sum(float(e[c]) for e, c in zip(self._entropies, node, strict=True))
 
     def _way(self, node: Node, steps: Sequence[dict[int, list[Coarsening]]]) -> list[Coarsening]:
         """Return steps from a configuration to the coarsest ones, those of the most worth first."""
