@@ -2,10 +2,10 @@
 
 Where nothing in a large space is refused by coarse corners, boxes are bounded no better than their finest masks,
 and halving them closes no gap. But one configuration that the rule refuses settles all that refine it, and there
-are few configurations whose masks alone cost less than the best one found. So these are listed (by a figure per
-attribute, in windows, cheapest first). The first one that is not decided is taken and made coarser, as long as
-the rule refuses it or the rows that it suppresses cost too much; what that ends at is as coarse as can be, and all
-that refine it are decided together. It is made coarser where that covers most of the list for what classes grow.
+are few configurations whose masks alone cost less than the best one found. So these are listed, without what
+refines a refused one: a sample of them as long as they are too many. The first one of the list that is not decided is
+taken, and made coarser as long as the rule refuses it or the rows that it suppresses cost too much: all that refine
+what that ends at are decided together. It is made coarser where that covers most of the list for what classes grow.
 
 This is the search for a smallest hitting set of what is learned on the way (Moreno-Centeno and Karp, The implicit
 hitting set approach, Operations Research 61, 2013), with an explicit list in place of an integer programme.
@@ -33,12 +33,12 @@ from aegis.interrupts import check
 from aegis.progress import Step
 
 Floats = npt.NDArray[np.float64]
-Coarsening = tuple[float, int, int, float]
-"""What a step to a coarser candidate covers for what it costs, the variable, the candidate, what it covers."""
+Coarsening = tuple[float, int, int]
+"""What a step to a coarser candidate covers for what it costs, the variable, the candidate."""
 
 _SMALL = 10**6
 """Combinations up to which boxes prove more in less time."""
-_STAGES = (0.9, 0.99, 1.0)
+_STAGES = (0.6, 0.8, 0.9, 0.95, 0.99, 1.0)
 """Shares of the best loss that are proven one after the other."""
 _TOLERANCE = 1e-12
 _LEFT = 0.05
@@ -50,8 +50,6 @@ _SORTED = 64
 _SHORT = 1 << 17
 _NOISE = 0.5
 """How far the worth of a step is varied, so that what is learned differs."""
-_WORTH = 0.4
-"""Logarithm of what a further step covers, from which on it is tried."""
 _FIRST_STEPS, _STEPS = 500, 1
 """Steps of a walk for better configurations at first, and beside each one that is decided."""
 _RECENT = 0.1
@@ -240,9 +238,9 @@ class Sieve(BranchAndBound):
     def _coarsened(
         self, node: Node, steps: Sequence[dict[int, list[Coarsening]]]
     ) -> tuple[Node, list[Floats] | None] | None:
-        """Return a coarser configuration that settles one, as no step to a coarser one does.
+        """Return the coarsest configuration on a way that settles its first one, and what that leaves to pay.
 
-        None where the configuration is among the best ones, or not even settled by itself.
+        None where nothing settles it but that it is among the best. The search begins where the last ones ended.
         """
         way = self._way(node, steps)
         after = [_after(node, way[:count]) for count in range(len(way) + 1)]
@@ -264,18 +262,8 @@ class Sieve(BranchAndBound):
                 place = (low + high + 1) // 2
         if low < 0:
             return None
-        outer = after[low]
         self._typical += _RECENT * (known[low] - self._typical)
-        blocked = {way[low][1]} if low < len(way) else set()
-        for step in way[low + 1 :]:
-            if step[1] in blocked or step[3] < _WORTH:
-                continue
-            settles, some = self._settled(node, further := _after(outer, [step]))
-            if settles:
-                outer, parts = further, some
-            else:
-                blocked.add(step[1])
-        return outer, parts
+        return after[low], parts
 
     def _entropy(self, node: Node) -> float:
         return sum(float(e[c]) for e, c in zip(self._entropies, node, strict=True))
@@ -284,9 +272,9 @@ class Sieve(BranchAndBound):
         """Return steps from a configuration to the coarsest ones, those of the most worth first."""
         noise = 1.0 + _NOISE * self._random.random(len(node))
         way = [
-            (worth * float(noise[index]), index, candidate, covers)
+            (worth * float(noise[index]), index, candidate)
             for index, start in enumerate(node)
-            for worth, _, candidate, covers in steps[index].get(start, ())
+            for worth, _, candidate in steps[index].get(start, ())
         ]
         # Stable, and worth falls along an attribute: its steps stay in their order.
         return sorted(way, key=lambda step: -step[0])
@@ -337,14 +325,14 @@ def _ascent(
         ]
         worth, place = max(ratios)
         last = min(last, worth)
-        yield last, index, -place, float(logs[-place] - logs[current])
+        yield last, index, -place
         current = -place
 
 
 def _after(node: Node, steps: Sequence[Coarsening]) -> Node:
     """Return the configuration after some steps."""
     changed = list(node)
-    for _, index, candidate, _ in steps:
+    for _, index, candidate in steps:
         changed[index] = candidate
     return tuple(changed)
 
