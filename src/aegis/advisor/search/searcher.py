@@ -162,11 +162,11 @@ class Searcher:
         start: tuple[Box, ...],
         step: Step,
     ) -> tuple[Found, bool, tuple[str, ...]]:
-        separable = objective.separable() if isinstance(objective, ChargedLoss) else None
         if (
             isinstance(feasibility, InMemory)
-            and separable is not None
+            and isinstance(objective, ChargedLoss)
             and pays(self.problem, feasibility)
+            and (separable := objective.separable()) is not None
         ):
             sieve = Sieve(
                 self.problem, objective, feasibility, separable, top=top, clock=clock, step=step
