@@ -177,6 +177,8 @@ class Variable:
         `beyond[c]` tells which candidates are at least as coarse as c, or as fine. Of those that
         are alike the first is taken.
         """
+        if domain & (domain - 1) == 0:
+            return members(domain)
         chosen = np.array(members(domain))
         among = beyond[np.ix_(chosen, chosen)]
         alike = among & among.T
