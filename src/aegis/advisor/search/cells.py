@@ -28,12 +28,14 @@ class RuleCells:
         if whole or beyond_sizes or frequency.persons is not None:
             self._first = self.of_cell = np.arange(frequency.cells)
             self.counts = frequency.counts
+            self._codes = frequency.codes
         else:
             # A rule on class sizes alone sees neither label nor sensitive values.
             keys = frequency.class_keys()
             _, first, cell = np.unique(keys, return_index=True, return_inverse=True)
             self._first, self.of_cell = first, cell
             self.counts = np.bincount(cell, weights=frequency.counts).astype(np.int64)
+            self._codes = {name: codes[first] for name, codes in frequency.codes.items()}
         self._weights = self.counts.astype(np.float64)
 
     @property
@@ -52,7 +54,7 @@ class RuleCells:
         """Return the group of each cell, (cells,), for a grouping (V,) of an attribute's values."""
         frequency = self._frequency
         on_codes = groups[frequency.representatives[name]].astype(np.int64)
-        return on_codes[frequency.codes[name][self._first]]
+        return on_codes[self._codes[name]]
 
     def rows_below(self, ids: Ids, space: int, k: int) -> int:
         """Return the rows in classes of fewer than `k` rows."""
