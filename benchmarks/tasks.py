@@ -24,6 +24,7 @@ from benchmarks.protection import protection
 from benchmarks.reconstruction import reconstruction
 from benchmarks.score import blas, expected
 from benchmarks.searches import lattices, models
+from benchmarks.shapes import other_shapes
 from benchmarks.tables import as_csv, make_table, with_persons
 
 
@@ -331,6 +332,11 @@ def search_lattices(settings: Settings) -> Iterator[Figure]:
     yield from lattices(settings.folder)
 
 
+def shapes(settings: Settings) -> Iterator[Figure]:
+    """Advise on wide tables and large hierarchies."""
+    yield from other_shapes(settings.folder)
+
+
 def growth(settings: Settings) -> Iterator[Figure]:
     """How time grows with rows, attributes and configurations."""
     sizes = [10**e for e in range(4, 9) if 10**e <= settings.rows]
@@ -440,6 +446,7 @@ TASKS: dict[str, Task] = {
         search,
         search_models,
         search_lattices,
+        shapes,
         growth,
         reconstruction,
         anonymizers,

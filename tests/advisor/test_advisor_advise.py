@@ -25,8 +25,8 @@ from advisor_support import (
 )
 
 from aegis import advise, search
-from aegis.advisor import Advice, PrivacyPlan, combinations, generate
-from aegis.advisor.rank import AfterSuppression
+from aegis.advisor import Advice, PrivacyPlan, Scorer, combinations, generate
+from aegis.advisor.rank import AfterSuppression, rank_choice
 from aegis.errors import NoAdmissibleConfiguration, PolicyError
 from aegis.masks import parse_mask
 from aegis.measures import MEASURES
@@ -174,6 +174,9 @@ def test_score_after_suppression(table: pa.Table, label_masks: Any) -> None:
                     wanted = pytest.approx(pillai(columns, left["y"])[1], abs=1e-8)
                 found = after.score(choice)
                 assert found == wanted if wanted is not None else found in (None, 0.0)
+                ranked = rank_choice("", choice, Scorer(own), plan, after.measure)
+                if after.keeps_all(ranked, choice):
+                    assert ranked.score == wanted
                 if given is everything:
                     assert from_bundle.score(choice) == found
                 else:

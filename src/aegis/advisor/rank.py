@@ -134,6 +134,12 @@ class AfterSuppression:
         frequency = self.plan.summary.frequency
         return frequency is None or not set(self.plan.summary.attributes) <= set(frequency.codes)
 
+    def keeps_all(self, ranked: Ranked, choice: Choice) -> bool:
+        """Whether a release keeps every row, as it was scored: with its label, and no noise to draw."""
+        noisy = any(candidate.noise is not None for candidate in choice.values())
+        masked_label = self.plan.summary.label.column in choice
+        return ranked.suppressed_rows == 0 and not noisy and not masked_label
+
     def score(self, choice: Choice) -> float | None:
         """Return the measure of the kept rows, or None where it cannot be known."""
         summary = self.plan.summary

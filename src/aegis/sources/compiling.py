@@ -8,7 +8,6 @@ from typing import Any
 
 import ibis
 import ibis.expr.types as ir
-from ibis.backends.sql import compilers
 from ibis.config import Config
 from sqlglot import exp
 
@@ -22,6 +21,8 @@ _OF_SPARK = ("spark", "databricks")
 
 def compile_query(query: ir.Table, dialect: str) -> tuple[Any, exp.Expression]:
     """Return what sqlglot calls a dialect, and a query in it."""
+    from ibis.backends.sql import compilers  # of twenty engines: half a second, for exports only
+
     compiler = getattr(compilers, _COMPILERS.get(dialect, dialect)).compiler
     with _spark_options():
         if dialect in _OF_SPARK:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.search.clock import Clock
+from aegis.advisor.search.corners import Corners
 from aegis.advisor.search.feasibility import InMemory, prunable, sound_part, undecided
 from aegis.advisor.search.problem import Box, Problem, members
 from aegis.privacy import PrivacyRule
@@ -19,9 +20,14 @@ class BesidePopulation(InMemory):
     """
 
     def __init__(
-        self, problem: Problem, frequency: FrequencyTable, plan: PrivacyPlan, clock: Clock
+        self,
+        problem: Problem,
+        frequency: FrequencyTable,
+        plan: PrivacyPlan,
+        clock: Clock,
+        shared: dict[bool, Corners] | None = None,
     ) -> None:
-        super().__init__(problem, frequency, plan, clock)
+        super().__init__(problem, frequency, plan, clock, shared)
         self.rule = prunable(plan.rule.without_crowd)
         self._part = plan.rule.monotone_part
         hopeless = any(criterion.model.hopeless is not None for criterion in plan.rule.criteria)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from aegis.privacy import ClassTable, PrivacyRule
+from aegis.privacy import ClassTable
 from aegis.summary import FrequencyTable
 
 Ids = npt.NDArray[np.int64]
@@ -18,14 +18,11 @@ _SPREAD = 16
 
 
 class RuleCells:
-    """The cells of the frequency table that a rule can tell apart."""
+    """The cells of the frequency table that a rule can tell apart: all, or only by their classes."""
 
-    def __init__(
-        self, frequency: FrequencyTable, rule: PrivacyRule | None, *, whole: bool = False
-    ) -> None:
+    def __init__(self, frequency: FrequencyTable, *, whole: bool) -> None:
         self._frequency = frequency
-        beyond_sizes = rule is not None and not rule.sizes_only
-        if whole or beyond_sizes or frequency.persons is not None:
+        if whole or frequency.persons is not None:
             self._first = self.of_cell = np.arange(frequency.cells)
             self.counts = frequency.counts
             self._codes = frequency.codes

@@ -185,7 +185,7 @@ class ConfigurationClasses:
     """
 
     def __init__(self, problem: Problem, plan: PrivacyPlan, frequency: FrequencyTable) -> None:
-        self.tables = Corners(problem, RuleCells(frequency, None, whole=True))
+        self.tables = Corners(problem, RuleCells(frequency, whole=True))
         self._problem, self._plan, self._frequency = problem, plan, frequency
         self._rows = frequency.counts.astype(np.float64)
 

@@ -52,10 +52,16 @@ class Corners:
         The search space.
     cells
         The cells of the frequency table that the rule tells apart.
+
+    Attributes
+    ----------
+    below
+        Rows in classes of fewer than k, by what tells the classes from others, and by k.
     """
 
     def __init__(self, problem: Problem, cells: RuleCells) -> None:
         self.cells = cells
+        self.below: dict[tuple[int, ...], dict[int, int]] = {}
         self._problem = problem
         self._codes: dict[tuple[int, int], tuple[Ids, int]] = {}
         self._tables: OrderedDict[tuple[int, ...], tuple[Ids, int]] = OrderedDict()

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.plan import PrivacyPlan
-from aegis.advisor.search.cells import RuleCells, dense, refine
+from aegis.advisor.search.cells import Ids, RuleCells, dense, refine
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.corners import Corners
 from aegis.advisor.search.judging import Judge
@@ -68,6 +68,8 @@ class InMemory:
         Judges single configurations.
     clock
         Ends the counting, with `OutOfTimeError`.
+    shared
+        What was counted under other rules, by whether more than sizes was looked at; takes what is new.
 
     Attributes
     ----------
@@ -78,7 +80,12 @@ class InMemory:
     """
 
     def __init__(
-        self, problem: Problem, frequency: FrequencyTable, plan: PrivacyPlan, clock: Clock
+        self,
+        problem: Problem,
+        frequency: FrequencyTable,
+        plan: PrivacyPlan,
+        clock: Clock,
+        shared: dict[bool, Corners] | None = None,
     ) -> None:
         self.problem = problem
         self.plan = plan
@@ -96,8 +103,12 @@ class InMemory:
         self._by_person = frequency.persons is not None
         alone = not (self._by_person or plan.by_population)
         self._bounds = alone and bool(self._judge.bounding)
-        self.cells = RuleCells(frequency, self.rule, whole=self._bounds)
-        self._tables = Corners(problem, self.cells)
+        whole = self._bounds or not (self.rule is None or self.rule.sizes_only)
+        known = {} if shared is None else shared
+        if whole not in known:
+            known[whole] = Corners(problem, RuleCells(frequency, whole=whole))
+        self._tables = known[whole]
+        self.cells = self._tables.cells
         self._leaves = LeafBound(problem, frequency, plan) if plan.rule.by_leaves else None
 
     @property
@@ -205,9 +216,7 @@ class InMemory:
             if not self._judge.parts_pay.worth():
                 return True
             self.checked += 1
-            ids, space = self._tables.of(box)
-            if instead is not None:
-                ids, space = refine(ids, space, *self._tables.coded(*instead))
+            ids, space = self._classes(box, instead)
             parts = self._tables.parts(inner)
             self._passed[key] = self._judge.possible_in_parts(*dense(ids, space), parts, masks)
         return self._passed[key]
@@ -219,9 +228,9 @@ class InMemory:
         instead: tuple[int, int] | None,
         masks: Sequence[Candidate | None] | None,
     ) -> bool:
-        ids, space = self._tables.of(box)
-        if instead is not None:
-            ids, space = refine(ids, space, *self._tables.coded(*instead))
+        if masks is None and rule is not None and rule.sizes_only and not self._by_person:
+            return self._large_enough(box, instead, rule.minimum_size)
+        ids, space = self._classes(box, instead)
         if masks is not None:
             ids, space = dense(ids, space)
             if not self._judge.possible(ids, space, masks):
@@ -233,6 +242,26 @@ class InMemory:
             return self.cells.rows_below(ids, space, rule.minimum_size) <= self.room
         table = self.cells.classes(ids, rule.sensitive, self._sensitive(box))
         return rule.check(table).admissible
+
+    def _large_enough(self, box: Box, instead: tuple[int, int] | None, k: int) -> bool:
+        """Return whether few enough rows of a corner are in classes of fewer than `k` rows.
+
+        Searches under other rules count them, too, and of fewer rows there are no more.
+        """
+        below = self._tables.below.setdefault(self._node(box, instead), {})
+        if any(other >= k and rows <= self.room for other, rows in below.items()):
+            return True
+        if any(other <= k and rows > self.room for other, rows in below.items()):
+            return False
+        below[k] = self.cells.rows_below(*self._classes(box, instead), k)
+        return below[k] <= self.room
+
+    def _classes(self, box: Box, instead: tuple[int, int] | None) -> tuple[Ids, int]:
+        """Return the class of each cell at the corner of a box, as `_passes` takes them."""
+        ids, space = self._tables.of(box)
+        if instead is None:
+            return ids, space
+        return refine(ids, space, *self._tables.coded(*instead))
 
     def _masks(self, box: Box) -> list[Candidate | None] | None:
         """Return the candidates of the rule's protected attributes; None while one is open."""

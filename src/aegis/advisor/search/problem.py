@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from aegis.masks import common_refinement
 from aegis.summary import AttributeSummary, Candidate, Summary, level_channel
@@ -376,6 +374,9 @@ def _meet(groupings: Sequence[Ints]) -> Ints:
 
 def _common_coarsening(groupings: Sequence[Ints]) -> Ints:
     """Return the finest grouping that every given one refines: connected groups fall together."""
+    from scipy import sparse  # taking long to load, and only of groupings that cross
+    from scipy.sparse.csgraph import connected_components
+
     size = len(groupings[0])
     rows, columns = [], []
     offset = size

@@ -20,6 +20,7 @@ from aegis.advisor.search.charged import ChargedLoss
 from aegis.advisor.search.classes import ClassLoss
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.closest import find_closest
+from aegis.advisor.search.corners import Corners
 from aegis.advisor.search.feasibility import Feasibility, InEngine, InMemory
 from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.objectives import make_objective
@@ -59,6 +60,7 @@ class Searcher:
         self.problem = make_problem(summary, plan.groups_of_people)
         self.objective = make_objective(objective, self.problem, self.scorer, plan)
         self.measure = MEASURES.get(measure)
+        self._corners: dict[bool, Corners] = {}
 
     def unmasked(self) -> float:
         """Return the score of the unmasked table."""
@@ -86,7 +88,7 @@ class Searcher:
         if self.summary.frequency is None:
             return InEngine(self.problem, plan, clock)
         counted = BesidePopulation if plan.by_population else InMemory
-        return counted(self.problem, self.summary.frequency, plan, clock)
+        return counted(self.problem, self.summary.frequency, plan, clock, self._corners)
 
     @property
     def rule_matters(self) -> bool:
@@ -292,10 +294,13 @@ class Searcher:
                 ranking, outcome.best, preferred = settled.ranking, settled.boxes, settled.note
             else:
                 lacking.append("there was no time left to estimate standard errors")
+        choice = self.problem.choice(outcome.best[0][1])
         again = sum(timings.values()) if after.reads_table else timings.get("cooccurrence", 0.0)
-        if clock.allows(again + each):
+        if after.keeps_all(ranking[0], choice):
+            ranking = [replace(ranking[0], after_suppression=ranking[0].score), *ranking[1:]]
+        elif clock.allows(again + each):
             with self.progress.step("Scoring the rows that are kept"):
-                score = after.score(self.problem.choice(outcome.best[0][1]))
+                score = after.score(choice)
             ranking = [replace(ranking[0], after_suppression=score), *ranking[1:]]
         else:
             lacking.append("there was no time left to score the rows that are kept")

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from aegis.advisor.grouping import (
     GroupedCounts,
@@ -178,9 +177,9 @@ class _Reduced:
         grouping, offsets = stacked_grouping(levels)
         pairs = problem.summary.pairs
         total = (grouping.T @ pairs.total) @ grouping
-        if sparse.issparse(total) and offsets[-1] <= _DENSE:
+        if not isinstance(total, np.ndarray) and offsets[-1] <= _DENSE:
             total = total.toarray()
-        if not sparse.issparse(total):
+        if isinstance(total, np.ndarray):
             total = np.ascontiguousarray(total)
         atoms = tuple(np.unique(own, return_index=True)[1] for own in levels)
         return cls(total, grouping.T @ pairs.stacked_joint, offsets, atoms)
@@ -211,7 +210,8 @@ class _Rest:
         chosen = len(problem.variables) > len(attributes) or any(v.channels for v in attributes)
         stays = np.array([len(variable.candidates) == 1 for variable in attributes])
         sizes = np.diff(reduced.offsets)
-        if chosen or sparse.issparse(reduced.total) or stays.all() or sizes[stays].sum() < _STAYING:
+        sparse = not isinstance(reduced.total, np.ndarray)
+        if chosen or sparse or stays.all() or sizes[stays].sum() < _STAYING:
             return None
         rows = float(problem.summary.pairs.rows)
         given = Given.of(reduced.total, reduced.stacked_joint, rows, reduced.offsets, stays)
@@ -311,7 +311,7 @@ class _Corner:
         """
         groupings = [self._groupings[number] for number in key[: self._count]]
         noisy = any(grouping.levels.ndim == 2 for grouping in groupings)
-        if noisy or sparse.issparse(self._reduced.total):
+        if noisy or not isinstance(self._reduced.total, np.ndarray):
             return group_counts(self._reduced, [grouping.levels for grouping in groupings])
         offsets = np.cumsum([0, *(len(grouping.starts) for grouping in groupings)])
         rows, starts = self._rows_of(key)
@@ -346,6 +346,8 @@ def _added(matrix: npt.NDArray[np.float64], rows: Ints, starts: Ints) -> npt.NDA
     if len(rows) < _MANY_ROWS:
         return np.add.reduceat(matrix[rows], starts, axis=0)
     # A sparse product takes longer to set up and reads each row once, without a copy.
+    from scipy import sparse  # taking long to load, and of many rows alone
+
     ends = np.append(starts, len(rows))
     grouping = sparse.csr_array((np.ones(len(rows)), rows, ends), shape=(len(starts), len(matrix)))
     sums: npt.NDArray[np.float64] = grouping @ matrix

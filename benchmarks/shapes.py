@@ -1,0 +1,165 @@
+"""Tables of other shapes than Adult: many columns, and hierarchies of many values."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+
+from benchmarks.measure import Figure, command
+
+SEED = 3
+QUASI = 6
+Codes = npt.NDArray[np.integer[Any]]
+
+
+def wide_table(folder: Path, columns: int, rows: int) -> tuple[Path, Path]:
+    """Return a table and a policy: a quarter of the columns each are categories of 3 to 12 values,
+    numbers of 100 values, yes or no, and numbers of more than 1,000 values.
+    """
+    random = np.random.default_rng(SEED)
+    label = random.random(rows) < 0.3
+    table: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
+    for column in range(columns):
+        told = label * (column % 7 == 0)
+        match column % 4:
+            case 0:
+                values = _texts("v", random.integers(0, 3 + column % 10, rows))
+                masks: list[Any] = ["identity", {"keep_frequent": {"count": 2}}, "suppress"]
+            case 1:
+                values = random.integers(0, 90, rows) + 10 * told
+                masks = [
+                    "identity",
+                    *({"bucketize": {"width": w}} for w in (5, 10, 20)),
+                    "suppress",
+                ]
+            case 2:
+                values = np.where(random.random(rows) < 0.5 + 0.1 * told, "yes", "no")
+                masks = ["identity", "suppress"]
+            case _:
+                values = random.integers(0, 1_500, rows) + 100 * told
+                masks = [{"bucketize": {"width": w}} for w in (25, 100, 500)] + ["suppress"]
+        table[f"c{column}"] = values
+        role = "quasi-identifier" if column < QUASI else "feature"
+        attributes[f"c{column}"] = {"role": role, "masks": masks}
+    table["label"] = np.where(label, "yes", "no")
+    return _written(folder / f"wide_{columns}_{rows}", table, attributes, k=2)
+
+
+def zip_table(folder: Path) -> tuple[Path, Path]:
+    """Return a table of 200,000 rows, one column of which has a hierarchy of 100,000 values."""
+    random = np.random.default_rng(SEED)
+    codes = np.sort(random.choice(1_000_000, 100_000, replace=False))
+    texts = [f"{code:06d}" for code in codes]
+    lines = [[text, *(text[: 6 - up] + "*" * up for up in range(1, 5))] for text in texts]
+    _hierarchy(folder / "zip.csv", lines)
+    drawn = np.concatenate([np.arange(len(texts)), random.integers(0, len(texts), 100_000)])
+    age = random.integers(18, 90, len(drawn))
+    table = {
+        "zip": np.array(texts)[random.permutation(drawn)],
+        "age": age,
+        "sex": random.choice(["f", "m"], len(drawn)),
+        "label": np.where(random.random(len(drawn)) < 0.2 + 0.3 * (age > 50), "yes", "no"),
+    }
+    ten = {"bucketize": {"width": 10}}
+    attributes = {
+        "zip": _levels("zip.csv", 4),
+        "age": {"role": "quasi-identifier", "masks": ["identity", ten, "suppress"]},
+        "sex": {"role": "quasi-identifier", "masks": ["identity", "suppress"]},
+    }
+    return _written(folder / "zip_table", table, attributes, k=5)
+
+
+def many_hierarchies(folder: Path, count: int = 24, lines: int = 175_000) -> tuple[Path, Path]:
+    """Return a table whose columns have hierarchies of six levels, 25 to some 49,000 values each."""
+    random = np.random.default_rng(SEED)
+    sizes = np.geomspace(20, 39_630, count)
+    sizes = np.round(sizes * lines / sizes.sum()).astype(int)
+    rows = int(sizes.sum())
+    table: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
+    for place, size in enumerate(sizes):
+        fan = max(2, round(size ** (1 / 6)))
+        texts = _texts(f"v{place}_", np.arange(size))
+        _hierarchy(
+            folder / f"h{place}.csv",
+            [
+                [text, *(f"g{up}_{i // fan**up}" for up in range(1, 6))]
+                for i, text in enumerate(texts)
+            ],
+        )
+        drawn = np.concatenate([np.arange(size), random.integers(0, size, rows - size)])
+        table[f"a{place}"] = texts[random.permutation(drawn)]
+        attributes[f"a{place}"] = _levels(f"h{place}.csv", 5, quasi=place < QUASI)
+    table["label"] = np.where(random.random(rows) < 0.3, "yes", "no")
+    return _written(folder / "many_hierarchies", table, attributes, k=2, suppression=1.0)
+
+
+def other_shapes(folder: Path) -> Iterator[Figure]:
+    """Advise on wide tables and large hierarchies, as whole processes."""
+    made = {
+        "200 columns x 200,000 rows, 20 configurations": (
+            wide_table(folder, 200, 200_000),
+            20,
+            20,
+            2000,
+        ),
+        "50 columns x 10,000 rows, 20 configurations": (
+            wide_table(folder, 50, 10_000),
+            20,
+            5,
+            None,
+        ),
+        "a hierarchy of 100,000 values, 3 configurations": (zip_table(folder), 3, 2, 500),
+        "24 hierarchies of 175,000 values, 10 configurations": (
+            many_hierarchies(folder),
+            10,
+            10,
+            None,
+        ),
+    }
+    for name, ((table, policy), count, seconds, megabytes) in made.items():
+        words = ("advise", table, "-p", policy, "--generate", count, "--quiet")
+        runs = [command(*words) for _ in range(3)]
+        wall, cpu, peak = (statistics.median(run[i] for run in runs) for i in range(3))
+        note = f"{wall:.2f} s by the clock"
+        yield Figure("shapes", f"advise, {name}, processor time", cpu, "s", seconds, note=note)
+        yield Figure("shapes", f"the same, {name}, peak memory", peak, "MB", megabytes)
+
+
+def _texts(prefix: str, codes: Codes) -> npt.NDArray[np.str_]:
+    return np.char.add(prefix, codes.astype(str))
+
+
+def _levels(file: str, height: int, *, quasi: bool = True) -> dict[str, Any]:
+    masks = ["identity", *({"level": level} for level in range(1, height + 1)), "suppress"]
+    role = "quasi-identifier" if quasi else "feature"
+    return {"role": role, "hierarchy": file, "masks": masks}
+
+
+def _hierarchy(path: Path, lines: Sequence[Sequence[str]]) -> None:
+    path.write_text("".join(";".join(line) + "\n" for line in lines), encoding="utf-8")
+
+
+def _written(
+    path: Path,
+    table: dict[str, Any],
+    attributes: dict[str, Any],
+    *,
+    k: int,
+    suppression: float = 0.05,
+) -> tuple[Path, Path]:
+    data, policy = path.with_suffix(".parquet"), path.with_suffix(".yaml")
+    pq.write_table(pa.table(table), data)
+    rule = {"k": k, "suppression": suppression}
+    whole = {"version": 1, "label": "label", "privacy": rule, "attributes": attributes}
+    policy.write_text(yaml.safe_dump(whole), encoding="utf-8")
+    return data, policy
