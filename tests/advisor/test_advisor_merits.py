@@ -105,6 +105,8 @@ def test_a_search_by_an_expected_auc_states_a_gap_that_holds(
     assert figures.gap is not None
     assert 0 <= figures.gap < 0.2
     assert any("within reach" in note for note in figures.notes)
+    assert figures.proven is not None
+    assert figures.proven.configurations <= 3
 
 
 def test_headlines_and_utility_count_from_what_a_constant_reaches() -> None:

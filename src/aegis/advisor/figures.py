@@ -7,10 +7,58 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from aegis.policy import Configuration
-from aegis.words import finite
+from aegis.words import finite, percent
 
 NOTHING = 5e-5
 """A gain below it is told as none."""
+
+
+@dataclass(frozen=True)
+class ProvenList:
+    """What was scored where the objective has no sharp bound: all with a high trace, proven.
+
+    Attributes
+    ----------
+    measure
+        What listed them, such as `adjusted-pillai`.
+    configurations
+        How many were listed and scored.
+    highest, least
+        The highest of any admissible configuration, and the value above which none was left out;
+        None where every admissible one was scored.
+    """
+
+    measure: str
+    configurations: int
+    highest: float
+    least: float | None
+
+    @property
+    def gap(self) -> float | None:
+        """How far the least lies below the highest, relative to it; None without a least."""
+        if self.least is None or not self.highest:
+            return None
+        return (self.highest - self.least) / abs(self.highest)
+
+    def words(self) -> str:
+        """Return it as a sentence without its full stop.
+
+        Examples
+        --------
+        >>> from aegis.advisor.figures import ProvenList
+        >>> ProvenList("adjusted-pillai", 200, 0.4668, 0.4607).words()
+        'all 200 that meet the rule with adjusted-pillai above 0.4607, 1.3 % below the highest, were scored'
+        """
+        scored = f"all {self.configurations:,} that meet the rule"
+        if self.least is not None:
+            scored += f" with {self.measure} above {self.least:.4f}"
+        if self.gap is not None:
+            scored += f", {percent(100 * self.gap)} below the highest,"
+        return f"{scored} were scored"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields and the gap as JSON values."""
+        return {**asdict(self), "gap": self.gap}
 
 
 @dataclass(frozen=True)
@@ -51,9 +99,8 @@ class SearchFigures:
     tells_masks_apart
         Whether the measure sees anything in the unmasked table; where not, no score proves
         anything.
-    listed
-        How many configurations of the highest trace were all scored, where the objective has no
-        bound that would prove its best; else None.
+    proven
+        What was scored for sure, where the objective has no sharp bound; None where it has one.
     """
 
     objective: str
@@ -72,11 +119,12 @@ class SearchFigures:
     stopped: str | None = None
     preferred: str | None = None
     tells_masks_apart: bool = True
-    listed: int | None = None
+    proven: ProvenList | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values; infinite figures as null."""
-        figures: dict[str, Any] = finite(asdict(self))
+        proven = None if self.proven is None else self.proven.to_dict()
+        figures: dict[str, Any] = finite({**asdict(self), "proven": proven})
         return figures
 
 

@@ -207,9 +207,12 @@ def _unproven(advice: Advice) -> str | None:
     search = advice.search
     if search is None or search.optimal:
         return None
+    listed = "" if search.proven is None else f" Proven: {search.proven.words()}."
     if search.gap is None or search.bound is None:
-        return "The search proved nothing: how much better another one may be is not known."
-    return f"The search did not end with a proof: at most {percent(100 * search.gap)} better is possible."
+        lacking = "did not prove its best" if listed else "proved nothing"
+        return f"The search {lacking}: how much better another one may be is not known.{listed}"
+    most = percent(100 * search.gap)
+    return f"The search did not end with a proof: at most {most} better is possible.{listed}"
 
 
 def _admitting_limit(suppressed: int, total: int) -> str | None:

@@ -81,7 +81,9 @@ def _relaxed(
     value, leader = highest
     start = tuple(dict.fromkeys((leader, box)))
     for change, rule in relaxations(searcher.plan.rule):
-        best, figures = searcher.run(rule, top=1, time_limit=clock.left(), start=start)
+        best, figures = searcher.run(
+            rule, top=1, time_limit=clock.left(), start=start, briefly=True
+        )
         if best.interrupted:
             clock.stop()
         if best.best:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from aegis.advisor.search.climb import Climb
@@ -62,8 +62,8 @@ class Found:
         nothing was returned nothing is admissible.
     interrupted
         Whether the user ended it.
-    listed
-        How many of the highest trace were all scored, where the objective has no sharp bound.
+    beyond
+        No configuration outside of `best` has a larger signed value than this.
     """
 
     best: list[tuple[float, Box]] = field(default_factory=list)
@@ -71,7 +71,7 @@ class Found:
     nodes: int = 0
     complete: bool = False
     interrupted: bool = False
-    listed: int | None = None
+    beyond: float = math.inf
 
 
 class BranchAndBound:
@@ -88,7 +88,7 @@ class BranchAndBound:
     step
         Receives notes on incumbent, bound and gap.
     most_nodes
-        Boxes that are split at most; then the search ends with what it has.
+        Boxes that are split, at most, once something was found; then the search ends.
     """
 
     def __init__(
@@ -137,34 +137,9 @@ class BranchAndBound:
             self.found.interrupted = True
         # A box that was being split when the search was stopped is no longer on the heap.
         self.found.bound = max(self._at_work, *self._bounds(), -math.inf)
-        return self.found
-
-    def explore(self, start: Sequence[Box]) -> Found:
-        """Look for good configurations of an objective without a bound, and prove nothing.
-
-        The best of `start` and of a climb from the coarsest masks is changed by one mask or two at a
-        time as long as that is better: where the start was found by an objective that does not see
-        what this one sees (rare classes, say), the climb does.
-
-        Parameters
-        ----------
-        start
-            Configurations to try first; the first in any case, the others while there is time.
-        """
-        try:
-            for place, box in enumerate(start):
-                if place:
-                    self.clock.check(self.objective.effort(box))
-                self._keep(box)
-            Climb(self.problem, self.objective, self.clock, self._keep).run()
-            for _, box in self.found.best[:1]:
-                self._to_the_top(box)
-            self.found.complete = True
-        except OutOfTimeError:
-            pass  # what is known until now is the answer
-        except KeyboardInterrupt:
-            acknowledge()
-            self.found.interrupted = True
+        last = self.found.best[self.top - 1 :][:1]
+        left = [-entry[0] for entry in self._heap[:1]] + [value for value, _ in last]
+        self.found.beyond = max([self._at_work, *left])
         return self.found
 
     def _to_the_top(self, box: Box | None) -> None:
@@ -207,7 +182,7 @@ class BranchAndBound:
         return best[self.top - 1][0] + _TOLERANCE if len(best) >= self.top else -math.inf
 
     def _loop(self) -> None:
-        while self._open() and self.found.nodes < self.most_nodes:
+        while self._open() and (self.found.nodes < self.most_nodes or not self.found.best):
             check()
             self._go_on()
             self._at_work = -self._heap[0][0]

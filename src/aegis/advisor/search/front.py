@@ -304,7 +304,11 @@ def _settle(
     if strength.proven:
         return
     outcome, figures = searcher.run(
-        strength.rule, top=1, time_limit=clock.left(parts), start=tuple(reversed(known))
+        strength.rule,
+        top=1,
+        time_limit=clock.left(parts),
+        start=tuple(reversed(known)),
+        briefly=True,
     )
     if outcome.interrupted:
         clock.stop()

@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 
 from aegis.advisor.confidence import with_confidence
-from aegis.advisor.figures import SearchFigures
+from aegis.advisor.figures import ProvenList, SearchFigures
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.preference import Prefer
 from aegis.advisor.rank import AfterSuppression, rank_choice
@@ -25,7 +25,8 @@ from aegis.advisor.search.feasibility import Feasibility, InEngine, InMemory
 from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.objectives import make_objective
 from aegis.advisor.search.problem import Box, make_problem
-from aegis.advisor.search.reach import has_reach, within_reach
+from aegis.advisor.search.reach import has_reach
+from aegis.advisor.search.shortlist import SPLITS, Shortlist
 from aegis.advisor.search.sieve import Sieve, pays
 from aegis.advisor.search.ties import settle_ties
 from aegis.measures import MEASURES, Direction
@@ -34,12 +35,12 @@ from aegis.progress import SILENT, Progress, Step
 from aegis.summary import Summary
 from aegis.words import amount
 
-LISTED = 50
-"""Configurations of the highest trace that are scored under an objective without a sharp bound."""
-LISTING, PLAIN_LISTING = "adjusted-pillai", "pillai-plain"
-"""The trace that lists them, and the one where chance is all that the first sees."""
-ENUMERATED = 2_000
-"""Largest space in which every admissible configuration is visited for such an objective."""
+LISTED, BRIEFLY = 100, 10
+"""Configurations that are listed by the trace and scored, at most, by an objective without a bound."""
+ENUMERATED = 3_000
+"""Largest space in which every admissible configuration is scored by such an objective."""
+TRACES = ("adjusted-pillai", "pillai-plain")
+"""What lists them: the second one where the first sees nothing."""
 
 
 class Searcher:
@@ -61,6 +62,8 @@ class Searcher:
         self.objective = make_objective(objective, self.problem, self.scorer, plan)
         self.measure = MEASURES.get(measure)
         self._corners: dict[bool, Corners] = {}
+        listing = () if self.objective.bounded else TRACES
+        self._traces = [make_objective(t, self.problem, self.scorer, plan) for t in listing]
 
     def unmasked(self) -> float:
         """Return the score of the unmasked table."""
@@ -108,14 +111,29 @@ class Searcher:
         top: int,
         time_limit: float | None,
         start: tuple[Box, ...] = (),
+        briefly: bool = False,
     ) -> tuple[Found, SearchFigures]:
-        """Search under a rule; `start` holds configurations that are worth trying first."""
+        """Search under a rule; `start` holds configurations that are worth trying first.
+
+        Briefly: where the objective has no bound, few configurations are listed and scored.
+        """
         began = time.perf_counter()
         clock = Clock(time_limit)
         feasibility = self.feasibility(rule, clock)
         objective = self.objective_under(rule)
+        proven: ProvenList | None = None
+        notes: tuple[str, ...] = ()
         with self.progress.step(f"Searching {amount(self._size())} combinations") as step:
-            outcome, exact, notes = self._find(objective, feasibility, top, clock, start, step)
+            if objective.bounded:
+                outcome = self._find(objective, feasibility, top, clock, start, step)
+            else:
+                outcome, proven = self._find_by_list(
+                    objective, feasibility, top, clock, start, step, briefly=briefly
+                )
+                outcome.best = outcome.best[:top]
+        exact = objective.bounded or outcome.bound < math.inf
+        if proven is not None and exact and proven.least is not None:
+            notes = ("the bound is the AUC within reach before classes are counted",)
         sign = objective.sign
         best = outcome.best[0][0] if outcome.best else -math.inf
         left = gap(best, outcome.bound)
@@ -152,7 +170,7 @@ class Searcher:
             else "interrupt"
             if outcome.interrupted
             else "time limit",
-            listed=outcome.listed,
+            proven=proven,
         )
 
     def _find(
@@ -163,25 +181,21 @@ class Searcher:
         clock: Clock,
         start: tuple[Box, ...],
         step: Step,
-    ) -> tuple[Found, bool, tuple[str, ...]]:
+    ) -> Found:
         if (
             isinstance(feasibility, InMemory)
             and isinstance(objective, ChargedLoss)
             and pays(self.problem, feasibility)
             and (separable := objective.separable()) is not None
         ):
-            sieve = Sieve(
+            return Sieve(
                 self.problem, objective, feasibility, separable, top=top, clock=clock, step=step
-            )
-            return sieve.run(start), True, ()
-        if objective.bounded or self._size() <= ENUMERATED:
-            branching = BranchAndBound(
-                self.problem, objective, feasibility, top=top, clock=clock, step=step
-            )
-            return branching.run(start), True, ()
-        return self._find_listed(objective, feasibility, top, clock, start, step)
+            ).run(start)
+        return BranchAndBound(
+            self.problem, objective, feasibility, top=top, clock=clock, step=step
+        ).run(start)
 
-    def _find_listed(
+    def _find_by_list(
         self,
         objective: Objective,
         feasibility: Feasibility,
@@ -189,38 +203,23 @@ class Searcher:
         clock: Clock,
         start: tuple[Box, ...],
         step: Step,
-    ) -> tuple[Found, bool, tuple[str, ...]]:
-        """Return the best of those that are best by the trace, all of them scored, and of what is near."""
-        trace = make_objective(self._listing_measure(), self.problem, self.scorer, self.plan)
-        size = max(LISTED, top)
-        listing = BranchAndBound(
-            self.problem, trace, feasibility, top=size, clock=Clock(clock.left(2)), step=step
-        ).run(start)
-        boxes = [box for _, box in listing.best]
-        # What was worth trying first is worth scoring, too.
-        boxes += [box for box in start if box not in boxes and feasibility.admits(box)]
-        near = BranchAndBound(
-            self.problem, objective, feasibility, top=size, clock=clock, step=step
+        *,
+        briefly: bool,
+    ) -> tuple[Found, ProvenList | None]:
+        """Return the best of those that are best by the trace, and of what is near them."""
+        size = self._size()
+        small = size <= ENUMERATED
+        shortlist = Shortlist(
+            self.problem,
+            objective,
+            feasibility,
+            self._traces,
+            listed=size + 1 if small else max(BRIEFLY if briefly else LISTED, top),
+            reach=not briefly and has_reach(objective.name, self.problem),
+            clock=clock,
+            step=step,
         )
-        if listing.interrupted:
-            clock.stop()
-        explored = near.explore(boxes)
-        complete = listing.complete and explored.complete
-        if complete and len(listing.best) < size:
-            # So few are admissible that each of them was visited.
-            bound = explored.best[0][0] if explored.best else -math.inf
-            return Found(explored.best[:top], bound, listing.nodes, complete=True), True, ()
-        bounded = has_reach(objective.name, self.problem)
-        root = feasibility.narrow(self.problem.root) or self.problem.root
-        bound = within_reach(self.problem, root) if bounded else math.inf
-        interrupted = listing.interrupted or explored.interrupted
-        listed = len(listing.best)
-        ranked = Found(explored.best[:top], bound, listing.nodes, complete, interrupted, listed)
-        return ranked, bounded, (_listed(listing, trace.name, objective.name, bounded=bounded),)
-
-    def _listing_measure(self) -> str:
-        adjusted = self.scorer.value(self.scorer.unmasked, MEASURES.get(LISTING))
-        return LISTING if adjusted > 0 else PLAIN_LISTING
+        return shortlist.run(start, math.inf if small else SPLITS)
 
     def _size(self) -> int:
         return math.prod(len(v.candidates) for v in self.problem.variables)
@@ -337,20 +336,6 @@ class JudgedRanking:
 
     preferred: str | None
     lacking: tuple[str, ...]
-
-
-def _listed(listing: Found, trace: str, objective: str, *, bounded: bool) -> str:
-    """Return what was scored for an objective without a sharp bound, and what that proves."""
-    if not listing.best:
-        return f"{objective} has no sharp bound, and nothing admissible was found to be scored"
-    proven = ", which no other one has (proven)" if listing.complete else ""
-    text = (
-        f"scored were the {amount(len(listing.best))} configurations of the highest {trace}, "
-        f"{listing.best[-1][0]:.4g} to {listing.best[0][0]:.4g}{proven}, and what is near the best of them"
-    )
-    if bounded:
-        return f"{text}; the bound is what is within reach of any {objective} before classes are counted"
-    return f"{text}; {objective} has no bound: that no other one is better is not proven"
 
 
 def _stopped(outcome: Found) -> str:

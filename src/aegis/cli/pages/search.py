@@ -36,6 +36,8 @@ def _proof(search: SearchFigures, advice: Advice) -> Iterator[RenderableType]:
         ("combinations", _combinations(search, advice)),
         ("result", _result(search)),
     ]
+    if search.proven is not None:
+        rows.append(("proven", search.proven.words()))
     if search.preferred is not None:
         rows.append(("ties", search.preferred))
     if search.bound is not None:
@@ -85,13 +87,10 @@ def _result(search: SearchFigures) -> str:
         return "scores cannot tell masks apart on this table; nothing is proven"
     if search.optimal:
         return "proven best of all combinations"
-    what = "the best that was found"
-    if search.listed is not None:
-        what = f"the best of the {search.listed} that explain most, and of what is near it"
     if search.gap is None or search.bound is None:
-        return f"{what}; nothing is proven"
+        return "the best that was found" + ("" if search.proven else "; nothing is proven")
     percent = f"{100 * search.gap:,.0f}" if search.gap >= 1 else figure(100 * search.gap, 3)
-    return f"{what}; at most {percent} % better is possible"
+    return f"the best that was found; at most {percent} % better is possible"
 
 
 def _finer(binding: Binding) -> Iterator[RenderableType]:

@@ -1,0 +1,180 @@
+"""The best by a measure without a bound, from a proven list of those with the highest trace.
+
+All admissible configurations whose adjusted trace is above a stated one are listed by branch and bound,
+and each of them is scored. Where a class is rare the trace misses what an expected merit sees: so
+the best of the list are changed by one mask at a time, as long as that is better.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from aegis.advisor.figures import ProvenList
+from aegis.advisor.search.branch import BranchAndBound, Found
+from aegis.advisor.search.climb import Climb
+from aegis.advisor.search.clock import Clock, OutOfTimeError
+from aegis.advisor.search.feasibility import Feasibility
+from aegis.advisor.search.objective import Objective
+from aegis.advisor.search.problem import Box, Problem
+from aegis.advisor.search.reach import within_reach
+from aegis.interrupts import acknowledge
+from aegis.progress import Step
+
+SPLITS = 2_000
+"""Boxes of a large space that are split for the list, at most, once it has an entry."""
+_CLIMBED, _STEPS = 3, 30
+"""Configurations from which is climbed, and the steps of each climb, at most."""
+_NEAR = 8
+"""Masks of an attribute that are tried in a step, at most: so many of more groups, and of fewer."""
+_TOLERANCE = 1e-12
+
+
+class Shortlist:
+    """One search by a measure that cannot be bounded.
+
+    Parameters
+    ----------
+    problem, objective, feasibility
+        The space, what to maximise over it, and what is admissible.
+    traces
+        What lists configurations; the second one where the first sees nothing in any of them.
+    listed
+        Configurations that are listed, at most.
+    reach
+        Whether what is within reach is to bound the objective.
+    clock
+        When its time is up the search returns what it has. Half of it is for the list.
+    step
+        Receives notes.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        objective: Objective,
+        feasibility: Feasibility,
+        traces: Sequence[Objective],
+        *,
+        listed: int,
+        reach: bool,
+        clock: Clock,
+        step: Step,
+    ) -> None:
+        self._problem = problem
+        self._objective = objective
+        self._feasibility = feasibility
+        self._traces = traces
+        self._reach = reach
+        self._listed = listed
+        self._clock = clock
+        self._step = step
+        self._scored: dict[Box, float] = {}
+
+    def run(self, start: tuple[Box, ...], most_splits: float) -> tuple[Found, ProvenList | None]:
+        """Return all that was scored, best first, and what of the space that is; None for nothing proven.
+
+        Its `bound` is infinite where nothing bounds the objective, and not every admissible
+        configuration was scored. It is complete where the search ended by itself.
+
+        Parameters
+        ----------
+        start
+            Configurations to try as well.
+        most_splits
+            Boxes that are split for the list, at most.
+        """
+        for trace in self._traces:
+            wide = self._list(trace, start, most_splits)
+            blind = bool(wide.best) and wide.best[0][0] <= 0
+            if not blind or wide.interrupted:
+                break
+        ended = wide.complete or wide.nodes >= most_splits
+        every = wide.complete and len(wide.best) < self._listed
+        if wide.interrupted:
+            self._clock.stop()
+        interrupted, bound = wide.interrupted, math.inf
+        try:
+            boxes = [*(box for _, box in wide.best), *start]
+            for box in boxes[:1]:
+                self._score(box)  # in any case
+            bound = math.inf if every or not wide.best else self._bound()
+            for box in boxes[1:]:
+                self._clock.check(self._objective.effort(box))
+                self._score(box)
+            if not every:
+                self._climb(blind=trace is not self._traces[0])
+        except OutOfTimeError:
+            ended = False  # what is known until now is the answer
+        except KeyboardInterrupt:
+            acknowledge()
+            interrupted, ended = True, False
+        left = [value for value, box in wide.best if box not in self._scored]
+        best = sorted(((v, box) for box, v in self._scored.items()), key=lambda e: (-e[0], e[1]))
+        highest = best[0][0] if best else -math.inf
+        bound = highest if every and not left else max(bound, highest)
+        least = max(left[:1] + [wide.beyond] * (not every), default=None)
+        above = [value for value, _ in wide.best if least is None or value > least]
+        proven = ProvenList(trace.name, len(above), above[0], least) if above else None
+        return Found(best, bound, wide.nodes, ended, interrupted), proven
+
+    def _list(self, trace: Objective, start: tuple[Box, ...], most_splits: float) -> Found:
+        return BranchAndBound(
+            self._problem,
+            trace,
+            self._feasibility,
+            top=self._listed,
+            clock=Clock(self._clock.left(2)),
+            step=self._step,
+            most_nodes=most_splits,
+        ).run(start)
+
+    def _bound(self) -> float:
+        """Return what no admissible configuration exceeds."""
+        if not self._reach:
+            return math.inf
+        whole = self._feasibility.narrow(self._problem.root) or self._problem.root
+        return within_reach(self._problem, whole)
+
+    def _score(self, box: Box) -> float | None:
+        """Return the score of a configuration, None where it is not admissible."""
+        if box not in self._scored:
+            if not self._feasibility.admits(box):
+                return None
+            self._step.advance(0)
+            self._scored[box] = self._objective.bound(box)
+        return self._scored[box]
+
+    def _climb(self, *, blind: bool) -> None:
+        """Change the best by one mask at a time as long as that is better."""
+        first = sorted(self._scored, key=lambda box: (-self._scored[box], box))[:_CLIMBED]
+        if blind:
+            summit = Climb(
+                self._problem,
+                self._objective,
+                self._clock,
+                lambda box: self._score(box) is not None,
+            ).run()
+            first += [] if summit is None else [summit]
+        for box in first:
+            at = box
+            for _ in range(_STEPS):
+                better = max(
+                    self._near(at), key=lambda other: (self._scored[other], other), default=at
+                )
+                if self._scored[better] <= self._scored[at] + _TOLERANCE:
+                    break
+                at = better
+
+    def _near(self, box: Box) -> Iterator[Box]:
+        """Yield admissible configurations that differ in one mask, scored."""
+        for index, (variable, domain) in enumerate(zip(self._problem.variables, box, strict=True)):
+            current = domain.bit_length() - 1
+            sizes = [candidate.size for candidate in variable.candidates]
+            order = sorted(range(len(sizes)), key=lambda c: (sizes[c], c))
+            place = order.index(current)
+            for candidate in order[max(0, place - _NEAR) : place + _NEAR + 1]:
+                other = (*box[:index], 1 << candidate, *box[index + 1 :])
+                self._clock.check(self._objective.effort(other))
+                if candidate != current and self._score(other) is not None:
+                    yield other
