@@ -5,6 +5,12 @@ from __future__ import annotations
 import csv
 import random
 import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,14 +22,24 @@ from aegis.service.settings import ServiceSettings
 BROWSER = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
 ARGUMENTS = [
+    "--headless",
+    "--remote-debugging-port=0",
     "--no-sandbox",
     "--disable-gpu",
+    "--disable-dev-shm-usage",  # where that is small, pages hang
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
 ]
+STARTS = 60.0
+"""Seconds in which a browser must be ready; else it is killed and started once more."""
+ACTS = 60.0
+"""Seconds that one action on a page may take."""
+LIVES = 240.0
+"""Seconds after which a browser is killed: then all that waits for it ends, also what has no limit
+of its own in Playwright (`evaluate`, `new_page`, `close`)."""
 PAYLOADS = (
     "<img src=x onerror=window.owned=1>",
     '"><script>window.owned=1</script>',
@@ -62,14 +78,50 @@ POLICY = write_mapping(
 )
 
 
-@pytest.fixture(scope="module")
+@contextmanager
+def started(folder: str) -> Iterator[tuple[subprocess.Popen[bytes], str | None]]:
+    """Start a browser; yield its process and its address, None where it is not ready in time."""
+    hidden = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen([str(BROWSER), *ARGUMENTS, f"--user-data-dir={folder}"], **hidden)
+    told, end = Path(folder, "DevToolsActivePort"), time.monotonic() + STARTS
+    text = ""
+    try:
+        while "\n" not in text and process.poll() is None and time.monotonic() < end:
+            time.sleep(0.05)
+            text = told.read_text() if told.is_file() else ""
+        yield process, f"http://127.0.0.1:{text.split()[0]}" if "\n" in text else None
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def connected(player, again: bool = True):
+    """A browser that ends after `LIVES`, and the test that waits for it with a word on the cause."""
+    folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+    with folder as place, started(place) as (process, address):
+        if address is not None:
+            watch = threading.Timer(LIVES, process.kill)
+            watch.start()
+            try:
+                yield player.chromium.connect_over_cdp(address, timeout=1000 * STARTS)
+            finally:
+                watch.cancel()
+            if process.poll() is not None:
+                pytest.fail(f"Chromium ended, or hung and was killed after {LIVES:.0f} s")
+            return
+    if not again:
+        pytest.fail(f"Chromium was not ready within {STARTS:.0f} s, twice")
+    with connected(player, again=False) as browser:
+        yield browser
+
+
+@pytest.fixture
 def chromium():
     from playwright.sync_api import sync_playwright
 
-    with sync_playwright() as player:
-        browser = player.chromium.launch(executable_path=BROWSER, args=ARGUMENTS)
+    with sync_playwright() as player, connected(player) as browser:
         yield browser
-        browser.close()
 
 
 class Watch:
@@ -78,7 +130,7 @@ class Watch:
     def __init__(self, page, origin: str) -> None:
         self.wrong: list[str] = []
         self.page, self.origin = page, origin
-        page.set_default_timeout(120_000)
+        page.set_default_timeout(1000 * ACTS)
         page.on("dialog", lambda box: (self.wrong.append(f"dialog {box.message}"), box.dismiss()))
         page.on("console", self._console)
         page.on("request", self._request)
