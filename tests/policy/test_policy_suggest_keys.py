@@ -47,6 +47,19 @@ def test_a_key_of_persons_is_found_by_what_it_fixes(name: str) -> None:
     assert role_of(table, name) == (Role.IDENTIFIER, name)
 
 
+@pytest.mark.parametrize("name", ["wght", "weights"])
+def test_a_weight_of_a_survey_is_no_key_though_persons_fix_it(name: str) -> None:
+    weight = lambda person, _: 2_000 + 7 * person  # noqa: E731
+    assert role_of(panel(**{name: weight}), name) == (Role.FEATURE, None)
+
+
+def test_many_keys_beside_many_traits_are_asked_in_one_query() -> None:
+    numbers = {f"q{i}": lambda person, random: random.permutation(person) for i in range(20)}
+    traits = ("gender", "race", "dob", "ethnic", "black", "white", "asian", "male", "female")
+    fixed = {name: lambda person, _: person % 2 for name in traits}
+    assert init_policy(panel(**numbers, **fixed), label="better").person is None
+
+
 def test_a_trait_that_is_the_label_counts() -> None:
     proposed = init_policy(panel(who=lambda person, _: person), label="sex")
     assert proposed.policy.attributes["who"].role is Role.IDENTIFIER

@@ -119,6 +119,8 @@ def test_formulas_are_warned_of_and_written_safely_on_request(tmp_path: Path) ->
     assert release.warnings == ()
     found = set(release.to_arrow()["v"].to_pylist())
     assert found == {"'=HYPERLINK(1)", "'+1", "'-x", "'@y", "''=1", "fine"}
+    table, policy = plain("v", ["-", "+", "=", "fine"] * 4)  # a lone sign stands for "none"
+    assert aegis.apply(table, policy, chosen, output=tmp_path / "lone.csv").warnings == ()
     with pytest.raises(PolicyError, match="no CSV"):
         aegis.apply(table, policy, chosen, output=tmp_path / "safe.parquet", safe_csv=True)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from threading import RLock
 from typing import Any
 from uuid import uuid4
 from weakref import WeakSet
@@ -24,6 +25,32 @@ _THREADS = 192 << 20
 """Addresses of two threads: 8 MB of stack each, and 64 MB for what they allocate."""
 _OPEN: WeakSet[Any] = WeakSet()
 """Connections to DuckDB that this process has opened."""
+_TURNS = RLock()
+_streams: list[bool] = []
+"""Of the turns within one another, whether each reads a result piece by piece."""
+
+
+@contextmanager
+def turn(*, stream: bool = False) -> Iterator[None]:
+    """Have no other thread use a connection to DuckDB while the context lasts.
+
+    What runs on a connection ends the stream of rows that is still read from it, in silence. And a thread that asks
+    for the connection with Python's lock in its hands waits for ever for another that reads a table of
+    Python's on it. Cursors of one's own need no turn.
+
+    Parameters
+    ----------
+    stream
+        Whether rows are read piece by piece, between which nothing else may run.
+    """
+    with _TURNS:
+        if any(_streams):
+            raise RuntimeError("a query while rows of another are still read, which would end them")
+        _streams.append(stream)
+        try:
+            yield
+        finally:
+            _streams.pop()
 
 
 @cache

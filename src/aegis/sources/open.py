@@ -20,7 +20,7 @@ from aegis.errors import DataError, EngineError, PolicyError, ResourceError, is_
 from aegis.sources.database import SCHEMES, open_database
 from aegis.sources.delimited.files import read_delimited
 from aegis.sources.dialect import Reading
-from aegis.sources.embedded import embedded, limits
+from aegis.sources.embedded import embedded, limits, turn
 from aegis.sources.failures import engine_errors
 from aegis.sources.names import refuse_duplicates
 from aegis.sources.office_files import STATISTICS, WORKBOOKS, read_statistics, read_workbook
@@ -188,7 +188,8 @@ def _open_path(given: str, reading: Reading) -> Source:
             return _open_office(given, files, reading)
         with engine_errors(given):
             if suffix in _JSON:
-                return Source(_materialise(embedded().read_json(names)), given, files)
+                with turn():
+                    return Source(_materialise(embedded().read_json(names)), given, files)
             return _open_delimited(given, files, reading)
     except (EngineError, pa.ArrowException, OSError, EOFError, zlib.error) as error:
         if isinstance(error, ResourceError) or is_of_memory(error):
@@ -316,7 +317,7 @@ def _open_parquet(given: str, files: tuple[Path, ...]) -> Source:
             )
     names = [str(file) for file in files]
     connection = embedded()
-    with engine_errors(given):
+    with engine_errors(given), turn():
         table = connection.read_parquet(names, hive_partitioning=True)
         if _FILE_ROW in table.columns:  # the engine would refuse a second one
             return Source(table, given, files)

@@ -19,13 +19,13 @@ from aegis.errors import AegisError, EngineError
 from aegis.files import format_of
 from aegis.sources.delimited.column_types import literal, quoted
 from aegis.sources.dialect import Reading
-from aegis.sources.embedded import embedded
+from aegis.sources.embedded import embedded, turn
 from aegis.sources.failures import engine_errors
 from aegis.sources.source import Source
 from aegis.temporary import temporary_folder
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""How texts begin that a spreadsheet takes for formulas when it opens a CSV file."""
+"""How texts begin that a spreadsheet takes for formulas when it opens a CSV file, if more follows."""
 _MOST_ROWS = 1_048_576
 """Rows of a sheet, its header among them."""
 _EXACT = 1 << 53
@@ -85,20 +85,23 @@ def without_formulas(table: ir.Table) -> ir.Table:
     for name, dtype in table.schema().items():
         if dtype.is_string():
             column = table[name]
-            doubtful = column.substr(0, 1).isin((*FORMULA, "'"))
+            doubtful = _is_formula(column) | column.startswith("'")
             made[name] = ibis.ifelse(doubtful, ibis.literal("'") + column, column)
     return table.mutate(made) if made else table
+
+
+def _is_formula(column: ir.Column) -> ir.Column:
+    """Return whether each text begins as formulas do: a lone sign, as for "none", is shown as it is."""
+    return column.substr(0, 1).isin(FORMULA) & (column.length() > 1)
 
 
 def formulas_in(output: Source) -> list[str]:
     """Return the columns of which a spreadsheet would take a text, or the name, for a formula."""
     table = output.table
     texts = [name for name, dtype in table.schema().items() if dtype.is_string()]
-    named = [name for name in table.columns if name.startswith(FORMULA)]
+    named = [name for name in table.columns if name.startswith(FORMULA) and len(name) > 1]
     if texts:
-        asked = {
-            str(i): table[name].substr(0, 1).isin(FORMULA).any() for i, name in enumerate(texts)
-        }
+        asked = {str(i): _is_formula(table[name]).any() for i, name in enumerate(texts)}
         row = output.collect(table.aggregate(**asked)).to_pylist()[0]
         named += [name for i, name in enumerate(texts) if row[str(i)]]
     return list(dict.fromkeys(named))
@@ -114,9 +117,10 @@ def _copy(source: Source, table: ir.Table, path: Path, options: str) -> None:
     """Have DuckDB write the file: the source's own, or the embedded one from a stream of rows."""
     target = literal(str(path))
     if source.engine.in_process:
-        source.backend._run_pre_execute_hooks(table)
-        query = source.backend.compile(table)
-        source.backend.con.execute(f"COPY ({query}) TO {target} ({options})")
+        with turn():
+            source.backend._run_pre_execute_hooks(table)
+            query = source.backend.compile(table)
+            source.backend.con.execute(f"COPY ({query}) TO {target} ({options})")
         return
     schema = table.schema().to_pyarrow()
     failures: list[AegisError] = []

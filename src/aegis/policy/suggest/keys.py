@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import ibis
@@ -93,7 +92,7 @@ def find_fixed(
     ]
     if not counts:
         return {}
-    rows = source.collect(reduce(lambda first, other: first.union(other), counts)).to_pylist()
+    rows = source.collect(stacked(counts)).to_pylist()
     fixed: dict[str, tuple[str, ...]] = {}
     for trait in traits:
         fixing = [r["key"] for r in rows if r["trait"] == trait.name and _is_fixed(r, trait.peak)]
@@ -102,6 +101,14 @@ def find_fixed(
             if keys[key] >= ALIKE * most:
                 fixed[key] = (*fixed.get(key, ()), trait.name)
     return fixed
+
+
+def stacked(tables: Sequence[ir.Table]) -> ir.Table:
+    """Return the rows of all tables, halved time and again: a chain of many unions is too deep to compile."""
+    if len(tables) == 1:
+        return tables[0]
+    middle = len(tables) // 2
+    return stacked(tables[:middle]).union(stacked(tables[middle:]))
 
 
 def _compared(traits: Sequence[Trait]) -> list[Trait]:

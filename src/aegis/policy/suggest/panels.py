@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import reduce
 
 import ibis
 import ibis.expr.types as ir
 
-from aegis.policy.suggest.keys import BY_CHANCE
+from aegis.policy.suggest.keys import BY_CHANCE, stacked
 from aegis.sources import Source
 
 MOST_TIMES = 5
@@ -58,7 +57,7 @@ def find_once_each(
     if not asked:
         return {}
     counts = [_count(table, key, time) for key, time in asked]
-    rows = source.collect(reduce(lambda first, other: first.union(other), counts)).to_pylist()
+    rows = source.collect(stacked(counts)).to_pylist()
     once = {(r["key"], r["time"]) for r in rows if r["cells"] and r["cells"] >= ONCE * r["rows"]}
     return {key: time for key, time in reversed(asked) if (key, time) in once}
 

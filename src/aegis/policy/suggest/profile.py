@@ -23,7 +23,12 @@ from aegis.masks import Kind
 from aegis.policy.model import Role
 from aegis.policy.suggest.facts import FEWEST_KEYS, NEARLY_ALL, ColumnFacts
 from aegis.policy.suggest.keys import MOST_KEYS, MOST_TRAITS, Trait, find_fixed
-from aegis.policy.suggest.names import names_measure, names_thing_or_time, names_time
+from aegis.policy.suggest.names import (
+    names_measure,
+    names_survey_weight,
+    names_thing_or_time,
+    names_time,
+)
 from aegis.policy.suggest.panels import MOST_TIMES, find_once_each
 from aegis.policy.suggest.ranges import in_order
 from aegis.policy.suggest.shapes import LOWERED, SHAPES
@@ -382,7 +387,9 @@ def _may_be_key(facts: ColumnFacts) -> bool:
     if facts.distinct >= NEARLY_ALL * facts.values:
         return False
     concept = facts.concept
-    return (concept is None or concept.role is Role.IDENTIFIER) and not names_measure(facts.spoken)
+    if names_measure(facts.spoken) or names_survey_weight(facts.spoken):
+        return False
+    return concept is None or concept.role is Role.IDENTIFIER
 
 
 def _ranged(facts: ColumnFacts) -> bool:

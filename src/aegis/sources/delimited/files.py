@@ -25,7 +25,7 @@ from aegis.sources.delimited.column_types import (
 from aegis.sources.delimited.header import names_of
 from aegis.sources.delimited.lines import count_lines
 from aegis.sources.dialect import Reading, TextDialect, decide
-from aegis.sources.embedded import embedded, limits
+from aegis.sources.embedded import embedded, limits, turn
 from aegis.sources.records import count_records
 from aegis.sources.rewriting import opened, rewrite, text_of, unify_line_ends
 from aegis.temporary import temporary_folder
@@ -233,7 +233,8 @@ def _stored(scan: str, columns: Sequence[CsvColumn]) -> ir.Table:
     connection = embedded()
     with connection.con.cursor() as cursor:
         cursor.execute(f"CREATE TABLE memory.main.{quoted(name)} AS SELECT {listed} FROM {scan}")
-    return connection.table(name)
+    with turn():
+        return connection.table(name)
 
 
 def _rows(table: ir.Table) -> int:

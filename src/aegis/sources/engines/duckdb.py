@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import ibis
 import ibis.expr.types as ir
 
+from aegis.sources.embedded import turn
 from aegis.sources.engines.engine import BUCKETS, ROW_NUMBER, AnyEngine, offset_of
 
 NAME = "duckdb"
@@ -29,6 +30,10 @@ class DuckDB(AnyEngine):
 
     in_process = True
 
+    def turn(self, *, stream: bool = False) -> AbstractContextManager[None]:
+        """Have no other thread use a connection while the context lasts."""
+        return turn(stream=stream)
+
     def row_hash(self, table: ir.Table, seed: int) -> ir.Value:
         """Return a hash of the number of each row in its file and of the seed."""
         number = table[ROW_NUMBER] if ROW_NUMBER in table.columns else ibis.row_number()
@@ -42,10 +47,11 @@ class DuckDB(AnyEngine):
     def transaction(self, origin: str) -> Iterator[Callable[[str], Any]]:  # noqa: ARG002
         """Yield a function that runs one statement; all of it is undone when the body fails."""
         connection = self.backend.con
-        connection.execute("BEGIN")
-        try:
-            yield connection.execute
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
+        with turn():
+            connection.execute("BEGIN")
+            try:
+                yield connection.execute
+                connection.execute("COMMIT")
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise

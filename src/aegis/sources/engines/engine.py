@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any, Protocol
 
 import ibis
@@ -87,16 +87,26 @@ class AnyEngine:
 
     def batches(self, expression: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
         """Run a query and stream its result in batches of about `rows` rows."""
-        yield from self.backend.to_pyarrow_batches(expression, chunk_size=rows)
+        with self.turn(stream=True):
+            yield from self.backend.to_pyarrow_batches(expression, chunk_size=rows)
+
+    def turn(self, *, stream: bool = False) -> AbstractContextManager[None]:  # noqa: ARG002
+        """Have no other thread use the connection while the context lasts, where that does harm."""
+        return nullcontext()
 
     @contextmanager
     def keep(self, expression: ir.Table) -> Iterator[ir.Table]:
         """Have the engine keep the result of a query as a temporary table."""
-        with self.steady():
+        with self.turn(), self.steady():
             # Ibis uploads tables in memory before it runs a query, not before it keeps one.
             self.backend._run_pre_execute_hooks(expression)
             table = expression.cache()
-        with afterwards(table.release):
+
+        def release() -> None:
+            with self.turn():
+                table.release()
+
+        with afterwards(release):
             yield table
 
     @contextmanager
