@@ -8,6 +8,7 @@ import random
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -265,3 +266,33 @@ def test_x_and_y_in_metres_on_a_map_are_places(offset: float, role: Role) -> Non
     }
     proposed = init_policy(pa.table({**at, "better": [i % 2 for i in range(300)]}), label="better")
     assert [proposed.policy.attributes[name].role for name in "xy"] == [role, role]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda n: f"756.{n % 9000 + 1000}.{n // 7 % 9000 + 1000}.{n % 90 + 10}",  # Swiss AHV
+        lambda n: (
+            f"{n % 2 + 1} {n % 90 + 10} {n % 12 + 10} {n % 95:02} {n % 990:03} {n:03} {n % 97:02}"
+        ),
+        lambda n: f"{100 + n % 900} {100 + n // 3 % 900} {1000 + n}",  # British NHS
+        lambda n: f"{100 + n % 7} {100 + n // 3 % 900} {100 + n}",  # nine digits in three groups
+        lambda n: f"{100 + n % 7}.{100 + n // 3 % 900}.{100 + n}",
+    ],
+)
+def test_numbers_of_persons_in_groups_are_no_amounts(write: Any) -> None:
+    rows = 400
+    table = pa.table({"q7": [write(n) for n in range(rows)], "label": ["a", "b"] * (rows // 2)})
+    table = table.append_column("x", pa.array([n % 5 for n in range(rows)]))
+    assert init_policy(table, label="label").policy.attributes["q7"].role is Role.IDENTIFIER
+
+
+@pytest.mark.parametrize("form", ["${:,.2f}", "{:,.2f} €", "{:.1f} %", "{:,.0f}"])
+def test_amounts_that_stay_texts_are_not_released_as_they_are(form: str) -> None:
+    rows = 400
+    texts = [form.format(17.3 * n + n * n) for n in range(rows)]
+    table = pa.table({"q7": texts, "x": [n % 5 for n in range(rows)]})
+    table = table.append_column("label", pa.array(["a", "b"] * (rows // 2)))
+    attribute = init_policy(table, label="label").policy.attributes["q7"]
+    assert attribute.role is Role.FEATURE
+    assert list(map(str, attribute.masks)) == ["suppress"]

@@ -15,7 +15,7 @@ from aegis.policy.model import Role
 from aegis.policy.suggest.facts import ColumnFacts
 from aegis.policy.suggest.names import AGE, POSTCODE
 from aegis.policy.suggest.ranges import merged
-from aegis.policy.suggest.roles import FEWEST_FOR_UNIQUE, is_code
+from aegis.policy.suggest.roles import FEWEST_FOR_UNIQUE, is_amount, is_code
 from aegis.words import percent
 
 MOST_MASKS = 7
@@ -96,18 +96,28 @@ def _outside_the_rule(facts: ColumnFacts, masks: Sequence[Mask]) -> Candidates:
     """Return `identity` alone, or the finest coarser masks of a column whose values are nearly keys."""
     identity = parse_mask("identity")
     rounded = _rounded(facts)
+    if _risky(facts) and is_amount(facts):
+        return Candidates(
+            (parse_mask("suppress"),),
+            f"{_differing(facts)}, and as texts they cannot be rounded: have them read as numbers",
+            ((identity, "the exact values are nearly keys"),),
+        )
     if not (rounded and _risky(facts)):
         unused = tuple(
             (mask, "outside the rule, so not masked unless you say so") for mask in masks[:1]
         )
         return Candidates((identity,), "", unused)
     finest = _parse(rounded, facts)
-    share = percent(100 * facts.unique_share, 0)
     return Candidates(
         tuple(finest),
-        f"{share} of the values differ: whoever knows one finds its row, so it is rounded",
+        f"{_differing(facts)}, so it is rounded",
         ((identity, "the exact values are nearly keys"),),
     )
+
+
+def _differing(facts: ColumnFacts) -> str:
+    share = percent(100 * facts.unique_share, 0)
+    return f"{share} of the values differ: whoever knows one finds its row"
 
 
 def _risky(facts: ColumnFacts) -> bool:

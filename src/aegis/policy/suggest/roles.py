@@ -33,6 +33,8 @@ CODE_LENGTHS = range(4, 13)
 """Lengths of digit strings that are read as codes such as postcodes."""
 SHORTEST_KEY = 5
 """Characters of the shortest code that is read as the number of a record."""
+SHORTEST_GROUPED = 9
+"""Characters from which texts of digits in groups, all of one length, are no amounts."""
 LEAST_KEY = 10_000
 """Half the numbers of records at least are so large: below, whole numbers count or measure."""
 LEAST_ON_GRID = 10_000
@@ -165,7 +167,7 @@ def _speaks(facts: ColumnFacts) -> bool:
 def _doubt(facts: ColumnFacts) -> str | None:
     """Return why the texts of a column may point at persons, though its name does not say so."""
     concept = facts.concept
-    if facts.kind is not Kind.TEXT or _is_amount(facts):
+    if facts.kind is not Kind.TEXT or is_amount(facts):
         return None
     named = concept is not None and concept.role is Role.IDENTIFIER and not concept.weak
     if concept is not None and named and facts.distinct > FEW_VALUES:
@@ -188,14 +190,19 @@ def _tells_apart(facts: ColumnFacts) -> bool:
     These are ARX's two measures of a quasi-identifier, distinction and separation, of one column
     (Prasser and others 2020, doi 10.1002/spe.2812).
     """
-    if facts.kind is not Kind.TEXT or facts.distinct < MANY_VALUES or _is_amount(facts):
+    if facts.kind is not Kind.TEXT or facts.distinct < MANY_VALUES or is_amount(facts):
         return False
     return facts.distinct * ROWS_PER_VALUE > facts.values or facts.separation >= SEPARATED
 
 
-def _is_amount(facts: ColumnFacts) -> bool:
-    """Return whether texts are measured numbers: amounts with a point, a comma or a sign."""
-    return facts.shape("amount") > CODED and facts.shape("digits") < 0.5
+def is_amount(facts: ColumnFacts) -> bool:
+    """Return whether texts are measured numbers: amounts with a point, a comma or a sign.
+
+    Numbers of persons are all of one length where they are written in groups: 123 456 789.
+    """
+    low, high = facts.lengths or (0, 0)
+    amounts = facts.shape("amount") > CODED and facts.shape("digits") < 0.5
+    return amounts and not low == high >= SHORTEST_GROUPED
 
 
 def _is_on_a_grid(facts: ColumnFacts) -> bool:
@@ -301,7 +308,7 @@ def _reason_near_unique(facts: ColumnFacts, concept: Concept | None) -> str | No
     reason = f"near-unique: {facts.distinct:,} different values in {facts.values:,} rows"
     if facts.kind is Kind.TEXT:
         place = concept is not None and (is_code(facts) or concept.name == POSTCODE)
-        return None if place or _is_amount(facts) or facts.shape("coordinates") > 0.5 else reason
+        return None if place or is_amount(facts) or facts.shape("coordinates") > 0.5 else reason
     if facts.kind is Kind.INTEGER:
         return None if concept is not None or names_measure(facts.spoken) else reason
     return None
@@ -336,7 +343,7 @@ def _reason_by_keys(facts: ColumnFacts, concept: Concept | None) -> str | None:
     if facts.kind is Kind.INTEGER:
         return reason.format("numbers") if _repeats_like_a_key(facts) else None
     coded = facts.shape("code") > NEARLY_ALL and (facts.lengths or (0, 0))[0] >= SHORTEST_KEY
-    if coded and code_system(facts) is None and not _is_amount(facts):
+    if coded and code_system(facts) is None and not is_amount(facts):
         return reason.format("codes")
     return None
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from aegis.policy.suggest.lists import word_list
 
 _DAY = "[0-9]{1,2}"
+_GROUPING = "., '’\u00a0\u202f"
 _MONTHS = "(jan|feb|mar|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[a-z]*"
 
 SHAPES: Mapping[str, str] = {
@@ -44,8 +45,10 @@ SHAPES: Mapping[str, str] = {
     rf"|(^|[^a-z]){_MONTHS}[ .,-]+({_DAY}(st|nd|rd|th)?,? *)?[0-9]{{4}}($|[^0-9])"
     rf"|^{_DAY}[ .-]*{_MONTHS}[ .,-]*([0-9]{{4}}|[0-9]{{2}})($|[^0-9])",
     "coordinates": r"^[(]?-?[0-9]{1,3}\.[0-9]{2,}[,; ]+-?[0-9]{1,3}\.[0-9]{2,}[)]?$",
-    # A number with a point, a comma, a sign of money or a share, as amounts are written.
-    "amount": r"^[-+]?[$€£¥]? ?[0-9][0-9., ]*[0-9]? ?[%$€£¥]?$",
+    # A number with a point, a comma, a sign of money or a share, as amounts are written; in other groups
+    # than of three digits numbers of persons are: 756.9217.0769.85, 2 85 05 78 006 084 36.
+    "amount": rf"^[-+]?[$€£¥]? ?([0-9]+([.,][0-9]*)?|[0-9]{{1,3}}([{_GROUPING}][0-9]{{3}})+([.,][0-9]*)?)"
+    r" ?[%$€£¥]?$",
     # Ranges of numbers: [70-80), 18-24, <20, >=65, 90+.
     "range": r"^([\[(]?-?[0-9]+(\.[0-9]+)? ?(-|–|to|bis|,|;) ?-?[0-9]+(\.[0-9]+)?[\])\[]?"
     r"|[<>≤≥]=? ?-?[0-9]+(\.[0-9]+)?|-?[0-9]+(\.[0-9]+)? ?[+])$",
