@@ -190,3 +190,33 @@ def test_mixed_decimal_marks_are_said(tmp_path: Path) -> None:
     assert "--decimal . reads it as numbers" in point
     assert "Write them one way" in both
     assert not any(note.startswith(("comma:", "code:")) for note in source.notes)
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "written", "reading"),
+    [
+        (",", ["914", "1,234.50", "78,914.86"], Reading(thousands=",")),
+        (",", ["1,234,567", "12"], Reading(thousands=",")),
+        (",", ["914", "1,234"], None),  # of a German file, where the comma is decimal
+        (",", ["78 914,86", "12,5"], None),
+        (";", ["78'914.86", "12"], Reading(thousands="'", delimiter=";")),
+        (
+            ";",
+            ["78\u202f914,86", "n/a"],
+            Reading(thousands="\u202f", decimal=",", delimiter=";", null=("n/a",)),
+        ),
+        (";", ["1 234", "12,5", "3.5"], Reading(delimiter=";")),
+        (";", ["030 123 456", "030 123 457"], Reading(delimiter=";")),
+    ],
+)
+def test_what_stands_between_thousands_is_proposed_where_it_is_certain(
+    tmp_path: Path, delimiter: str, written: list[str], reading: Reading | None
+) -> None:
+    file = tmp_path / "t.csv"
+    quoted = [f'"{text}"' if delimiter in text else text for text in written]
+    lines = [f"{text}{delimiter}{n}\n" for n, text in enumerate(quoted)]
+    file.write_text(f"amount{delimiter}n\n{''.join(lines)}", encoding="utf-8")
+    source = open_proposing(file)
+    assert source.reading == reading
+    is_number = source.table.schema()["amount"].is_numeric()
+    assert is_number == (reading is not None and reading.thousands is not None)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import re
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from aegis.sources.delimited.column_types import batched, quoted
+from aegis.sources.delimited.column_types import batched, literal, quoted
 from aegis.sources.dialect import EncodingError, Reading
 from aegis.sources.embedded import embedded
 from aegis.sources.open import open_table
@@ -19,13 +21,16 @@ _AT_ONCE = 20
 """Columns of a query: the engine compares what is asked of each with all others of the query."""
 _COMMA = "[+-]?([0-9]+|[0-9]{1,3}([.][0-9]{3})+)(,[0-9]+)?"
 _POINT = "[+-]?[0-9]+([.][0-9]+)?"
+_BETWEEN = ",'’ \u00a0\u202f"
+"""What stands between thousands, beside the point that `_COMMA` knows."""
+_GROUPED = f"[+-]?([0-9]+|[1-9][0-9]{{0,2}}([{_BETWEEN}][0-9]{{3}})+)([.,][0-9]+)?"
 
 
 def open_proposing(table: Any, reading: Reading | None = None) -> Source:
     """Open a table as `open_table` does, and say more of a text file than its user did.
 
     Proposed is the encoding of a file that is not UTF-8, a decimal comma where a column of numbers
-    has one, and what stands for null in columns of numbers (and ? in any). `Source.reading` is
+    has one, what stands between thousands, and what stands for null in columns of numbers (and ? in any). `Source.reading` is
     what the table is to be opened with from now on; `Source.notes` says what was proposed.
     """
     said = reading or Reading()
@@ -68,7 +73,8 @@ def _more(source: Source, said: Reading) -> tuple[dict[str, Any], list[str]]:
     mixed, pointed = [], []
     null = list(said.null)
     comma = False
-    for name, (known, point, with_comma, either, commas, points, missing) in zip(
+    split: set[tuple[str | None, str]] = set()
+    for name, (known, point, with_comma, either, commas, points, grouped, signs, missing) in zip(
         texts, answers, strict=True
     ):
         is_comma = known == with_comma and commas > 0
@@ -78,15 +84,44 @@ def _more(source: Source, said: Reading) -> tuple[dict[str, Any], list[str]]:
             comma = True
             if points and said.thousands is None:
                 more["thousands"] = "."
-        numeric = known > 0 and (known == point or is_comma)
+        marks = _marks(signs or ()) if known == grouped and not is_comma else None
+        split |= set() if marks is None else {marks}
+        numeric = known > 0 and (known == point or is_comma or marks is not None)
         null += [text for text in missing or () if numeric or text == "?"]
     if comma:
         more["decimal"] = ","
+    decimal = more.get("decimal", said.decimal)
+    more = _thousands(split, decimal, source.dialect.delimiter, said) | more
     if set(null) != set(said.null):
         more["null"] = tuple(dict.fromkeys(null))
-    if comma:
+    if comma and said.decimal is None:
         pointed = _pointed(source, more.get("thousands", said.thousands))
     return more, [*map(_two_marks, mixed), *map(_other_mark, pointed)]
+
+
+def _thousands(
+    split: Set[tuple[str | None, str]], decimal: str | None, delimiter: str, said: Reading
+) -> dict[str, str]:
+    """Return what is to be said so that numbers with these marks are read, if they agree in them."""
+    decimals = ({point for point, _ in split} | {decimal}) - {None}
+    between = {mark for _, mark in split}
+    if len(between) != 1 or len(decimals) > 1 or (decimals == {","} and delimiter == ","):
+        return {}
+    asked = {"thousands": between.pop()} | ({"decimal": ","} if decimals == {","} else {})
+    return {name: mark for name, mark in asked.items() if getattr(said, name) is None}
+
+
+def _marks(signs: Sequence[str]) -> tuple[str | None, str] | None:
+    """Return decimal mark and mark between thousands of numbers of which the signs beside digits are given.
+
+    None where they say nothing for certain: of 1,234 alone the comma may be either.
+    """
+    for decimal, mark in itertools.product(".,", _BETWEEN):
+        form = re.compile(f"{mark}*[{decimal}]?")
+        sure = any(mark in sign and (mark != "," or len(sign) > 1) for sign in signs)
+        if mark != decimal and sure and all(map(form.fullmatch, signs)):
+            return (decimal if any(decimal in sign for sign in signs) else None), mark
+    return None
 
 
 def _pointed(source: Source, thousands: str | None) -> list[str]:
@@ -118,8 +153,8 @@ def _counts(source: Source, texts: Sequence[str]) -> list[Sequence[Any]]:
     """Return what columns of text hold.
 
     Of each: values that are not null, those written as numbers with a point, those with a comma,
-    those with either, those with a comma and those with a point anywhere, and the texts that mean
-    null.
+    those with either, those with a comma and those with a point anywhere, those in groups of three digits, their
+    signs beside digits, and the texts that mean null.
     """
     listed = ", ".join("'" + text + "'" for text in _NULLS)
     place = source.backend.compile(source.table)
@@ -135,6 +170,7 @@ def _counts(source: Source, texts: Sequence[str]) -> list[Sequence[Any]]:
 def _asked(text: str, null: str) -> list[str]:
     """Return the SQL of what is asked of a column; the engine counts null for 0 where all are null."""
     known = f"{text} NOT IN ({null}, '')"
+    grouped = f"regexp_full_match({text}, {literal(_GROUPED)})"
     return [
         f"coalesce(count_if({known}), 0)",
         f"coalesce(count_if({known} AND regexp_full_match({text}, '{_POINT}')), 0)",
@@ -142,5 +178,7 @@ def _asked(text: str, null: str) -> list[str]:
         f"coalesce(count_if({known} AND regexp_full_match({text}, '{_COMMA}|{_POINT}')), 0)",
         f"coalesce(count_if({known} AND {text} LIKE '%,%'), 0)",
         f"coalesce(count_if({known} AND {text} LIKE '%.%'), 0)",
+        f"coalesce(count_if({known} AND {grouped}), 0)",
+        f"list_sort(list(DISTINCT regexp_replace({text}, '[-+0-9]', '', 'g')) FILTER ({known} AND {grouped}))",
         f"list_sort(list(DISTINCT {text}) FILTER ({text} IN ({null})))",
     ]
