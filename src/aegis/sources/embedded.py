@@ -25,7 +25,7 @@ _THREADS = 192 << 20
 """Addresses of two threads: 8 MB of stack each, and 64 MB for what they allocate."""
 _OPEN: WeakSet[Any] = WeakSet()
 """Connections to DuckDB that this process has opened."""
-_TURNS = RLock()
+_OPENING, _TURNS = RLock(), RLock()
 _streams: list[bool] = []
 """Of the turns within one another, whether each reads a result piece by piece."""
 
@@ -53,9 +53,15 @@ def turn(*, stream: bool = False) -> Iterator[None]:
             _streams.pop()
 
 
-@cache
 def embedded() -> Any:
-    """Return the embedded engine of this process: DuckDB in memory, opened on first use.
+    """Return the embedded engine of this process: DuckDB in memory, opened on first use, once for all threads."""
+    with _OPENING:
+        return _opened()
+
+
+@cache
+def _opened() -> Any:
+    """Open the embedded engine.
 
     What does not fit into memory goes to the system's folder for temporary files, under a name
     that no other process has; what killed ones have left there is removed.
@@ -134,7 +140,7 @@ def query_progress() -> float | None:
     To be asked from another thread than the one that waits for the query. None while no query
     runs, or where the engine cannot tell.
     """
-    if embedded.cache_info().currsize == 0:
+    if _opened.cache_info().currsize == 0:
         return None
     percent = float(embedded().con.query_progress())
     return percent / 100 if 0 < percent < 100 else None
