@@ -89,7 +89,8 @@ def check_output(
         raise PolicyError(f"Cannot write {path}: it is a folder.", hint="Give a file name.")
     if path.exists() and not force:
         raise PolicyError(
-            f"{path} exists.", hint="Choose another name, or overwrite it with --force."
+            f"{path} exists.",
+            hint="Choose another name, or overwrite it: --force, in Python force=True.",
         )
     _try_beside(path)
 

@@ -62,7 +62,8 @@ class SparkFolder:
             there = self._files.exists(self._path(self.place))
         if there and not force:
             raise PolicyError(
-                f"{self.place} exists.", hint="Choose another name, or overwrite it with --force."
+                f"{self.place} exists.",
+                hint="Choose another name, or overwrite it: --force, in Python force=True.",
             )
         if self._is_read():
             raise PolicyError(
