@@ -79,6 +79,7 @@ class Judge:
         self._trees: dict[tuple[str, Mask], TreeGroups | None] = {}
         self._caps: dict[tuple[Criterion, Mask], ShareCaps | None] = {}
         self._caps_pay, self.parts_pay = Worth(), Worth()
+        self._last: tuple[Ids, tuple[str, Mask], Floats] | None = None
 
     @cached_property
     def _beyond_sizes(self) -> tuple[Criterion, ...]:
@@ -117,7 +118,7 @@ class Judge:
 
         Parameters are those of `admits`.
         """
-        sizes, large, room = self._large(ids, space)
+        sizes, large, room = self._large(ids, space, masks)
         if room < 0 or not large.any():
             return False
         width = self._width(masks)
@@ -209,7 +210,7 @@ class Judge:
         masks
             The candidate of each sensitive attribute of the rule, in its order; None without one.
         """
-        sizes, large, room = self._large(ids, space)
+        sizes, large, room = self._large(ids, space, masks)
         if room < 0 or not large.any():
             return False
         rule = self._plan.rule
@@ -228,9 +229,16 @@ class Judge:
         table = ClassTable.from_cells(number[ids[cells]], counts, shown, hierarchies=levels)
         return admits(rule, table, room)
 
-    def _large(self, ids: Ids, space: int) -> tuple[Floats, npt.NDArray[np.bool_], int]:
+    def _large(
+        self, ids: Ids, space: int, masks: Sequence[Mask]
+    ) -> tuple[Floats, npt.NDArray[np.bool_], int]:
         """Return rows by class, which classes are large enough, and how many more rows may go."""
-        sizes = _added(ids, self._rows, space)
+        named = self._named(masks)
+        if not named or self._spread(ids, space, masks):
+            sizes = _added(ids, self._rows, space)
+        else:
+            # Most pass, and their values are asked for next.
+            sizes = self._counts(ids, space, *named[0]).sum(axis=1)
         large = sizes >= self._least
         return sizes, large, self._room - round(float(sizes.sum(where=~large)))
 
@@ -250,22 +258,31 @@ class Judge:
         """Return rows by class and value of each protected attribute, of the large classes."""
         classes, count = ids, space
         everything = bool(large.all())
-        spread = self._width(masks) * space > _SPREAD * len(ids)
+        spread = self._spread(ids, space, masks)
         if spread and not everything:
             # Small classes fall together into one behind the last, which is left out.
             count = int(np.count_nonzero(large))
             classes = np.where(large, np.cumsum(large) - 1, count)[ids]
         tables = {}
         for name, mask in self._named(masks):
-            codes, labels = self._values(name, mask)
-            width = len(labels)
-            keys = classes * width + codes
-            counts = _added(keys, self._rows, count * width)
-            matrix = counts[: count * width].reshape(count, width)
+            matrix = self._counts(classes, count, name, mask)
             if not spread and not everything:
                 matrix = matrix[large]
             tables[name] = Histograms(matrix, self._tree(name, mask))
         return tables
+
+    def _spread(self, ids: Ids, space: int, masks: Sequence[Mask]) -> bool:
+        return self._width(masks) * space > _SPREAD * len(ids)
+
+    def _counts(self, ids: Ids, space: int, name: str, mask: Mask) -> Floats:
+        """Return rows by class and value of a protected attribute, (space, V); the last ones are remembered."""
+        key = name, mask
+        if self._last is None or self._last[0] is not ids or self._last[1] != key:
+            codes, labels = self._values(name, mask)
+            width = len(labels)
+            counts = _added(ids * width + codes, self._rows, space * width)
+            self._last = ids, key, counts[: space * width].reshape(space, width)
+        return self._last[2]
 
     def _capped(self, criterion: Criterion, mask: Mask) -> ShareCaps | None:
         """Return what a criterion asks of shares, whatever is suppressed."""
