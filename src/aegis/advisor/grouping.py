@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Levels = npt.NDArray[Any]
 """Level of each atom, shape (A,), or P(level | atom) of a noise mask, shape (A, L)."""
-_REMEMBERED_BYTES = 1 << 28
+_REMEMBERED_BYTES = 1 << 27
 """Most memory for sums that are remembered, in one place."""
 _TOGETHER = 1 << 11
 """Most levels that are counted together for many configurations."""
