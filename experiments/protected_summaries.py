@@ -24,7 +24,7 @@ from scipy.stats import spearmanr
 
 import aegis
 from aegis.advisor import PrivacyPlan, Scorer, generate
-from aegis.measures import FALLBACK_MEASURE, SEARCHED_MEASURE, get
+from aegis.measures import FALLBACK_MEASURE, get
 from aegis.policy import Configuration, Policy
 from aegis.protect import CellMethod, Noise, Perturbation, ProtectedScorer, ProtectedSummary
 from aegis.protect.counts import protect_counts
@@ -35,6 +35,7 @@ from common import ADULT, RESULTS, ROOT, data, write_csv
 from paper_sets import prepare
 
 HELD_OUT = "held-out-target-coded"
+SEARCHED_MEASURE = "adjusted-pillai"
 MEASURES = (FALLBACK_MEASURE, SEARCHED_MEASURE, "target-coded", HELD_OUT)
 HALVES = 3
 """Times that the rows are split into two halves."""

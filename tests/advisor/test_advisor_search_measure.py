@@ -11,7 +11,7 @@ from advisor_support import policy_of, random_rows, table_of
 from aegis import search
 from aegis.advisor import Scorer
 from aegis.errors import PolicyError
-from aegis.measures import DEFAULT_MEASURE, MEASURES, SEARCHED_MEASURE
+from aegis.measures import DEFAULT_MEASURE, MEASURES
 from aegis.summary import Summary, summarize
 
 
@@ -23,7 +23,7 @@ def summary() -> Summary:
 @pytest.mark.parametrize(
     ("policy_s", "asked", "objective", "measure"),
     [
-        (None, {}, SEARCHED_MEASURE, SEARCHED_MEASURE),
+        (None, {}, DEFAULT_MEASURE, DEFAULT_MEASURE),
         ("mi", {}, "mi", "mi"),
         ("mi", {"measure": "g3"}, "g3", "g3"),
         (

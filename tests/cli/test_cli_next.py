@@ -127,7 +127,7 @@ UNNAMED = SEVERAL.replace("measure: adjusted-pillai\n", "")
 @pytest.mark.parametrize(
     ("rules", "options", "measure"),
     [
-        (UNNAMED, ("--search",), "adjusted-pillai"),
+        (UNNAMED, ("--search",), "held-out-auc"),
         (UNNAMED, ("--generate", "3", "--measure", "mi"), "mi"),
         (UNNAMED, ("--generate", "3"), "held-out-auc"),
         (SEVERAL, ("--generate", "3", "--merit", "auc"), "held-out-auc"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aegis.errors import PolicyError, RenamedWarning
-from aegis.measures import DEFAULT_MEASURE, MEASURES, SEARCHED_MEASURE, get
+from aegis.measures import DEFAULT_MEASURE, FALLBACK_MEASURE, MEASURES, get
 from aegis.policy import load_policy
 
 FORMER = {
@@ -48,7 +48,7 @@ def test_names_say_what_is_taken_off() -> None:
 
 def test_defaults_are_registered_under_their_own_names() -> None:
     assert get(DEFAULT_MEASURE).name == DEFAULT_MEASURE
-    assert get(SEARCHED_MEASURE).name == SEARCHED_MEASURE
+    assert get(FALLBACK_MEASURE).name == FALLBACK_MEASURE
 
 
 def test_measures_that_doubt_exist() -> None:

@@ -15,8 +15,8 @@ from aegis import registry
 from aegis.errors import InternalError, PolicyError
 from aegis.measures import (
     DEFAULT_MEASURE,
+    FALLBACK_MEASURE,
     MEASURES,
-    SEARCHED_MEASURE,
     Contingency,
     Direction,
     Measure,
@@ -62,7 +62,7 @@ def test_names_scopes_directions_and_monotony():
         assert {measure.name for measure in MEASURES if measure.scope is scope} == names
     assert {measure.name for measure in MEASURES if measure.monotone} == MONOTONE
     assert {measure.name for measure in MEASURES if measure.direction is Direction.LOWER} == LOWER
-    assert (DEFAULT_MEASURE, SEARCHED_MEASURE) == ("held-out-auc", "adjusted-pillai")
+    assert (DEFAULT_MEASURE, FALLBACK_MEASURE) == ("held-out-auc", "held-out-pillai")
 
 
 @pytest.mark.parametrize("measure", list(MEASURES), ids=lambda measure: measure.name)

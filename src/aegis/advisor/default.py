@@ -6,7 +6,6 @@ import numpy as np
 
 from aegis.advisor.parts import MOST_CLASSES
 from aegis.measures import (
-    DEFAULT_MEASURE,
     FALLBACK_MEASURE,
     MEASURES,
     Measure,
@@ -19,9 +18,7 @@ MOST_LEVELS = 2_000
 """Levels of an unmasked table of two classes, all attributes together, up to which an AUC is expected."""
 
 
-def measure_for(
-    summary: Summary, *names: str | None, default: str = DEFAULT_MEASURE
-) -> tuple[Measure, tuple[str, ...]]:
+def measure_for(summary: Summary, *names: str | None) -> tuple[Measure, tuple[str, ...]]:
     """Return the first measure that is named, else the default, and a sentence where it gives way.
 
     Raises
@@ -29,7 +26,7 @@ def measure_for(
     PolicyError
         The measure is unknown, or is of a label and there is none.
     """
-    chosen = chosen_measure(*names, default=default, labelled=summary.label.there)
+    chosen = chosen_measure(*names, labelled=summary.label.there)
     if any(names) or Need.PARTS not in chosen.needs or (why := out_of_reach(summary)) is None:
         return chosen, ()
     other = MEASURES.get(FALLBACK_MEASURE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aegis.measures.by_part import PartCounts, in_thresholds
-from aegis.measures.catalog import DEFAULT_MEASURE, FALLBACK_MEASURE, SEARCHED_MEASURE
+from aegis.measures.catalog import FALLBACK_MEASURE
 from aegis.measures.chance import expected_mutual_information
 from aegis.measures.cmim import attribute_information, cmim_path, pair_information
 from aegis.measures.contingency import Contingency
@@ -21,6 +21,7 @@ from aegis.measures.pillai import PillaiFit, fit_pillai, pillai_trace
 from aegis.measures.pooled import pooled_losses
 from aegis.measures.reach import reachable_auc
 from aegis.measures.record import (
+    DEFAULT_MEASURE,
     MEASURES,
     UNLABELLED_MEASURE,
     Direction,
@@ -42,7 +43,6 @@ __all__ = [
     "FALLBACK_MEASURE",
     "MEASURES",
     "PENALTIES",
-    "SEARCHED_MEASURE",
     "UNLABELLED_MEASURE",
     "UNPOOLED",
     "Contingency",

@@ -20,15 +20,8 @@ from aegis.measures.expected_catalog import expected_measure, measure_of_learner
 from aegis.measures.expected_merit import Expected, Merit
 from aegis.measures.record import MEASURES, Direction, Margins, Measure, Scope, Trace
 
-DEFAULT_MEASURE = "held-out-auc"
-"""What ranks configurations and measures releases where nobody names a measure.
-
-A release is measured by the two tables alone: [30, 40[ is text in one of them, without an order.
-"""
 FALLBACK_MEASURE = "held-out-pillai"
 """What takes its place where it cannot be had: it needs no parts of the rows, and takes any classes."""
-SEARCHED_MEASURE = "adjusted-pillai"
-"""What a search maximises where nobody names a measure: its bound is sharp."""
 
 
 def _entropy_limit(margins: Margins) -> float:
@@ -49,7 +42,7 @@ _CONFIGURATION = (
         title="Pillai's trace, adjusted",
         description=(
             "How much of the label all masked attributes explain together, redundancy counted"
-            " once and chance taken off. What a search maximises by default."
+            " once and chance taken off. Lists what a search by another measure scores."
         ),
         formula="V - (1 - V/(C-1)) d (C-1)/(N-d-1), V as pillai-plain, d the rank of S_zz",
         reference=(

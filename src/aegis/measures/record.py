@@ -16,6 +16,11 @@ from aegis.measures.contingency import Contingency
 from aegis.measures.cooccurrence import Cooccurrence, Need
 from aegis.registry import Registry
 
+DEFAULT_MEASURE = "held-out-auc"
+"""What ranks configurations, is searched and measures releases where nobody names a measure.
+
+A release is measured by the two tables alone: [30, 40[ is text in one of them, without an order.
+"""
 UNLABELLED_MEASURE = "adjusted-contingency"
 """What ranks, searches and measures releases of a table without a label."""
 
@@ -226,7 +231,7 @@ MEASURES: Registry[Measure] = Registry("measure")
 """All measures by name; third parties add theirs through the entry points `aegis.measures`."""
 
 
-def chosen_measure(*names: str | None, default: str, labelled: bool) -> Measure:
+def chosen_measure(*names: str | None, labelled: bool) -> Measure:
     """Return the first measure that is named, else the default; that of the table where it has no label.
 
     Raises
@@ -236,7 +241,7 @@ def chosen_measure(*names: str | None, default: str, labelled: bool) -> Measure:
     """
     named = next((name for name in names if name is not None), None)
     if named is None:
-        named = default if labelled else UNLABELLED_MEASURE
+        named = DEFAULT_MEASURE if labelled else UNLABELLED_MEASURE
     measure = MEASURES.get(named)
     if measure.reads_label and not labelled:
         raise PolicyError(

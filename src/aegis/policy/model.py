@@ -13,7 +13,7 @@ from typing import Any
 
 from aegis.errors import PolicyError
 from aegis.masks import Hierarchy, Mask, Suppress, Tokenise, rows_to_share
-from aegis.measures import DEFAULT_MEASURE, Measure, chosen_measure
+from aegis.measures import Measure, chosen_measure
 from aegis.privacy import PrivacyRule
 from aegis.sources.dialect import Reading
 
@@ -253,7 +253,7 @@ class Policy:
         """Rows that share each bound that a mask learns: those of the smallest class, at least 11."""
         return rows_to_share(self.privacy.minimum_size)
 
-    def measure_by(self, *names: str | None, default: str = DEFAULT_MEASURE) -> Measure:
+    def measure_by(self, *names: str | None) -> Measure:
         """Return the first measure that is named, else the policy's, else the default.
 
         Without a label the default is the measure of all columns alike.
@@ -270,7 +270,7 @@ class Policy:
         >>> policy.measure_by("mi").name, policy.measure_by(None).name
         ('mi', 'adjusted-pillai')
         """
-        return chosen_measure(*names, self.measure, default=default, labelled=bool(self.label))
+        return chosen_measure(*names, self.measure, labelled=bool(self.label))
 
     def require_label(self, what: str) -> None:
         """Raise `PolicyError` where the policy has no label, which `what` is about.

@@ -116,7 +116,7 @@ class PolicyShape(PolicyMapping):
     reading: ReadingShape | None = None
     """How the table's text files are written; options of the command line go first."""
     measure: str | None = None
-    """The measure that ranks configurations and that a search maximises. By default given configurations are ranked, and releases measured, by `held-out-auc` (`held-out-pillai` where no AUC can be expected, which is said), and a search maximises `adjusted-pillai`, or where that sees nothing in the unmasked table what ranks; without a label all go by `adjusted-contingency`."""
+    """The measure that ranks configurations, that a search maximises, and that releases are measured by. By default `held-out-auc` (`held-out-pillai` where no AUC can be expected, which is said); without a label `adjusted-contingency`."""
     merit: Literal["auc", "accuracy", "log-loss"] | None = None
     """In place of a measure: the figure of merit that models are expected to reach (measures `held-out-auc`, `held-out-accuracy`, `held-out-log-loss`)."""
     models: list[Literal["lr", "nb", "gbdt", "pairs"]] | None = None

@@ -6,7 +6,7 @@ from aegis.advisor.preference import Prefer
 from aegis.advisor.search.front import FrontRange
 from aegis.advisor.search.objectives import LOSSES, loss_of
 from aegis.errors import PolicyError
-from aegis.measures import MEASURES, SEARCHED_MEASURE
+from aegis.measures import MEASURES
 from aegis.policy import Policy
 
 OF_THE_LABEL = ("classification", "class-entropy")
@@ -40,7 +40,7 @@ def objective_and_measure(
 ) -> tuple[str, str]:
     """Return the objective of a search and the measure that scores what it finds."""
     if objective is None:
-        named = policy.measure_by(measure, default=SEARCHED_MEASURE).name
+        named = policy.measure_by(measure).name
         return named, named
     if (loss := loss_of(objective)) is not None:
         if loss in OF_THE_LABEL:

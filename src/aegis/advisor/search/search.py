@@ -74,8 +74,7 @@ def search_combinations(
         `discernibility`, `classification`, `class-entropy`. By default the measure.
     measure
         Scores what was found. By default the objective where that is a measure, else the policy's;
-        where it names none, `adjusted-pillai` (`held-out-pillai` where that sees nothing in the
-        unmasked table), and beside an information loss the measure that ranks by default.
+        where it names none, the measure that ranks by default.
     top
         How many of the best configurations to return, at least 1.
     time_limit
@@ -193,29 +192,9 @@ def prepare(
     measure: str | None = None,
     progress: Progress = SILENT,
 ) -> Prepared:
-    """Return what searches of a summary share; parameters as those of `search_combinations`.
-
-    Values that nearly all differ use up what `SEARCHED_MEASURE` takes for chance, so that it may see
-    nothing in a table of few rows that has such columns. Where nobody named a measure, the one that
-    ranks by default, which is held out, then takes its place if it sees something.
-    """
+    """Return what searches of a summary share; parameters as those of `search_combinations`."""
     asked, scored = objective_and_measure(policy, objective, measure)
     named = measure or policy.measure or (objective is not None and loss_of(objective) is None)
-    chosen, lacking = measure_for(summary, scored if named else None, default=scored)
-    objective = objective and asked
-    made = Searcher(summary, plan, objective or chosen.name, chosen.name, progress)
-    unmasked = made.unmasked()
-    can_hold_out = policy.label is not None and summary.pairs.folds is not None
-    tried = named or objective or not can_hold_out
-    if tried or not made.sees_nothing(unmasked):
-        return Prepared(made, unmasked, lacking)
-    default = measure_for(summary)[0].name
-    other = Searcher(summary, plan, default, default, progress)
-    held_out = other.unmasked()
-    if other.sees_nothing(held_out):
-        return Prepared(made, unmasked)
-    why = (
-        f"by {made.measure.name} the unmasked table tells nothing of {summary.label.column}, as where "
-        f"values nearly all differ: {default} is maximised instead"
-    )
-    return Prepared(other, held_out, (why,))
+    chosen, lacking = measure_for(summary, scored if named else None)
+    searcher = Searcher(summary, plan, asked if objective else chosen.name, chosen.name, progress)
+    return Prepared(searcher, searcher.unmasked(), lacking)

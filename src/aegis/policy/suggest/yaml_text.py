@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from aegis.masks import Kind
-from aegis.measures import DEFAULT_MEASURE, SEARCHED_MEASURE, UNLABELLED_MEASURE
+from aegis.measures import DEFAULT_MEASURE, UNLABELLED_MEASURE
 from aegis.policy.mapping import VERSION
 from aegis.policy.model import Policy, Role
 from aegis.words import percent
@@ -196,7 +196,9 @@ def _header(
 def _measure(policy: Policy) -> str:
     if not policy.label:
         return f"# measure: {UNLABELLED_MEASURE}   # the default: how much the columns tell of one another"
-    return f"# measure: {DEFAULT_MEASURE}   # the default; a search maximises {SEARCHED_MEASURE}"
+    return (
+        f"# measure: {DEFAULT_MEASURE}   # the default: the AUC that models are expected to reach"
+    )
 
 
 def _label(policy: Policy, label: ColumnProfile | None) -> Iterator[str]:
