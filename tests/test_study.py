@@ -49,9 +49,10 @@ def policy(**changes: Any) -> aegis.Policy:
 
 
 def test_every_question_shares_one_summary(summaries: list[str]) -> None:
-    study = aegis.Study(table(), policy())
+    # What is held out of the rows that are kept takes another one; the trace does not.
+    study = aegis.Study(table(), policy(measure="adjusted-pillai"))
     assert summaries == []
-    ranked, searched = study.rank(measure="adjusted-pillai"), study.search(prefer="score")
+    ranked, searched = study.rank(), study.search(prefer="score")
     front = study.front("k=2,4,8")
     assert study.estimate(searched.best.configuration)[0].pud >= 0
     assert "<!doctype html>" in study.report(searched)
