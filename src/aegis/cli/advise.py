@@ -104,7 +104,6 @@ def command(
             help="What the search maximises: a measure, or an information loss to minimise "
             "(nu-entropy, loss, precision, discernibility, classification, class-entropy), with "
             "options as loss(mean=geometric,factor=0.5). By default the measure.",
-            show_default=False,
         ),
     ] = None,
     time_limit: Annotated[
@@ -114,7 +113,6 @@ def command(
             metavar="SECONDS",
             help="Stop the search after this time, as Ctrl-C does, with the best so far and its gap: "
             "by default 30 seconds. Reading and summarising the table come before it.",
-            show_default=False,
         ),
     ] = None,
     front: Annotated[
@@ -124,7 +122,6 @@ def command(
             metavar="RANGE",
             help="Also search the best for each of several rules: k=2..50, risk=, suppression=, or a "
             "number of a model that the policy asks for: l=, t=.",
-            show_default=False,
         ),
     ] = None,
     prefer: Annotated[
@@ -134,7 +131,6 @@ def command(
             metavar="NAME",
             help="Which comes first of those whose scores cannot be told apart: least-masking "
             "(the default of a search), most-private, or score, the highest score (of a ranking).",
-            show_default=False,
         ),
     ] = None,
     estimate: Annotated[
@@ -145,7 +141,6 @@ def command(
             help="Rank by the estimated deviation from the raw table, the smallest first (Algorithm "
             "1 of the AEGIS paper): aegis+1d, aegis-1d, sampling, all-evidence, or raw, the "
             "deviation itself. Of configurations that are named or generated (50 by default).",
-            show_default=False,
         ),
     ] = None,
     methods: With = None,
@@ -167,7 +162,6 @@ def command(
             metavar="FILE",
             help="Write the best (YAML): a configuration for aegis apply, or a recipe for "
             "aegis anonymize.",
-            show_default=False,
         ),
     ] = None,
     report: Annotated[
@@ -176,7 +170,6 @@ def command(
             "--report",
             metavar="FILE",
             help="Write a report (.html, or .pdf with an installed Chromium).",
-            show_default=False,
         ),
     ] = None,
     exact: Annotated[

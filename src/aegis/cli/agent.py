@@ -28,7 +28,6 @@ def command(
             metavar="FILE",
             help="YAML: url of the service, key (PEM, as aegis keygen makes it), sources "
             "(name: path of a table), and optionally name.",
-            show_default=False,
         ),
     ],
     token: Annotated[
@@ -39,7 +38,6 @@ def command(
             metavar="TOKEN",
             help="The provider's token with the scopes work and upload-summary; better given by "
             "the environment than on the command line.",
-            show_default=False,
         ),
     ],
     once: Annotated[bool, typer.Option("--once", help="Stop when no job is waiting.")] = False,
@@ -50,7 +48,6 @@ def command(
             metavar="SECONDS",
             min=1,
             help="Longest time of one job, in seconds; each job then gets a process of its own.",
-            show_default=False,
         ),
     ] = None,
     job_memory: Annotated[
@@ -60,7 +57,6 @@ def command(
             metavar="GIB",
             min=0.5,
             help="Most memory of one job, in GiB, in a process of its own (Linux).",
-            show_default=False,
         ),
     ] = None,
     quiet: Quiet = False,

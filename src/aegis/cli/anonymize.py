@@ -63,7 +63,6 @@ def command(
             "-m",
             metavar="NAME",
             help="The method (aegis anonymizers lists them).",
-            show_default=False,
         ),
     ] = None,
     recipe: Annotated[
@@ -72,7 +71,6 @@ def command(
             "--recipe",
             metavar="FILE",
             help="Method, options and seed from a file (YAML), as aegis advise -o writes it.",
-            show_default=False,
         ),
     ] = None,
     option: Annotated[
@@ -82,7 +80,6 @@ def command(
             metavar="NAME=VALUE",
             help="An option of the method; give it again for more (aegis anonymizers NAME "
             "lists them).",
-            show_default=False,
         ),
     ] = None,
     k: Annotated[
@@ -91,7 +88,6 @@ def command(
             "--k",
             metavar="K",
             help="Records in each group at least; by default what the policy's rule asks for.",
-            show_default=False,
         ),
     ] = None,
     style: Annotated[
@@ -100,7 +96,6 @@ def command(
             "--style",
             metavar="NAME",
             help="How groups are shown: centroid or generalised; by default the method's way.",
-            show_default=False,
         ),
     ] = None,
     output: Annotated[
@@ -110,7 +105,6 @@ def command(
             "-o",
             metavar="FILE",
             help="The released table: .parquet, .csv, .tsv, .arrow or .feather.",
-            show_default=False,
         ),
     ] = None,
     certificate: Annotated[
@@ -119,7 +113,6 @@ def command(
             "--certificate",
             metavar="FILE",
             help="Write a certificate (JSON): digests, options, losses, every privacy figure.",
-            show_default=False,
         ),
     ] = None,
     measure: UtilityMeasure = None,
@@ -133,9 +126,7 @@ def command(
     ] = False,
     report: Annotated[
         Path | None,
-        typer.Option(
-            "--report", metavar="FILE", help="Write a report (one HTML file).", show_default=False
-        ),
+        typer.Option("--report", metavar="FILE", help="Write a report (one HTML file)."),
     ] = None,
     safe_csv: SafeCsv = False,
     opening: Opening = DEFAULT,

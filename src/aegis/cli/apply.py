@@ -66,7 +66,6 @@ def command(
             "-c",
             metavar="FILE",
             help="The configuration to apply (YAML), as aegis advise -o writes it.",
-            show_default=False,
         ),
     ],
     output: Annotated[
@@ -77,7 +76,6 @@ def command(
             metavar="FILE",
             help="The masked table: .parquet, .csv, .tsv, .arrow or .feather; with --engine spark "
             "a folder of Parquet files, also hdfs://..., s3a://...",
-            show_default=False,
         ),
     ] = None,
     into: Annotated[
@@ -86,7 +84,6 @@ def command(
             "--into",
             metavar="NAME",
             help="In place of a file: the table to make in the database that holds the data.",
-            show_default=False,
         ),
     ] = None,
     view: Annotated[
@@ -100,7 +97,6 @@ def command(
             metavar="FILE",
             help="Write a certificate (JSON): digests, masks, every privacy figure. It goes with a "
             "file, so with --output, not with --into.",
-            show_default=False,
         ),
     ] = None,
     measure: UtilityMeasure = None,
@@ -113,7 +109,6 @@ def command(
             metavar="HOW",
             help="What to show of a column that the configuration suppresses: fill, `*` in every "
             "row, or leave-out; by default as the policy says, else fill.",
-            show_default=False,
         ),
     ] = None,
     population: Population = None,

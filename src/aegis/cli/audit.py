@@ -47,7 +47,6 @@ def command(
             metavar="A,B,...",
             autocompletion=completion.columns,
             help="Columns whose values nobody may learn, given in the same way.",
-            show_default=False,
         ),
     ] = None,
     person: Annotated[
@@ -58,7 +57,6 @@ def command(
             autocompletion=completion.columns,
             help="Column that names the person a row is about: distinct persons are counted in "
             "place of rows.",
-            show_default=False,
         ),
     ] = None,
     policy_file: Annotated[
@@ -68,7 +66,6 @@ def command(
             "-p",
             metavar="FILE",
             help="Take roles and the rule from this policy (YAML).",
-            show_default=False,
         ),
     ] = None,
     configuration: Annotated[
@@ -79,7 +76,6 @@ def command(
             metavar="FILE",
             help="The masks that the table was made with (YAML): its noise is accounted for. "
             "Needs --policy.",
-            show_default=False,
         ),
     ] = None,
     name: ConfigurationName = None,
@@ -89,7 +85,6 @@ def command(
             "--k",
             metavar="K",
             help="Ask for k-anonymity with this k, instead of the policy's rule.",
-            show_default=False,
         ),
     ] = None,
     certificate: Annotated[
@@ -99,7 +94,6 @@ def command(
             metavar="FILE",
             help="Compare the table with this certificate (JSON): digest, masks, rule and every "
             "figure. Roles and rule are then those of the certificate.",
-            show_default=False,
         ),
     ] = None,
     population: Annotated[
@@ -110,7 +104,6 @@ def command(
             help="All persons that the rows are drawn from, shown as TABLE shows them: a row "
             "each, or a column `rows` that counts them. For k-map, journalist risk and "
             "delta-presence.",
-            show_default=False,
         ),
     ] = None,
     opening: Opening = DEFAULT,

@@ -32,7 +32,6 @@ def command(
             metavar="RELEASE... TABLE",
             help="Two or more releases, each a certificate (.json) or a configuration (.yaml), and last "
             "the table that they are of, or its exact summary (.aegis).",
-            show_default=False,
         ),
     ],
     policy_file: PolicyFile,

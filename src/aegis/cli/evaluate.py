@@ -92,7 +92,6 @@ def command(
             "--store",
             metavar="FILE",
             help="Keep finished trainings in this file (JSON lines), and do not repeat them.",
-            show_default=False,
         ),
     ] = None,
     jobs: Annotated[
@@ -100,9 +99,7 @@ def command(
     ] = 1,
     report: Annotated[
         Path | None,
-        typer.Option(
-            "--report", metavar="FILE", help="Write a report (one HTML file).", show_default=False
-        ),
+        typer.Option("--report", metavar="FILE", help="Write a report (one HTML file)."),
     ] = None,
     opening: Opening = DEFAULT,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name

@@ -26,15 +26,11 @@ EXAMPLES = (
 def command(
     project: Annotated[
         Path,
-        typer.Argument(
-            metavar="PROJECT", help="A project that ARX saved (.deid).", show_default=False
-        ),
+        typer.Argument(metavar="PROJECT", help="A project that ARX saved (.deid)."),
     ],
     output: Annotated[
         Path,
-        typer.Option(
-            "--output", "-o", metavar="FOLDER", help="The folder to write into.", show_default=False
-        ),
+        typer.Option("--output", "-o", metavar="FOLDER", help="The folder to write into."),
     ],
     people: Annotated[
         int | None,
@@ -43,7 +39,6 @@ def command(
             metavar="N",
             min=1,
             help="Size of the population, for models of uniqueness in it.",
-            show_default=False,
         ),
     ] = None,
     force: Force = False,

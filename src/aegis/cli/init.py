@@ -40,7 +40,6 @@ def command(
             metavar="COLUMN",
             autocompletion=completion.columns,
             help="The column to predict; without one, association among all columns is kept.",
-            show_default=False,
         ),
     ] = None,
     output: Annotated[
@@ -50,7 +49,6 @@ def command(
             "-o",
             metavar="FILE",
             help="The policy to write (YAML); by default it is printed.",
-            show_default=False,
         ),
     ] = None,
     opening: Opening = DEFAULT,

@@ -24,7 +24,6 @@ def command(
             metavar="NAME",
             help="What the files are called: NAME.key, which you keep, and NAME.pub, which you "
             "hand out.",
-            show_default=False,
         ),
     ],
     force: Force = False,

@@ -36,7 +36,6 @@ def command(
             metavar="FILE",
             help="A summary (.aegis), a protected one (.protected), a certificate (.json), a report "
             "(.html) or a policy (.yaml).",
-            show_default=False,
         ),
     ],
     others: Annotated[
@@ -46,7 +45,6 @@ def command(
             metavar="FILE",
             help="What a reader may have beside it: an older version, or a part of a merge; of a"
             " document, the exact summary of the table. May be given again.",
-            show_default=False,
         ),
     ] = None,
     level: Annotated[
@@ -56,7 +54,6 @@ def command(
             metavar="LEVEL",
             help="The level to check it against: none, counts or noise; by default the one that "
             "it states itself.",
-            show_default=False,
         ),
     ] = None,
     threshold: Annotated[
@@ -65,14 +62,11 @@ def command(
             "--threshold",
             metavar="N",
             help="Cells of fewer rows count as small: 5, or what a protected summary states.",
-            show_default=False,
         ),
     ] = None,
     report: Annotated[
         Path | None,
-        typer.Option(
-            "--report", metavar="FILE", help="Write a report (one HTML file).", show_default=False
-        ),
+        typer.Option("--report", metavar="FILE", help="Write a report (one HTML file)."),
     ] = None,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     force: Force = False,

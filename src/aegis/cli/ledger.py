@@ -24,9 +24,7 @@ EXAMPLES = (
 
 
 def command(
-    ledger: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The ledger (SQLite).", show_default=False)
-    ],
+    ledger: Annotated[Path, typer.Argument(metavar="FILE", help="The ledger (SQLite).")],
     action: Annotated[
         str,
         typer.Argument(
@@ -37,9 +35,7 @@ def command(
     ] = "show",
     subject: Annotated[
         str | None,
-        typer.Argument(
-            metavar="NAME|NUMBER", help="The population, or the entry.", show_default=False
-        ),
+        typer.Argument(metavar="NAME|NUMBER", help="The population, or the entry."),
     ] = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
@@ -49,7 +45,6 @@ def command(
             "--rho",
             metavar="R",
             help="The cost as rho (zero-concentrated differential privacy), instead of an epsilon.",
-            show_default=False,
         ),
     ] = None,
     unit: Annotated[
@@ -61,12 +56,11 @@ def command(
             "--digest",
             metavar="SHA256",
             help="Digest of the output, with commit and list.",
-            show_default=False,
         ),
     ] = "",
     note: Annotated[
         str,
-        typer.Option("--note", metavar="TEXT", help="What the cost is for.", show_default=False),
+        typer.Option("--note", metavar="TEXT", help="What the cost is for."),
     ] = "",
     head: Annotated[
         str | None,
@@ -74,7 +68,6 @@ def command(
             "--head",
             metavar="SHA256",
             help="For verify: the digest of the last event, as you noted it earlier.",
-            show_default=False,
         ),
     ] = None,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name

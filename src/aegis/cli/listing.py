@@ -15,7 +15,7 @@ SCHEMA = 1
 
 Name = Annotated[
     str | None,
-    typer.Argument(metavar="NAME", help="Show this one in full.", show_default=False),
+    typer.Argument(metavar="NAME", help="Show this one in full."),
 ]
 
 

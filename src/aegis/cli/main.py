@@ -161,7 +161,6 @@ def start(
             "--log-file",
             metavar="FILE",
             help="Append the same messages to a file.",
-            show_default=False,
         ),
     ] = None,
 ) -> None:

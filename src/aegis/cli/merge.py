@@ -27,7 +27,6 @@ def command(
         typer.Argument(
             metavar="SUMMARY...",
             help="Summaries (.aegis) of parts that share no row.",
-            show_default=False,
         ),
     ],
     output: Annotated[
@@ -37,7 +36,6 @@ def command(
             "-o",
             metavar="FILE",
             help="The summary to write (.aegis).",
-            show_default=False,
         ),
     ],
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name

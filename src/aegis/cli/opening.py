@@ -29,7 +29,7 @@ _POLICIES = frozenset({"policy_file", "policy"})
 
 
 def _option(name: str, metavar: str, text: str) -> Any:
-    return typer.Option(name, metavar=metavar, help=text, show_default=False, rich_help_panel=PANEL)
+    return typer.Option(name, metavar=metavar, help=text, rich_help_panel=PANEL)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,6 @@ class Opening:
         typer.Option(
             "--header/--no-header",
             help="Whether the first line names the columns; without one they are c1, c2, ...",
-            show_default=False,
             rich_help_panel=PANEL,
         ),
     ] = None

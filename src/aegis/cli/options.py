@@ -27,7 +27,6 @@ Table = Annotated[
         metavar="TABLE",
         help="CSV, Parquet, Arrow or JSON lines: a file, a folder or a quoted glob; or the URL "
         "of a database (postgres://...), with --table.",
-        show_default=False,
     ),
 ]
 OptionalTable = Annotated[
@@ -36,7 +35,6 @@ OptionalTable = Annotated[
         metavar="[TABLE]",
         help="CSV, Parquet, Arrow or JSON lines: a file, a folder or a quoted glob; or the URL "
         "of a database (postgres://...), with --table.",
-        show_default=False,
     ),
 ]
 TableName = Annotated[
@@ -45,7 +43,6 @@ TableName = Annotated[
         "--table",
         metavar="NAME",
         help="The table of the database: name or schema.name.",
-        show_default=False,
     ),
 ]
 MemoryLimit = Annotated[
@@ -55,7 +52,6 @@ MemoryLimit = Annotated[
         metavar="SIZE",
         help="Most memory of the embedded engine, such as 4GB; what does not fit goes to disk "
         "(TMPDIR). By default 80 % of the machine's.",
-        show_default=False,
     ),
 ]
 
@@ -78,7 +74,6 @@ EngineOption = Annotated[
         "--engine",
         help="The engine that reads TABLE: duckdb, in this process (the default), or spark; "
         "TABLE is then a path of Parquet files or a table of Spark's catalog.",
-        show_default=False,
     ),
 ]
 Master = Annotated[
@@ -88,7 +83,6 @@ Master = Annotated[
         metavar="URL",
         help="Where Spark runs: local[4], spark://HOST:7077, yarn, k8s://... By default what its "
         "own configuration says.",
-        show_default=False,
     ),
 ]
 TableOrBundle = Annotated[
@@ -97,12 +91,11 @@ TableOrBundle = Annotated[
         metavar="TABLE|SUMMARY",
         help="A table (file, folder, quoted glob, or the URL of a database, with --table), or the "
         "summary of one (.aegis).",
-        show_default=False,
     ),
 ]
 PolicyFile = Annotated[
     Path,
-    typer.Option("--policy", "-p", metavar="FILE", help="The policy (YAML).", show_default=False),
+    typer.Option("--policy", "-p", metavar="FILE", help="The policy (YAML)."),
 ]
 FormatOption = Annotated[
     Format,
@@ -130,7 +123,6 @@ VerifyKey = Annotated[
         metavar="FILE",
         help="Refuse a summary unless it was signed with the private key that belongs to "
         "this public key (PEM; aegis keygen makes pairs).",
-        show_default=False,
     ),
 ]
 RuleOverride = Annotated[
@@ -158,7 +150,6 @@ Measure = Annotated[
         metavar="NAME",
         autocompletion=completion.measures,
         help="Measure that ranks, instead of the policy's (aegis measures lists them).",
-        show_default=False,
     ),
 ]
 Merit = Annotated[
@@ -168,7 +159,6 @@ Merit = Annotated[
         metavar="NAME",
         help="Rank by a figure of merit that models are expected to reach, in place of a measure: "
         "auc, accuracy or log-loss.",
-        show_default=False,
     ),
 ]
 Models = Annotated[
@@ -180,7 +170,6 @@ Models = Annotated[
         "regression), nb (naive Bayes), gbdt (boosted trees), pairs (the same with "
         "the strongest interaction of two attributes; AUC only), separated by commas. By default "
         "linear models count two thirds and trees one third.",
-        show_default=False,
     ),
 ]
 ConfigurationName = Annotated[
@@ -189,7 +178,6 @@ ConfigurationName = Annotated[
         "--name",
         metavar="NAME",
         help="Which configuration, where the file holds several.",
-        show_default=False,
     ),
 ]
 UtilityMeasure = Annotated[
@@ -200,7 +188,6 @@ UtilityMeasure = Annotated[
         autocompletion=completion.measures,
         help="Measure of the utility that the certificate states: by default the one by which the "
         "best was chosen, where the file says so, else the policy's.",
-        show_default=False,
     ),
 ]
 Configurations = Annotated[
@@ -209,7 +196,6 @@ Configurations = Annotated[
         "--configurations",
         metavar="FILE",
         help="Rank the configurations of this file (YAML).",
-        show_default=False,
     ),
 ]
 Generate = Annotated[
@@ -218,7 +204,6 @@ Generate = Annotated[
         "--generate",
         metavar="N",
         help="Rank N random combinations of the candidate masks, for experiments.",
-        show_default=False,
     ),
 ]
 With = Annotated[
@@ -229,7 +214,6 @@ With = Annotated[
         autocompletion=completion.methods,
         help="Also the releases of these record-level methods, beside the configurations "
         "(aegis anonymizers lists them); by default those of the policy.",
-        show_default=False,
     ),
 ]
 
@@ -248,7 +232,6 @@ LeaveOut = Annotated[
         metavar="A,B,...",
         autocompletion=completion.columns,
         help="Attributes to leave out of scores and release, as if the policy ignored them.",
-        show_default=False,
     ),
 ]
 
@@ -261,7 +244,6 @@ QuasiIdentifiers = Annotated[
         autocompletion=completion.columns,
         help="Columns that others may know, separated by commas, or the option given again. A "
         "name that holds a comma goes in double quotes: 'age,\"city, state\"'.",
-        show_default=False,
     ),
 ]
 Population = Annotated[
@@ -272,7 +254,6 @@ Population = Annotated[
         help="The table that this one is a sample of, with the values that it has before it is "
         "masked: a row per person, or a column `rows` that counts them. For k_map, delta_presence "
         "and the journalist and marketer risks; in place of the policy's population.",
-        show_default=False,
     ),
 ]
 
@@ -285,7 +266,6 @@ After = Annotated[
         help="An earlier release of the same table, a certificate (.json) or a configuration"
         " (.yaml): whoever has both releases must not get below the rule either. May be"
         " given again.",
-        show_default=False,
     ),
 ]
 

@@ -43,7 +43,6 @@ Epsilon = Annotated[
         metavar="E",
         help="How much level noise may give away of one row or person (differential privacy;"
         " smaller is safer), with --delta.",
-        show_default=False,
     ),
 ]
 Delta = Annotated[
@@ -52,7 +51,6 @@ Delta = Annotated[
         "--delta",
         metavar="D",
         help="The chance that the promise of --epsilon does not hold: less than 1 / rows.",
-        show_default=False,
     ),
 ]
 KeyFile = Annotated[
@@ -61,7 +59,6 @@ KeyFile = Annotated[
         "--key-file",
         metavar="FILE",
         help="The secret that seeds level counts: a file of at least 16 random bytes.",
-        show_default=False,
     ),
 ]
 LedgerFile = Annotated[
@@ -70,7 +67,6 @@ LedgerFile = Annotated[
         "--ledger",
         metavar="FILE",
         help="Spend from this ledger, with --population: refused where the budget is spent.",
-        show_default=False,
     ),
 ]
 PopulationName = Annotated[
@@ -79,7 +75,6 @@ PopulationName = Annotated[
         "--population",
         metavar="NAME",
         help="The population whose budget is spent.",
-        show_default=False,
     ),
 ]
 
@@ -95,7 +90,6 @@ def command(
             "-o",
             metavar="FILE",
             help="The protected summary to write (.protected).",
-            show_default=False,
         ),
     ],
     level: Annotated[
@@ -125,7 +119,6 @@ def command(
             metavar="COLUMN",
             help="Column that identifies persons; refused where one has more rows than --rows-"
             "per-person.",
-            show_default=False,
         ),
     ] = None,
     public: Annotated[
@@ -135,7 +128,6 @@ def command(
             metavar="A,B,...",
             help="Attributes whose values and cuts are public knowledge; '*' for all. The "
             "values of others are drawn from the table, which takes part of the budget.",
-            show_default=False,
         ),
     ] = None,
     key_file: KeyFile = None,
@@ -157,7 +149,6 @@ def command(
             "--step",
             metavar="N",
             help="Base of rounding, or largest change of a cell key; by default the threshold.",
-            show_default=False,
         ),
     ] = None,
     variance: Annotated[
@@ -166,7 +157,6 @@ def command(
             "--variance",
             metavar="V",
             help="Variance of what cell keys add to a count; by default half of the threshold.",
-            show_default=False,
         ),
     ] = None,
     configurations: Annotated[
@@ -175,7 +165,6 @@ def command(
             "--configurations",
             metavar="FILE",
             help="State in the file whether these configurations (YAML) meet the rule.",
-            show_default=False,
         ),
     ] = None,
     verdicts: Annotated[
@@ -185,7 +174,6 @@ def command(
             metavar="N",
             help="State for every combination of masks whether it meets the rule, where there "
             "are at most N.",
-            show_default=False,
         ),
     ] = None,
     ledger: LedgerFile = None,

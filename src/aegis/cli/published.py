@@ -30,7 +30,6 @@ Masked = Annotated[
         metavar="NAME=TABLE",
         help="In place of TABLE: a table that is already masked, with a name for its "
         "configuration, such as M17=seventeen.parquet. Give one for each configuration.",
-        show_default=False,
     ),
 ]
 Counted = Annotated[
@@ -40,7 +39,6 @@ Counted = Annotated[
         metavar="NAME=FILE",
         help="In place of a masked table: its contingency tables (CSV, Parquet), with the columns "
         "attribute, value, label and rows. They rank by measures of one attribute, without a rule.",
-        show_default=False,
     ),
 ]
 Histograms = Annotated[
@@ -50,7 +48,6 @@ Histograms = Annotated[
         metavar="FILE",
         help="With --masked: rows by attribute and raw value (JSON or YAML), or a folder with a CSV "
         "file for each attribute.",
-        show_default=False,
     ),
 ]
 Mapping_ = Annotated[
@@ -60,7 +57,6 @@ Mapping_ = Annotated[
         metavar="FILE",
         help="With --masked: the raw values that masked ones stand for, by configuration and "
         "attribute (JSON or YAML).",
-        show_default=False,
     ),
 ]
 

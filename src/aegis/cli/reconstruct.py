@@ -54,7 +54,6 @@ def command(
             "-a",
             metavar="NAME",
             help="The attribute to reconstruct.",
-            show_default=False,
         ),
     ],
     policy: Annotated[
@@ -64,7 +63,6 @@ def command(
             "-p",
             metavar="FILE",
             help="The policy (YAML); a summary holds its masks itself.",
-            show_default=False,
         ),
     ] = None,
     method: Annotated[
@@ -82,7 +80,6 @@ def command(
             metavar="WHAT",
             help="What is known beside what the masks show: raw (the joint), histogram or nothing. "
             "By default histogram, where the summary carries it.",
-            show_default=False,
         ),
     ] = None,
     mask: Annotated[
@@ -92,7 +89,6 @@ def command(
             metavar="MASK",
             help="A candidate that was seen, such as quantiles or 'bucketize(width=10)'; may be "
             "given again. By default all.",
-            show_default=False,
         ),
     ] = None,
     measure: Annotated[
@@ -111,7 +107,6 @@ def command(
             "--plot",
             metavar="FILE",
             help="Write the heat map (.html or .svg).",
-            show_default=False,
         ),
     ] = None,
     verify_key: VerifyKey = None,

@@ -59,7 +59,6 @@ def command(
             metavar="TABLE|SUMMARY|CERTIFICATE",
             help="A table, its summary (.aegis, .protected) or masked tables (.published), for the report on advice; "
             "or the certificate of a release (.json), for the page on what was released.",
-            show_default=False,
         ),
     ],
     output: Annotated[
@@ -69,7 +68,6 @@ def command(
             "-o",
             metavar="FILE",
             help="The report to write: .html, or .pdf with an installed Chromium.",
-            show_default=False,
         ),
     ],
     policy_file: Annotated[
@@ -79,7 +77,6 @@ def command(
             "-p",
             metavar="FILE",
             help="The policy (YAML); a certificate holds its own.",
-            show_default=False,
         ),
     ] = None,
     configurations: Configurations = None,
@@ -97,7 +94,6 @@ def command(
             metavar="A,B,...",
             help="Also train these models (lr, svm, rf, sgd, nb, mlp, gbdt) on the best three and on "
             "the table as it is, and show what they reach: accuracy and AUC, means of three splits.",
-            show_default=False,
         ),
     ] = None,
     opening: Opening = DEFAULT,

@@ -48,7 +48,6 @@ def command(
             autocompletion=completion.columns,
             help="Column that says how many people each record stands for. Without it each stands "
             "for itself.",
-            show_default=False,
         ),
     ] = None,
     missing: Annotated[
@@ -81,7 +80,6 @@ def command(
             min=1,
             help="Look for sets of at most so many columns on which a record is alone; by default "
             "all of them.",
-            show_default=False,
         ),
     ] = None,
     fraction: Annotated[
@@ -99,7 +97,6 @@ def command(
             "--original",
             metavar="TABLE",
             help="The table before masking, the same records in the same order, to compare numbers.",
-            show_default=False,
         ),
     ] = None,
     compare: Annotated[
@@ -109,7 +106,6 @@ def command(
             metavar="A,B,...",
             autocompletion=completion.columns,
             help="Columns of numbers to compare with those of --original.",
-            show_default=False,
         ),
     ] = None,
     interval: Annotated[
@@ -128,7 +124,6 @@ def command(
             "-o",
             metavar="FILE",
             help="Write the figures of each record, in the order of the table (.csv, .parquet).",
-            show_default=False,
         ),
     ] = None,
     force: Force = False,

@@ -41,7 +41,6 @@ def command(
             "--local",
             metavar="FOLDER",
             help="Open the tables of this folder in a workbench: no accounts, this machine alone.",
-            show_default=False,
         ),
     ] = None,
     database: Database = CATALOG,
@@ -58,7 +57,6 @@ def command(
             "--origin",
             metavar="URL",
             help="Address under which browsers see the service (https://...), behind a proxy.",
-            show_default=False,
         ),
     ] = None,
     issuer: Annotated[
@@ -67,7 +65,6 @@ def command(
             "--oidc-issuer",
             metavar="URL",
             help="Identity provider (OpenID Connect) where people may sign in, too.",
-            show_default=False,
         ),
     ] = None,
     client: Annotated[
@@ -77,7 +74,6 @@ def command(
             metavar="ID",
             help="The ID under which it knows this service; the secret is read from "
             "AEGIS_OIDC_SECRET.",
-            show_default=False,
         ),
     ] = None,
     worker: Annotated[

@@ -26,7 +26,6 @@ Objects = Annotated[
         "--objects",
         metavar="FOLDER",
         help="Folder or URL (s3://...) of files; by default beside the SQLite file.",
-        show_default=False,
     ),
 ]
 JobSeconds = Annotated[

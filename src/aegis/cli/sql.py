@@ -52,12 +52,11 @@ def command(
             "-c",
             metavar="FILE",
             help="The configuration to write as SQL (YAML), as aegis advise -o writes it.",
-            show_default=False,
         ),
     ],
     dialect: Annotated[
         SqlDialect,
-        typer.Option("--dialect", help="The dialect to write.", show_default=False),
+        typer.Option("--dialect", help="The dialect to write."),
     ],
     table: Annotated[
         str,
@@ -66,7 +65,6 @@ def command(
             metavar="NAME",
             help="The table that the SQL reads: name, schema.name or catalog.schema.name, in the "
             "database's own spelling.",
-            show_default=False,
         ),
     ],
     schema_from: Annotated[
@@ -75,7 +73,6 @@ def command(
             "--schema-from",
             metavar="TABLE",
             help="A table with the same columns and types: a file, folder, glob or URL.",
-            show_default=False,
         ),
     ],
     form: Annotated[
@@ -90,7 +87,6 @@ def command(
             "--into",
             metavar="NAME",
             help="Name of the view or table; by default that of the table with _masked after it.",
-            show_default=False,
         ),
     ] = None,
     name: ConfigurationName = None,
@@ -101,7 +97,6 @@ def command(
             "-o",
             metavar="FILE",
             help="The file to write (.sql); by default the SQL is printed.",
-            show_default=False,
         ),
     ] = None,
     force: Force = False,

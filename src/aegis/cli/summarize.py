@@ -71,7 +71,6 @@ def command(
             metavar="FILE",
             help="The summary to write (.aegis; .protected with --protect, .published with "
             "--masked).",
-            show_default=False,
         ),
     ],
     table: OptionalTable = None,
@@ -87,7 +86,6 @@ def command(
             help="Also write the labelled rows by attribute and value, as --histograms takes them: "
             "a JSON file, or where the name has no ending a new folder with a CSV file for each "
             "attribute.",
-            show_default=False,
         ),
     ] = None,
     exact: Annotated[
@@ -102,7 +100,6 @@ def command(
             help="Group values as this summary of another part of the data (.aegis) does: the same "
             "fitted masks, label classes and frequent groups. aegis merge adds up only such "
             "parts.",
-            show_default=False,
         ),
     ] = None,
     carried: Annotated[
@@ -133,7 +130,6 @@ def command(
             metavar="FILE",
             help="Sign the summary with this private key (PEM; aegis keygen makes pairs), so that "
             "who has the public one can tell who made it.",
-            show_default=False,
         ),
     ] = None,
     locked: Annotated[

@@ -18,7 +18,6 @@ def account(
             "--roles",
             metavar="ROLE,...",
             help="provider, operator, approver, consumer, auditor, admin.",
-            show_default=False,
         ),
     ],
     password: Annotated[
@@ -30,7 +29,6 @@ def account(
             hide_input=True,
             confirmation_prompt=True,
             help="Asked for where it is not given by the environment.",
-            show_default=False,
         ),
     ],
     database: Database = CATALOG,

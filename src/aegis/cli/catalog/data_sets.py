@@ -69,15 +69,11 @@ def register(
     data_set: DataSet,
     source: Annotated[
         str,
-        typer.Option(
-            "--source", metavar="NAME", help="The table in your agent's list.", show_default=False
-        ),
+        typer.Option("--source", metavar="NAME", help="The table in your agent's list."),
     ],
     key: Annotated[
         Path,
-        typer.Option(
-            "--key", metavar="FILE", help="Public key of your agent (PEM).", show_default=False
-        ),
+        typer.Option("--key", metavar="FILE", help="Public key of your agent (PEM)."),
     ],
     policy: Annotated[
         Path,
@@ -86,7 +82,6 @@ def register(
             "-p",
             metavar="FILE",
             help="Policy, as aegis init makes it.",
-            show_default=False,
         ),
     ],
     title: Annotated[
@@ -110,9 +105,7 @@ def register(
     ] = 1,
     ceiling: Annotated[
         float | None,
-        typer.Option(
-            "--ceiling", metavar="EPSILON", help="Budget of the population.", show_default=False
-        ),
+        typer.Option("--ceiling", metavar="EPSILON", help="Budget of the population."),
     ] = None,
     protect: Annotated[
         str, typer.Option("--protect", metavar="LEVEL", help="noise, or counts.")
@@ -176,7 +169,6 @@ def export(
             "-o",
             metavar="FILE",
             help="File to write; without it the description is printed.",
-            show_default=False,
         ),
     ] = None,
     force: Force = False,

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 Url = Annotated[
     str,
-    typer.Option(
-        "--url", envvar="AEGIS_URL", metavar="URL", help="The service.", show_default=False
-    ),
+    typer.Option("--url", envvar="AEGIS_URL", metavar="URL", help="The service."),
 ]
 Token = Annotated[
     str,
@@ -28,7 +26,6 @@ Token = Annotated[
         envvar="AEGIS_TOKEN",
         metavar="TOKEN",
         help="Your token; better given by the environment.",
-        show_default=False,
     ),
 ]
 DataSet = Annotated[str, typer.Argument(metavar="DATA-SET", help="Its name in the catalog.")]
@@ -40,7 +37,6 @@ Message = Annotated[
         "-m",
         metavar="TEXT",
         help="The reason, which the log keeps.",
-        show_default=False,
     ),
 ]
 

@@ -15,12 +15,10 @@ from aegis.errors import PolicyError
 
 def request(
     data_set: DataSet,
-    purpose: Annotated[
-        str, typer.Option("--purpose", metavar="TEXT", help="What it is for.", show_default=False)
-    ],
+    purpose: Annotated[str, typer.Option("--purpose", metavar="TEXT", help="What it is for.")],
     measure: Annotated[
         str | None,
-        typer.Option("--measure", metavar="NAME", help="Measure of utility.", show_default=False),
+        typer.Option("--measure", metavar="NAME", help="Measure of utility."),
     ] = None,
     models: Annotated[
         str, typer.Option("--models", metavar="NAME,...", help="Models that you mean to train.")
@@ -46,9 +44,7 @@ def request(
 def requests(
     state: Annotated[
         str | None,
-        typer.Option(
-            "--state", metavar="STATE", help="Only those in this state.", show_default=False
-        ),
+        typer.Option("--state", metavar="STATE", help="Only those in this state."),
     ] = None,
     url: Url = "",
     token: Token = "",
@@ -73,7 +69,6 @@ def choose(
             "-c",
             metavar="FILE",
             help="As aegis advise -o writes it; by default the best is searched.",
-            show_default=False,
         ),
     ] = None,
     url: Url = "",
@@ -114,7 +109,7 @@ def download(
     number: RequestId,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="FILE", help="File to write.", show_default=False),
+        typer.Option("--output", "-o", metavar="FILE", help="File to write."),
     ],
     force: Force = False,
     url: Url = "",
