@@ -173,8 +173,7 @@ def command(
         ),
     ] = None,
     exact: Annotated[
-        bool,
-        typer.Option("--exact", help="Count co-occurrences on all rows, not on a sample."),
+        bool, typer.Option("--exact", help="Count co-occurrences on all rows, not on a sample.")
     ] = False,
     rule_override: RuleOverride = False,
     verify_key: VerifyKey = None,

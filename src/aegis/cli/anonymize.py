@@ -59,10 +59,7 @@ def command(
     method: Annotated[
         str | None,
         typer.Option(
-            "--method",
-            "-m",
-            metavar="NAME",
-            help="The method (aegis anonymizers lists them).",
+            "--method", "-m", metavar="NAME", help="The method (aegis anonymizers lists them)."
         ),
     ] = None,
     recipe: Annotated[

@@ -25,12 +25,10 @@ EXAMPLES = (
 
 def command(
     project: Annotated[
-        Path,
-        typer.Argument(metavar="PROJECT", help="A project that ARX saved (.deid)."),
+        Path, typer.Argument(metavar="PROJECT", help="A project that ARX saved (.deid).")
     ],
     output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="FOLDER", help="The folder to write into."),
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder to write into.")
     ],
     people: Annotated[
         int | None,

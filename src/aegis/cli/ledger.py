@@ -34,8 +34,7 @@ def command(
         ),
     ] = "show",
     subject: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME|NUMBER", help="The population, or the entry."),
+        str | None, typer.Argument(metavar="NAME|NUMBER", help="The population, or the entry.")
     ] = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
@@ -53,15 +52,10 @@ def command(
     digest: Annotated[
         str,
         typer.Option(
-            "--digest",
-            metavar="SHA256",
-            help="Digest of the output, with commit and list.",
+            "--digest", metavar="SHA256", help="Digest of the output, with commit and list."
         ),
     ] = "",
-    note: Annotated[
-        str,
-        typer.Option("--note", metavar="TEXT", help="What the cost is for."),
-    ] = "",
+    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="What the cost is for.")] = "",
     head: Annotated[
         str | None,
         typer.Option(

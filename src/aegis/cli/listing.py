@@ -13,10 +13,7 @@ from aegis.cli.output import Output
 SCHEMA = 1
 """Version of the JSON form of a list; it changes when a field changes its meaning."""
 
-Name = Annotated[
-    str | None,
-    typer.Argument(metavar="NAME", help="Show this one in full."),
-]
+Name = Annotated[str | None, typer.Argument(metavar="NAME", help="Show this one in full.")]
 
 
 def print_list(

@@ -146,8 +146,7 @@ def _version(wanted: bool) -> None:
 def start(
     context: typer.Context,
     version: Annotated[  # noqa: ARG001 - the callback has answered it
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
     verbose: Annotated[
         bool,
@@ -157,11 +156,7 @@ def start(
     ] = False,
     log_file: Annotated[
         Path | None,
-        typer.Option(
-            "--log-file",
-            metavar="FILE",
-            help="Append the same messages to a file.",
-        ),
+        typer.Option("--log-file", metavar="FILE", help="Append the same messages to a file."),
     ] = None,
 ) -> None:
     """Show the help when no command is given."""

@@ -24,19 +24,10 @@ EXAMPLES = (
 def command(
     summaries: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="SUMMARY...",
-            help="Summaries (.aegis) of parts that share no row.",
-        ),
+        typer.Argument(metavar="SUMMARY...", help="Summaries (.aegis) of parts that share no row."),
     ],
     output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="The summary to write (.aegis).",
-        ),
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The summary to write (.aegis).")
     ],
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
     verify_key: VerifyKey = None,

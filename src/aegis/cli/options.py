@@ -39,11 +39,7 @@ OptionalTable = Annotated[
 ]
 TableName = Annotated[
     str | None,
-    typer.Option(
-        "--table",
-        metavar="NAME",
-        help="The table of the database: name or schema.name.",
-    ),
+    typer.Option("--table", metavar="NAME", help="The table of the database: name or schema.name."),
 ]
 MemoryLimit = Annotated[
     str | None,
@@ -94,8 +90,7 @@ TableOrBundle = Annotated[
     ),
 ]
 PolicyFile = Annotated[
-    Path,
-    typer.Option("--policy", "-p", metavar="FILE", help="The policy (YAML)."),
+    Path, typer.Option("--policy", "-p", metavar="FILE", help="The policy (YAML).")
 ]
 FormatOption = Annotated[
     Format,
@@ -175,9 +170,7 @@ Models = Annotated[
 ConfigurationName = Annotated[
     str | None,
     typer.Option(
-        "--name",
-        metavar="NAME",
-        help="Which configuration, where the file holds several.",
+        "--name", metavar="NAME", help="Which configuration, where the file holds several."
     ),
 ]
 UtilityMeasure = Annotated[
@@ -193,9 +186,7 @@ UtilityMeasure = Annotated[
 Configurations = Annotated[
     Path | None,
     typer.Option(
-        "--configurations",
-        metavar="FILE",
-        help="Rank the configurations of this file (YAML).",
+        "--configurations", metavar="FILE", help="Rank the configurations of this file (YAML)."
     ),
 ]
 Generate = Annotated[

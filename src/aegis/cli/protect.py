@@ -71,11 +71,7 @@ LedgerFile = Annotated[
 ]
 PopulationName = Annotated[
     str | None,
-    typer.Option(
-        "--population",
-        metavar="NAME",
-        help="The population whose budget is spent.",
-    ),
+    typer.Option("--population", metavar="NAME", help="The population whose budget is spent."),
 ]
 
 
@@ -86,10 +82,7 @@ def command(
     output: Annotated[
         Path,
         typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="The protected summary to write (.protected).",
+            "--output", "-o", metavar="FILE", help="The protected summary to write (.protected)."
         ),
     ],
     level: Annotated[
@@ -103,8 +96,7 @@ def command(
     epsilon: Epsilon = None,
     delta: Delta = None,
     unit: Annotated[
-        str,
-        typer.Option("--unit", metavar="UNIT", help="What noise protects: rows or persons."),
+        str, typer.Option("--unit", metavar="UNIT", help="What noise protects: rows or persons.")
     ] = "rows",
     rows_per_person: Annotated[
         int,
@@ -140,8 +132,7 @@ def command(
         ),
     ] = "cell-keys",
     threshold: Annotated[
-        int,
-        typer.Option("--threshold", metavar="N", help="Cells of fewer rows count as small."),
+        int, typer.Option("--threshold", metavar="N", help="Cells of fewer rows count as small.")
     ] = 10,
     step: Annotated[
         int | None,

@@ -48,13 +48,7 @@ SHOWN = 24
 def command(
     table: TableOrBundle,
     attribute: Annotated[
-        str,
-        typer.Option(
-            "--attribute",
-            "-a",
-            metavar="NAME",
-            help="The attribute to reconstruct.",
-        ),
+        str, typer.Option("--attribute", "-a", metavar="NAME", help="The attribute to reconstruct.")
     ],
     policy: Annotated[
         Path | None,
@@ -103,11 +97,7 @@ def command(
     ] = "mi",
     plot: Annotated[
         Path | None,
-        typer.Option(
-            "--plot",
-            metavar="FILE",
-            help="Write the heat map (.html or .svg).",
-        ),
+        typer.Option("--plot", metavar="FILE", help="Write the heat map (.html or .svg)."),
     ] = None,
     verify_key: VerifyKey = None,
     opening: Opening = DEFAULT,

@@ -73,10 +73,7 @@ def command(
     policy_file: Annotated[
         Path | None,
         typer.Option(
-            "--policy",
-            "-p",
-            metavar="FILE",
-            help="The policy (YAML); a certificate holds its own.",
+            "--policy", "-p", metavar="FILE", help="The policy (YAML); a certificate holds its own."
         ),
     ] = None,
     configurations: Configurations = None,

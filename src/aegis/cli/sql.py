@@ -54,10 +54,7 @@ def command(
             help="The configuration to write as SQL (YAML), as aegis advise -o writes it.",
         ),
     ],
-    dialect: Annotated[
-        SqlDialect,
-        typer.Option("--dialect", help="The dialect to write."),
-    ],
+    dialect: Annotated[SqlDialect, typer.Option("--dialect", help="The dialect to write.")],
     table: Annotated[
         str,
         typer.Option(

@@ -89,8 +89,7 @@ def command(
         ),
     ] = None,
     exact: Annotated[
-        bool,
-        typer.Option("--exact", help="Count co-occurrences on all rows, not on a sample."),
+        bool, typer.Option("--exact", help="Count co-occurrences on all rows, not on a sample.")
     ] = False,
     like: Annotated[
         Path | None,

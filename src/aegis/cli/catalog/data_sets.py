@@ -68,21 +68,13 @@ def costs(
 def register(
     data_set: DataSet,
     source: Annotated[
-        str,
-        typer.Option("--source", metavar="NAME", help="The table in your agent's list."),
+        str, typer.Option("--source", metavar="NAME", help="The table in your agent's list.")
     ],
     key: Annotated[
-        Path,
-        typer.Option("--key", metavar="FILE", help="Public key of your agent (PEM)."),
+        Path, typer.Option("--key", metavar="FILE", help="Public key of your agent (PEM).")
     ],
     policy: Annotated[
-        Path,
-        typer.Option(
-            "--policy",
-            "-p",
-            metavar="FILE",
-            help="Policy, as aegis init makes it.",
-        ),
+        Path, typer.Option("--policy", "-p", metavar="FILE", help="Policy, as aegis init makes it.")
     ],
     title: Annotated[
         str, typer.Option("--title", metavar="TEXT", help="Title of the data set, for people.")
@@ -104,8 +96,7 @@ def register(
         int, typer.Option("--approvals", min=1, max=2, help="Persons who must approve.")
     ] = 1,
     ceiling: Annotated[
-        float | None,
-        typer.Option("--ceiling", metavar="EPSILON", help="Budget of the population."),
+        float | None, typer.Option("--ceiling", metavar="EPSILON", help="Budget of the population.")
     ] = None,
     protect: Annotated[
         str, typer.Option("--protect", metavar="LEVEL", help="noise, or counts.")

@@ -15,10 +15,7 @@ from aegis.errors import PolicyError
 if TYPE_CHECKING:
     from aegis.service.client import Client
 
-Url = Annotated[
-    str,
-    typer.Option("--url", envvar="AEGIS_URL", metavar="URL", help="The service."),
-]
+Url = Annotated[str, typer.Option("--url", envvar="AEGIS_URL", metavar="URL", help="The service.")]
 Token = Annotated[
     str,
     typer.Option(
@@ -31,13 +28,7 @@ Token = Annotated[
 DataSet = Annotated[str, typer.Argument(metavar="DATA-SET", help="Its name in the catalog.")]
 RequestId = Annotated[str, typer.Argument(metavar="REQUEST", help="Number of the request.")]
 Message = Annotated[
-    str,
-    typer.Option(
-        "--message",
-        "-m",
-        metavar="TEXT",
-        help="The reason, which the log keeps.",
-    ),
+    str, typer.Option("--message", "-m", metavar="TEXT", help="The reason, which the log keeps.")
 ]
 
 

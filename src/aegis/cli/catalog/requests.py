@@ -17,8 +17,7 @@ def request(
     data_set: DataSet,
     purpose: Annotated[str, typer.Option("--purpose", metavar="TEXT", help="What it is for.")],
     measure: Annotated[
-        str | None,
-        typer.Option("--measure", metavar="NAME", help="Measure of utility."),
+        str | None, typer.Option("--measure", metavar="NAME", help="Measure of utility.")
     ] = None,
     models: Annotated[
         str, typer.Option("--models", metavar="NAME,...", help="Models that you mean to train.")
@@ -43,8 +42,7 @@ def request(
 
 def requests(
     state: Annotated[
-        str | None,
-        typer.Option("--state", metavar="STATE", help="Only those in this state."),
+        str | None, typer.Option("--state", metavar="STATE", help="Only those in this state.")
     ] = None,
     url: Url = "",
     token: Token = "",
@@ -107,10 +105,7 @@ def run(
 
 def download(
     number: RequestId,
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="FILE", help="File to write."),
-    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")],
     force: Force = False,
     url: Url = "",
     token: Token = "",
