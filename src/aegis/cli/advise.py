@@ -424,7 +424,6 @@ def _next(
     if made is None:
         return next_step(
             "write the best configuration, for aegis apply",
-            "aegis",
             "advise",
             table,
             *read,
@@ -438,7 +437,6 @@ def _next(
         released = unused(made.with_name("released.parquet"))
         return next_step(
             "group the records, and have the result verified and certified",
-            "aegis",
             "anonymize",
             table,
             *read,
@@ -453,7 +451,6 @@ def _next(
     subject = "TABLE" if is_bundle(table) else table
     return next_step(
         "mask the table, and have the result verified and certified",
-        "aegis",
         "apply",
         subject,
         *read,

@@ -242,7 +242,6 @@ def _next(release: AnonymizedRelease, policy_file: Path) -> list[RenderableType]
     if release.path is None:
         return next_step(
             "release the table under a setting of the front",
-            "aegis",
             "anonymize",
             "TABLE",
             "--policy",
@@ -257,10 +256,5 @@ def _next(release: AnonymizedRelease, policy_file: Path) -> list[RenderableType]
             unused("released.parquet"),
         )
     return next_step(
-        "see every privacy figure of the output",
-        "aegis",
-        "audit",
-        release.path,
-        "--policy",
-        policy_file,
+        "see every privacy figure of the output", "audit", release.path, "--policy", policy_file
     )

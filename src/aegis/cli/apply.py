@@ -195,7 +195,6 @@ def command(
         shell.suggest(
             *next_step(
                 "see every privacy figure of the output",
-                "aegis",
                 "audit",
                 release.path,
                 *repeated(engine=opening.engine, master=opening.master),

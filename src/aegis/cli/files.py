@@ -248,12 +248,12 @@ def next_step(why: str, *words: str | Path | None) -> list[RenderableType]:
     why
         What the command does, as a sentence without its full stop.
     words
-        The command's words, of which None is left out; each option starts a new line where the
-        command is long.
+        What follows `aegis` on its line, of which None is left out; each option starts a new line
+        where the command is long.
     """
     from aegis.cli.tables import heading, line
 
-    quoted = [shlex.quote(shown(str(word))) for word in words if word is not None]
+    quoted = ["aegis", *(shlex.quote(shown(str(word))) for word in words if word is not None)]
     command = "  " + " ".join(quoted)
     if len(command) > 78:
         parts = [quoted[:3]]

@@ -83,7 +83,6 @@ def command(
     shell.suggest(
         *next_step(
             "read and edit the policy, then rank what it allows",
-            "aegis",
             "advise",
             table,
             *opening.words(),

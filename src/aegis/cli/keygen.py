@@ -53,7 +53,6 @@ def command(
     shell.suggest(
         *next_step(
             "sign a summary",
-            "aegis",
             "summarize",
             "TABLE",
             "--policy",

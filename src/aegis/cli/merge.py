@@ -72,7 +72,6 @@ def command(
     shell.suggest(
         *next_step(
             "rank configurations from the merged summary",
-            "aegis",
             "advise",
             output,
             "--policy",

@@ -267,7 +267,6 @@ def print_protected(shell: Output, made: ProtectedSummary, output: Path, policy:
     shell.suggest(
         *next_step(
             "rank configurations from what may leave the house",
-            "aegis",
             "advise",
             output,
             "--policy",

@@ -107,7 +107,6 @@ def advise_protected(
         shell.suggest(
             *next_step(
                 "have its owner mask the table, which checks the rule",
-                "aegis",
                 "apply",
                 "TABLE",
                 "--policy",

@@ -172,15 +172,7 @@ def _print(shell: Output, published: Published, output: Path, policy_file: Path)
     # Contingency tables take a measure of single attributes; tables the default.
     measure = ("--measure", "mi") if published.marginal else ()
     shell.suggest(
-        *next_step(
-            "rank the masked tables",
-            "aegis",
-            "advise",
-            output,
-            "--policy",
-            policy_file,
-            *measure,
-        )
+        *next_step("rank the masked tables", "advise", output, "--policy", policy_file, *measure)
     )
 
 

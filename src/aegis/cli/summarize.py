@@ -337,7 +337,6 @@ def _print(summary: Summary, output: Path, policy_file: Path, shell: Output) -> 
     shell.suggest(
         *next_step(
             "rank configurations from the summary alone",
-            "aegis",
             "advise",
             output,
             "--policy",
