@@ -63,6 +63,11 @@ class Registry(Generic[T]):
         self._entries[entry.name] = entry
         return entry
 
+    def register_all(self, *entries: T) -> None:
+        """Add all of them, in their order."""
+        for entry in entries:
+            self.register(entry)
+
     def rename(self, former: str, name: str) -> None:
         """Let the entry called `name` be asked for by a former name, which warns."""
         self._former[former] = name

@@ -112,7 +112,7 @@ def _by_tree(table: ClassTable, criterion: Criterion) -> FloatArray:
     return hierarchical_distance(counts, counts.levels)
 
 
-MODELS.register(
+MODELS.register_all(
     PrivacyModel(
         name="k",
         title="k-anonymity",
@@ -133,9 +133,7 @@ MODELS.register(
         shortfall="smaller than {k}",
         implies=("k_map",),
         window=Window.ROWS,
-    )
-)
-MODELS.register(
+    ),
     PrivacyModel(
         name="k_map",
         title="k-map",
@@ -151,9 +149,7 @@ MODELS.register(
         figures=lambda table, _: table.crowds,
         shortfall="that match fewer than {k} people of the population",
         needs=frozenset({ModelNeed.POPULATION}),
-    )
-)
-MODELS.register(
+    ),
     PrivacyModel(
         name="alpha_k",
         title="(alpha,k)-anonymity",
@@ -182,9 +178,7 @@ MODELS.register(
         shortfall="smaller than {k} or with one value in more than {alpha} of the rows",
         needs=_SENSITIVE,
         window=Window.SHARE,
-    )
-)
-MODELS.register(
+    ),
     PrivacyModel(
         name="l_diversity.distinct",
         title="distinct l-diversity",
@@ -205,9 +199,7 @@ MODELS.register(
         needs=_SENSITIVE,
         variant=("kind", "distinct"),
         window=Window.DISTINCT,
-    )
-)
-MODELS.register(
+    ),
     PrivacyModel(
         name="l_diversity.entropy",
         title="entropy l-diversity",
@@ -229,9 +221,7 @@ MODELS.register(
         variant=("kind", "entropy"),
         window=Window.ENTROPY,
         window_by_person=False,
-    )
-)
-MODELS.register(
+    ),
     PrivacyModel(
         name="l_diversity.recursive",
         title="recursive (c,l)-diversity",
@@ -257,7 +247,7 @@ MODELS.register(
         shortfall="whose most frequent value is not below {c} times the tail from rank {l} on",
         needs=_SENSITIVE,
         variant=("kind", "recursive"),
-    )
+    ),
 )
 for _distance, _formula, _figures, _dense, _caps in (
     (
@@ -346,7 +336,7 @@ for _kind, _formula, _figures, _dense, _caps in (
             implies=("beta_likeness.basic",) if _kind == "enhanced" else (),
         )
     )
-MODELS.register(
+MODELS.register_all(
     PrivacyModel(
         name="delta_disclosure.all",
         title="delta-disclosure privacy",
@@ -370,9 +360,7 @@ MODELS.register(
         needs=_COMPARED,
         variant=("values", "all"),
         implies=("delta_disclosure.present",),
-    )
-)
-MODELS.register(
+    ),
     PrivacyModel(
         name="delta_disclosure.present",
         title="delta-disclosure privacy of present values",
@@ -400,5 +388,5 @@ MODELS.register(
         shortfall="where |log(q/p)| of a present value is not below {delta}",
         needs=_COMPARED,
         variant=("values", "present"),
-    )
+    ),
 )

@@ -57,7 +57,7 @@ def _presence_outside(table: ClassTable, criterion: Criterion) -> BoolArray:
     return np.asarray(fails)
 
 
-MODELS.register(
+MODELS.register_all(
     PrivacyModel(
         name="delta_presence",
         title="delta-presence",
@@ -97,9 +97,7 @@ MODELS.register(
         hopeless=lambda table, criterion: criterion["minimum"] > 0 and table.absent > 0,
         shortfall="whose share of the population lies outside {minimum}..{maximum}",
         needs=frozenset({ModelNeed.POPULATION, ModelNeed.REFERENCE}),
-    )
-)
-MODELS.register(
+    ),
     PrivacyModel(
         name="max_risk.prosecutor",
         title="prosecutor risk",
@@ -119,9 +117,7 @@ MODELS.register(
         variant=("kind", "prosecutor"),
         implies=("max_risk.journalist",),
         window=Window.ROWS,
-    )
-)
-MODELS.register(
+    ),
     PrivacyModel(
         name="max_risk.journalist",
         title="journalist risk",
@@ -139,9 +135,7 @@ MODELS.register(
         needs=frozenset({ModelNeed.POPULATION}),
         variant=("kind", "journalist"),
         implies=("max_risk.marketer",),
-    )
-)
-MODELS.register(
+    ),
     PrivacyModel(
         name="max_risk.marketer",
         title="marketer risk",
@@ -166,5 +160,5 @@ MODELS.register(
         shortfall="in the smallest crowds that have to go for a mean risk of {threshold}",
         needs=frozenset({ModelNeed.REFERENCE, ModelNeed.CROWD}),
         variant=("kind", "marketer"),
-    )
+    ),
 )

@@ -46,7 +46,7 @@ def _population_share(table: ClassTable, criterion: Criterion) -> FloatArray:
     return share
 
 
-MODELS.register(
+MODELS.register_all(
     PrivacyModel(
         name="l_diversity.entropy-grassberger",
         title="entropy l-diversity, corrected",
@@ -72,9 +72,7 @@ MODELS.register(
         shortfall="with a corrected entropy below ln {l}",
         needs=frozenset({ModelNeed.SENSITIVE}),
         variant=("kind", "entropy-grassberger"),
-    )
-)
-MODELS.register(
+    ),
     PrivacyModel(
         name="sample_uniqueness",
         title="sample uniqueness",
@@ -96,7 +94,7 @@ MODELS.register(
         figures=_sample_share,
         shortfall="of one row, more than the share {threshold}",
         needs=frozenset({ModelNeed.REFERENCE}),
-    )
+    ),
 )
 for _estimator in ESTIMATORS:
     MODELS.register(

@@ -129,7 +129,7 @@ def published_ipf(evidence: Evidence, settings: Settings) -> Reconstruction:
     )
 
 
-METHODS.register(
+METHODS.register_all(
     Method(
         "all-evidence",
         "The table closest to uniform that agrees with every candidate mask's joint at once.",
@@ -142,9 +142,7 @@ METHODS.register(
             max_sweeps=settings.max_sweeps,
             progress=settings.progress,
         ),
-    )
-)
-METHODS.register(
+    ),
     Method(
         "smooth",
         "Counts or label shares along an order, smooth as far as that predicts, and all evidence.",
@@ -157,9 +155,7 @@ METHODS.register(
             max_sweeps=settings.max_sweeps,
             progress=settings.progress,
         ),
-    )
-)
-METHODS.register(
+    ),
     Method(
         "channel-em",
         "The most likely table behind the reports of noise masks, by expectation maximisation.",
@@ -169,9 +165,7 @@ METHODS.register(
         lambda evidence, settings: channel_em(
             evidence, max_sweeps=settings.max_sweeps, progress=settings.progress
         ),
-    )
-)
-METHODS.register(
+    ),
     Method(
         "closed-form",
         "What IPF reaches from one mask: AEGIS+1D with the histogram, AEGIS-1D without it.",
@@ -179,9 +173,7 @@ METHODS.register(
         "AEGIS (Laskar et al., SIGMOD 2025); Theorem 1",
         "exactly one masked joint",
         lambda evidence, _: closed_form(evidence),
-    )
-)
-METHODS.register(
+    ),
     Method(
         "ipf",
         "Iterative proportional fitting as published, sweep by sweep, for reproduction.",
@@ -189,9 +181,7 @@ METHODS.register(
         "AEGIS (Laskar et al., SIGMOD 2025); Deming and Stephan (1940)",
         "a masked joint or the histogram",
         published_ipf,
-    )
-)
-METHODS.register(
+    ),
     Method(
         "sampling",
         "One random draw of originals compatible with the masked values; a comparator.",
@@ -199,5 +189,5 @@ METHODS.register(
         "AEGIS (Laskar et al., SIGMOD 2025), comparator SAMPLING",
         "exactly one masked joint of whole rows",
         lambda evidence, settings: sampling(evidence, seed=settings.seed),
-    )
+    ),
 )
