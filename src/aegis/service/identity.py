@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends, Form, Request
 
 from aegis.catalog import Catalog, accounts
 from aegis.catalog.access import AccountRole, Actor
@@ -105,7 +105,16 @@ def require_form_key(signed_in: Caller, given: str) -> None:
         raise NotAllowed("The form has expired.", hint="Load the page again and repeat it.")
 
 
+async def _form_caller(
+    signed_in: Annotated[Caller, Depends(caller)], form_key: Annotated[str, Form(max_length=64)]
+) -> Caller:
+    """Return who sends a form, which carries the key of the session."""
+    require_form_key(signed_in, form_key)
+    return signed_in
+
+
 ActorOf = Annotated[Actor, Depends(_actor)]
 CallerOf = Annotated[Caller, Depends(caller)]
+FormCallerOf = Annotated[Caller, Depends(_form_caller)]
 CatalogOf = Annotated[Catalog, Depends(_catalog)]
 SettingsOf = Annotated[ServiceSettings, Depends(_settings)]

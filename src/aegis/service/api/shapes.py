@@ -55,22 +55,6 @@ class TokenGiven(Sent):
     days: int = Field(default=90, ge=1, le=365)
 
 
-class DataSetGiven(Sent):
-    """A new data set."""
-
-    id: str = Field(max_length=80)
-    source: str = Field(max_length=200)
-    public_key: str = Field(max_length=64)
-    title: str = Field(default="", max_length=200)
-    description: str = Field(default="", max_length=20_000)
-    terms: str = Field(default="", max_length=100_000)
-    population: str = Field(default="", max_length=120)
-    public: bool = False
-    approvals: int = Field(default=1, ge=1, le=2)
-    days: int = Field(default=365, ge=1, le=3650)
-    ceiling: float | None = Field(default=None, gt=0, lt=1000, allow_inf_nan=False)
-
-
 class DataSetChanged(Sent):
     """What is changed of a data set; what is left out stays."""
 
@@ -81,6 +65,15 @@ class DataSetChanged(Sent):
     approvals: int = Field(default=1, ge=1, le=2)
     days: int = Field(default=365, ge=1, le=3650)
     ceiling: float | None = Field(default=None, gt=0, lt=1000, allow_inf_nan=False)
+
+
+class DataSetGiven(DataSetChanged):
+    """A new data set."""
+
+    id: str = Field(max_length=80)
+    source: str = Field(max_length=200)
+    public_key: str = Field(max_length=64)
+    population: str = Field(default="", max_length=120)
 
 
 class GrantGiven(Sent):

@@ -25,11 +25,10 @@ from aegis.protect import (
     rank_protected,
 )
 from aegis.protect import search_protected as search
-from aegis.service.identity import CallerOf, CatalogOf, require_form_key
+from aegis.service.identity import CallerOf, CatalogOf, FormCallerOf, require_form_key
 from aegis.service.pages import controls
 from aegis.service.pages.charts import protected_front_chart
 from aegis.service.pages.local import FormOf
-from aegis.service.pages.people import Key
 from aegis.service.pages.render import fragment, page, see
 from aegis.service.routes import Routes
 from aegis.service.workbench import edited
@@ -208,36 +207,24 @@ def front(identifier: str, who: CallerOf, catalog: CatalogOf, form: FormOf) -> R
 
 @routes.post("/data-sets/{identifier}/workbench/policy", Action.STUDY)
 def take(
-    identifier: str,
-    request: Request,
-    who: CallerOf,
-    catalog: CatalogOf,
-    form_key: Key,
-    policy: _Yaml,
+    identifier: str, request: Request, who: FormCallerOf, catalog: CatalogOf, policy: _Yaml
 ) -> Response:
     """Go on with a policy that was written by hand."""
-    require_form_key(who, form_key)
     stood = _stood(catalog, who, identifier)
     return _page(request, who, stood, policy_of(policy))
 
 
 @routes.post("/data-sets/{identifier}/workbench/policy.yaml", Action.STUDY)
-def download(
-    identifier: str, who: CallerOf, catalog: CatalogOf, form_key: Key, policy: _Yaml
-) -> Response:
+def download(identifier: str, who: FormCallerOf, catalog: CatalogOf, policy: _Yaml) -> Response:
     """Return the policy as a file."""
-    require_form_key(who, form_key)
     _stood(catalog, who, identifier)
     headers = {"Content-Disposition": f'attachment; filename="{identifier}-policy.yaml"'}
     return PlainTextResponse(dump_policy(policy_of(policy)), headers=headers)
 
 
 @routes.post("/data-sets/{identifier}/workbench/propose", Action.EDIT_DATA_SET)
-def propose(
-    identifier: str, who: CallerOf, catalog: CatalogOf, form_key: Key, policy: _Yaml
-) -> Response:
+def propose(identifier: str, who: FormCallerOf, catalog: CatalogOf, policy: _Yaml) -> Response:
     """Propose the policy to the provider."""
-    require_form_key(who, form_key)
     with catalog.database.writing() as session:
         data_sets.propose(session, who.actor, identifier, dump_policy(policy_of(policy)))
     return see(f"/data-sets/{identifier}")
@@ -250,8 +237,7 @@ def _page(
     return page(
         request,
         "protected_bench.html",
-        who.actor,
-        form_key=who.form_key,
+        who,
         base=f"/data-sets/{stood.data_set.id}/workbench",
         data_set=stood.data_set,
         version=stood.version,

@@ -10,8 +10,8 @@ from starlette.responses import Response
 from aegis.catalog import Action, budget, data_sets, flow, jobs, requests
 from aegis.catalog.access import AccountRole, authorise, may
 from aegis.catalog.errors import CatalogError
-from aegis.service.identity import CallerOf, CatalogOf, require_form_key
-from aegis.service.pages.people import Key, Text
+from aegis.service.identity import CallerOf, CatalogOf, FormCallerOf
+from aegis.service.pages.people import Text
 from aegis.service.pages.render import page, see
 from aegis.service.routes import Routes
 
@@ -36,8 +36,7 @@ def catalog_page(
     return page(
         request,
         "catalog.html",
-        who.actor,
-        form_key=who.form_key,
+        who,
         listed=listed,
         count=count,
         words=words,
@@ -50,14 +49,13 @@ def catalog_page(
 def registering(request: Request, who: CallerOf) -> Response:
     """The form of a new data set."""
     authorise(who.actor, Action.REGISTER)
-    return page(request, "register.html", who.actor, form_key=who.form_key)
+    return page(request, "register.html", who)
 
 
 @routes.post("/register", Action.REGISTER)
 def register(
-    who: CallerOf,
+    who: FormCallerOf,
     catalog: CatalogOf,
-    form_key: Key,
     identifier: Text,
     source: Text,
     public_key: Text,
@@ -70,7 +68,6 @@ def register(
     ceiling: Text = "",
 ) -> Response:
     """Register a data set."""
-    require_form_key(who, form_key)
     with catalog.database.writing() as session:
         made = data_sets.register(
             session,
@@ -110,8 +107,7 @@ def show(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf) -
     return page(
         request,
         "data_set.html",
-        who.actor,
-        form_key=who.form_key,
+        who,
         data_set=data_set,
         versions=versions,
         allowed=allowed,
@@ -126,13 +122,11 @@ def show(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf) -
 @routes.post("/data-sets/{identifier}/publish", Action.PUBLISH)
 def publish(
     identifier: str,
-    who: CallerOf,
+    who: FormCallerOf,
     catalog: CatalogOf,
-    form_key: Key,
     published: Annotated[bool, Form()] = False,
 ) -> Response:
     """Show a data set to consumers, or take it out."""
-    require_form_key(who, form_key)
     with catalog.database.writing() as session:
         data_sets.publish(session, who.actor, identifier, published=published)
     return see(f"/data-sets/{identifier}")
@@ -140,10 +134,9 @@ def publish(
 
 @routes.post("/data-sets/{identifier}/grants", Action.PUBLISH)
 def grant(
-    identifier: str, who: CallerOf, catalog: CatalogOf, form_key: Key, account: Text, role: Text
+    identifier: str, who: FormCallerOf, catalog: CatalogOf, account: Text, role: Text
 ) -> Response:
     """Assign an operator or approver, or let a consumer see it."""
-    require_form_key(who, form_key)
     with catalog.database.writing() as session:
         data_sets.grant(session, who.actor, identifier, account, role)
     return see(f"/data-sets/{identifier}")
@@ -152,15 +145,13 @@ def grant(
 @routes.post("/data-sets/{identifier}/summary", Action.UPLOAD_SUMMARY)
 def ask_summary(
     identifier: str,
-    who: CallerOf,
+    who: FormCallerOf,
     catalog: CatalogOf,
-    form_key: Key,
     policy: Long,
     protect: Text,
     epsilon: Annotated[float, Form()] = 1.0,
 ) -> Response:
     """Have the agent make a protected summary."""
-    require_form_key(who, form_key)
     with catalog.database.writing() as session:
         flow.ask_summary(
             session,
@@ -186,8 +177,7 @@ def ledger(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf)
     return page(
         request,
         "ledger.html",
-        who.actor,
-        form_key=who.form_key,
+        who,
         data_set=data_set,
         balance=balance,
         entries=entries,

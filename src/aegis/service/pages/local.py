@@ -15,10 +15,10 @@ from aegis.catalog import Action
 from aegis.catalog.errors import NotThere
 from aegis.errors import NoAdmissibleConfiguration
 from aegis.policy import Configuration, dump_configurations
-from aegis.service.identity import CallerOf, require_form_key
+from aegis.service.identity import CallerOf, FormCallerOf, require_form_key
 from aegis.service.pages import controls
 from aegis.service.pages.charts import front_chart
-from aegis.service.pages.people import Key, Text
+from aegis.service.pages.people import Text
 from aegis.service.pages.render import fragment, page, see
 from aegis.service.routes import Routes
 from aegis.service.workbench import Bench, Benches
@@ -55,8 +55,7 @@ def tables(request: Request, who: CallerOf, benches: BenchesOf) -> Response:
     return page(
         request,
         "tables.html",
-        who.actor,
-        form_key=who.form_key,
+        who,
         folder=benches.folder,
         tables=[(str(path), (benches.folder / path).stat().st_size) for path in benches.tables()],
     )
@@ -67,22 +66,14 @@ def table(request: Request, who: CallerOf, benches: BenchesOf, name: str) -> Res
     """One table: which column is to be predicted?"""
     source = open_table(str(benches.path_of(name)))
     return page(
-        request,
-        "table.html",
-        who.actor,
-        form_key=who.form_key,
-        name=name,
-        columns=list(source.columns),
-        rows=source.rows,
+        request, "table.html", who, name=name, columns=list(source.columns), rows=source.rows
     )
 
 
 @routes.post("/open", Action.STUDY)
-def open_bench(
-    who: CallerOf, benches: BenchesOf, form_key: Key, name: Text, label: Text
-) -> Response:
+def open_bench(who: FormCallerOf, benches: BenchesOf, name: Text, label: Text) -> Response:
     """Put a table on the bench, with the policy that is proposed for it."""
-    require_form_key(who, form_key)
+    del who
     return see(f"/bench/{benches.open(name, label).identifier}")
 
 
@@ -93,8 +84,7 @@ def show(identifier: str, request: Request, who: CallerOf, benches: BenchesOf) -
     return page(
         request,
         "workbench.html",
-        who.actor,
-        form_key=who.form_key,
+        who,
         bench=bench,
         base=f"/bench/{identifier}",
         title=Path(bench.table).name,
@@ -119,13 +109,12 @@ def draw(identifier: str, who: CallerOf, benches: BenchesOf, form: FormOf) -> Re
 @routes.post("/bench/{identifier}/policy", Action.STUDY)
 def take_policy(
     identifier: str,
-    who: CallerOf,
+    who: FormCallerOf,
     benches: BenchesOf,
-    form_key: Key,
     policy: Annotated[str, Form(max_length=4 << 20)],
 ) -> Response:
     """Go on with a policy that was written by hand."""
-    require_form_key(who, form_key)
+    del who
     benches.get(identifier).take_text(policy)
     return see(f"/bench/{identifier}")
 
@@ -166,13 +155,12 @@ def front(identifier: str, who: CallerOf, benches: BenchesOf, form: FormOf) -> R
 @routes.post("/bench/{identifier}/release", Action.STUDY)
 def release(
     identifier: str,
-    who: CallerOf,
+    who: FormCallerOf,
     benches: BenchesOf,
-    form_key: Key,
     configuration: Annotated[str, Form(max_length=4 << 20)],
 ) -> Response:
     """Mask the table, verify what was written, and write certificate and report beside it."""
-    require_form_key(who, form_key)
+    del who
     bench = benches.get(identifier)
     folder = benches.outputs / identifier
     made = bench.release(configuration, folder)

@@ -16,9 +16,9 @@ from aegis.service.api.accounts import end_session, set_session
 from aegis.service.identity import (
     CallerOf,
     CatalogOf,
+    FormCallerOf,
     SettingsOf,
     cookie_name,
-    require_form_key,
 )
 from aegis.service.pages.render import page, see
 from aegis.service.routes import PUBLIC, Routes
@@ -121,8 +121,7 @@ def listed(request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
     return page(
         request,
         "accounts.html",
-        who.actor,
-        form_key=who.form_key,
+        who,
         people=people,
         roles=list(AccountRole),
         shortest=accounts.SHORTEST,
@@ -131,15 +130,13 @@ def listed(request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
 
 @routes.post("/accounts", Action.ACCOUNTS)
 def create(
-    who: CallerOf,
+    who: FormCallerOf,
     catalog: CatalogOf,
-    form_key: Key,
     name: Text,
     password: Text,
     roles: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it
 ) -> Response:
     """Make an account."""
-    require_form_key(who, form_key)
     with catalog.database.writing() as session:
         accounts.create(session, name, roles, password=password, by=who.actor)
     return see("/accounts")
@@ -148,14 +145,12 @@ def create(
 @routes.post("/accounts/{name}", Action.ACCOUNTS)
 def change(
     name: str,
-    who: CallerOf,
+    who: FormCallerOf,
     catalog: CatalogOf,
-    form_key: Key,
     roles: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it
     close: Annotated[bool, Form()] = False,
 ) -> Response:
     """Give an account other roles, or close it."""
-    require_form_key(who, form_key)
     with catalog.database.writing() as session:
         if close:
             accounts.disable(session, who.actor, name)
@@ -173,24 +168,21 @@ def tokens(request: Request, who: CallerOf, catalog: CatalogOf) -> Response:
 @routes.post("/tokens", Action.OWN_TOKENS)
 def make_token(
     request: Request,
-    who: CallerOf,
+    who: FormCallerOf,
     catalog: CatalogOf,
-    form_key: Key,
     name: Text,
     days: Annotated[int, Form()],
     scopes: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it
 ) -> Response:
     """Make a token, and show its secret this once."""
-    require_form_key(who, form_key)
     with catalog.database.writing() as session:
         _, secret = accounts.make_token(session, who.actor, name, scopes, days=days)
     return _tokens(request, who, catalog, secret)
 
 
 @routes.post("/tokens/{token_id}/revoke", Action.OWN_TOKENS)
-def revoke_token(token_id: str, who: CallerOf, catalog: CatalogOf, form_key: Key) -> Response:
+def revoke_token(token_id: str, who: FormCallerOf, catalog: CatalogOf) -> Response:
     """End a token."""
-    require_form_key(who, form_key)
     with catalog.database.writing() as session:
         accounts.revoke_token(session, who.actor, token_id)
     return see("/tokens")
@@ -211,8 +203,7 @@ def log(
     return page(
         request,
         "log.html",
-        who.actor,
-        form_key=who.form_key,
+        who,
         entries=entries,
         count=count,
         offset=offset,
@@ -243,12 +234,4 @@ def _begun_name(settings: ServiceSettings) -> str:
 def _tokens(request: Request, who: CallerOf, catalog: CatalogOf, secret: str = "") -> Response:
     with catalog.database.reading() as session:
         own = accounts.tokens_of(session, who.actor)
-    return page(
-        request,
-        "tokens.html",
-        who.actor,
-        form_key=who.form_key,
-        tokens=own,
-        scopes=scopes_of(who.actor),
-        secret=secret,
-    )
+    return page(request, "tokens.html", who, tokens=own, scopes=scopes_of(who.actor), secret=secret)

@@ -13,7 +13,7 @@ from starlette.responses import Response
 import aegis
 from aegis.catalog.access import AccountRole, Actor
 from aegis.catalog.errors import NotSignedIn
-from aegis.service.identity import caller, settings_of
+from aegis.service.identity import Caller, caller, settings_of
 from aegis.words import percent
 
 _TEMPLATES = Environment(
@@ -48,13 +48,13 @@ def size(value: int) -> str:
 _TEMPLATES.filters.update(day=day, share=share, size=size)
 
 
-def page(request: Request, template: str, actor: Actor | None = None, **more: Any) -> HTMLResponse:
+def page(request: Request, template: str, who: Caller | None = None, **more: Any) -> HTMLResponse:
     """Return a page, with the navigation of who looks at it."""
     settings = settings_of(request)
-    form_key = more.pop("form_key", "")
+    actor = None if who is None else who.actor
     text = _TEMPLATES.get_template(template).render(
         actor=actor,
-        form_key=form_key,
+        form_key="" if who is None else who.form_key,
         local=settings.local,
         navigation=_navigation(actor, local=settings.local),
         path=request.url.path,
@@ -80,13 +80,10 @@ def error_page(request: Request, status: int, message: str, hint: str) -> Respon
         part.status_code = status
         return part
     try:
-        signed_in = caller(request)
-        actor, key = signed_in.actor, signed_in.form_key
+        who: Caller | None = caller(request)
     except NotSignedIn:
-        actor, key = None, ""
-    return page(
-        request, "error.html", actor, form_key=key, status=status, message=message, hint=hint
-    )
+        who = None
+    return page(request, "error.html", who, status=status, message=message, hint=hint)
 
 
 def see(path: str) -> RedirectResponse:

@@ -14,9 +14,9 @@ from aegis.catalog.access import may
 from aegis.catalog.errors import NotThere
 from aegis.catalog.states import RequestState
 from aegis.service.api.requests import file_of
-from aegis.service.identity import CallerOf, CatalogOf, require_form_key
+from aegis.service.identity import CallerOf, CatalogOf, FormCallerOf
 from aegis.service.pages.data_sets import Long
-from aegis.service.pages.people import Key, Text
+from aegis.service.pages.people import Text
 from aegis.service.pages.render import page, see
 from aegis.service.routes import Routes
 
@@ -76,8 +76,7 @@ def listed(
     return page(
         request,
         "requests.html",
-        who.actor,
-        form_key=who.form_key,
+        who,
         requests=asked,
         count=count,
         state=state,
@@ -92,29 +91,20 @@ def asking(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf)
     """The form of a request."""
     with catalog.database.reading() as session:
         data_set = data_sets.seen(session, who.actor, Action.REQUEST, identifier)
-    return page(
-        request,
-        "request_form.html",
-        who.actor,
-        form_key=who.form_key,
-        data_set=data_set,
-        models=_MODELS,
-    )
+    return page(request, "request_form.html", who, data_set=data_set, models=_MODELS)
 
 
 @routes.post("/data-sets/{identifier}/request", Action.REQUEST)
 def ask(
     identifier: str,
-    who: CallerOf,
+    who: FormCallerOf,
     catalog: CatalogOf,
-    form_key: Key,
     purpose: Long,
     measure: Text = "",
     models: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it
     terms_accepted: Annotated[bool, Form()] = False,
 ) -> Response:
     """Hand a request in."""
-    require_form_key(who, form_key)
     with catalog.database.writing() as session:
         made = requests.draft(
             session,
@@ -153,8 +143,7 @@ def show(request_id: str, request: Request, who: CallerOf, catalog: CatalogOf) -
     return page(
         request,
         "request.html",
-        who.actor,
-        form_key=who.form_key,
+        who,
         asked=asked,
         job=job,
         steps=steps,
@@ -173,15 +162,13 @@ def show(request_id: str, request: Request, who: CallerOf, catalog: CatalogOf) -
 def do(
     request_id: str,
     step: str,
-    who: CallerOf,
+    who: FormCallerOf,
     catalog: CatalogOf,
-    form_key: Key,
     message: Long = "",
     configuration: Long = "",
     days: Annotated[int, Form()] = 365,
 ) -> Response:
     """Make a step; whether the account may is decided by the step itself."""
-    require_form_key(who, form_key)
     steps: dict[str, Callable[[Any], Any]] = {
         "submit": lambda s: requests.submit(s, who.actor, request_id),
         "withdraw": lambda s: requests.withdraw(s, who.actor, request_id),
@@ -228,16 +215,7 @@ def verification(request_id: str, request: Request, who: CallerOf, catalog: Cata
         made = requests.release_of(session, asked)
         key = asked.data_set.public_key
     wrong = deliveries.verify(catalog, made, key)
-    return page(
-        request,
-        "verification.html",
-        who.actor,
-        form_key=who.form_key,
-        asked=asked,
-        release=made,
-        wrong=wrong,
-        key=key,
-    )
+    return page(request, "verification.html", who, asked=asked, release=made, wrong=wrong, key=key)
 
 
 def _cancel(session: Any, who: CallerOf, request_id: str) -> None:
