@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -52,14 +52,7 @@ class Score:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return {
-            "model": self.model,
-            "metric": self.metric,
-            "configuration": self.configuration,
-            "value": self.value,
-            "deviation": self.deviation,
-            "unmasked": self.unmasked,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ itself names no value of a person: it says how many there are, and where.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,7 @@ class PartLeak:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return {"part": self.part, "cells": self.cells, "small": self.small, "alone": self.alone}
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -78,13 +78,7 @@ class AttributeLeak:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return {
-            "attribute": self.attribute,
-            "named": self.named,
-            "rare": self.rare,
-            "disclosed": self.disclosed,
-            "derivable": self.derivable,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from aegis.errors import PolicyError
@@ -37,14 +37,7 @@ class WhatIf:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return {
-            "attribute": self.attribute,
-            "mask": self.mask,
-            "score": self.score,
-            "change": self.change,
-            "stderr": self.stderr,
-            "tied": self.tied,
-        }
+        return asdict(self)
 
 
 def what_if(summary: ProtectedSummary, choice: Choice) -> tuple[WhatIf, ...]:
