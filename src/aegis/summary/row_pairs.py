@@ -33,7 +33,7 @@ _TOGETHER = 256
 """Attributes with so many combinations of atoms are counted as one: far fewer pairs are then left."""
 _MOST_CELLS = 1 << 26
 """Up to so many cells the matrix of all atoms is dense, and is counted from the rows."""
-_REMEMBERED = 1 << 28
+_REMEMBERED = 1 << 27
 """Bytes of counts by pair that are remembered."""
 
 Pair = tuple[int, int]
