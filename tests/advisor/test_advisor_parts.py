@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aegis.advisor import Scorer, parts
+from aegis.advisor import Scorer, parts, shared
 from aegis.measures import get
+from aegis.measures.split import SplitCounts
 from aegis.policy import load_policy
 from aegis.summary import summarize
 
@@ -86,3 +87,54 @@ def test_they_are_counted_once_for_all_that_are_expected(monkeypatch):
     one_by_one.expect(choices, measure)
     assert [one_by_one.value(choice, measure) for choice in choices] == pytest.approx(values)
     assert len(counted) > 2
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    classes=st.integers(2, 3),
+    common=st.sampled_from(["a", "ab", "c", "bc", "ac"]),
+    picks=st.lists(st.tuples(*(st.integers(0, 3) for _ in "abcy")), min_size=1, max_size=6),
+)
+@settings(max_examples=25, deadline=None)
+def test_what_configurations_have_in_common_changes_no_figure(seed, classes, common, picks):
+    summary = summarised(seed, classes)
+    own = list(summary.all_attributes)
+    measures = [get(name) for name in ("held-out-auc", "held-out-log-loss(lr+nb)")]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(parts, "FEWEST_LEVELS", 1)
+        patched.setattr(shared, "FEWEST_LEVELS", 1)
+        alone, sharing = Scorer(summary), Scorer(summary)
+        sharing.common.share({name: summary.attributes[name].unmasked for name in common})
+        for some in picks:
+            choice = {
+                a.name: a.unmasked if a.name in common else a.candidates[pick % len(a.candidates)]
+                for a, pick in zip(own, some, strict=True)
+            }
+            for measure in measures:
+                expected = alone.value(choice, measure)
+                assert sharing.value(choice, measure) == pytest.approx(expected, abs=1e-9)
+            counts = sharing.cooccurrence(choice, measures[0].needs)
+            assert np.allclose(
+                measures[0].without_parts(counts),
+                measures[0].without_parts(alone.cooccurrence(choice, measures[0].needs)),
+                atol=1e-9,
+            )
+
+
+def test_common_levels_are_eliminated_once(monkeypatch):
+    monkeypatch.setattr(parts, "FEWEST_LEVELS", 1)
+    monkeypatch.setattr(shared, "FEWEST_LEVELS", 1)
+    summary, measure = summarised(3, 2), get("held-out-auc")
+
+    def counted():
+        scorer = Scorer(summary)
+        scorer.common.share({name: scorer.unmasked[name] for name in "ac"})
+        masked = summary.attributes["b"].candidates[:2]
+        choices = [{**scorer.unmasked, "b": candidate} for candidate in masked]
+        return [scorer.cooccurrence(choice, measure.needs).by_part() for choice in choices]
+
+    first, second = counted()
+    assert isinstance(first, SplitCounts)
+    assert first.common is second.common
+    monkeypatch.setattr(parts, "MOST_NUMBERS", 0)
+    assert not any(isinstance(counts, SplitCounts) for counts in counted())

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from measures_brute import cooccurrence, data, in_parts, onehot
 from scipy.stats import binom, norm
@@ -20,8 +20,9 @@ from aegis.measures import (
     out_of_fold,
     reachable_auc,
 )
-from aegis.measures.by_part import OtherParts
+from aegis.measures.by_part import OtherParts, varying_only
 from aegis.measures.discriminant import PENALTIES
+from aegis.measures.split import CommonLevels, SplitCounts
 
 measure = get("held-out-auc")
 
@@ -167,3 +168,43 @@ def test_half_of_the_counts_says_the_same(rows):
         assert scores.auc() == pytest.approx(expected.auc(), abs=1e-8)
         assert scores.second == pytest.approx(expected.second, abs=1e-6)
     assert reachable_auc(half) == pytest.approx(reachable_auc(whole), abs=1e-8)
+
+
+def split(counts, bounds, common):
+    """Counts of attributes of which the first `common` ones are taken for those of many."""
+    first = int(bounds[common])
+    alone = replace(
+        counts, joint=counts.joint[..., :first], total=counts.total[..., :first, :first]
+    )
+    return SplitCounts(
+        CommonLevels(alone),
+        counts.joint,
+        counts.total[:, :, first:],
+        range(common, len(bounds) - 1),
+        (bounds[common + 1 :] - first).tolist(),
+        bounds,
+    )
+
+
+@given(rows=divided(), common=st.integers(1, 3))
+def test_counts_with_common_levels_say_the_same(rows, common):
+    counts, offsets = in_parts(*rows)
+    varying, places = varying_only(counts)
+    bounds = np.searchsorted(places, offsets)
+    whole = replace(below(varying), bounds=bounds)
+    assume(common < len(bounds) - 1 and bounds[common])
+    apart = split(whole, bounds, common)
+    assert np.array_equal(apart.symmetric.total, varying.total)
+    assert reachable_auc(apart) == pytest.approx(reachable_auc(whole), abs=1e-8)
+    for scores_of in (out_of_fold, naive_bayes, out_of_fold):  # once solved, and remembered
+        scores, expected = scores_of(apart), scores_of(whole)
+        assert scores.first == pytest.approx(expected.first, abs=1e-7)
+        assert scores.second == pytest.approx(expected.second, abs=1e-6)
+        assert scores.auc() == pytest.approx(expected.auc(), abs=1e-8)
+
+
+def test_common_levels_have_no_noise():
+    counts = below(in_parts(np.array([[0], [1]]), np.array([0, 1]), np.array([0, 1]))[0])
+    CommonLevels(counts)
+    with pytest.raises(InternalError, match="without noise"):
+        CommonLevels(replace(counts, chance=np.zeros((counts.joint.shape[-1], 1))))

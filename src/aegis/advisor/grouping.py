@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from aegis.measures import UNPOOLED, pooled_losses
 from aegis.measures.held_out import Counted, Together
+from aegis.remembered import RememberedArrays
 from aegis.summary import AttributeSummary, Candidate, Matrix, pooled_groups
 from aegis.summary.cooccurrence import is_sparse
 
@@ -20,44 +20,10 @@ if TYPE_CHECKING:
 
 Levels = npt.NDArray[Any]
 """Level of each atom, shape (A,), or P(level | atom) of a noise mask, shape (A, L)."""
-_REMEMBERED_BYTES = 1 << 27
-"""Most memory for sums that are remembered, in one place."""
 _TOGETHER = 1 << 11
 """Most levels that are counted together for many configurations."""
 _DENSE_INDICATORS = 1 << 16
 """Most entries of the indicators of one attribute that are multiplied as a dense matrix."""
-
-
-class RememberedArrays:
-    """Arrays by key, the least recently used of which are forgotten where they take much memory."""
-
-    def __init__(self) -> None:
-        self._arrays: OrderedDict[Hashable, npt.NDArray[np.float64]] = OrderedDict()
-        self.nbytes = 0
-
-    def get(
-        self, key: Hashable, make: Callable[[], npt.NDArray[np.float64]]
-    ) -> npt.NDArray[np.float64]:
-        """Return the array of a key; it is made where it is not remembered."""
-        remembered = self._arrays.get(key)
-        if remembered is not None:
-            self._arrays.move_to_end(key)
-            return remembered
-        made = self._arrays[key] = make()
-        self.nbytes += made.nbytes
-        while self.nbytes > _REMEMBERED_BYTES and len(self._arrays) > 1:
-            self.nbytes -= self._arrays.popitem(last=False)[1].nbytes
-        return made
-
-    def __contains__(self, key: Hashable) -> bool:
-        return key in self._arrays
-
-    def __getitem__(self, key: Hashable) -> npt.NDArray[np.float64]:
-        return self._arrays[key]
-
-    def values(self) -> Collection[npt.NDArray[np.float64]]:
-        """Return what is remembered."""
-        return self._arrays.values()
 
 
 class GroupedCounts(NamedTuple):

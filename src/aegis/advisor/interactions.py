@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from aegis.advisor.grouping import Levels, RememberedArrays
+from aegis.advisor.grouping import Levels
 from aegis.errors import PolicyError
 from aegis.measures.pair_gains import pair_gains
+from aegis.remembered import RememberedArrays
 
 if TYPE_CHECKING:
     from aegis.advisor.coded import CodedMasks

@@ -6,7 +6,8 @@ so it is counted once, from the cells of the summary that have rows.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections import OrderedDict
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -20,11 +21,14 @@ from aegis.advisor.coded import (
     ExpectedParts,
     indicators,
 )
-from aegis.advisor.grouping import Levels, RememberedArrays, drawn_chance
+from aegis.advisor.grouping import Levels, drawn_chance
 from aegis.advisor.interactions import Interactions
 from aegis.errors import PolicyError
 from aegis.measures import PartCounts, in_thresholds
 from aegis.measures.by_part import OtherParts, varying_only
+from aegis.measures.discriminant import PENALTIES
+from aegis.measures.split import FEWEST_LEVELS, MOST_NUMBERS, CommonLevels, SplitCounts
+from aegis.remembered import RememberedArrays
 from aegis.summary import Candidate, PairCounts
 
 PARTS = 5
@@ -60,11 +64,18 @@ class PartBlocks:
         self._attributes: dict[Hashable, CodedAttribute] = {}
         self._rows: dict[Candidate | None, tuple[Floats, OtherParts]] = {}
         self._expected: list[ExpectedParts] = []
+        self._common: OrderedDict[Hashable, CommonLevels] = OrderedDict()
 
     def counts(
-        self, which: Sequence[int], coded: CodedMasks, label: Candidate | None = None
-    ) -> PartCounts:
+        self,
+        which: Sequence[int],
+        coded: CodedMasks,
+        label: Candidate | None = None,
+        common: Collection[int] = (),
+    ) -> PartCounts | SplitCounts:
         """Return the counts of one configuration, less the levels that all rows show, or none.
+
+        Split where that is less work; no figure depends on it.
 
         Parameters
         ----------
@@ -74,21 +85,82 @@ class PartBlocks:
             What is shown of each.
         label
             What groups the classes, where they are masked.
+        common
+            The places in `which` of attributes that other configurations mask alike.
         """
         shown = self._attributes_of(which, coded, label)
+        if self._splits(shown, common, label):
+            shared = [shown[place] for place in common]
+            beside = [own for place, own in enumerate(shown) if place not in common]
+            return self._split(shared, beside, label)
+        counts = self._whole(shown, label)
+        return counts if counts.chance is None else counts.symmetric
+
+    def _whole(self, shown: Sequence[CodedAttribute], label: Candidate | None) -> PartCounts:
+        """Return the counts of some attributes in one piece, but below the diagonal."""
         rows, outside = self._rows_of(label)
-        offsets = np.cumsum([0, *(len(attribute.places) for attribute in shown)])
-        joint = np.concatenate([attribute.own.joint for attribute in shown], axis=2)
-        counts = PartCounts(
+        return PartCounts(
             rows,
-            joint,
+            np.concatenate([attribute.own.joint for attribute in shown], axis=2),
             self._stack(shown, label),
             _chance(shown),
             below=True,
             outside=outside,
-            bounds=None if any(coded.ordered) else offsets.astype(np.int64),
+            bounds=_bounds(shown),
         )
-        return counts if counts.chance is None else counts.symmetric
+
+    def _splits(
+        self, shown: Sequence[CodedAttribute], common: Collection[int], label: Candidate | None
+    ) -> bool:
+        """Return whether to eliminate the levels of common attributes is less work than it takes."""
+        if any(own.own.chance is not None for own in shown):
+            return False
+        levels = sum(len(own.places) for own in shown)
+        shared = sum(len(shown[place].places) for place in common)
+        scored = self._rows_of(label)[1].scored  # (K, T)
+        return (
+            max(FEWEST_LEVELS, 2 * (levels - shared)) <= shared < levels
+            and scored.size * len(PENALTIES) * shared**2 <= MOST_NUMBERS
+            and not any(expected.of(label, shown) for expected in self._expected)
+        )
+
+    def _split(
+        self,
+        shared: Sequence[CodedAttribute],
+        beside: Sequence[CodedAttribute],
+        label: Candidate | None,
+    ) -> SplitCounts:
+        key = (tuple(own.key for own in shared), label)
+        if key not in self._common:
+            self._common[key] = CommonLevels(self._whole(shared, label))
+        self._common.move_to_end(key)
+        while _factors(self._common.values()) > MOST_NUMBERS:
+            self._common.popitem(last=False)
+        common = self._common[key]
+        across = [
+            common.beside.get(own.key, partial(self._across, shared, own, label)) for own in beside
+        ]
+        own = self._assembled(beside, label)
+        return SplitCounts(
+            common,
+            np.concatenate([common.counts.joint, *(own.own.joint for own in beside)], axis=2),
+            np.concatenate([np.concatenate(across, axis=2), own], axis=3),
+            [own.key for own in beside],
+            np.cumsum([len(own.places) for own in beside]).tolist(),
+            _bounds([*shared, *beside]),
+        )
+
+    def _across(
+        self, shared: Sequence[CodedAttribute], own: CodedAttribute, label: Candidate | None
+    ) -> Floats:
+        """Return the counts of one attribute with others by part and class, shape (K, C, q, c)."""
+        blocks = [
+            self._block(other, own, label)
+            if other.key[0] < own.key[0]
+            else self._block(own, other, label).swapaxes(2, 3)
+            for other in shared
+        ]
+        return np.concatenate(blocks, axis=3)
 
     def expect(
         self, which: Sequence[int], listed: Sequence[CodedMasks], label: Candidate | None = None
@@ -309,6 +381,18 @@ class PartBlocks:
             part, cell = np.divmod(there, max(len(a), 1))
             self._cells[pair] = a[cell], b[cell], y[cell], part, counted[there]
         return self._cells[pair]
+
+
+def _factors(remembered: Iterable[CommonLevels]) -> int:
+    """Return how many numbers the factors of common levels take under all penalties."""
+    return len(PENALTIES) * sum(common.numbers for common in remembered)
+
+
+def _bounds(shown: Sequence[CodedAttribute]) -> npt.NDArray[np.int64] | None:
+    """Return where the levels of each attribute start, (m + 1,); None where some are thresholds."""
+    if any(attribute.ordered for attribute in shown):
+        return None
+    return np.cumsum([0, *(len(attribute.places) for attribute in shown)], dtype=np.int64)
 
 
 def _chance(shown: Sequence[CodedAttribute]) -> Floats | None:

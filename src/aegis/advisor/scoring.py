@@ -98,7 +98,7 @@ class Scorer:
     @cached_property
     def unmasked(self) -> Choice:
         """Every attribute, and the label, as it is."""
-        return {a.name: a.unmasked for a in self.summary.all_attributes}
+        return {a.name: a.untouched for a in self.summary.all_attributes}
 
     def choose(self, configuration: Configuration) -> Choice:
         """Return the candidates that a configuration names.
@@ -388,10 +388,11 @@ class Scorer:
     ) -> dict[str, Callable[[], Any]]:
         """Return what counts levels, levels in order and pairs by part of the rows."""
         values, in_order = self._codings(which, candidates)
+        common = self.common.places(candidates) if which is self._counted else ()
         count, pairs = self._part_blocks.counts, self._part_blocks.interactions.gains
         return {
-            "parts": lambda: count(which, values, label),
-            "parts_in_order": lambda: count(which, in_order, label),
+            "parts": lambda: count(which, values, label, common),
+            "parts_in_order": lambda: count(which, in_order, label, common),
             "tables_of_pairs": lambda: pairs(which, in_order, label),
         }
 

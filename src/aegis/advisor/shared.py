@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,13 +17,30 @@ from aegis.measures.shared import FEWEST_LEVELS, SharedLevels, Sharing
 if TYPE_CHECKING:
     from aegis.summary import Candidate
 
-FEW = 0.2
-"""Share of an unmasked table's levels that attributes may have to stand beside what is shared."""
+FEW = 0.33
+"""Share of a configuration's levels that attributes may have to stand beside what is shared."""
+_PARTS = 8
+"""Sets of common attributes that are remembered; of more the first ones are forgotten."""
 Coded = Sequence[tuple[tuple[int, Hashable], Levels]]
 """In which levels a candidate is counted under each coding, by what they are remembered by."""
 Code = Callable[[int, "Candidate"], Coded]
 Count = Callable[[Sequence[int], Sequence["Candidate"], "Candidate | None"], Cooccurrence]
 """Counts attributes, by their places, under candidates, and the label under one."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Agreed:
+    """What masks some attributes, by their places, and their levels by what masks the label."""
+
+    masked: Mapping[int, Candidate]
+    levels: dict[Candidate | None, SharedLevels] = field(default_factory=dict)
+
+    @cached_property
+    def n_levels(self) -> int:
+        return sum(candidate.n_levels for candidate in self.masked.values())
+
+    def is_of(self, candidates: Sequence[Candidate]) -> bool:
+        return all(candidates[place] == own for place, own in self.masked.items())
 
 
 class CommonParts:
@@ -43,24 +63,28 @@ class CommonParts:
         self._groups = groups
         self._count = count
         self._coded = coded
-        self._parts: list[Mapping[int, Candidate]] = []
-        self._levels: dict[tuple[int, Candidate | None], SharedLevels] = {}
+        self._parts: deque[_Agreed] = deque(maxlen=_PARTS)
 
     def expect(self, choices: Sequence[Mapping[str, Candidate]]) -> None:
         """Take note of configurations that are to be scored: what they share is solved once."""
-        if len(choices) < 2 or not self._groups.remember:
+        if len(choices) < 2:
             return
-        self._count_together(choices)
+        if self._groups.remember:
+            self._count_together(choices)
         first = choices[0]
+        if not self._known(first):
+            self.share({n: first[n] for n in self._names if all(c[n] == first[n] for c in choices)})
+
+    def share(self, masked: Mapping[str, Candidate]) -> None:
+        """Take note of what masks some attributes in many configurations that are to be scored."""
         common = {
-            place: first[name]
+            place: masked[name]
             for place, name in enumerate(self._names)
-            if first[name].noise is None and all(c[name] == first[name] for c in choices)
+            if name in masked and masked[name].noise is None
         }
-        if sum(c.n_levels for c in common.values()) < FEWEST_LEVELS:
-            return
-        if len(common) < len(self._names) and common not in self._parts:
-            self._parts.append(common)
+        part = _Agreed(common)
+        if part.n_levels >= FEWEST_LEVELS and len(common) < len(self._names):
+            self._parts.append(part)
 
     def _count_together(self, choices: Sequence[Mapping[str, Candidate]]) -> None:
         """Have the levels of all configurations counted at once, under each coding."""
@@ -77,31 +101,50 @@ class CommonParts:
     def expect_alone(
         self, unmasked: Mapping[str, Candidate], choice: Mapping[str, Candidate]
     ) -> None:
-        """Take note of an unmasked table of which one attribute at a time is masked.
-
-        Attributes of few levels, which together have a small part of all, stand beside the others.
-        """
-        by_size = sorted(self._names, key=lambda name: unmasked[name].n_levels)
-        before = np.cumsum([unmasked[name].n_levels for name in by_size])
-        few = by_size[: int(np.searchsorted(before, before[-1] * FEW, side="right"))]
+        """Take note of an unmasked table of which one attribute at a time is masked."""
+        few = self.beside(unmasked, [n for n in self._names if choice[n] != unmasked[n]])
         self.expect([{**unmasked, name: choice[name]} for name in few])
 
+    def expect_near(self, base: Mapping[str, Candidate], changed: Collection[str]) -> None:
+        """Take note of a configuration of which one attribute at a time is masked otherwise."""
+        if not self._known(base):
+            few = self.beside(base, changed)
+            self.share({name: own for name, own in base.items() if name not in few})
+
+    def _known(self, choice: Mapping[str, Candidate]) -> bool:
+        """Return whether a configuration has enough in common with what is taken note of already."""
+        own = [choice[name] for name in self._names]
+        part, levels = self._fitting(own), sum(candidate.n_levels for candidate in own)
+        return part is not None and part.n_levels >= (1 - FEW) * levels
+
+    def beside(self, base: Mapping[str, Candidate], changed: Collection[str]) -> list[str]:
+        """Return the attributes among those to be changed that are to stand beside all others.
+
+        Those of few levels, which together have a small part of all.
+        """
+        levels = {name: base[name].n_levels for name in self._names}
+        by_size = sorted((n for n in self._names if n in changed), key=levels.__getitem__)
+        before = np.cumsum([levels[name] for name in by_size])
+        return by_size[: int(np.searchsorted(before, sum(levels.values()) * FEW, side="right"))]
+
+    def places(self, candidates: Sequence[Candidate]) -> Sequence[int]:
+        """Return the places of what a configuration has in common with others, the most there is."""
+        part = self._fitting(candidates)
+        return () if part is None else tuple(part.masked)
+
     def of(self, candidates: Sequence[Candidate], label: Candidate | None) -> Sharing | None:
-        """Return what a configuration has in common with others, the most of what there is."""
-        fitting = [
-            number
-            for number, part in enumerate(self._parts)
-            if all(candidates[place] == candidate for place, candidate in part.items())
-        ]
-        if not fitting:
+        """Return what a configuration has in common with others, and the levels of all of them."""
+        part = self._fitting(candidates) if self._groups.remember else None
+        if part is None:
             return None
-        best = max(fitting, key=lambda n: sum(c.n_levels for c in self._parts[n].values()))
-        part = self._parts[best]
-        key = best, label
-        if key not in self._levels:
-            self._levels[key] = SharedLevels(
-                lambda: self._count(tuple(part), tuple(part.values()), label)
-            )
+        which, masks = tuple(part.masked), tuple(part.masked.values())
+        if label not in part.levels:
+            part.levels[label] = SharedLevels(lambda: self._count(which, masks, label))
         own = [self._coded(place, candidate)[0][0] for place, candidate in enumerate(candidates)]
         together = self._groups.together(*zip(*own, strict=True))
-        return Sharing(self._levels[key], tuple(part), together)
+        return Sharing(part.levels[label], which, together)
+
+    def _fitting(self, candidates: Sequence[Candidate]) -> _Agreed | None:
+        """Return the most that a configuration has in common with others."""
+        fitting = [part for part in self._parts if part.is_of(candidates)]
+        return max(fitting, key=lambda part: part.n_levels, default=None)

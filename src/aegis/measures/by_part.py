@@ -65,6 +65,17 @@ class PartCounts:
         total[..., diagonal, diagonal] *= 0.5
         return PartCounts(self.rows, self.joint, total, self.chance, bounds=self.bounds)
 
+    def products(self, across: Floats) -> Floats:
+        """Return directions, shape (K, 1, n, d), times `total`, shape (K, C, n, d).
+
+        Where what is above the diagonal is left out, so is half of the diagonal: the product with the
+        directions once more, and the same turned round, add up to what all of it gives.
+        """
+        products: Floats = across @ self.total
+        if self.below:
+            products -= 0.5 * self.joint[:, :, None] * across
+        return products
+
     @property
     def told_apart(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
         """The classes told from the rest, (T,), and whether each part is scored for them, (K, T).
@@ -114,26 +125,34 @@ class OtherParts:
         sums = flat @ joint.reshape(parts * classes, levels)
         return sums.reshape(*self.rows.shape, levels)
 
-    def within(self, total: Floats, means: Floats, target: int) -> Floats:
-        """Return the covariance within classes for one class told, shape (K, d, d).
+    def ridges(self, part: int, target: int, penalties: Sequence[float]) -> list[float]:
+        """Return what penalties, in rows, come to beside a covariance of the rows outside a part."""
+        rows = self.rows[part, target].sum()
+        return [penalty / rows for penalty in penalties]
+
+    def within(self, total: Floats, means: Floats, target: int, first: int = 0) -> Floats:
+        """Return the covariance within classes for one class told, shape (K, d - first, d).
 
         Both weigh alike. Right where `total` is: on the diagonal and below it, or everywhere.
 
         Parameters
         ----------
         total
-            Co-occurrence of levels per part and class, shape (K, C, d, d).
+            Co-occurrence of the levels from `first` on with all, per part and class, shape
+            (K, C, d - first, d).
         means
-            Of these levels, shape (K, T, 2, d).
+            Of all levels, shape (K, T, 2, d).
         target
             The place of the class among those told from the rest.
+        first
+            The level that comes first in `total`.
         """
-        parts, classes, levels, _ = total.shape
+        parts, classes, *shape = total.shape
         halves = 0.5 * self.weights[:, target].sum(axis=1)
         flat = halves.reshape(parts, -1) @ total.reshape(parts * classes, -1)
-        within: Floats = flat.reshape(parts, levels, levels)
+        within: Floats = flat.reshape(parts, *shape)
         own = means[:, target]
-        within -= (0.5 * own.swapaxes(1, 2)) @ own
+        within -= (0.5 * own[..., first:].swapaxes(1, 2)) @ own
         return within
 
 

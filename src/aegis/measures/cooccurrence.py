@@ -18,12 +18,13 @@ from aegis.measures.cmim import pair_information
 from aegis.measures.discriminant import Scores
 from aegis.measures.held_out import UNPOOLED, Counted, held_out_traces, total_of
 from aegis.measures.pillai import Numbers, PillaiFit, pillai_trace
+from aegis.measures.split import SplitCounts
 
 if TYPE_CHECKING:
     from aegis.measures.expected_merit import Coding
     from aegis.measures.shared import Sharing
 
-Divided = PartCounts | Callable[[], PartCounts]
+Divided = PartCounts | SplitCounts | Callable[[], PartCounts | SplitCounts]
 """Counts by part, or what counts them."""
 
 
@@ -198,7 +199,7 @@ class Cooccurrence:
             self._scores[coding] = held_out_scores(self, coding)
         return self._scores[coding]
 
-    def by_part(self, *, in_order: bool = False) -> PartCounts:
+    def by_part(self, *, in_order: bool = False) -> PartCounts | SplitCounts:
         """Return the counts by part of the rows, of the levels or of those in order.
 
         Raises
@@ -209,7 +210,7 @@ class Cooccurrence:
         divided = self.parts_in_order if in_order else self.parts
         if divided is None:
             raise InternalError("The counts by part were not filled in.")
-        return divided if isinstance(divided, PartCounts) else divided()
+        return divided() if callable(divided) else divided
 
     @cached_property
     def pair_gains(self) -> npt.NDArray[np.float64]:

@@ -22,6 +22,7 @@ from aegis.errors import InternalError
 from aegis.measures.by_part import OtherParts, PartCounts, sides_of, varying_only
 from aegis.measures.normal import cumulative
 from aegis.measures.shape import shape_factors
+from aegis.measures.split import SplitCounts
 
 Floats = npt.NDArray[np.float64]
 
@@ -138,11 +139,13 @@ class _Others:
         The rows behind it.
     """
 
-    counts: PartCounts
+    counts: PartCounts | SplitCounts
     outside: OtherParts
 
     @classmethod
-    def of(cls, counts: PartCounts) -> _Others:
+    def of(cls, counts: PartCounts | SplitCounts) -> _Others:
+        if isinstance(counts, SplitCounts):
+            return cls(counts, counts.outside)
         return cls(varying_only(counts)[0], counts.outside or OtherParts.of(counts.rows))
 
     @property
@@ -180,10 +183,7 @@ class _Others:
         turned = np.ascontiguousarray(slopes.transpose(0, 1, 3, 2))  # (K, T, P, d)
         across = turned.reshape(parts, 1, told * shape[3], levels)
         along = (across @ counts.joint[..., None]).reshape(shape)
-        products = across @ counts.total
-        if counts.below:  # half of the diagonal and what is below it, and the same turned round
-            products -= 0.5 * counts.joint[:, :, None] * across
-        products = products.reshape(*shape, levels)
+        products = counts.products(across).reshape(*shape, levels)
         rows, middle = counts.rows[:, :, None, None], offsets[:, None]
         if told == 1:
             second = (products * turned[:, None]).sum(axis=4)[:, :, None]
@@ -229,7 +229,7 @@ class _Others:
         )
 
 
-def out_of_fold(counts: PartCounts, penalties: Sequence[float] = PENALTIES) -> Scores:
+def out_of_fold(counts: PartCounts | SplitCounts, penalties: Sequence[float] = PENALTIES) -> Scores:
     """Return the moments of out-of-fold scores under penalised discriminant directions.
 
     For class t against the rest (two classes: the second against the first) and the part k left
@@ -259,6 +259,10 @@ def out_of_fold(counts: PartCounts, penalties: Sequence[float] = PENALTIES) -> S
     slopes = np.zeros((parts, len(others.told), levels, len(penalties)))
     noise = None if counts.chance is None else np.zeros((*others.rows.shape, len(penalties)))
     for target in range(len(others.told) if levels else 0):
+        if isinstance(counts, SplitCounts):
+            own = counts.directions(others.means, target, tuple(penalties))
+            slopes[:, target] = own.swapaxes(1, 2)
+            continue
         within = others.outside.within(counts.total, others.means, target)
         means = others.means[:, target]
         for part in np.flatnonzero(others.scored[:, target]):
@@ -267,10 +271,11 @@ def out_of_fold(counts: PartCounts, penalties: Sequence[float] = PENALTIES) -> S
             if counts.chance is not None:
                 chance = counts.chance * np.sqrt(n.sum() / n.prod() / counts.rows.sum())
                 right = np.hstack([right, chance])
-            solved = _solved(within[part], right, [penalty / n.sum() for penalty in penalties])
+            ridges = others.outside.ridges(int(part), target, penalties)
+            solved = _solved(within[part], right, ridges)
             slopes[part, target] = solved[:, :, 0].T
             if noise is not None:
-                noise[part, target] = _noise(others, int(part), target, solved[:, :, 1:])
+                noise[part, target] = _noise(others, counts, int(part), target, solved[:, :, 1:])
     offsets = (others.means.mean(axis=2)[:, :, None] @ slopes)[:, :, 0]
     return others.scores(slopes, offsets, noise)
 
@@ -279,7 +284,7 @@ NB_PRIOR = 1.0
 """Rows that naive Bayes adds to each cell of a label table (Laplace)."""
 
 
-def naive_bayes(counts: PartCounts) -> Scores:
+def naive_bayes(counts: PartCounts | SplitCounts) -> Scores:
     """Return the moments of the log-odds of naive Bayes on rows that it was not fitted to.
 
     For class t against the rest the log-odds are those of independent level indicators (Bernoulli),
@@ -298,23 +303,22 @@ def naive_bayes(counts: PartCounts) -> Scores:
     constant = (np.log(prior[:, :, 1]) - np.log(prior[:, :, 0]))[..., 0]
     constant = constant + (absent[:, :, 1] - absent[:, :, 0]).sum(axis=2)
     noise = None
-    if counts.chance is not None:
+    if isinstance(counts, PartCounts) and counts.chance is not None:
         noise = np.zeros((*others.rows.shape, 1))
         pooled = (share * (1 - share)).mean(axis=2)
         for part, target in zip(*np.nonzero(others.scored), strict=True):
             n = others.rows[part, target]
             scale = np.sqrt(n.sum() / n.prod() / counts.rows.sum())
             drawn = scale * counts.chance / pooled[part, target][:, None]
-            noise[part, target] = _noise(others, int(part), int(target), drawn[None])
+            noise[part, target] = _noise(others, counts, int(part), int(target), drawn[None])
     return others.scores(slopes, -constant[..., None], noise, log_odds=True)
 
 
-def _noise(others: _Others, part: int, target: int, drawn: Floats) -> Floats:
+def _noise(others: _Others, counts: PartCounts, part: int, target: int, drawn: Floats) -> Floats:
     """Return what directions that were fitted to drawn rows vary more by, as squares, (2, P).
 
     `drawn` is what they vary by, shape (P, d, k): the product with its transpose is a covariance.
     """
-    counts = others.counts
     own = others.told[target]
     squares = np.zeros((2, len(drawn)))
     rest = np.arange(counts.rows.shape[1]) != own

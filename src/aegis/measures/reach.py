@@ -13,12 +13,13 @@ import numpy.typing as npt
 from aegis.measures.by_part import PartCounts
 from aegis.measures.normal import cumulative
 from aegis.measures.pillai import whitened
+from aegis.measures.split import SplitCounts
 
 Floats = npt.NDArray[np.float64]
 _ROUNDING = 1e-9
 
 
-def reachable_auc(counts: PartCounts) -> float:
+def reachable_auc(counts: PartCounts | SplitCounts) -> float:
     """Return what no `held-out-auc` of these masks or coarser ones exceeds, for any learners.
 
     For class t against the rest, n_1 and n_0 rows of either in the parts that are scored, let
@@ -27,8 +28,8 @@ def reachable_auc(counts: PartCounts) -> float:
     on the indicators, both classes weighing alike. No scores linear in them have an AUC above
     Phi(sqrt(2 V / (1 - V))) under normal scores. Mean over classes; 1/2 where nothing can be told.
     """
-    told, scored = counts.told_apart
     counts = counts.symmetric
+    told, scored = counts.told_apart
     areas = []
     for place, target in enumerate(told):
         parts = np.flatnonzero(scored[:, place])

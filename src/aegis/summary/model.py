@@ -215,6 +215,13 @@ class AttributeSummary:
             hint=f"Candidates: {names}. Add it to the policy and summarise again.",
         )
 
+    @cached_property
+    def untouched(self) -> Candidate:
+        """The candidate that shows every value as it is; where none does, `unmasked`."""
+        own = self.unmasked
+        alike = (c for c in self.candidates if c.mask == own.mask)
+        return next((c for c in alike if np.array_equal(c.levels, own.levels)), own)
+
     @property
     def finest_key(self) -> Candidate | None:
         """The candidate by which an attribute is counted; None for its own values."""

@@ -244,6 +244,11 @@ class Problem:
         """The box of all combinations."""
         return tuple(v.full for v in self.variables)
 
+    @property
+    def settled(self) -> dict[str, Candidate]:
+        """What masks the attributes that have a single candidate."""
+        return {v.name: v.candidates[0] for v in self.variables if len(v.candidates) == 1}
+
     def division(self, box: Box) -> Division | None:
         """Return the first variable with many candidates that do not compare, and its covers.
 

@@ -59,6 +59,7 @@ class Searcher:
         self.progress = progress
         self.scorer = Scorer(summary)
         self.problem = make_problem(summary, plan.groups_of_people)
+        self.scorer.common.share(self.problem.settled)  # as features are, which nothing masks
         self.objective = make_objective(objective, self.problem, self.scorer, plan)
         self.measure = MEASURES.get(measure)
         self._corners: dict[bool, Corners] = {}
@@ -214,6 +215,7 @@ class Searcher:
             objective,
             feasibility,
             self._traces,
+            common=self.scorer.common,
             listed=size + 1 if small else max(BRIEFLY if briefly else LISTED, top),
             reach=not briefly and has_reach(objective.name, self.problem),
             clock=clock,

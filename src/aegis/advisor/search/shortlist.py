@@ -18,6 +18,7 @@ from aegis.advisor.search.feasibility import Feasibility
 from aegis.advisor.search.objective import Objective
 from aegis.advisor.search.problem import Box, Problem
 from aegis.advisor.search.reach import within_reach
+from aegis.advisor.shared import CommonParts
 from aegis.interrupts import acknowledge
 from aegis.progress import Step
 
@@ -39,6 +40,8 @@ class Shortlist:
         The space, what to maximise over it, and what is admissible.
     traces
         What lists configurations; the second one where the first sees nothing in any of them.
+    common
+        Takes note of what configurations that are scored have in common.
     listed
         Configurations that are listed, at most.
     reach
@@ -56,6 +59,7 @@ class Shortlist:
         feasibility: Feasibility,
         traces: Sequence[Objective],
         *,
+        common: CommonParts,
         listed: int,
         reach: bool,
         clock: Clock,
@@ -65,6 +69,7 @@ class Shortlist:
         self._objective = objective
         self._feasibility = feasibility
         self._traces = traces
+        self._common = common
         self._reach = reach
         self._listed = listed
         self._clock = clock
@@ -98,6 +103,7 @@ class Shortlist:
             boxes = [*(box for _, box in wide.best), *start]
             for box in boxes[:1]:
                 self._score(box)  # in any case
+            self._common.expect([self._problem.choice(box) for box in boxes])
             bound = math.inf if every or not wide.best else self._bound()
             for box in boxes[1:]:
                 self._clock.check(self._objective.effort(box))
@@ -168,6 +174,8 @@ class Shortlist:
 
     def _near(self, box: Box) -> Iterator[Box]:
         """Yield admissible configurations that differ in one mask, scored."""
+        several = [v.name for v in self._problem.variables if len(v.candidates) > 1]
+        self._common.expect_near(self._problem.choice(box), several)
         for index, (variable, domain) in enumerate(zip(self._problem.variables, box, strict=True)):
             current = domain.bit_length() - 1
             sizes = [candidate.size for candidate in variable.candidates]

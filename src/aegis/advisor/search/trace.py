@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from aegis.advisor.grouping import (
     GroupedCounts,
-    RememberedArrays,
     group_classes,
     group_counts,
     stacked_grouping,
@@ -25,6 +24,7 @@ from aegis.advisor.search.problem import (
 from aegis.measures import PillaiFit, pillai_trace
 from aegis.measures.given import Given
 from aegis.measures.held_out import total_of
+from aegis.remembered import RememberedArrays
 from aegis.summary import Matrix
 
 Key = tuple[int, ...]
