@@ -16,9 +16,9 @@ from aegis.release import audit
 from aegis.sources import Source, open_table
 from aegis.sources.parquet_columns import stored_batches
 from aegis.summary import coded_rows
-from aegis.summary.coded_rows import read_coded, read_stored
-from aegis.summary.codes import encode, encode_dictionary
-from aegis.summary.frequency import distinct_keys
+from aegis.summary.coded_rows import join_parts, read_coded, read_stored
+from aegis.summary.codes import encode, stored_codes
+from aegis.summary.frequency import distinct_keys, rows_by_key
 
 TEXTS = st.one_of(st.none(), st.sampled_from(["", "a", "b", "ä", "a b"]))
 NUMBERS = st.one_of(st.none(), st.sampled_from([0.0, -0.0, 1.5, float("nan"), -3.0]))
@@ -105,19 +105,19 @@ def test_tables_of_more_rows_are_left_to_the_engine(
 
 @given(
     entries=st.lists(TEXTS, min_size=1, max_size=6),
-    places=st.lists(st.one_of(st.none(), st.integers(0, 5)), max_size=30),
+    parts=st.lists(st.lists(st.one_of(st.none(), st.integers(0, 5)), max_size=12), max_size=4),
 )
 def test_a_dictionary_may_hold_values_twice_or_in_vain(
-    entries: list[str | None], places: list[int | None]
+    entries: list[str | None], parts: list[list[int | None]]
 ) -> None:
-    own = [p if p is None else p % len(entries) for p in places]
-    column = pa.DictionaryArray.from_arrays(
-        pa.array(own, pa.int32()), pa.array(entries, pa.string())
-    )
-    codes, values = encode_dictionary(column)
-    wanted_codes, wanted = encode(
-        pa.array([p if p is None else entries[p] for p in own], pa.string())
-    )
+    places = [[p if p is None else p % len(entries) for p in own] for own in parts]
+    columns = [
+        pa.DictionaryArray.from_arrays(pa.array(own, pa.int32()), pa.array(entries, pa.string()))
+        for own in places
+    ]
+    codes, values = join_parts([stored_codes(column) for column in columns], pa.string())
+    texts = [p if p is None else entries[p] for own in places for p in own]
+    wanted_codes, wanted = encode(pa.array(texts, pa.string()))
     assert values.to_pylist() == wanted.to_pylist()
     assert codes.tolist() == wanted_codes.tolist()
 
@@ -128,3 +128,4 @@ def test_distinct_keys_are_those_of_sorting(keys: list[int]) -> None:
     wanted = np.unique(key, return_index=True, return_inverse=True, return_counts=True)[1:]
     for own, other in zip(distinct_keys(key), wanted, strict=True):
         assert own.tolist() == other.tolist()
+    assert sorted(rows_by_key(key)) == sorted(wanted[2])

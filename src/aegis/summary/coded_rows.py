@@ -16,8 +16,8 @@ from aegis.sources import Source
 from aegis.sources.embedded import limits
 from aegis.sources.memory import parse_size
 from aegis.sources.parquet_columns import stored_batches
-from aegis.summary.codes import encode, encode_dictionary, narrow
-from aegis.summary.frequency import FrequencyTable, combine, distinct_keys
+from aegis.summary.codes import encode, narrow, stored_codes
+from aegis.summary.frequency import FrequencyTable, combine, distinct_keys, rows_by_key
 from aegis.summary.model import AttributeSummary
 
 MOST_ROWS = 2_000_000
@@ -31,7 +31,7 @@ _FETCHED = 2_000_000
 
 Codes = npt.NDArray[np.int64]
 Part = tuple[npt.NDArray[np.unsignedinteger], pa.Array]
-"""Codes of some rows of a column, and the values that they stand for."""
+"""What `stored_codes` returns of some rows of a column."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,8 +134,7 @@ class CodedRows:
         if label is not None:
             columns.append(label[self.label[keep]])
         rows = int(keep.sum())
-        counts = distinct_keys(combine(columns, rows))[2]
-        return rows, int((counts == 1).sum())
+        return rows, int((rows_by_key(combine(columns, rows)) == 1).sum())
 
 
 def read_coded(
@@ -207,8 +206,8 @@ def _fetched(
     selected = source.table.select(**columns, y=label_class(source.table))
     parts, labels = [], []
     for batch in source.batches(selected, rows=_at_a_time(names)):
-        parts.append([_part(batch.column(f"a{i}")) for i in range(len(names))])
-        labels.append(_classes_of(_part(batch.column("y")), classes))
+        parts.append([stored_codes(batch.column(f"a{i}")) for i in range(len(names))])
+        labels.append(_classes_of(stored_codes(batch.column("y")), classes))
     return parts, labels
 
 
@@ -216,21 +215,13 @@ def _stored(source: Source, names: Sequence[str]) -> list[list[Part]]:
     """Return columns as they are stored in files; nothing where they cannot be read so."""
     try:
         batches = stored_batches(source, tuple(dict.fromkeys(names)), rows=_at_a_time(names))
-        return [[_part(batch.column(name)) for name in names] for batch in batches or ()]
+        return [[stored_codes(batch.column(name)) for name in names] for batch in batches or ()]
     except (pa.ArrowException, OSError):
         return []  # the engine says what is wrong with the file
 
 
 def _at_a_time(names: Sequence[str]) -> int:
     return max(_FETCHED // (len(names) + 1), 1)
-
-
-def _part(column: pa.Array) -> Part:
-    """Return the codes of a column, in few bytes, and its values."""
-    if pa.types.is_dictionary(column.type):
-        return encode_dictionary(column)
-    places, distinct = encode(column)
-    return narrow(places, len(distinct)), distinct
 
 
 def _classes_of(labels: Part, classes: pa.Array) -> Codes:
@@ -249,11 +240,11 @@ def _joined(
     codes: dict[str, npt.NDArray[np.unsignedinteger]] = {}
     for name in names:
         own = [columns.pop(0) for columns in parts]
-        codes[name], values[name] = _column(own, source.table[name].type().to_pyarrow())
+        codes[name], values[name] = join_parts(own, source.table[name].type().to_pyarrow())
     return values, codes
 
 
-def _column(
+def join_parts(
     parts: Sequence[Part], dtype: pa.DataType
 ) -> tuple[npt.NDArray[np.unsignedinteger], pa.Array]:
     """Return the codes of all parts of a column among the values of all of them, and these."""
@@ -263,4 +254,10 @@ def _column(
     starts = np.cumsum([0, *(len(values) for _, values in parts)]).tolist()
     small = narrow(places, len(distinct))
     codes = [small[start:][own] for start, (own, _) in zip(starts, parts, strict=False)]
-    return np.concatenate(codes), distinct
+    used = np.zeros(len(distinct), dtype=np.bool_)
+    for own in codes:
+        used[own] = True
+        if used.all():  # mostly after a few rows
+            return np.concatenate(codes), distinct
+    some = narrow(np.cumsum(used) - 1, int(used.sum()))
+    return some[np.concatenate(codes)], distinct.filter(pa.array(used))

@@ -45,23 +45,18 @@ def encode(values: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
     return _ranks(order)[encoded.indices.to_numpy(zero_copy_only=False)], distinct
 
 
-def encode_dictionary(
-    values: pa.DictionaryArray,
-) -> tuple[npt.NDArray[np.unsignedinteger], pa.Array]:
-    """Return what `encode` returns of the values that a dictionary stands for, in few bytes.
+def stored_codes(column: pa.Array) -> tuple[npt.NDArray[np.unsignedinteger], pa.Array]:
+    """Return codes of a column's values, in few bytes, and what they stand for, in no order.
 
-    Of the entries of a dictionary some may occur twice, and others not at all.
+    Of a dictionary some values may occur twice, and others in no row.
     """
-    entries, indices = values.dictionary, values.indices
+    if not pa.types.is_dictionary(column.type):
+        column = settle(column).dictionary_encode(null_encoding="encode")
+    values, indices = column.dictionary, column.indices
     if indices.null_count:
-        indices = indices.fill_null(len(entries))
-        entries = pa.concat_arrays([entries, pa.nulls(1, entries.type)])
-    codes, distinct = encode(entries)
-    places = narrow(codes, len(distinct))[indices.to_numpy(zero_copy_only=False)]
-    used = np.bincount(places, minlength=len(distinct)) > 0
-    if used.all():
-        return places, distinct
-    return narrow(np.cumsum(used) - 1, int(used.sum()))[places], distinct.filter(pa.array(used))
+        indices = indices.fill_null(len(values))
+        values = pa.concat_arrays([values, pa.nulls(1, values.type)])
+    return narrow(indices.to_numpy(zero_copy_only=False), len(values)), values
 
 
 def narrow(codes: npt.NDArray[np.integer], size: int) -> npt.NDArray[np.unsignedinteger]:

@@ -134,9 +134,15 @@ def combine(columns: Iterable[npt.NDArray[np.integer]], rows: int) -> Counts:
         if space * size >= _LARGEST_KEY:
             key = distinct_keys(key)[1]
             space = int(key.max(initial=0)) + 1
-        key = key * size + column
+        key *= size
+        key += column
         space *= size
     return key
+
+
+def rows_by_key(key: Counts) -> Counts:
+    """Return the rows of each distinct key, in no order."""
+    return np.bincount(pa.array(key).dictionary_encode().indices.to_numpy())
 
 
 def distinct_keys(key: Counts) -> tuple[Counts, Counts, Counts]:
@@ -146,8 +152,11 @@ def distinct_keys(key: Counts) -> tuple[Counts, Counts, Counts]:
     """
     encoded = pa.array(key).dictionary_encode()
     seen, keys = encoded.indices.to_numpy(), encoded.dictionary.to_numpy()
-    first = np.flatnonzero(np.diff(np.maximum.accumulate(seen), prepend=-1))
     order = np.argsort(keys)
+    first = np.empty(len(order), dtype=np.int64)
+    first[seen[::-1]] = np.arange(
+        len(seen) - 1, -1, -1
+    )  # of a place that is set twice the last counts
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     counts = np.bincount(seen, minlength=len(order)).astype(np.int64)
