@@ -53,7 +53,7 @@ from aegis.privacy.model import (
     Window,
 )
 
-__all__ = ["MIXTURE", "MODELS", "UNION"]
+__all__ = ["L_VALUES", "MIXTURE", "MODELS", "UNION"]
 
 _K = ModelParameter("k", "rows that a class has at least", low=1, whole=True)
 _L = ModelParameter(
@@ -75,7 +75,7 @@ _BASE = ModelParameter(
 )
 # Entropy is at most the logarithm of the number of values, and the tail from rank l on is empty
 # below l of them: each kind of l-diversity asks for l.
-_L_VALUES = ValueDemand(
+L_VALUES = ValueDemand(
     "l", lambda asked: math.ceil(asked - TOLERANCE), lambda held: f"an l of at most {held:,}"
 )
 # The most frequent value has at least its equal share.
@@ -194,7 +194,7 @@ MODELS.register_all(
         argument=UNION,
         figures=lambda table, criterion: distinct_values(criterion.counts(table)),
         dense=lambda table, _: histograms.distinct_values(table),
-        values=replace(_L_VALUES, sufficient=True),
+        values=replace(L_VALUES, sufficient=True),
         shortfall="with fewer than {l} distinct values",
         needs=_SENSITIVE,
         variant=("kind", "distinct"),
@@ -215,7 +215,7 @@ MODELS.register_all(
         figures=lambda table, criterion: effective_values(criterion.counts(table)),
         dense=lambda table, _: histograms.effective_values(table),
         caps=entropy_caps,
-        values=_L_VALUES,
+        values=L_VALUES,
         shortfall="with an entropy below ln {l}",
         needs=_SENSITIVE,
         variant=("kind", "entropy"),
@@ -243,7 +243,7 @@ MODELS.register_all(
         ),
         dense=lambda table, criterion: histograms.recursive_ratio(table, int(criterion["l"])),
         caps=recursive_caps,
-        values=_L_VALUES,
+        values=L_VALUES,
         shortfall="whose most frequent value is not below {c} times the tail from rank {l} on",
         needs=_SENSITIVE,
         variant=("kind", "recursive"),

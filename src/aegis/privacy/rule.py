@@ -261,6 +261,17 @@ class PrivacyRule:
         asked = ((criterion.model.least_size, criterion) for criterion in self.criteria)
         return max([1, *(least(criterion) for least, criterion in asked if least is not None)])
 
+    @cached_property
+    def implied_size(self) -> int:
+        """The fewest rows, or persons, of a class that meets the rule: one of each value that it needs.
+
+        One person may have several values.
+        """
+        if self.person is not None:
+            return self.minimum_size
+        values = (c.values_needed for c in self.criteria if c.local)
+        return max([self.minimum_size, *values])
+
     def shortage(
         self, rows: int, values: Mapping[str, int] = MappingProxyType({})
     ) -> Shortage | None:

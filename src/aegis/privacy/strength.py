@@ -71,20 +71,13 @@ def _follows(demand: Criterion, rule: PrivacyRule) -> bool:
         return True
     least = demand.model.least_size
     if least is not None:
-        return least(demand) <= _size(rule)
+        return least(demand) <= rule.implied_size
     values = demand.model.values
     if values is None or not values.sufficient:
         return False
     return demand.values_needed <= max(
         (c.values_needed for c in rule.criteria if c.attribute == demand.attribute), default=1
     )
-
-
-def _size(rule: PrivacyRule) -> int:
-    """Return the rows, or persons, that a class has at least that meets a rule."""
-    if rule.person is not None:
-        return rule.minimum_size  # one person may have several values
-    return max([rule.minimum_size, *(c.values_needed for c in rule.criteria)])
 
 
 def _asks_for(asked: Criterion, demand: Criterion) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from aegis.privacy.classes import ClassTable, FloatArray
 from aegis.privacy.diversity import corrected_values
 from aegis.privacy.model import Comparison, Criterion, ModelNeed, ModelParameter, PrivacyModel
+from aegis.privacy.models import L_VALUES
 from aegis.privacy.risk_models import MODELS
 from aegis.privacy.uniqueness import ESTIMATORS, population_uniqueness
 
@@ -69,6 +70,7 @@ MODELS.register_all(
             "value in both, are worth more apart than together."
         ),
         figures=lambda table, criterion: corrected_values(criterion.counts(table)),
+        values=L_VALUES,
         shortfall="with a corrected entropy below ln {l}",
         needs=frozenset({ModelNeed.SENSITIVE}),
         variant=("kind", "entropy-grassberger"),

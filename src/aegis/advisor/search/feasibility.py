@@ -430,9 +430,15 @@ def sound_part(rule: PrivacyRule | None, undecided: frozenset[str]) -> PrivacyRu
 
 
 def prunable(rule: PrivacyRule) -> PrivacyRule | None:
-    """Return the criteria that may strike candidates: monotone, and measured on counts alone."""
+    """Return the demands that may strike candidates: monotone, and measured on counts alone.
+
+    Of the others, those that ask for values of each class ask for as many rows, and so for a k.
+    """
     part = rule.monotone_part
-    if part is None or not part.hierarchical:
+    if part is not None and part.hierarchical:
+        criteria = tuple(c for c in part.criteria if ModelNeed.HIERARCHY not in c.model.needs)
+        part = replace(part, criteria=criteria) if criteria else None
+    if rule.implied_size <= (1 if part is None else part.implied_size):
         return part
-    criteria = tuple(c for c in part.criteria if ModelNeed.HIERARCHY not in c.model.needs)
-    return replace(part, criteria=criteria) if criteria else None
+    sizes = PrivacyRule.parse({"k": rule.implied_size}).criteria
+    return replace(rule, criteria=sizes if part is None else (*part.criteria, *sizes))

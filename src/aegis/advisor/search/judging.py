@@ -74,7 +74,7 @@ class Judge:
         self._frequency = frequency
         self._rows = frequency.counts.astype(np.float64)
         self._room = plan.rule.allowed_rows(frequency.rows)
-        self._least = max(plan.rule.minimum_size, 1)
+        self._least = plan.rule.implied_size
         self._shown: dict[tuple[str, Mask], tuple[Ids, tuple[str, ...]]] = {}
         self._trees: dict[tuple[str, Mask], TreeGroups | None] = {}
         self._caps: dict[tuple[Criterion, Mask], ShareCaps | None] = {}
