@@ -79,6 +79,26 @@ def test_the_policy_of_the_readme() -> None:
     assert strict.monotone_part is strict
 
 
+@pytest.mark.parametrize(
+    ("asked", "size"),
+    [
+        ({"k": 5, "l_diversity": {"attribute": "a", "l": 3}}, 5),
+        ({"k": 2, "l_diversity": {"attribute": "a", "kind": "entropy", "l": 2.5}}, 3),
+        ({"l_diversity": {"attribute": "a", "kind": "entropy-grassberger", "l": 7}}, 7),
+        ({"l_diversity": {"attribute": "a", "kind": "recursive", "c": 2, "l": 4}}, 4),
+        ({"alpha_k": {"attribute": "a", "alpha": 0.3}}, 4),
+        ({"t_closeness": {"attribute": "a", "t": 0.2}}, 1),
+    ],
+)
+def test_classes_have_a_row_of_each_value_that_they_need(
+    asked: Mapping[str, object], size: int
+) -> None:
+    rule = PrivacyRule.parse(asked)
+    assert rule.implied_size == size
+    # One person may have several values.
+    assert replace(rule, person="p").implied_size == rule.minimum_size
+
+
 def test_defaults_shorthands_and_presets() -> None:
     rule = PrivacyRule.parse(
         {"l_diversity": {"attribute": "a", "l": 2}, "t_closeness": {"attribute": "b", "t": 0.2}}

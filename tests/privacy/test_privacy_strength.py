@@ -106,10 +106,22 @@ def test_what_is_asked_quickly_is_what_is_checked(
     assert admits(one, table) == admissible
     assert admits(one, table, one.allowed_rows(table.rows)) == admissible
     if all(c.model.local or not c.local for c in one.criteria):
-        # Classes that sizes alone rule out may go first.
-        large = table.sizes >= one.minimum_size
+        # Classes that sizes alone rule out may go first, also those too small for their values.
+        large = table.sizes >= one.implied_size
         room = one.allowed_rows(table.rows) - int(table.sizes[~large].sum())
         assert (room >= 0 and admits(one, table.keep(large), room)) == admissible
+
+
+@settings(max_examples=300, deadline=None)
+@given(rules(), rows, st.lists(st.integers(0, 6), min_size=6, max_size=6))
+def test_what_is_kept_has_a_row_of_each_value_that_a_class_needs(
+    one: PrivacyRule, given_rows: Rows, extra: list[int]
+) -> None:
+    table = with_people(given_rows, extra)
+    verdict = one.check(table)
+    assume(verdict.admissible)
+    assert (table.sizes[verdict.kept_classes] >= one.implied_size).all()
+    assert table.sizes[table.sizes < one.implied_size].sum() <= one.allowed_rows(table.rows)
 
 
 @given(rules())
