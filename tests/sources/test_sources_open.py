@@ -151,6 +151,39 @@ def test_json_lines(tmp_path: Path, extension: str) -> None:
     assert rows(file) == ROWS
 
 
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("name", ["people.json", "people.json.gz"])
+def test_json_documents(tmp_path: Path, name: str, indent: int | None) -> None:
+    people = pd.DataFrame(ROWS).astype({"age": "Int64"})
+    people.to_json(tmp_path / name, orient="records", indent=indent)
+    assert rows(tmp_path / name) == ROWS
+
+
+def test_a_document_beside_the_parts_of_a_folder_is_none_of_them(tmp_path: Path) -> None:
+    pq.write_table(arrow(), tmp_path / "people.parquet")
+    (tmp_path / "schema.json").write_text('{"fields": []}')
+    assert rows(tmp_path) == ROWS
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[{"age": 41}, {"age": 4', "is cut off"),
+        ('[{"age": 41},', "is cut off"),
+        ('[{"age": 41}, {"age": 42}', "is cut off"),
+        ('{"age": {"0": 41, "1": 42}, "sex": {"0": "m", "1": "f"}}', "holds one object"),
+        ('{"data": [{"age": 41}, {"age": 42}]}', "holds one object"),
+        ("41", "holds no records"),
+        (" \n", "holds no records"),
+    ],
+)
+def test_documents_that_are_no_table(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "people.json"
+    file.write_text(text)
+    with pytest.raises(DataError, match=message):
+        open_table(file)
+
+
 def test_globs_and_folders(tmp_path: Path) -> None:
     for part in ("b", "a"):
         pq.write_table(pa.table({"part": [part], "n": [1]}), tmp_path / f"{part}.parquet")

@@ -25,7 +25,7 @@ Table = Annotated[
     str,
     typer.Argument(
         metavar="TABLE",
-        help="CSV, Parquet, Arrow or JSON lines: a file, a folder or a quoted glob; or the URL "
+        help="CSV, Parquet, Arrow or JSON: a file, a folder or a quoted glob; or the URL "
         "of a database (postgres://...), with --table.",
     ),
 ]
@@ -33,7 +33,7 @@ OptionalTable = Annotated[
     str | None,
     typer.Argument(
         metavar="[TABLE]",
-        help="CSV, Parquet, Arrow or JSON lines: a file, a folder or a quoted glob; or the URL "
+        help="CSV, Parquet, Arrow or JSON: a file, a folder or a quoted glob; or the URL "
         "of a database (postgres://...), with --table.",
     ),
 ]

@@ -97,7 +97,7 @@ def _sheet(file: Path, sheets: Mapping[str, list[list[Any]]], reading: Reading) 
     if len(filled) > 1:
         raise DataError(
             f"{file} has {len(filled)} sheets with rows: {', '.join(map(repr, filled))}.",
-            hint=f"Name one: --sheet {filled[0]!r}.",
+            hint=f"Name one: --sheet {max(filled, key=lambda name: len(sheets[name]))!r}.",
         )
     if not filled:
         raise DataError(f"{file} has no rows.", hint="Give a workbook with a header and rows.")

@@ -22,6 +22,7 @@ from aegis.sources.delimited.files import read_delimited
 from aegis.sources.dialect import Reading
 from aegis.sources.embedded import embedded, limits, turn
 from aegis.sources.failures import engine_errors
+from aegis.sources.json_files import require_records, require_several
 from aegis.sources.names import refuse_duplicates
 from aegis.sources.office_files import STATISTICS, WORKBOOKS, read_statistics, read_workbook
 from aegis.sources.source import ROW_NUMBER, Source
@@ -31,13 +32,14 @@ from aegis.temporary import temporary_folder
 _PARQUET = {".parquet", ".pq"}
 _ARROW = {".arrow", ".feather", ".ipc"}
 _CSV = {".csv", ".tsv", ".txt"}
-_JSON = {".jsonl", ".ndjson"}
+_DOCUMENT = ".json"
+_JSON = {_DOCUMENT, ".jsonl", ".ndjson"}
 _OFFICE = {*WORKBOOKS, *STATISTICS}
 _KNOWN = _PARQUET | _ARROW | _CSV | _JSON | _OFFICE
 _FILE_ROW = "file_row_number"
 _FILE = 1 << 40
 """More rows than one file has."""
-FORMATS = "CSV (.csv .tsv .txt, also .gz), Parquet (.parquet .pq), Arrow (.arrow .feather .ipc), JSON lines (.jsonl .ndjson), workbooks (.xlsx .xls .xlsb .ods), SPSS (.sav .zsav .por), Stata (.dta), SAS (.sas7bdat .xpt)"
+FORMATS = "CSV (.csv .tsv .txt, also .gz), Parquet (.parquet .pq), Arrow (.arrow .feather .ipc), JSON (.json .jsonl .ndjson), workbooks (.xlsx .xls .xlsb .ods), SPSS (.sav .zsav .por), Stata (.dta), SAS (.sas7bdat .xpt)"
 
 
 def open_table(
@@ -53,7 +55,7 @@ def open_table(
     Parameters
     ----------
     table
-        A path, a glob or a folder of CSV, Parquet, Arrow/Feather or JSON-lines files; a pandas or
+        A path, a glob or a folder of CSV, Parquet, Arrow/Feather or JSON files; a pandas or
         Polars DataFrame, a Polars LazyFrame, a PyArrow table, a DuckDB relation, an Ibis table;
         a Spark DataFrame; or a `Source`, which is returned as it is. Or the URL of a database: see
         `aegis.sources.database.open_database`.
@@ -176,7 +178,6 @@ def _open_path(given: str, reading: Reading) -> Source:
             hint="Give files of one format.",
         )
     suffix = suffixes.pop()
-    names = [str(file) for file in files]
     try:
         if suffix in _PARQUET:
             return _open_parquet(given, files)
@@ -188,8 +189,7 @@ def _open_path(given: str, reading: Reading) -> Source:
             return _open_office(given, files, reading)
         with engine_errors(given):
             if suffix in _JSON:
-                with turn():
-                    return Source(_materialise(embedded().read_json(names)), given, files)
+                return _open_json(given, files)
             return _open_delimited(given, files, reading)
     except (EngineError, pa.ArrowException, OSError, EOFError, zlib.error) as error:
         if isinstance(error, ResourceError) or is_of_memory(error):
@@ -222,6 +222,18 @@ def _open_delimited(given: str, files: tuple[Path, ...], reading: Reading) -> So
         notes=delimited.notes,
         reading=said,
     )
+
+
+def _open_json(given: str, files: tuple[Path, ...]) -> Source:
+    documents = _suffix(files[0]) == _DOCUMENT
+    for file in files if documents else ():
+        require_records(file)
+    with turn():
+        table = _materialise(embedded().read_json([str(file) for file in files]))
+    source = Source(table, given, files)
+    if documents and any(kind.is_nested() for kind in table.schema().types):
+        require_several(given, source.collect(table.limit(2)).num_rows)
+    return source
 
 
 def _open_office(given: str, files: tuple[Path, ...], reading: Reading) -> Source:
@@ -292,9 +304,9 @@ def _files(given: str) -> tuple[Path, ...]:
 
 
 def _is_part(path: Path, folder: Path) -> bool:
-    """Return whether a file holds rows of a folder: names that start with . or _ are by-products."""
+    """Return whether a file holds rows of a folder: JSON beside them, and names from . or _, are by-products."""
     hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-    return not hidden and path.is_file() and _suffix(path) in _KNOWN
+    return not hidden and path.is_file() and _suffix(path) in _KNOWN - {_DOCUMENT}
 
 
 def _suffix(path: Path) -> str:

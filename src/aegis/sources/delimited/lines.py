@@ -49,8 +49,8 @@ def _uneven(line: int, name: str, fields: int, columns: int, dialect: TextDialec
     return DataError(
         f"Line {line:,} of {name} has {fields} field{'s' * (fields != 1)}, but its first line has "
         f"{columns}.",
-        hint="Each line needs as many fields as the first; put a field that holds "
-        f"{dialect.delimiter!r} or a line break in double quotes.",
+        hint="Each line needs as many fields as the first, which names the columns: delete a title above "
+        f"it, and put a field that holds {dialect.delimiter!r} or a line break in double quotes.",
     )
 
 
