@@ -61,6 +61,82 @@ def test_every_blas_is_held_to_one_thread() -> None:
     assert os.cpu_count() == 1 or set(after.values()) != {1}, "the limit ends with the call"
 
 
+COMMAND = """
+import json
+from aegis.cli import lean
+lean.start()
+import scipy.linalg.lapack
+from threadpoolctl import threadpool_info
+scipy.linalg.lapack.dpotrf
+print(json.dumps([lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]))
+"""
+
+
+@pytest.mark.parametrize(("given", "threads"), [(None, 1), ("2", min(2, os.cpu_count() or 1))])
+def test_a_command_starts_no_threads_of_blas_unless_told_to(
+    given: str | None, threads: int
+) -> None:
+    told = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
+    if given is not None:
+        told["OPENBLAS_NUM_THREADS"] = given
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND], capture_output=True, text=True, check=True, env=told
+    )
+    assert set(json.loads(done.stdout)) == {threads}
+
+
+STUDY = """
+import json, sys
+from threadpoolctl import threadpool_info
+import aegis
+from aegis.measures import Measure
+
+counted = set()
+compute = Measure.__call__
+
+def watched(*given):
+    counted.update(lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas")
+    return compute(*given)
+
+Measure.__call__ = watched
+study = aegis.Study(sys.argv[1], aegis.load_policy({
+    "version": 1, "label": "sick", "privacy": {"k": 2},
+    "attributes": {"age": {"role": "quasi-identifier", "masks": ["identity", {"bucketize": {"width": 20}}]}},
+}))
+seen = {}
+for name, call in {
+    "rank": lambda: study.rank(),
+    "search": lambda: study.search(),
+    "apply": lambda: study.apply(study.rank()),
+    "anonymize": lambda: study.anonymize("mondrian"),
+    "report": lambda: study.report(study.rank()),
+}.items():
+    counted.clear()
+    call()
+    seen[name] = sorted(counted)
+print(json.dumps(seen))
+"""
+
+
+def test_whatever_a_study_scores_is_scored_on_one_thread(tmp_path: Path) -> None:
+    table = tmp_path / "people.csv"
+    rows = [f"{20 + n % 40},{'yes' if n % 7 > n % 3 else 'no'}" for n in range(400)]
+    table.write_text("age,sick\n" + "\n".join(rows) + "\n")
+    free = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
+    done = subprocess.run(
+        [sys.executable, "-c", STUDY, str(table)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=free,
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told.keys() == {"rank", "search", "apply", "anonymize", "report"}
+    assert told["rank"] == told["search"] == told["apply"] == [1]
+    assert all(set(threads) <= {1} for threads in told.values()), told
+
+
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="sizes are read from /proc")
 @pytest.mark.parametrize(
     ("how", "more", "said"),

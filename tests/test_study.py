@@ -98,6 +98,13 @@ def test_an_advice_is_applied_and_its_measure_certified(tmp_path: Path) -> None:
     assert certificate["utility"]["measure"] == "mi"
 
 
+@pytest.mark.parametrize("given", ["best.yaml", {"age": "suppress"}, None])
+def test_what_is_no_configuration_is_refused(given: Any) -> None:
+    with pytest.raises(PolicyError, match="read from a file") as refused:
+        aegis.Study(table(), policy()).apply(given)
+    assert "load_configurations" in str(refused.value)
+
+
 def test_an_advice_carries_what_its_report_needs() -> None:
     study = aegis.Study(table(), policy())
     advice = study.rank()

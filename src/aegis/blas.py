@@ -7,6 +7,7 @@ costs more than it gives, and several times more on a busy machine.
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
@@ -53,16 +54,47 @@ def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
 
     A limit holds for the libraries that are loaded when it is set. SciPy brings a BLAS of its own,
     so that is loaded first: left at its own number of threads it waits for them in busy loops.
+    Within another such function this costs next to nothing.
     """
 
     @wraps(function)
     def limited(*args: P.args, **kwargs: P.kwargs) -> R:
-        import_module("scipy.linalg.lapack").dpotrf  # noqa: B018 - loaded when first asked for
-        if addresses_limited():
-            _require(_USED)
-        from threadpoolctl import threadpool_limits
-
-        with threadpool_limits(1, user_api="blas"):
+        with _HELD:
             return function(*args, **kwargs)
 
     return limited
+
+
+class _Held:
+    """BLAS on one thread from the first that enters to the last that leaves, in whatever threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._libraries: Any = None
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._begin()
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._limit.restore_original_limits()
+
+    def _begin(self) -> None:
+        import_module("scipy.linalg.lapack").dpotrf  # noqa: B018 - loaded when first asked for
+        if addresses_limited():
+            _require(_USED)
+        if self._libraries is None:
+            from threadpoolctl import ThreadpoolController
+
+            self._libraries = ThreadpoolController()
+        self._limit = self._libraries.limit(limits=1, user_api="blas")
+
+
+_HELD = _Held()

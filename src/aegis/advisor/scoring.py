@@ -31,6 +31,7 @@ from aegis.advisor.pairs import PairValues
 from aegis.advisor.parts import PARTS, PartBlocks
 from aegis.advisor.scores import AttributeScore, ConfigurationScore, utility_kept
 from aegis.advisor.shared import Coded, CommonParts
+from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.measures import (
     Contingency,
@@ -146,6 +147,7 @@ class Scorer:
         pud = float(np.mean([abs(a.change) for a in attributes.values()]))
         return ConfigurationScore(value, percent, pud, attributes)
 
+    @one_blas_thread
     def value(self, choice: Choice, measure: Measure) -> float:
         """Return the measure of a whole configuration; additive for attribute measures."""
         label = self._label(choice)

@@ -19,6 +19,7 @@ from aegis.anonymizers.release import build_release
 from aegis.anonymizers.safe_pub import SampledOptions
 from aegis.anonymizers.scheme import drawn_masks
 from aegis.anonymizers.shown import least_mask, shown_by_masks
+from aegis.blas import one_blas_thread
 from aegis.errors import DataError, PolicyError
 from aegis.masking import count_unseen, fit_masks, masked_table, refuse_unseen, suppress
 from aegis.masks import Mask
@@ -190,6 +191,7 @@ def _roles(table: pa.Table, policy: Policy) -> dict[str, str]:
     return roles | {a.name: Role.QUASI_IDENTIFIER for a in policy.quasi_identifiers}
 
 
+@one_blas_thread
 def anonymize_records(
     read: RecordTable, recipe: Recipe, *, progress: Progress = SILENT
 ) -> Anonymized:

@@ -34,11 +34,15 @@ _own_process = False
 
 
 def start() -> None:
-    """Say that this process runs one command: fewer searches for garbage, no plug-ins of pydantic."""
+    """Say that this process runs one command: fewer searches for garbage, no plug-ins of pydantic.
+
+    And no threads of BLAS, which is not loaded yet: see `aegis.blas`. A number that is given stays.
+    """
     global _own_process
     _own_process = True
     gc.set_threshold(_OBJECTS, 20, 100)
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def end(codes: Sequence[int]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from aegis.advisor import PrivacyPlan
 from aegis.advisor.owner import check_owner_rule
 from aegis.advisor.plan import require_same
+from aegis.blas import one_blas_thread
 from aegis.errors import DataError, PolicyError
 from aegis.policy import Configuration, OwnerRule, Policy, as_policy, policy_mapping
 from aegis.progress import SILENT, Progress
@@ -30,6 +31,7 @@ _SAMPLE = 1
 """Rows whose co-occurrences are counted where none are needed."""
 
 
+@one_blas_thread
 def protect(
     subject: Any,
     policy: Policy | str | Path,

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.protect.added import added_variance
 from aegis.protect.model import ProtectedAttribute, ProtectedSummary
@@ -67,6 +68,7 @@ class ProtectedJoint:
         }
 
 
+@one_blas_thread
 def reconstruct_protected(summary: ProtectedSummary, attribute: str) -> ProtectedJoint:
     """Return the joint of an attribute and the label as far as protection leaves it.
 

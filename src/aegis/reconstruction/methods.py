@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
 from aegis.progress import SILENT, Progress
 from aegis.reconstruction.closed import closed_form
@@ -76,6 +77,7 @@ METHODS: Registry[Method] = Registry("reconstruction method")
 """All reconstruction methods by name, in the order in which they are documented."""
 
 
+@one_blas_thread
 def reconstruct(
     evidence: Evidence,
     method: str = "all-evidence",

@@ -179,10 +179,16 @@ def configuration_to_apply(
     NoAdmissibleConfiguration
         The advice has none.
     PolicyError
-        The best is a record-level release, which has no masks.
+        It is none of these; or the best is a record-level release, which has no masks.
     """
     if isinstance(given, Configuration):
         return given, None, None
+    if not isinstance(given, Ranked | Advice):
+        raise PolicyError(
+            f"A configuration is what an advice holds, or is read from a file; given {given!r}.",
+            hint="Give the advice, an entry of its ranking, or one of "
+            "aegis.load_configurations(path, policy).",
+        )
     measure, owner = None, None
     if isinstance(given, Advice):
         measure, owner, given = given.measure, given.owner_rule, given.require_best()
