@@ -15,20 +15,28 @@ THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 """Variables that hold BLAS to a number of threads from outside."""
 
 
-def blas(_: object) -> Iterator[Figure]:
-    """Advise on Adult beside busy processes: as it is, against BLAS held to one thread outside."""
+def blas(settings: Any) -> Iterator[Figure]:
+    """Advise on Adult, and release it, beside busy processes: as it is, against BLAS held to one thread."""
+    best, masked = (settings.folder / name for name in ("busy.yaml", "busy.parquet"))
+    advise = ("advise", ADULT, "-p", POLICY, "--generate", 50, "--quiet", "-o", best, "--force")
+    yield _beside_busy("advise", *advise)
+    yield _beside_busy(
+        "apply", "apply", ADULT, "-p", POLICY, "-c", best, "-o", masked, "--quiet", "--force"
+    )
+
+
+def _beside_busy(what: str, *words: object) -> Figure:
     free = {name: value for name, value in os.environ.items() if name not in THREADS}
     held = free | dict.fromkeys(THREADS, "1")
-    words = ("advise", ADULT, "-p", POLICY, "--generate", 50, "--quiet")
     ours, theirs = [], []
     with _busy(os.cpu_count() or 1):
         for _turn in range(3):  # in turns, so that both see the same load
             ours.append(command(*words, environment=free))
             theirs.append(command(*words, environment=held))
     mine, other = min(ours), min(theirs)
-    yield Figure(
+    return Figure(
         "blas",
-        "advise beside busy processes / BLAS held from outside",
+        f"{what} beside busy processes / BLAS held from outside",
         mine[0] / other[0],
         "x",
         1.2,
