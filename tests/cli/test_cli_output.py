@@ -184,6 +184,24 @@ def test_long_names_fold_on_a_narrow_page(shell, folder, monkeypatch):
     assert all(len(line) <= 80 for line in result.out.splitlines())
 
 
+def test_of_many_attributes_those_that_tell_most_are_listed(shell, folder):
+    columns = [f"g{i}" for i in range(90)]
+    rows = [[(n * (i % 4 + 1) + n // (i + 2)) % 5 for i in range(90)] for n in range(60)]
+    lines = [",".join([*columns, "sick"])]
+    lines += [",".join([*map(str, row), "ny"[n % 2]]) for n, row in enumerate(rows)]
+    (folder / "wide.csv").write_text("\n".join(lines) + "\n")
+    begun = shell("init", "wide.csv", "--label", "sick", "-o", "wide.yaml")
+    assert begun.code == 0
+    assert "40 more" in plain(begun.out)
+    advice = shell("advise", "wide.csv", "-p", "wide.yaml", "--top", "1")
+    assert advice.code == 0
+    assert "30 more attributes tell less each: --format json has all of them." in plain(advice.out)
+    listed = [line for line in advice.out.splitlines() if line.startswith("g")]
+    assert len(listed) == 60
+    whole = json.loads(shell("advise", "wide.csv", "-p", "wide.yaml", "--format", "json").out)
+    assert len(whole["ranking"][0]["attributes"]) == 90
+
+
 def test_control_characters_in_data_reach_no_terminal(shell, folder):
     name = f"a{ESCAPE}[31mge"
     header, rest = (folder / "table.csv").read_text().split("\n", 1)

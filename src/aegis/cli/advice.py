@@ -35,6 +35,9 @@ FIXED = (
 """Columns of the CSV before those of the attributes."""
 
 
+_LISTED = 60
+"""Attributes that are listed; of more, those that tell most by themselves."""
+
 ESTIMATED = ("estimate", "estimated_pud", "estimated_low", "estimated_high")
 """Columns after these where deviations were estimated."""
 
@@ -402,6 +405,10 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
         yield line(advice.proxy.words())
     yield line("")
     measure, masks = MEASURES.get(advice.measure), best.shown
+    telling = sorted(
+        best.attributes, key=lambda name: -measure.direction.sign * best.attributes[name].unmasked
+    )
+    listed, left_out = set(telling[:_LISTED]), telling[_LISTED:]
     columns = (
         Column("attribute", wraps=True),
         Column("mask", wraps=True),
@@ -422,8 +429,13 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
                 *([percent(advice.share_lost(name))] if advice.lost_alone else []),
             )
             for name, score in best.attributes.items()
+            if name in listed
         ),
     )
+    if left_out:
+        yield line(
+            f"\n{len(left_out):,} more attributes tell less each: --format json has all of them."
+        )
     if advice.lost_alone:
         yield line(
             f"\n{advice.baseline_word}, masked, kept: what the attribute tells by itself. lost: what the whole "

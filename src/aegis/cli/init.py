@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from aegis.policy import Policy
+
+_NAMED = 50
+"""Attributes of a role that are named; the policy has all."""
 
 EXAMPLES = (
     "aegis init table.csv --label income -o policy.yaml",
@@ -94,6 +97,12 @@ def command(
     )
 
 
+def _named(names: Sequence[str]) -> str:
+    """Return names in a row, of many the first ones."""
+    more = f", and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
 def _roles(policy: Policy) -> Iterator[RenderableType]:
     """Return which attributes got which role, and what the rule lacks."""
     from aegis.cli.tables import heading, line, pairs
@@ -101,7 +110,7 @@ def _roles(policy: Policy) -> Iterator[RenderableType]:
 
     yield heading("Proposed roles")
     named = ((role, [a.name for a in policy.with_role(role)]) for role in Role)
-    shown = [(str(role), ", ".join(names)) for role, names in named if names]
+    shown = [(str(role), _named(names)) for role, names in named if names]
     if policy.person is not None:
         shown.append(("person", f"{policy.person} (several rows each: the rule counts persons)"))
     yield pairs(shown)

@@ -47,6 +47,8 @@ def open_proposing(table: Any, reading: Reading | None = None) -> Source:
         notes.append(f"{table} is no UTF-8, and read as {error.likely}.")
     if source.dialect is None:
         return source
+    if source.collect(source.table.limit(1)).num_rows == 0:
+        return source  # and of twenty thousand columns nothing is to be asked
     more, doubts = _more(source, said)
     if more:
         said = replace(said, **more)

@@ -146,7 +146,8 @@ def _read(
             return _answers(aggregates, scan, 10 * _AT_ONCE)
 
         values = _texts(sample, names)
-        said = {"text": reading.text, "numbers": reading.numbers}
+        # Without rows all columns are text: of twenty thousand none need be asked about.
+        said = {"text": reading.text if rows else names, "numbers": reading.numbers}
         columns = types_of(values, dialect, ask, guarded=True, **said)
         if complete:
             columns = [replace(column, guard="") for column in columns]
