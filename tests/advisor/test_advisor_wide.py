@@ -80,7 +80,9 @@ def test_a_label_of_a_thousand_classes_is_ranked_and_searched() -> None:
     assert ranked.expected is searched.expected is None
 
 
-def wide(columns: int, names: Sequence[str] | None = None) -> tuple[pa.Table, aegis.Policy]:
+def wide(
+    columns: int, names: Sequence[str] | None = None, *, noise: bool = False
+) -> tuple[pa.Table, aegis.Policy]:
     draw = np.random.default_rng(4)
     table = {f"c{j}": draw.integers(0, 4 + j, 900) for j in range(columns)}
     table["y"] = np.where(draw.random(900) < 0.2 + 0.1 * table["c1"] + 0.02 * table["c4"], 1, 0)
@@ -94,6 +96,8 @@ def wide(columns: int, names: Sequence[str] | None = None) -> tuple[pa.Table, ae
             for name in names or [f"c{j}" for j in range(columns)]
         },
     }
+    if noise:
+        policy["attributes"]["c1"]["masks"] = [{"randomised_response": {"keep": 0.8}}, "suppress"]
     return pa.table(table), aegis.load_policy(policy)
 
 
@@ -129,6 +133,29 @@ def test_attributes_that_tell_least_are_set_aside_and_that_is_said(
             # Parts of the rows are drawn anew for attributes that are set aside.
             rough = 0.05 if chosen.name == "held-out-auc" and name not in taken else 1e-9
             assert score.score == pytest.approx(other.score, abs=rough)
+
+
+@pytest.mark.parametrize("measure", ["adjusted-pillai", "held-out-pillai", "held-out-auc"])
+@pytest.mark.parametrize("noise", [False, True])
+def test_some_are_counted_beside_noise_and_where_most_is_empty_too(
+    measure: str, noise: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not noise:
+        monkeypatch.setattr("aegis.summary.cooccurrence._DENSE_CELLS", 0)
+        monkeypatch.setattr("aegis.summary.cooccurrence._SPARSE_FACTOR", 0)
+    monkeypatch.setattr("aegis.summary.build.set_aside", functools.partial(set_aside, together=14))
+    table, policy = wide(6, noise=noise)
+    summary = aegis.summarize(table, policy)
+    assert noise == isinstance(summary.pairs.total, np.ndarray)
+    taken = [n for n, a in summary.attributes.items() if not a.aside]
+    assert 0 < len(taken) < 6
+    advice = aegis.advise(summary, policy, generate_count=6, measure=measure)
+    alone = aegis.summarize(table.select([*taken, "y"]), wide(6, taken, noise=noise)[1])
+    only, chosen = Scorer(alone), policy.measure_by(measure)
+    for ranked in advice.ranking:
+        masks = {n: ranked.configuration.masks[n] for n in taken}
+        exact = only.value(only.choose(Configuration(ranked.name, masks)), chosen)
+        assert ranked.score == pytest.approx(exact, abs=1e-9)
 
 
 def test_a_search_counts_those_alone_that_take_part(monkeypatch: pytest.MonkeyPatch) -> None:

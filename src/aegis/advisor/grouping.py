@@ -101,6 +101,14 @@ class _Expected:
     total: npt.NDArray[np.float64] | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class _SomeCounts:
+    """`StackedCounts` of some attributes."""
+
+    total: Matrix
+    stacked_joint: npt.NDArray[np.float64]
+
+
 class RowGroups:
     """`group_counts` for many groupings of the same counts, which share those of single attributes.
 
@@ -122,6 +130,7 @@ class RowGroups:
         self._joints: dict[Hashable, npt.NDArray[np.int64]] = {}
         self._told: dict[Hashable, Matrix | None] = {}
         self._expected: list[_Expected] = []
+        self._some: dict[tuple[int, ...], _SomeCounts] = {}
 
     def expect(self, levels: Mapping[tuple[int, Hashable], Levels], configurations: int) -> None:
         """Take note of levels, by attribute and key, in which configurations will be counted.
@@ -162,17 +171,27 @@ class RowGroups:
     ) -> GroupedCounts:
         """Return `group_counts`; equal keys of an attribute stand for equal levels.
 
-        Of all attributes, or, where something is remembered, of those at some places.
+        Of all attributes, or of those at some places.
         """
         places = range(len(levels)) if which is None else which
         if not (self.remember and len(levels)) or any(level.ndim == 2 for level in levels):
-            return group_counts(self._pairs, levels)
+            return group_counts(self._of(tuple(places)), levels)
         own = list(zip(places, levels, keys, strict=True))
         joint = [self._joint(*attribute) for attribute in own]
         offsets = np.cumsum([0, *map(len, joint)]).astype(np.int64)
         expected = self.together(places, keys)
         counted = self._total(own) if expected is None else expected
         return GroupedCounts(counted, np.concatenate(joint), offsets)
+
+    def _of(self, places: tuple[int, ...]) -> StackedCounts:
+        """Return the counts between the atoms of the attributes at some places."""
+        if len(places) == len(self._offsets) - 1:
+            return self._pairs
+        if places not in self._some:
+            atoms = np.concatenate([np.arange(*self._offsets[i : i + 2]) for i in places])
+            total = self._pairs.total[atoms][:, atoms]
+            self._some = {places: _SomeCounts(total, self._pairs.stacked_joint[atoms])}
+        return self._some[places]
 
     def _total(self, own: Sequence[tuple[int, Levels, Hashable]]) -> npt.NDArray[np.float64]:
         """Return the co-occurrence of levels of attributes, one of which may be given several times."""
