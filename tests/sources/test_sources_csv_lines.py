@@ -29,6 +29,45 @@ def test_the_odd_line_is_named(
     assert "double quotes" in caught.value.hint
 
 
+@pytest.mark.parametrize("quote", ['"', ""])
+@pytest.mark.parametrize("rows", [2, 3, 60, 40_000])
+def test_the_numbers_of_rows_as_r_writes_them_are_a_column(
+    tmp_path: Path, rows: int, quote: str
+) -> None:
+    lines = [f"{quote}{i + 1}{quote},{ROWS[i % 60]}" for i in range(rows)]
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join(["a,y", *lines, ""]))
+    source = open_table(file)
+    assert source.table.columns == ("column1", "a", "y")
+    assert source.collect(source.table).num_rows == rows
+    first = source.collect(source.table.order_by("column1").limit(1)).to_pylist()
+    assert first == [{"column1": 1, "a": 0, "y": "p"}]
+    assert "column 1 has no name" in source.notes[0]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["id,y", "1,0,p", "2,1,q", "3,2,p"],  # the last column lacks a name
+        ["a,y", "1,0,p", "3,1,q"],
+        ["a,y", "Mazda,0,p", "Honda,1,q"],
+        ["a,y", "1,0,p", "2,1,q", "3,1"],
+    ],
+)
+def test_columns_are_not_named_by_guessing(tmp_path: Path, lines: list[str]) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join([*lines, ""]))
+    with pytest.raises(DataError, match="has 3 fields"):
+        open_table(file)
+
+
+def test_a_comma_at_the_end_of_each_line_moves_no_name(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("a,y\n1,p,\n2,q,\n")
+    source = open_table(file)
+    assert source.collect(source.table).to_pylist() == [{"a": 1, "y": "p"}, {"a": 2, "y": "q"}]
+
+
 def test_even_files_are_read(tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     file.write_text('a,y\n1,"x, y"\n\n2,"two\nlines"\n')

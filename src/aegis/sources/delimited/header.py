@@ -9,6 +9,10 @@ from itertools import count
 from aegis.errors import DataError
 from aegis.sources.dialect import Reading, TextDialect, decoded, records_of
 
+_COUNTING = frozenset(
+    ("id", "no", "no.", "nr", "nr.", "number", "index", "row", "#", "obs", "case")
+)
+"""Names of columns that count the rows."""
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
@@ -42,11 +46,29 @@ def names_of(
     first = records[0]
     if not dialect.header:
         return [f"c{i}" for i in range(1, len(first) + 1)], []
+    if _numbers_rows(first, records[1:] if whole else records[1:-1]):
+        first = ["", *first]
     # What is cut off, or of another length, is no sample of the columns.
     rows = [record for record in records[1:] if len(record) == len(first)]
     if reading.header is None:
         refuse_rows_as_names(first, rows if whole else rows[:-1], name)
     return with_names(first, name)
+
+
+def _numbers_rows(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether each line begins with its number, for which the first line has no name.
+
+    So R writes a table (`write.table`), whose rows have names: by default 1, 2, 3, ... Where the
+    first column says that it counts rows, or the last one is empty, another name is lacking.
+    """
+    filled = [row for row in rows if row]
+    return (
+        len(filled) > 1
+        and first[0].strip().lower() not in _COUNTING
+        and all(len(row) == len(first) + 1 for row in filled)
+        and any(row[-1] for row in filled)
+        and [row[0] for row in filled] == [str(i) for i in range(1, len(filled) + 1)]
+    )
 
 
 def refuse_rows_as_names(first: Sequence[str], rows: Sequence[Sequence[str]], name: str) -> None:

@@ -21,7 +21,7 @@ def count_lines(lines: Iterable[str], name: str, dialect: TextDialect, columns: 
     dialect
         How it is written; what is skipped stands in the text.
     columns
-        Fields of its header.
+        Fields of its lines; its header may have one less.
 
     Raises
     ------
@@ -37,7 +37,9 @@ def count_lines(lines: Iterable[str], name: str, dialect: TextDialect, columns: 
         for fields in reader:
             if begin >= dialect.skip and (fields or columns == 1):
                 records += 1
-                if len(fields) not in (0, columns):
+                # R gives the names of rows no name in the header.
+                named = records == 1 and dialect.header and len(fields) == columns - 1
+                if len(fields) not in (0, columns) and not named:
                     raise _uneven(reader.line_num, name, len(fields), columns, dialect)
             begin = reader.line_num
     except csv.Error as error:
@@ -46,11 +48,13 @@ def count_lines(lines: Iterable[str], name: str, dialect: TextDialect, columns: 
 
 
 def _uneven(line: int, name: str, fields: int, columns: int, dialect: TextDialect) -> DataError:
+    rows_named = " Of R, write it with row.names=FALSE." if fields == columns + 1 else ""
     return DataError(
         f"Line {line:,} of {name} has {fields} field{'s' * (fields != 1)}, but its first line has "
         f"{columns}.",
         hint="Each line needs as many fields as the first, which names the columns: delete a title above "
-        f"it, and put a field that holds {dialect.delimiter!r} or a line break in double quotes.",
+        f"it, and put a field that holds {dialect.delimiter!r} or a line break in double quotes."
+        f"{rows_named}",
     )
 
 
