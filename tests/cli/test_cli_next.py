@@ -7,6 +7,7 @@ import shlex
 
 import pytest
 import yaml
+from cli_support import plain
 
 from aegis.cli.files import repeated
 
@@ -174,3 +175,17 @@ def test_without_a_label_the_page_says_what_is_kept(shell, folder):
     )
     page = " ".join(shell("advise", "table.csv", "-p", "free.yaml").out.split())
     assert "Label none: what is kept is association among all columns" in page
+
+
+def test_a_summary_of_persons_suggests_the_table_that_advice_needs(shell, folder):
+    folder.joinpath("persons.yaml").write_text("person: name\n" + SEVERAL)
+    header, *rows = folder.joinpath("table.csv").read_text().splitlines()
+    named = [f"p{number // 2},{row}" for number, row in enumerate(rows)]
+    folder.joinpath("persons.csv").write_text("\n".join([f"name,{header}", *named, ""]))
+    page = shell("summarize", "persons.csv", "-p", "persons.yaml", "-o", "persons.aegis")
+    assert page.code == 0, page.err
+    assert "counts persons (name) needs the table" in plain(page.err)
+    again = suggested(page.out)
+    assert again[:2] == ["advise", "persons.csv"]
+    assert shell(*again).code == 0
+    assert shell("advise", "persons.aegis", "-p", "persons.yaml").code == 2

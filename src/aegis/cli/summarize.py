@@ -235,7 +235,7 @@ def command(
         study = Study(subject, policy, exact=exact, seed=seed, like=model, progress=progress)
         summary = study.save(output, information=carried, locked=locked, key=key, force=force)
     _write_histograms(summary, write_histograms)
-    _print(summary, output, policy_file, Output(format, quiet))
+    _print(summary, output, policy_file, Output(format, quiet), table, study.policy.person)
 
 
 def _is_folder(target: Path) -> bool:
@@ -313,8 +313,22 @@ def _protect(
     print_protected(shell, made, output, policy_file)
 
 
-def _print(summary: Summary, output: Path, policy_file: Path, shell: Output) -> None:
+def _print(
+    summary: Summary,
+    output: Path,
+    policy_file: Path,
+    shell: Output,
+    given: str,
+    person: str | None,
+) -> None:
     figures = summary.to_dict()
+    if person is not None:
+        shell.warn(
+            [
+                f"the summary counts rows, and not who has which: advice under a policy that counts "
+                f"persons ({person}) needs the table"
+            ]
+        )
     if shell.format is Format.JSON:
         shell.json({"schema": SCHEMA} | figures | {"files": written_dict([output])})
         return
@@ -336,9 +350,9 @@ def _print(summary: Summary, output: Path, policy_file: Path, shell: Output) -> 
     shell.say(*written([output]))
     shell.suggest(
         *next_step(
-            "rank configurations from the summary alone",
+            "rank configurations" + (" from the summary alone" if person is None else ""),
             "advise",
-            output,
+            output if person is None else given,
             "--policy",
             policy_file,
             "-o",
