@@ -136,12 +136,23 @@ class Registry(Generic[T]):
         if self._scanned:
             return
         for point in entry_points(group=f"aegis.{self.kind.replace(' ', '_')}s"):
-            loaded = point.load()
-            entry = loaded() if not hasattr(loaded, "name") else loaded
+            entry = self._loaded(point)
             if entry.name in self._entries:
                 raise self._taken(entry.name, point)
             self.register(entry)
         self._scanned = True
+
+    def _loaded(self, point: EntryPoint) -> Any:
+        try:
+            loaded = point.load()
+            return loaded() if not hasattr(loaded, "name") else loaded
+        except Exception as error:
+            package = point.dist.name if point.dist is not None else "?"
+            raise PolicyError(
+                f"Package {package!r} adds a {self.kind} ({point.value}) that cannot be loaded: "
+                f"{type(error).__name__}: {error}",
+                hint="Mend or uninstall the package; AEGIS_DEBUG=1 shows where it fails.",
+            ) from error
 
     def _taken(self, name: str, point: EntryPoint) -> PolicyError:
         package = point.dist.name if point.dist is not None else "?"

@@ -5,35 +5,25 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import combinations, product
+from itertools import product
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from advisor_merits import areas, merit_of, shape, shaped_area
 from area_support import area_loss
 from charge_support import average_size, shown_classification
 from hypothesis import strategies as st
 
 from aegis.advisor import Choice
-from aegis.advisor.parts import PARTS
 from aegis.masks import evaluate
 from aegis.measures import (
-    MEASURES,
-    PENALTIES,
-    UNPOOLED,
-    Contingency,
     Direction,
     Measure,
-    Scope,
 )
 from aegis.policy import Policy, load_policy
 from aegis.privacy import ClassTable, PrivacyRule
 from aegis.summary import Summary
-from aegis.summary.build import FOLDS
-from aegis.summary.cooccurrence import fold_of
-from target_coded_brute import held_out_target_coded
 
 Row = tuple[Any, ...]
 Floats = npt.NDArray[np.float64]
@@ -213,208 +203,6 @@ def labelled(columns: Mapping[str, list[Any]], raw_label: Sequence[Any]) -> dict
     """Return the rows that have a label: the others count for privacy alone."""
     keep = [value is not None for value in raw_label]
     return {n: [v for v, k in zip(c, keep, strict=True) if k] for n, c in columns.items()}
-
-
-def one_hot(values: Sequence[Any]) -> Floats:
-    """Return centred indicators of the distinct values."""
-    distinct = list(dict.fromkeys(values))
-    matrix = np.array([[float(v == d) for d in distinct] for v in values])
-    return matrix - matrix.mean(axis=0)
-
-
-def pillai(columns: Sequence[Sequence[Any]], label: Sequence[Any]) -> tuple[float, float, int]:
-    """Return Pillai's trace, its adjusted form and the rank, by least squares on indicators."""
-    features = np.hstack([one_hot(c) for c in columns])
-    target = one_hot(label)
-    fitted = features @ np.linalg.lstsq(features, target, rcond=None)[0]
-    trace = float(np.trace(np.linalg.pinv(target.T @ target) @ (target.T @ fitted)))
-    rank = int(np.linalg.matrix_rank(features))
-    limit = len(set(label)) - 1
-    freedom = len(label) - rank - 1
-    if limit < 1 or freedom <= 0:
-        return trace, 0.0, rank
-    return trace, trace - (1 - trace / limit) * rank * limit / freedom, rank
-
-
-def held_out(columns: Sequence[Sequence[Any]], label: Sequence[Any]) -> float:
-    """Return the mean over learners of the held-out trace, by least squares on added rows."""
-    return reached(np.hstack([one_hot(c) for c in columns]), label, PENALTIES)
-
-
-def codings(
-    columns: Sequence[Sequence[Any]], raw: Sequence[Sequence[Any]], label: Sequence[Any]
-) -> float:
-    """Return the mean over values and thresholds of the numbers in `raw`; no level is shared."""
-    strong = [100 * penalty for penalty in PENALTIES]
-    by_value = reached(np.hstack([one_hot(c) for c in columns]), label, UNPOOLED)
-    return (2 * by_value + reached(step_features(columns, raw), label, strong)) / 3
-
-
-def step_features(columns: Sequence[Sequence[Any]], raw: Sequence[Sequence[Any]]) -> Floats:
-    """Return centred thresholds of what is shown of numbers, and indicators of all else."""
-    features = []
-    for shown, values in zip(columns, raw, strict=True):
-        if any(isinstance(value, str) for value in values):
-            features.append(one_hot(shown))
-            continue
-        # What is shown stands where the values behind it do, null last.
-        pairs = sorted(zip(values, shown, strict=True), key=lambda p: (p[0] is None, p[0]))
-        order = list(dict.fromkeys(seen for _, seen in pairs))
-        place = np.array([order.index(one) for one in shown])
-        matrix = np.array([place >= t for t in range(len(order))], dtype=float).T
-        features.append(matrix - matrix.mean(axis=0))
-    return np.hstack(features)
-
-
-def held_out_auc(
-    columns: Sequence[Sequence[Any]], raw: Sequence[Sequence[Any]], label: Sequence[Any]
-) -> float:
-    """Return the expected AUC, from discriminants fitted to rows and the scores of rows."""
-    part = fold_of(np.arange(len(label)), FOLDS, 0) % PARTS
-    shown = np.hstack([one_hot(c) for c in columns])
-    steps = step_features(columns, raw)
-    found = [areas(shown, label, part, p) for p in (1, 10, 100)]
-    strong = [areas(steps, label, part, p) for p in (100, 1000, 10000)]
-    shaped = shape(columns, label, part)
-    two = [shaped_area(float(np.mean(a)), shaped) for a in (found, strong)]
-    return max((2 * two[0] + two[1]) / 3, 0.5)
-
-
-def held_out_merit(
-    name: str,
-    columns: Sequence[Sequence[Any]],
-    raw: Sequence[Sequence[Any]],
-    label: Sequence[Any],
-) -> float:
-    """Return the expected accuracy or log loss, from the scores of rows by explicit discriminants."""
-    part = fold_of(np.arange(len(label)), FOLDS, 0) % PARTS
-    shown = np.hstack([one_hot(c) for c in columns])
-    steps = step_features(columns, raw)
-    found = [merit_of(name, shown, label, part, p) for p in (1, 10, 100)]
-    strong = [merit_of(name, steps, label, part, p) for p in (100, 1000, 10000)]
-    return (2 * float(np.mean(found)) + float(np.mean(strong))) / 3
-
-
-def target_trace(columns: Sequence[Sequence[Any]], label: Sequence[Any]) -> float:
-    """Return the trace of one code per attribute and class, by least squares on rows."""
-    target = one_hot(label)[:, :-1]
-    codes = []
-    for column in columns:
-        level = np.array([[float(v == d) for d in dict.fromkeys(column)] for v in column])
-        codes.append(level @ np.linalg.lstsq(level, target, rcond=None)[0])
-    features = np.hstack(codes)
-    fitted = features @ np.linalg.lstsq(features, target, rcond=None)[0]
-    return float(np.trace(np.linalg.pinv(target.T @ target) @ (target.T @ fitted)))
-
-
-def target_coded(columns: Sequence[Sequence[Any]], label: Sequence[Any]) -> float:
-    """Return the trace of target codes, adjusted for chance."""
-    trace = target_trace(columns, label)
-    limit, n = len(set(label)) - 1, len(label)
-    freedom = sum(len(set(column)) - 1 for column in columns)
-    rest = n - freedom - 1
-    if limit < 1 or rest <= 0:
-        return 0.0
-    return trace - (1 - trace / limit) * freedom * limit / rest
-
-
-def reached(features: Floats, label: Sequence[Any], penalties: Sequence[float]) -> float:
-    """Return the mean over learners of the held-out trace of centred features."""
-    target = one_hot(label)
-    n, width = features.shape
-    rows = np.array(list(Counter(label).values()))  # in the order of the indicators
-    if n < 2:
-        return 0.0
-    found = [0.0]
-    for penalty in penalties:
-        # A penalty is one more row per coefficient that is wanted at zero.
-        stretched = np.vstack([features, np.sqrt(penalty) * np.eye(width)])
-        smoother = features @ np.linalg.pinv(stretched)[:, :n]
-        left = ((target - smoother @ target) ** 2).sum(axis=0)
-        left *= ((n - 1) / (n - 1 - np.trace(smoother))) ** 2
-        total = (target**2).sum(axis=0)
-        found.append(max(found[-1], float(((total - left) / rows).sum())))
-    return float(np.mean(found[1:]))
-
-
-def counts_of(
-    values: Sequence[Any], label: Sequence[Any], classes: Sequence[Any] | None = None
-) -> npt.NDArray[np.int64]:
-    """Return the contingency table of two columns; `classes` holds all where `label` does not."""
-    found = Counter(zip(values, label, strict=True))
-    # In the order of the summary's classes: some measures break ties by it.
-    classes = sorted(set(label if classes is None else classes), key=lambda y: (y is None, y))
-    return np.array([[found[v, y] for y in classes] for v in dict.fromkeys(values)])
-
-
-def attribute_value(
-    name: str, values: Sequence[Any], label: Sequence[Any], raw: Sequence[Any] = ()
-) -> float:
-    """Return a measure of one column against the label, from rows; `raw` as it was unmasked."""
-    measure = MEASURES.get(name)
-    if measure.scope is Scope.ATTRIBUTE:
-        return measure(Contingency.of(counts_of(values, label)))
-    return configuration_value(name, [values], label, [raw])
-
-
-def configuration_value(
-    name: str,
-    columns: Sequence[Sequence[Any]],
-    label: Sequence[Any],
-    raw: Sequence[Sequence[Any]] = (),
-) -> float:
-    """Return a measure of a whole configuration, from rows; `raw` holds the unmasked columns."""
-    if name == "adjusted-contingency":
-        return mean_contingency(list(combinations(columns, 2)))
-    if name == "cmim":
-        return cmim(columns, label)
-    if name == "held-out-pillai-values":
-        return held_out(columns, label)
-    if name == "held-out-pillai":
-        return codings(columns, raw, label)
-    if name == "held-out-auc":
-        return held_out_auc(columns, raw, label)
-    if name in ("held-out-accuracy", "held-out-log-loss"):
-        return held_out_merit(name, columns, raw, label)
-    if name == "held-out-target-coded":
-        return held_out_target_coded(columns, label, target_trace(columns, label))
-    if name == "target-coded":
-        return target_coded(columns, label)
-    trace, adjusted, _ = pillai(columns, label)
-    return adjusted if name == "adjusted-pillai" else trace
-
-
-def mean_contingency(pairs: Sequence[tuple[Sequence[Any], Sequence[Any]]]) -> float:
-    """Return the mean over pairs of columns of chi-square / N less chance, x / (1 + |x|), row by row."""
-    found = []
-    for one, other in pairs:
-        n, a, b = len(one), Counter(one), Counter(other)
-        both = Counter(zip(one, other, strict=True))
-        phi = sum((both[v, w] - a[v] * b[w] / n) ** 2 / (a[v] * b[w]) for v in a for w in b)
-        beyond = phi - (len(a) - 1) * (len(b) - 1) / (n - 1)
-        found.append(beyond / (1 + abs(beyond)) if min(len(a), len(b)) > 1 else 0.0)
-    return float(np.mean(found)) if found else 0.0
-
-
-def cmim(columns: Sequence[Sequence[Any]], label: Sequence[Any]) -> float:
-    """Return the total of conditional mutual information maximisation, without any short cut."""
-
-    def corrected(*given: Sequence[Any]) -> float:
-        joined = list(zip(*given, strict=True))
-        return attribute_value("adjusted-mi", joined, label)
-
-    left = dict(enumerate(columns))
-    score = {i: corrected(c) for i, c in left.items()}
-    total = 0.0
-    while left:
-        best = min(left, key=lambda i: (-score[i], i))
-        if score[best] <= 1e-12:
-            break
-        total += score[best]
-        chosen = left.pop(best)
-        for i, column in left.items():
-            score[i] = min(score[i], corrected(column, chosen) - corrected(chosen))
-    return total
 
 
 def kept(

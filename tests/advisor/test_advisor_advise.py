@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from advisor_scores import attribute_value, pillai
 from advisor_support import (
     LABEL_MASKS,
     RULES,
-    attribute_value,
     class_table,
     labelled,
     masked_columns,
-    pillai,
     policy_of,
     random_rows,
     table_of,

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from advisor_merits import shape
-from advisor_support import FOLDS, PARTS, all_choices, configuration_value, fold_of, masked_columns
+from advisor_scores import configuration_value
+from advisor_support import FOLDS, PARTS, all_choices, fold_of, masked_columns
 
 import aegis
 from aegis.advisor import Scorer

@@ -8,17 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from advisor_scores import attribute_value, configuration_value, counts_of, mean_contingency
 from advisor_support import (
     LABEL_MASKS,
     Row,
     all_choices,
-    attribute_value,
-    configuration_value,
-    counts_of,
     kept,
     labelled,
     masked_columns,
-    mean_contingency,
     policy_of,
     random_rows,
     rows,

@@ -10,16 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from advisor_support import (
-    AGE,
-    TREE,
-    ZIP,
-    all_choices,
-    masked_columns,
-    mean_contingency,
-    random_rows,
-    table_of,
-)
+from advisor_scores import mean_contingency
+from advisor_support import AGE, TREE, ZIP, all_choices, masked_columns, random_rows, table_of
 
 import aegis
 from aegis.advisor import PrivacyPlan, Scorer

@@ -99,6 +99,17 @@ def test_a_package_cannot_take_a_name_that_is_there(monkeypatch):
             own.names()
 
 
+def test_a_package_that_fails_to_load_is_named(monkeypatch):
+    monkeypatch.setattr(MEASURES, "_scanned", False)
+    point = EntryPoint("own", "aegis_lacks_this:MEASURE", "aegis.measures")
+    monkeypatch.setattr("aegis.registry.entry_points", lambda group: [point])
+    with pytest.raises(PolicyError) as refused:
+        MEASURES.get("no-such-measure")
+    assert "aegis_lacks_this:MEASURE" in refused.value.message
+    assert "ModuleNotFoundError" in refused.value.message
+    assert "uninstall the package" in refused.value.hint
+
+
 def test_an_unknown_measure_is_answered_with_the_nearest():
     with pytest.raises(
         PolicyError, match=r"Unknown measure 'adjusted-pilai'.*Did you mean 'adjusted-pillai'"

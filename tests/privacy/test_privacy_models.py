@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from privacy_brute import Rows, groups, rows, table_of
+from privacy_definitions import DEFINITIONS, ELSEWHERE, Class
 
 from aegis.errors import PolicyError
 from aegis.privacy import (
@@ -102,6 +104,34 @@ def test_records_are_complete(model: PrivacyModel) -> None:
     model.shortfall.format(**{one.name: 1 for one in model.parameters})
     assert model.monotone or not model.monotone_with_suppression
     assert model.variant is None or model.name == f"{model.key}.{model.variant[1]}"
+
+
+@pytest.mark.parametrize(
+    "model", [one for one in MODELS if one.name not in ELSEWHERE], ids=lambda one: one.name
+)
+@given(given=rows, extra=surplus)
+def test_figures_are_those_of_the_definition(
+    model: PrivacyModel, given: Rows, extra: list[int]
+) -> None:
+    assert model.name in DEFINITIONS, (
+        f"add the figure of {model.name!r} by its definition to DEFINITIONS in privacy_definitions.py"
+    )
+    values = groups(given)
+    people = [len(own) + more for own, more in zip(values, extra, strict=False)]
+    asked = criterion(model, 1)
+    figures = asked.figures(table_of(given, people))
+    wanted = [
+        DEFINITIONS[model.name](Class(own, number, values), asked)
+        for own, number in zip(values, people, strict=True)
+    ]
+    assert figures == pytest.approx(wanted, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", sorted(ELSEWHERE))
+def test_figures_that_are_defined_elsewhere_are_tested_there(name: str) -> None:
+    module = Path(__file__).parent / ELSEWHERE[name]
+    assert name.split(".")[0] in module.read_text(encoding="utf-8")
+    assert name in MODELS
 
 
 @pytest.mark.parametrize("model", [one for one in MODELS if one.monotone], ids=lambda one: one.name)

@@ -15,6 +15,7 @@ from aegis.privacy import (
     ClassTable,
     Criterion,
     ModelNeed,
+    ModelParameter,
     PrivacyModel,
     PrivacyRule,
     Strength,
@@ -43,13 +44,21 @@ NUMBERS = {
 """Few numbers for each parameter, so that rules with the same ones are often drawn."""
 
 
+def numbers_of(parameter: ModelParameter) -> tuple[float, ...]:
+    """Return numbers of a parameter; of one that is new, what its own range holds."""
+    least = parameter.low + parameter.above
+    most = min(parameter.high, least + 2)
+    own = (least, round((least + most) / 2) if parameter.whole else (least + most) / 2, most)
+    return NUMBERS.get(parameter.name, own)
+
+
 def rule(**asked: object) -> PrivacyRule:
     return PrivacyRule.parse(asked)
 
 
 @st.composite
 def criteria(draw: st.DrawFn, model: PrivacyModel) -> Criterion:
-    chosen = {p.name: draw(st.sampled_from(NUMBERS[p.name])) for p in model.parameters}
+    chosen = {p.name: draw(st.sampled_from(numbers_of(p))) for p in model.parameters}
     attribute = {"attribute": "s"} if ModelNeed.SENSITIVE in model.needs else {}
     return model.criterion(chosen | attribute)
 

@@ -283,3 +283,7 @@ def main() -> None:
         # the exit code. What was temporary is gone by now.
         os._exit(code)
     sys.exit(code)
+
+
+if __name__ == "__main__":
+    process()

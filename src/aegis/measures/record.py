@@ -114,7 +114,8 @@ class Measure:
     direction
         Which values are better.
     monotone
-        Whether no coarser deterministic mask can improve it, so that it bounds a search.
+        Whether no coarser deterministic mask can improve it; estimates of what masks hide go by it.
+        A search does not: see `trace` and `of_pair`.
     scope
         What it is computed on.
     cost

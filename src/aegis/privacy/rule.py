@@ -456,7 +456,8 @@ def _criterion(key: str, variants: list[PrivacyModel], entry: object) -> Criteri
     if variants[0].bare is not None and not isinstance(entry, Mapping):
         entry = {variants[0].bare: entry}
     if not isinstance(entry, Mapping):
-        names = ", ".join(parameter.name for parameter in variants[0].parameters)
+        asked = ["attribute"] if ModelNeed.SENSITIVE in variants[0].needs else []
+        names = ", ".join([*asked, *(parameter.name for parameter in variants[0].parameters)])
         raise PolicyError(
             f"{key!r} of the privacy rule is {entry!r}.",
             hint=f"Write a mapping of its parameters ({names}), or a list of such mappings.",
