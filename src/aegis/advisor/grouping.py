@@ -185,7 +185,7 @@ class RowGroups:
 
     def _of(self, places: tuple[int, ...]) -> StackedCounts:
         """Return the counts between the atoms of the attributes at some places."""
-        if len(places) == len(self._offsets) - 1:
+        if places == tuple(range(len(self._offsets) - 1)):
             return self._pairs
         if places not in self._some:
             atoms = np.concatenate([np.arange(*self._offsets[i : i + 2]) for i in places])
