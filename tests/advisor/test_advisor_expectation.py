@@ -9,15 +9,18 @@ import pyarrow as pa
 import pytest
 from advisor_merits import shape
 from advisor_scores import configuration_value
-from advisor_support import FOLDS, PARTS, all_choices, fold_of, masked_columns
+from advisor_support import all_choices, masked_columns
 
 import aegis
 from aegis.advisor import Scorer
 from aegis.advisor.default import measure_for
 from aegis.advisor.expectation import Expectation
+from aegis.advisor.parts import PARTS
 from aegis.measures import get
 from aegis.policy import Configuration, load_policy
 from aegis.study import Study
+from aegis.summary.build import FOLDS
+from aegis.summary.cooccurrence import fold_of
 
 MASKS = {
     "sign": ["identity", "suppress"],
