@@ -117,6 +117,56 @@ def test_numbers_of_one_spelling_are_numbers(
     assert [type(value) for value in found] == [type(value) for value in values]
 
 
+@pytest.mark.parametrize(
+    ("texts", "units", "values"),
+    [
+        (("$5", "$7.50"), ("$",), [5.0, 7.5]),
+        (("-$5", "$ 30", " $7 "), ("$",), [-5, 30, 7]),
+        (("$-5", "$30"), ("$",), [-5, 30]),
+        (("5 €", "7€"), ("€",), [5, 7]),
+        (("45%", "7.5%"), ("$", "%"), [45.0, 7.5]),
+        (("80 kg", "7 kg"), ("kg",), [80, 7]),
+        (("5", "7"), ("$",), [5, 7]),
+        # One text is not of the column's unit, or two would become one value.
+        (("$5", "7"), ("$",), ["$5", "7"]),
+        (("$5", "5 $"), ("$",), ["$5", "5 $"]),
+        (("$5", "$5.0"), ("$",), ["$5", "$5.0"]),
+        (("$5", "€7"), ("$", "€"), ["$5", "€7"]),
+        (("$05", "$7"), ("$",), ["$05", "$7"]),
+        (("$$5", "$7"), ("$",), ["$$5", "$7"]),
+        (("$5", "$7"), (), ["$5", "$7"]),
+    ],
+)
+def test_units_at_all_numbers_of_a_column_are_no_part_of_them(
+    tmp_path: Path, texts: tuple[str, ...], units: tuple[str, ...], values: list[Any]
+) -> None:
+    found = column(tmp_path, *texts, units=units)
+    assert found == values
+    assert [type(value) for value in found] == [type(value) for value in values]
+
+
+def test_a_unit_that_is_lacking_late_counts(tmp_path: Path) -> None:
+    texts = [*(f"${i}" for i in range(30_000)), "5"]
+    assert column(tmp_path, *texts, units=("$",)) == texts
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.one_of(st.integers(-(10**6), 10**6), st.none()), min_size=1, max_size=20),
+    st.sampled_from(["$", "€", "%", "kg", "*"]),
+    st.booleans(),
+)
+def test_numbers_with_units_are_the_numbers(
+    tmp_path_factory: pytest.TempPathFactory, numbers: list[int | None], unit: str, before: bool
+) -> None:
+    texts = [
+        "" if n is None else f"{'-' * (n < 0)}{unit}{abs(n)}" if before else f"{n}{unit}"
+        for n in numbers
+    ]
+    found = column(tmp_path_factory.mktemp("units"), *texts, units=(unit,))
+    assert found == numbers
+
+
 def test_a_spelling_that_comes_late_counts(tmp_path: Path) -> None:
     many = 30_000  # more than the first rows
     found = column(tmp_path, *["1"] * many, "1.0")
@@ -215,6 +265,10 @@ def test_utf16_with_its_mark_needs_no_word(tmp_path: Path) -> None:
         {"decimal": ",", "thousands": ","},
         {"decimal": "'"},
         {"dates": "year-last"},
+        {"units": ("5",)},
+        {"units": (" ",)},
+        {"units": ("-",)},
+        {"units": ("kilogrammes",)},
         {"text": ("a",), "numbers": ("a",)},
     ],
 )

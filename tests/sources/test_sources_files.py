@@ -197,6 +197,16 @@ def test_mixed_decimal_marks_are_said(tmp_path: Path) -> None:
     [
         (",", ["914", "1,234.50", "78,914.86"], Reading(thousands=",")),
         (",", ["1,234,567", "12"], Reading(thousands=",")),
+        (",", ["$914", "$1,234.50", "$78,914.86"], Reading(thousands=",", units=("$",))),
+        (",", ["-€914", "€7"], Reading(units=("€",))),
+        (",", ["45%", "n/a", "7.5 %"], Reading(units=("%",), null=("n/a",))),
+        (
+            ";",
+            ["914 €", "1.234,50 €"],
+            Reading(delimiter=";", decimal=",", thousands=".", units=("€",)),
+        ),
+        (",", ["$914", "12"], None),
+        (",", ["$914", "£12"], None),
         (",", ["914", "1,234"], None),  # of a German file, where the comma is decimal
         (",", ["78 914,86", "12,5"], None),
         (";", ["78'914.86", "12"], Reading(thousands="'", delimiter=";")),
@@ -209,7 +219,7 @@ def test_mixed_decimal_marks_are_said(tmp_path: Path) -> None:
         (";", ["030 123 456", "030 123 457"], Reading(delimiter=";")),
     ],
 )
-def test_what_stands_between_thousands_is_proposed_where_it_is_certain(
+def test_what_stands_between_thousands_and_at_numbers_is_proposed_where_it_is_certain(
     tmp_path: Path, delimiter: str, written: list[str], reading: Reading | None
 ) -> None:
     file = tmp_path / "t.csv"
@@ -219,4 +229,5 @@ def test_what_stands_between_thousands_is_proposed_where_it_is_certain(
     source = open_proposing(file)
     assert source.reading == reading
     is_number = source.table.schema()["amount"].is_numeric()
-    assert is_number == (reading is not None and reading.thousands is not None)
+    known = reading is not None and bool(reading.thousands or reading.units)
+    assert is_number == known

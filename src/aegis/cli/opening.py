@@ -81,6 +81,15 @@ class Opening:
     thousands: Annotated[
         str | None, _option("--thousands", "CHAR", "The separator of thousands.")
     ] = None
+    units: Annotated[
+        list[str] | None,
+        _option(
+            "--units",
+            "TEXT",
+            "What stands before or behind all numbers of a column and is no part of them, such as $ "
+            "or %; may be given again.",
+        ),
+    ] = None
     null: Annotated[
         list[str] | None,
         _option("--null", "TEXT", "A text that means null, such as NA; may be given again."),

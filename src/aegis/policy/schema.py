@@ -77,6 +77,8 @@ class ReadingShape(PolicyMapping):
     """What stands before decimals."""
     thousands: str | None = None
     """The separator of thousands."""
+    units: list[str] = Field(default_factory=list)
+    """Texts before or behind all numbers of a column that are no part of them: `$`, `%`, `kg`, ..."""
     null: list[str] = Field(default_factory=list)
     """Texts without quotes that are null, beside the empty one."""
     dates: Literal["day-first", "month-first"] | None = None

@@ -23,6 +23,10 @@ MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 """Byte-order marks, the longer ones first where one begins with another."""
+_UNIT = 8
+"""Characters of a unit, at most."""
+_MARKS = frozenset("0123456789+-.,'\"\r\n\0")
+"""What numbers and lines are made of."""
 _SAMPLE_RECORDS = 200
 _PREAMBLE = 32
 """Most lines before the header that are looked at."""
@@ -63,6 +67,8 @@ class Reading:
         Whether the first line names the columns.
     decimal, thousands
         What stands before the decimals, and between thousands, of a number.
+    units
+        Texts before or behind numbers that are no part of them, such as $ and %.
     null
         Texts that mean that nothing is known, beside the empty one, where no quotes stand around
         them.
@@ -86,6 +92,7 @@ class Reading:
     header: bool | None = None
     decimal: str | None = None
     thousands: str | None = None
+    units: tuple[str, ...] = ()
     null: tuple[str, ...] = ()
     dates: str | None = None
     text: tuple[str, ...] = ()
@@ -101,6 +108,8 @@ class Reading:
             object.__setattr__(self, "quote", "")
         for name in ("delimiter", "quote", "escape", "decimal", "thousands"):
             _check_character(name, getattr(self, name))
+        for unit in self.units:
+            _check_unit(unit)
         if self.dates is not None and self.dates not in DATE_ORDERS:
             raise PolicyError.unknown("order of dates", self.dates, DATE_ORDERS)
         _check_apart(self)
@@ -149,6 +158,8 @@ class TextDialect:
         Lines before the table: `sep=;`, or a title above the header.
     decimal, thousands
         One character each; thousands is empty where nothing stands between them.
+    units
+        Texts before or behind the numbers of a column.
     null
         Texts without quotes that are null.
     dates
@@ -165,10 +176,11 @@ class TextDialect:
     thousands: str = ""
     null: tuple[str, ...] = ("",)
     dates: str = ""
+    units: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the choices for JSON."""
-        return {**asdict(self), "null": list(self.null)}
+        return {**asdict(self), "null": list(self.null), "units": list(self.units)}
 
 
 def known_encoding(name: str) -> str:
@@ -223,6 +235,7 @@ def decide(start: bytes, whole: bool, reading: Reading, name: str) -> TextDialec
         thousands=reading.thousands or "",
         null=tuple(dict.fromkeys(("", *reading.null))),
         dates=reading.dates or "",
+        units=reading.units,
     )
 
 
@@ -380,6 +393,15 @@ def _check_character(name: str, value: str | None) -> None:
         )
 
 
+def _check_unit(unit: str) -> None:
+    if not unit.strip() or len(unit) > _UNIT or not _MARKS.isdisjoint(unit):
+        raise PolicyError(
+            f"The unit {unit!r} is none.",
+            hint=f"Give what stands before or behind numbers, such as $, % or kg: up to {_UNIT} "
+            "characters, without digits, signs, points, commas and quotes.",
+        )
+
+
 def _check_apart(reading: Reading) -> None:
     pairs = (("delimiter", "quote"), ("delimiter", "escape"), ("decimal", "thousands"))
     for first, other in pairs:
@@ -401,7 +423,7 @@ def _said(reading: Reading) -> dict[str, Any]:
 
 def _plain(name: str, value: Any) -> Any:
     """Return a value of a mapping as `Reading` wants it."""
-    if name in ("null", "text", "numbers"):
+    if name in ("units", "null", "text", "numbers"):
         listed = [value] if isinstance(value, str) else value
         if not isinstance(listed, Sequence) or not all(isinstance(v, str) for v in listed):
             raise PolicyError(f"reading.{name} is no list of texts.", hint='Write ["NA", "?"].')

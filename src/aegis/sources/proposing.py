@@ -23,6 +23,11 @@ _COMMA = "[+-]?([0-9]+|[0-9]{1,3}([.][0-9]{3})+)(,[0-9]+)?"
 _POINT = "[+-]?[0-9]+([.][0-9]+)?"
 _BETWEEN = ",'’ \u00a0\u202f"
 """What stands between thousands, beside the point that `_COMMA` knows."""
+_SIGNS = "$€£¥₹%"
+"""Units that are proposed."""
+_FIGURE = f"[0-9][0-9.{_BETWEEN}]*"
+_SIGN_BEFORE = f"[+-]? ?([{_SIGNS}]) ?[+-]?{_FIGURE}"
+_SIGN_BEHIND = f"[+-]?{_FIGURE} ?([{_SIGNS}])"
 _GROUPED = f"[+-]?([0-9]+|[1-9][0-9]{{0,2}}([{_BETWEEN}][0-9]{{3}})+)([.,][0-9]+)?"
 
 
@@ -30,7 +35,7 @@ def open_proposing(table: Any, reading: Reading | None = None) -> Source:
     """Open a table as `open_table` does, and say more of a text file than its user did.
 
     Proposed is the encoding of a file that is not UTF-8, a decimal comma where a column of numbers
-    has one, what stands between thousands, and what stands for null in columns of numbers (and ? in any). `Source.reading` is
+    has one, what stands between thousands, signs of currencies and of percent at all numbers of a column, and what stands for null in columns of numbers (and ? in any). `Source.reading` is
     what the table is to be opened with from now on; `Source.notes` says what was proposed.
     """
     said = reading or Reading()
@@ -49,6 +54,11 @@ def open_proposing(table: Any, reading: Reading | None = None) -> Source:
         return source
     if source.collect(source.table.limit(1)).num_rows == 0:
         return source  # and of twenty thousand columns nothing is to be asked
+    units = _units(source, said)
+    if units != said.units:
+        said = replace(said, units=units)
+        source = open_table(table, reading=said)
+        notes.append(f"{table} is read with units {', '.join(units)}.")
     more, doubts = _more(source, said)
     if more:
         said = replace(said, **more)
@@ -70,7 +80,7 @@ def _more(source: Source, said: Reading) -> tuple[dict[str, Any], list[str]]:
     texts = [name for name in texts if name not in said.text]
     if not texts or source.dialect is None:
         return {}, []
-    answers = _counts(source, texts)
+    answers = _counts(source, texts, said.units)
     more: dict[str, Any] = {}
     mixed, pointed = [], []
     null = list(said.null)
@@ -151,7 +161,39 @@ def _other_mark(name: str) -> str:
     )
 
 
-def _counts(source: Source, texts: Sequence[str]) -> list[Sequence[Any]]:
+def _units(source: Source, said: Reading) -> tuple[str, ...]:
+    """Return the units that are said, and the signs that stand at all numbers of a column of text."""
+    texts = [name for name, dtype in source.table.schema().items() if dtype.is_string()]
+    texts = [name for name in texts if name not in said.text]
+    listed = ", ".join(map(literal, _NULLS))
+    asked = []
+    for text in (f"trim({quoted(name)})" for name in texts):
+        known = f"{text} NOT IN ({listed}, '')"
+        asked.append(f"coalesce(count_if({known}), 0)")
+        for pattern in (_SIGN_BEFORE, _SIGN_BEHIND):
+            sign = f"regexp_extract({text}, {literal(pattern)}, 1)"
+            meets = f"{known} AND regexp_full_match({text}, {literal(pattern)})"
+            asked.append(f"coalesce(count_if({meets}), 0)")
+            asked.append(f"list_sort(list(DISTINCT {sign}) FILTER ({meets}))")
+    units = list(said.units)
+    for known, before, first, behind, last in batched(_answers(source, asked), 5):
+        for number, signs in ((before, first), (behind, last)):
+            if known and number == known and len(signs) == 1:
+                units += signs
+    return tuple(dict.fromkeys(units))
+
+
+def _answers(source: Source, asked: Sequence[str]) -> list[Any]:
+    """Return SQL aggregates of a table, some at a time."""
+    place = source.backend.compile(source.table)
+    answers: list[Any] = []
+    with embedded().con.cursor() as cursor:
+        for some in batched(asked, 5 * _AT_ONCE):
+            answers += cursor.execute(f"SELECT {', '.join(some)} FROM ({place})").fetchone() or ()
+    return answers
+
+
+def _counts(source: Source, texts: Sequence[str], units: Sequence[str] = ()) -> list[Sequence[Any]]:
     """Return what columns of text hold.
 
     Of each: values that are not null, those written as numbers with a point, those with a comma,
@@ -163,10 +205,23 @@ def _counts(source: Source, texts: Sequence[str]) -> list[Sequence[Any]]:
     answers: list[Sequence[Any]] = []
     with embedded().con.cursor() as cursor:
         for names in batched(texts, _AT_ONCE):
-            asked = [sql for name in names for sql in _asked(f"trim({quoted(name)})", listed)]
+            shown = [_shown(name, units) for name in names]
+            asked = [sql for text in shown for sql in _asked(text, listed)]
             row = cursor.execute(f"SELECT {', '.join(asked)} FROM ({place})").fetchone() or ()
             answers += batched(row, len(row) // len(names))
     return answers
+
+
+def _shown(name: str, units: Sequence[str]) -> str:
+    """Return SQL of the texts of a column, without units."""
+    text = f"trim({quoted(name)})"
+    if not units:
+        return text
+    listed = "|".join(map(re.escape, units))
+    before = (
+        f"regexp_replace({text}, {literal(f'^([+-]?) ?({listed}) ?')}, {literal(chr(92) + '1')})"
+    )
+    return f"regexp_replace({before}, {literal(f' ?({listed})$')}, '')"
 
 
 def _asked(text: str, null: str) -> list[str]:

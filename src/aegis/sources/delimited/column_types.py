@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, TypeVar
 
 from aegis.sources.dialect import TextDialect
@@ -234,6 +235,11 @@ def _forms(name: str, first: Sequence[str | None], dialect: TextDialect) -> list
     forms: list[_Form] = []
     if all(map(number.fullmatch, values)):
         forms += _numbers(_plain_number(text, dialect), values)
+    for unit, before in product(dialect.units, (True, False)):
+        bare = [_without(value, unit, before) for value in values]
+        if values and all(rest is not None and number.fullmatch(rest) for rest in bare):
+            plain = _plain_number(_bare(text, unit, before), dialect)
+            forms += _numbers(plain, [rest for rest in bare if rest is not None])
     if all(value.lower() in ("true", "false") for value in values):
         forms += [
             _Form("BOOLEAN", f"CAST({text} AS BOOLEAN)", f"{text} IN ('{yes}', '{no}')")
@@ -245,6 +251,29 @@ def _forms(name: str, first: Sequence[str | None], dialect: TextDialect) -> list
             seen = [day for day in formats if not values or day[2] in values[0]]
             forms += [form for day in seen for form in _dates(text, order, day)]
     return forms
+
+
+def _without(value: str, unit: str, before: bool) -> str | None:
+    """Return a number without the unit before or behind it; None where that does not stand there."""
+    pattern = _unit_before(unit) if before else _unit_behind(unit)
+    stripped, found = re.subn(pattern, r"\1" if before else "", value)
+    return stripped if found else None
+
+
+def _bare(text: str, unit: str, before: bool) -> str:
+    """Return SQL of what `_without` returns of a text."""
+    pattern = literal(_unit_before(unit) if before else _unit_behind(unit))
+    kept = literal("\\1" if before else "")
+    stripped = f"regexp_replace({text}, {pattern}, {kept})"
+    return f"CASE WHEN regexp_matches({text}, {pattern}) THEN {stripped} END"
+
+
+def _unit_before(unit: str) -> str:
+    return f"^([+-]?) ?{re.escape(unit)} ?"
+
+
+def _unit_behind(unit: str) -> str:
+    return f" ?{re.escape(unit)}$"
 
 
 def _numbers(plain: str, first: Sequence[str]) -> list[_Form]:

@@ -221,7 +221,9 @@ class Reader:
 
 
 def _dialect_from(said: DialectShape) -> TextDialect:
-    return TextDialect(**{**said.model_dump(), "null": tuple(said.null)})
+    return TextDialect(
+        **{**said.model_dump(), "null": tuple(said.null), "units": tuple(said.units)}
+    )
 
 
 def _terms_from(said: TermsShape, digests: Mapping[str, str]) -> Terms:

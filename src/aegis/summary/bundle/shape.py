@@ -84,6 +84,7 @@ class DialectShape(BundleMapping):
     thousands: CharacterOrNone
     null: list[str]
     dates: Literal["", "day-first", "month-first"]
+    units: list[str] = []
 
 
 class TermsShape(BundleMapping):
