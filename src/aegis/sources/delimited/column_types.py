@@ -256,8 +256,8 @@ def _forms(name: str, first: Sequence[str | None], dialect: TextDialect) -> list
 def _without(value: str, unit: str, before: bool) -> str | None:
     """Return a number without the unit before or behind it; None where that does not stand there."""
     pattern = _unit_before(unit) if before else _unit_behind(unit)
-    stripped, found = re.subn(pattern, r"\1" if before else "", value)
-    return stripped if found else None
+    stripped, replaced = re.subn(pattern, r"\1" if before else "", value)
+    return stripped if replaced else None
 
 
 def _bare(text: str, unit: str, before: bool) -> str:
