@@ -263,8 +263,8 @@ def _without(value: str, unit: str, before: bool) -> str | None:
 def _bare(text: str, unit: str, before: bool) -> str:
     """Return SQL of what `_without` returns of a text."""
     pattern = literal(_unit_before(unit) if before else _unit_behind(unit))
-    kept = literal("\\1" if before else "")
-    stripped = f"regexp_replace({text}, {pattern}, {kept})"
+    sign = literal("\\1" if before else "")
+    stripped = f"regexp_replace({text}, {pattern}, {sign})"
     return f"CASE WHEN regexp_matches({text}, {pattern}) THEN {stripped} END"
 
 
