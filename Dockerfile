@@ -4,11 +4,11 @@ WORKDIR /source
 COPY pyproject.toml README.md LICENSE NOTICE constraints.txt ./
 COPY src ./src
 RUN python -m venv /opt/aegis \
- && /opt/aegis/bin/pip install --no-cache-dir --constraint constraints.txt ".[ml,postgres]"
+ && /opt/aegis/bin/pip install --no-cache-dir --constraint constraints.txt ".[ml,postgres,service]"
 
 FROM python:3.12-slim
 COPY --from=build /opt/aegis /opt/aegis
-RUN useradd --create-home aegis
+RUN useradd --create-home aegis && mkdir /objects && chown aegis /objects
 ENV PATH="/opt/aegis/bin:$PATH"
 USER aegis
 WORKDIR /data

@@ -25,6 +25,7 @@ from aegis.masks import MASKS
 from aegis.measures import MEASURES
 from aegis.policy import model, schema
 from aegis.privacy import MODELS
+from aegis.words import default_value
 
 FOLDER = Path(__file__).parent / "reference"
 EXAMPLE = """version: 1
@@ -79,7 +80,7 @@ def masks() -> str:
         if entry.parameters:
             lines += ["| parameter | meaning | default |", "|---|---|---|"]
             for parameter in entry.parameters:
-                default = "required" if parameter.required else f"`{parameter.default}`"
+                default = "required" if parameter.required else _default(parameter.default)
                 lines.append(f"| `{parameter.name}` | {_cell(parameter.doc)} | {_cell(default)} |")
             lines.append("")
     return _page(lines)
@@ -157,8 +158,8 @@ def anonymizers() -> str:
         lines += [f"\n## {method.name}\n", f"{method.summary}\n"]
         lines += ["| option | meaning | default |", "|---|---|---|"]
         for option in listed_options(method.options):
-            default = "" if option.default is None else f"`{option.default}`"
-            lines.append(f"| `{option.name}` | {_cell(option.description)} | {_cell(default)} |")
+            default = _cell(_default(option.default))
+            lines.append(f"| `{option.name}` | {_cell(option.description)} | {default} |")
         quadratic = (
             " Larger tables are cut first, see `partition_above`." if method.quadratic else ""
         )
@@ -343,10 +344,15 @@ def _fields(shape: type[BaseModel]) -> Iterator[tuple[str, str, str]]:
             assert isinstance(field.target, ast.Name)
             documented[field.target.id] = inspect.cleandoc(ast.literal_eval(doc.value))
     for name, info in shape.model_fields.items():
-        default = (
-            "required" if info.is_required() else f"`{info.get_default(call_default_factory=True)}`"
-        )
-        yield name, documented[name], default
+        default = info.get_default(call_default_factory=True)
+        yield name, documented[name], "required" if info.is_required() else _default(default)
+
+
+def _default(value: object) -> str:
+    """Return the cell of a default: as a policy writes it, empty where nothing is set."""
+    nothing = isinstance(value, BaseModel) and value == type(value)()
+    written = "" if nothing else default_value(value)
+    return f"`{written}`" if written else ""
 
 
 def _cell(text: str) -> str:

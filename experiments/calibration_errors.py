@@ -29,7 +29,6 @@ import numpy.typing as npt
 from aegis.advisor import Choice, Scorer
 from aegis.advisor.confidence import standard_errors
 from aegis.advisor.parts import PARTS
-from aegis.evaluation import paper_configurations, paper_policy
 from aegis.evaluation.coding import CodedTable, code_table
 from aegis.evaluation.splits import make_splits
 from aegis.measures import MEASURES
@@ -41,6 +40,7 @@ from aegis.summary import summarize
 from aegis.summary.build import FOLDS
 from aegis.summary.cooccurrence import fold_of
 from common import add_csv
+from paper_masks import paper_configurations, paper_policy
 from public_sets import CONFIRMATION, FURTHER, RESERVE
 from selection_public import COUNT, SEED, UNMASKED
 

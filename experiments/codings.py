@@ -33,6 +33,7 @@ from aegis.measures import (
     MEASURES,
     PENALTIES,
     Cooccurrence,
+    Need,
     OrderedCounts,
     attribute_information,
     held_out_traces,
@@ -64,7 +65,7 @@ class Scores:
 
     def of(self, choice: Choice) -> dict[str, float]:
         """Return the score of a configuration under every variant."""
-        counts = self.scorer.cooccurrence(choice)
+        counts = self.scorer.cooccurrence(choice, [Need.PAIRS])
         charged, uncharged = (
             mean_reached(counts.traces + lost) for lost in (counts.losses, 0 * counts.losses)
         )
@@ -144,11 +145,11 @@ class Scores:
         """Return the largest synergy of a pair of attributes that are not suppressed."""
         alone = attribute_information(counts)
         sizes = np.diff(counts.offsets)
-        told = counts.pair_information
+        told = counts.pairs
         pairs = [(i, j) for j in range(len(alone)) for i in range(j) if min(sizes[i], sizes[j]) > 1]
         if told is None or not pairs:
             return 0.0
-        return float(max(told(i, j) - alone[i] - alone[j] for i, j in pairs))
+        return float(max(told[i, j] - alone[i] - alone[j] for i, j in pairs))
 
 
 def quantiles(rows: Any, size: int) -> Any:

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from aegis.advisor import Scorer
-from aegis.evaluation import paper_configurations
 from aegis.evaluation.agreement import spearman
 from aegis.measures import held_out_traces
 from aegis.summary import Summary, summarize
 from common import RESULTS, write_csv
+from paper_masks import paper_configurations
 from selection_quality import NAME, SETS, prepared
 
 PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)

@@ -107,10 +107,11 @@ def protected_by(own: Prepared, protection: str, asked: str, draw: int) -> Prote
     level, detail = protection.split(" ", 1)
     if level == "counts":
         key = f"not secret, for experiments: {draw}".encode()
-        return protect_counts(own.summary, Perturbation(key, CellMethod(detail)), source=own.source)
+        asked = Perturbation(key, CellMethod(detail))
+        return protect_counts(own.summary, asked, own.policy, source=own.source)
     most = {"rule": {}, "tables": {"most_error": 0.0}, "codes": {"most_error": math.inf}}[asked]
     noise = Noise(float(detail), DELTA, public=frozenset(own.summary.attributes), **most)
-    return protect_with_noise(own.summary, noise, source=own.source)
+    return protect_with_noise(own.summary, noise, own.policy, source=own.source)
 
 
 def halves(

@@ -102,7 +102,7 @@ def compare(name: str, store: str | None) -> dict[str, Any]:
                 "name": one.name,
                 "score": one.score,
                 "kept": one.utility_kept,
-                "after_suppression": one.after_suppression,
+                "after_suppression": None if one.utility is None else one.utility.value,
                 "admissible": one.admissible,
                 "smallest_class": one.smallest_class,
                 "suppressed_rows": one.suppressed_rows,

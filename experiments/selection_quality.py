@@ -28,12 +28,13 @@ from typing import Any
 import numpy as np
 
 from aegis import evaluate
-from aegis.evaluation import Evaluation, paper_configurations, paper_policy
+from aegis.evaluation import Evaluation
 from aegis.evaluation.models import MODELS, Features
 from aegis.policy import Policy, load_policy
 from aegis.sources import Source, open_table
 from aegis.summary import summarize
 from common import ADULT, RESULTS, data, german, save_chart, write_csv, write_json
+from paper_masks import paper_configurations, paper_policy
 
 NAME = "selection_quality"
 LINEAR = ("lr", "svm", "sgd")

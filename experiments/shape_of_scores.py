@@ -31,7 +31,7 @@ Floats = npt.NDArray[np.float64]
 def normal(scorer: Scorer, choice: Choice, what: Expected) -> float:
     """Return the expected AUC of normal scores."""
     counts = scorer.cooccurrence(choice, MEASURES.get(what.name).needs)
-    areas = (w * counts.held_out(c).auc().mean() for c, w in what.weights.items())
+    areas = (w * counts.held_out(c, what.merit).figures[0].mean() for c, w in what.weights.items())
     return max(float(sum(areas)), 0.5)
 
 

@@ -15,12 +15,13 @@ import argparse
 import numpy as np
 
 from aegis.advisor import Scorer
-from aegis.evaluation import Reconstructed, paper_configurations, paper_policy
+from aegis.evaluation import Reconstructed
 from aegis.evaluation.agreement import spearman
 from aegis.measures import MEASURES
 from aegis.policy import load_policy
 from aegis.summary import summarize
 from common import ADULT, ROOT, save_chart, write_csv, write_json
+from paper_masks import paper_configurations, paper_policy
 
 NAME = "theorem_1"
 SETTINGS = {"AEGIS+1D": True, "AEGIS-1D": False}

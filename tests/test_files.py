@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from aegis.files import format_of, leftovers, replacing
+from aegis.errors import PolicyError
+from aegis.files import check_output, format_of, leftovers, replacing, spare_input
 
 HOLDS = """
 import signal, sys, time
@@ -60,6 +61,120 @@ def test_files_of_running_processes_are_no_leftovers(tmp_path: Path) -> None:
         temporary.touch()
         assert f".{os.getpid()}." in temporary.name
         assert leftovers(path) == []
+
+
+HOLDS_UNTIL_TOLD = """
+import sys
+from pathlib import Path
+from aegis.files import replacing
+with replacing(Path(sys.argv[1])) as temporary:
+    temporary.write_text("first")
+    print("written", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_a_file_that_another_process_writes_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    words = [sys.executable, "-c", HOLDS_UNTIL_TOLD, str(path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(words, **pipes) as process:  # type: ignore[call-overload]
+        process.stdout.readline()
+        refused = pytest.raises(PolicyError, match=r"Another process is writing .*out\.csv")
+        with refused, replacing(path) as temporary:
+            temporary.write_text("second")
+        with replacing(tmp_path / "other.csv") as temporary:
+            temporary.write_text("another file")
+        process.communicate("go on\n")
+    assert path.read_text() == "first"
+    with replacing(path) as temporary:  # it is done
+        temporary.write_text("second")
+    assert {p.name: p.read_text() for p in tmp_path.iterdir()} == {
+        "out.csv": "second",
+        "other.csv": "another file",
+    }
+
+
+def test_one_process_refuses_itself_and_a_lock_that_was_left_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    killed(path, signal.SIGKILL)
+    assert any(left.name.endswith(".lock") for left in tmp_path.iterdir())
+    with replacing(path) as temporary:
+        temporary.write_text("rows")
+        with pytest.raises(PolicyError, match="Another process"), replacing(path):
+            pass
+    assert path.read_text() == "rows"
+
+
+def test_a_file_that_came_up_meanwhile_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    check_output(path, force=False)
+    path.write_text("of somebody else")
+    with pytest.raises(PolicyError, match="exists"), replacing(path, force=False) as temporary:
+        temporary.write_text("rows")
+    assert path.read_text() == "of somebody else"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def other_names(file: Path, folder: Path) -> dict[str, Path]:
+    """Return other names of a file."""
+    (folder / "symbolic.csv").symlink_to(file)
+    (folder / "hard.csv").hardlink_to(file)
+    (folder / "linked").symlink_to(file.parent, target_is_directory=True)
+    return {
+        "symbolic link": folder / "symbolic.csv",
+        "hard link": folder / "hard.csv",
+        "folder that is a link": folder / "linked" / file.name,
+        "relative": Path(os.path.relpath(file)),
+        "dots": file.parent / ".." / file.parent.name / file.name,
+    }
+
+
+def test_no_name_of_an_input_is_written(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    file = folder / "table.csv"
+    file.write_text("a\n1\n")
+    for how, name in other_names(file, tmp_path).items():
+        assert name.read_text() == "a\n1\n", how
+        for read, written in ((file, name), (name, file)):
+            with pytest.raises(PolicyError, match="read by this command"):
+                spare_input([read], written)
+    (folder / "TABLE.CSV").write_text("another file, where case counts")
+    if file.read_text() == "a\n1\n":
+        spare_input([file], folder / "TABLE.CSV")
+    spare_input([file], folder / "other.csv", None)
+
+
+INTERRUPTED = """
+import os, signal, sys
+from pathlib import Path
+from aegis.files import check_output, replacing
+from aegis.interrupts import watching
+
+def interrupt(event, arguments):
+    if event == sys.argv[2] and arguments and sys.argv[1] in str(arguments[0]):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+out = Path(sys.argv[1], "out.csv")
+with watching():
+    sys.addaudithook(interrupt)
+    check_output(out, force=False)
+    with replacing(out) as temporary:
+        temporary.write_text("rows")
+        if len(sys.argv) > 3:
+            raise ValueError
+"""
+
+
+@pytest.mark.parametrize("event", ["open", "os.remove", "os.rename"])
+@pytest.mark.parametrize("failing", [(), ("failing",)])
+def test_signals_at_any_step_leave_nothing_partial(
+    tmp_path: Path, event: str, failing: tuple[str, ...]
+) -> None:
+    words = [sys.executable, "-c", INTERRUPTED, str(tmp_path), event, *failing]
+    subprocess.run(words, stderr=subprocess.DEVNULL, check=False)
+    assert {path.name for path in tmp_path.iterdir()} <= {"out.csv"}
 
 
 def test_formats_of_names() -> None:

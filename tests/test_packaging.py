@@ -202,3 +202,27 @@ def test_the_actions_inputs_are_options_of_the_audit() -> None:
 def test_the_command_is_declared() -> None:
     assert PROJECT["scripts"] == {"aegis": "aegis.cli.main:process"}
     assert importlib.metadata.version(PROJECT["name"])
+
+
+def test_the_install_page_lists_all_extras() -> None:
+    page = (ROOT / "docs" / "how-to" / "install.md").read_text()
+    listed = re.findall(r"^\| `([a-z]+)` \|", page, re.MULTILINE)
+    assert sorted(listed) == sorted(PROJECT["optional-dependencies"])
+
+
+def test_the_demo_installs_the_core_alone(tmp_path: Path) -> None:
+    """And tests install all: what each target would run, in a folder where nothing is made."""
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    ran = {
+        target: subprocess.run(
+            ["make", "-n", target], cwd=tmp_path, capture_output=True, text=True, check=True
+        ).stdout
+        for target in ("demo", "test")
+    }
+    installed = re.findall(r"--editable (\S+)", ran["demo"])
+    assert installed == ["."]
+    assert "--group dev" not in ran["demo"]
+    assert "The command is .venv/bin/aegis." in ran["demo"].splitlines()[-1]
+    assert "--group dev" in ran["test"]
+    assert "ml,dp,sign,service,excel,statistics" in ran["test"]

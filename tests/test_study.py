@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import aegis
-from aegis.advisor.uncovered import unique_rows
+from aegis.advisor.uncovered import Uncovered, outside_of_release
 from aegis.errors import DataError, PolicyError
 from aegis.ledger import Ledger
 from aegis.policy import load_policy
@@ -20,6 +21,7 @@ from aegis.protect import audit_leak, budget_of, load_protected
 from aegis.sources import Source
 from aegis.study import subject
 from aegis.summary import build
+from aegis.summary.outside import Outside
 
 ROWS = 240
 
@@ -49,14 +51,14 @@ def policy(**changes: Any) -> aegis.Policy:
 
 
 def test_every_question_shares_one_summary(summaries: list[str]) -> None:
-    # What is held out of the rows that are kept takes another one; the trace does not.
+    # One of the table, and one of the rows that each of six releases keeps.
     study = aegis.Study(table(), policy(measure="adjusted-pillai"))
     assert summaries == []
     ranked, searched = study.rank(), study.search(prefer="score")
     front = study.front("k=2,4,8")
     assert study.estimate(searched.best.configuration)[0].pud >= 0
     assert "<!doctype html>" in study.report(searched)
-    assert len(summaries) == 1
+    assert len(summaries) == 1 + 6
     assert [point.value for point in front.points] == [2, 4, 8]
     assert searched.best.score == ranked.best.score  # six combinations: all are drawn
     assert searched.optimal
@@ -67,7 +69,7 @@ def test_a_ranking_counts_exactly_where_the_study_does_not(
 ) -> None:
     study = aegis.Study(table(), policy())
     assert study.rank(exact=True).ranking == study.rank().ranking
-    assert len(summaries) == 1, "all rows were counted"
+    assert len(summaries) == 1 + 2, "all rows were counted, and those of two releases"
     monkeypatch.setattr(subject, "SAMPLE_ROWS", 40)
     study = aegis.Study(table(), policy())
     sampled, exact = study.rank(), study.rank(exact=True)
@@ -176,6 +178,10 @@ def test_the_same_part_is_not_added_up_twice(tmp_path: Path) -> None:
     assert aegis.merge_bundles([part]).rows == ROWS
 
 
+def outside_part(uncovered: Uncovered) -> Outside:
+    return Outside(**{entry.name: getattr(uncovered, entry.name) for entry in fields(Outside)})
+
+
 @pytest.mark.parametrize("columns", [("age", "sex"), ("age",)])
 def test_rows_that_are_alone_are_those_that_the_query_counts(columns: tuple[str, ...]) -> None:
     """Small tables are read once, and their rows compared as codes."""
@@ -190,12 +196,17 @@ def test_rows_that_are_alone_are_those_that_the_query_counts(columns: tuple[str,
         for a in study.summary.all_attributes
     }
     assert study._subject.known is not None
-    told = advice.uncovered
-    assert (told.released_rows, told.unique_rows) == unique_rows(study.source, rule, choice)
+    by_query = outside_of_release(study.source, rule, choice)
+    assert by_query is not None
+    assert outside_part(advice.uncovered) == by_query == study.apply(advice).audit.outside
 
 
 def test_a_small_table_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Values, pairs, cells and rows that are alone come from one scan beside that of the label."""
+    """Values, pairs, cells and rows that are alone come from one scan beside that of the label.
+
+    The rows that the release keeps are then read masked.
+    """
+    monkeypatch.setattr("aegis.study.answers.with_utility", lambda advice, *_: advice)
     study, asked = aegis.Study(table(), policy()), []
 
     def counting(inner: Any) -> Any:

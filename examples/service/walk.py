@@ -20,11 +20,21 @@ from aegis.catalog import Catalog, accounts
 from aegis.catalog.access import scopes_of
 from aegis.errors import EngineError
 from aegis.service.client import Client
-from aegis.signing import load_public_key, make_keys
+from aegis.signing import load_private_key, load_public_key, make_keys
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "data" / "adult.parquet"
 POLICY = ROOT / "examples" / "adult" / "policy.yaml"
+AGENT = """url: {url}
+key: agent.pem
+approvers: {{otto: otto.pub.pem}}
+sources:
+  adult:
+    table: {table}
+    policy: {policy}
+    floor: {{k: 5, suppression: 0.02, epsilon: 4}}
+"""
+"""What the provider pins beside the data: whom the agent believes, and the least protection."""
 PEOPLE = {"paula": "provider", "otto": "operator", "clara": "consumer", "aude": "auditor"}
 PASSWORD = "walking through the catalog"
 
@@ -36,7 +46,7 @@ def say(text: str) -> None:
 
 
 def prepare(folder: Path) -> dict[str, str]:
-    """Make the catalog, four accounts and a key; return a token for each account."""
+    """Make the catalog, four accounts, keys of agent and operator; return a token for each account."""
     tokens = {}
     with Catalog.open(str(folder / "catalog.db")).database.writing() as session:
         for name, role in PEOPLE.items():
@@ -46,6 +56,9 @@ def prepare(folder: Path) -> dict[str, str]:
     private, public = make_keys()
     (folder / "agent.pem").write_bytes(private)
     (folder / "agent.pub.pem").write_bytes(public)
+    private, public = make_keys()
+    (folder / "otto.pem").write_bytes(private)
+    (folder / "otto.pub.pem").write_bytes(public)
     return tokens
 
 
@@ -90,7 +103,7 @@ def walk(folder: Path, url: str, tokens: dict[str, str]) -> Path:
     """Do what each person does; return the masked file."""
     with (
         aegis.connect(url, tokens["paula"]) as paula,
-        aegis.connect(url, tokens["otto"]) as otto,
+        aegis.connect(url, tokens["otto"], key=load_private_key(folder / "otto.pem")) as otto,
         aegis.connect(url, tokens["clara"]) as clara,
         aegis.connect(url, tokens["aude"]) as aude,
     ):
@@ -129,7 +142,7 @@ def walk(folder: Path, url: str, tokens: dict[str, str]) -> Path:
         otto.step(number, "approve")
         otto.step(number, "run")
         state = otto.wait(number)["state"]
-        say(f"otto approves; the agent masks, verifies and signs: {state}")
+        say(f"otto approves with his key; the agent masks, verifies and signs: {state}")
         masked = clara.download(number, folder / "masked.parquet", force=True)
         checked = clara.verify(number)
         log = aude.verify_log()
@@ -153,7 +166,7 @@ def main() -> None:
         port = str(free.getsockname()[1])
     url = f"http://127.0.0.1:{port}"
     (folder / "agent.yaml").write_text(
-        f"url: {url}\nkey: agent.pem\nsources:\n  adult: {TABLE}\n", encoding="utf-8"
+        AGENT.format(url=url, table=TABLE, policy=POLICY), encoding="utf-8"
     )
     database = str(folder / "catalog.db")
     with (

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
 from aegis.errors import AegisError, DataError, PolicyError
-from aegis.interrupts import check
+from aegis.interrupts import check, deferring
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
 
 TABLE_FORMATS = (
     ".parquet",
@@ -87,58 +94,115 @@ def check_output(
         )
     if path.is_dir():
         raise PolicyError(f"Cannot write {path}: it is a folder.", hint="Give a file name.")
+    _refuse_existing(path, force=force)
+    try:
+        # Permissions do not tell: even who may do all cannot write everywhere. The file has no name,
+        # so nothing is left of it where the program ends here.
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _refuse_existing(path: Path, *, force: bool) -> None:
     if path.exists() and not force:
         raise PolicyError(
             f"{path} exists.",
             hint="Choose another name, or overwrite it: --force, in Python force=True.",
         )
-    _try_beside(path)
 
 
 def spare_input(inputs: Iterable[Path], *outputs: Path | None) -> None:
-    """Raise `PolicyError` when an output would replace a file that is read."""
-    read = {path.resolve() for path in inputs}
+    """Raise `PolicyError` when an output is a file that is read, under whatever name."""
+    files = list(inputs)
     for path in outputs:
-        if path is not None and path.resolve() in read:
+        if path is not None and any(_same_file(path, other) for other in files):
             raise PolicyError(
-                f"{path} is the table itself: the release would replace it.",
+                f"{path} is read by this command, and would be replaced.",
                 hint="Give the output another name.",
             )
 
 
+def _same_file(path: Path, other: Path) -> bool:
+    """Return whether two paths name one file: by links, too, and by case where the system ignores it."""
+    if path.resolve() == other.resolve():
+        return True
+    try:
+        return path.samefile(other)
+    except OSError:  # one of them is no file
+        return False
+
+
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path, *, force: bool = True) -> Iterator[Path]:
     """Yield a temporary name beside `path`; on success rename it, on failure remove it.
 
     A kill in mid-write leaves the old file as it was, and the temporary one: `leftovers` finds it.
+    While the context lasts, no other process can enter it for the same path: several files that are
+    replaced together, one context within another, are all of one process.
+
+    Raises
+    ------
+    PolicyError
+        Another process is writing the file, or it exists by now and `force` is not set.
+    DataError
+        The file cannot be written.
     """
-    temporary = _try_beside(path)
+    with _alone(path):
+        _refuse_existing(path, force=force)
+        temporary = path.with_name(f"{_partial(path)}{os.getpid()}.partial{format_of(path)}")
+        try:
+            yield temporary
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
+            check()
+            temporary.replace(path)
+            record(path)
+        except OSError as error:
+            raise _unwritable(path, error) from error
+        finally:
+            with deferring():
+                temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold the lock of an output: a file beside it, which the system frees when the process ends."""
+    lock = path.with_name(f"{_partial(path)}partial.lock")
+    with deferring():
+        held = _locked(lock, path)
     try:
-        yield temporary
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        check()
-        temporary.replace(path)
-        record(path)
-    except OSError as error:
-        raise _unwritable(path, error) from error
+        yield
     finally:
-        temporary.unlink(missing_ok=True)
+        with deferring():
+            lock.unlink(missing_ok=True)  # before it is let go: who waits looks whether it is there
+            os.close(held)
 
 
-def _try_beside(path: Path) -> Path:
-    """Return a temporary name beside `path` under which a file can be made: one was, and is gone.
-
-    Permissions do not tell: even who may do all cannot write everywhere. An engine that is the
-    first to find out would name the temporary file, which nobody asked for.
-    """
-    temporary = path.with_name(f"{_partial(path)}{os.getpid()}.partial{format_of(path)}")
-    try:
-        temporary.touch()
-        temporary.unlink()
-    except OSError as error:
-        raise _unwritable(path, error) from error
-    return temporary
+def _locked(lock: Path, path: Path) -> int:
+    """Return the open file of a lock that this process holds alone."""
+    while True:
+        try:
+            held = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
+        except OSError as error:
+            raise _unwritable(path, error) from error
+        try:
+            if sys.platform == "win32":
+                msvcrt.locking(held, msvcrt.LK_NBLCK, 1)
+            else:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError) as error:
+            os.close(held)
+            raise PolicyError(
+                f"Another process is writing {path}.",
+                hint="Wait until it is done, or choose another name.",
+            ) from error
+        except OSError:  # a file system without locks
+            return held
+        # Its last holder may have removed it between the two calls.
+        if lock.exists() and os.path.samestat(os.fstat(held), lock.stat()):
+            return held
+        os.close(held)
 
 
 def _partial(path: Path) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 
 @dataclass
@@ -23,6 +23,7 @@ class _Signals:
     """What has come in."""
 
     noted: bool = False
+    deferred: bool = False
 
 
 _SIGNALS = _Signals()
@@ -65,10 +66,21 @@ def _ours() -> dict[signal.Signals, Any]:
     return {n: handler for n, handler in known.items() if signal.getsignal(n) is handler}
 
 
-def _note(number: int, frame: FrameType | None) -> NoReturn:
-    """Note the signal and raise `KeyboardInterrupt`."""
+def _note(number: int, frame: FrameType | None) -> None:
+    """Note the signal, and raise `KeyboardInterrupt` unless interrupts are deferred."""
     _SIGNALS.noted = True
-    signal.default_int_handler(number, frame)
+    if not _SIGNALS.deferred:
+        signal.default_int_handler(number, frame)
+
+
+@contextmanager
+def deferring() -> Iterator[None]:
+    """Only note interrupts while the context lasts, as files are made and removed; `check` raises them."""
+    before, _SIGNALS.deferred = _SIGNALS.deferred, True
+    try:
+        yield
+    finally:
+        _SIGNALS.deferred = before
 
 
 def acknowledge() -> None:

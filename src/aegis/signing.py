@@ -9,6 +9,7 @@ Reference: Josefsson and Liusvaara, RFC 8032 (EdDSA), section 5.1.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -108,6 +109,33 @@ class PrivateKey:
 def canonical(data: Mapping[str, Any]) -> bytes:
     """Return plain JSON values as bytes that do not depend on the order of keys or on blanks."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
+
+
+SEAL = ("digest", "signature")
+"""Keys of a sealed document that are of all others."""
+
+
+def seal(document: Mapping[str, Any], key: PrivateKey | None = None) -> dict[str, Any]:
+    """Return a document with the digest of its content, and signed where a key is given.
+
+    The digest shows damage and careless edits; only the signature shows who answers for the content.
+    """
+    sealed = {name: value for name, value in document.items() if name not in SEAL}
+    if key is not None:
+        sealed["signature"] = sign_bytes(canonical(sealed), key).to_dict()
+    return {**sealed, "digest": sealed_digest(sealed)}
+
+
+def sealed_digest(document: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a document without its own digest."""
+    rest = {name: value for name, value in document.items() if name != "digest"}
+    return hashlib.sha256(canonical(rest)).hexdigest()
+
+
+def verify_seal(document: Mapping[str, Any], signature: Signature, key: PublicKey) -> bool:
+    """Return whether `signature` is that of a sealed document under `key`."""
+    content = {name: value for name, value in document.items() if name not in SEAL}
+    return verify_bytes(canonical(content), signature, key)
 
 
 def sign_bytes(data: bytes, key: PrivateKey) -> Signature:

@@ -62,6 +62,23 @@ def brief(value: object) -> str:
     return f"{text[: _MOST_SHOWN // 2]}... ({len(text):,} characters)"
 
 
+def default_value(value: object) -> str:
+    """Return a default as a policy writes it; nothing where there is none.
+
+    Examples
+    --------
+    >>> [default_value(value) for value in (None, False, (0.5, 0.05), (), "interval")]
+    ['', 'false', '[0.5, 0.05]', '', 'interval']
+    """
+    if value in (None, "", [], (), {}):
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(str, value))}]"
+    return str(value)
+
+
 def finite(data: Any) -> Any:
     """Return nested data as JSON holds it: NaN and the infinities as None, mappings as dicts.
 

@@ -218,7 +218,8 @@ def expected(variant: str, objective: str, rule: PrivacyRule, top: int) -> list[
 def assert_best(searcher: Searcher, variant: str, rule: PrivacyRule, top: int) -> None:
     found, figures = searcher.run(rule, top=top, time_limit=None)
     wanted = expected(variant, searcher.objective.name, rule, top)
-    assert [v for v, _ in found.best] == pytest.approx(wanted, rel=1e-9, abs=1e-9), str(rule)
+    # Where all combinations are scored, all are handed on: ties are settled among them.
+    assert [v for v, _ in found.best][:top] == pytest.approx(wanted, rel=1e-9, abs=1e-9), str(rule)
     assert len({box for _, box in found.best}) == len(found.best)
     plan = searcher.plan.under(rule)
     assert all(plan.check(searcher.problem.choice(box)).admissible for _, box in found.best)

@@ -24,8 +24,8 @@ from advisor_support import (
 )
 
 from aegis import advise, search
-from aegis.advisor import Advice, PrivacyPlan, Scorer, combinations, generate
-from aegis.advisor.rank import AfterSuppression, rank_choice
+from aegis.advisor import Advice, PrivacyPlan, combinations, generate
+from aegis.advisor.released import ReleasedRows
 from aegis.errors import NoAdmissibleConfiguration, PolicyError
 from aegis.masks import parse_mask
 from aegis.measures import MEASURES
@@ -145,10 +145,9 @@ def test_score_after_suppression(table: pa.Table, label_masks: Any) -> None:
         for given in (policy, everything):
             own = summarize(table, given)
             plan = PrivacyPlan(own, given.privacy)
-            after = AfterSuppression(
-                plan, MEASURES.get("adjusted-pillai"), open_table(table), given
-            )
-            from_bundle = AfterSuppression(plan, MEASURES.get("adjusted-pillai"))
+            trace, whole = MEASURES.get("adjusted-pillai"), [1.0, 1.0]
+            released = ReleasedRows(plan, open_table(table), given)
+            from_bundle = ReleasedRows(plan)
             for configuration in generate(own, 3, seed=2):
                 choice = {
                     a.name: a.candidate(configuration.masks[a.name]) for a in own.all_attributes
@@ -171,15 +170,15 @@ def test_score_after_suppression(table: pa.Table, label_masks: Any) -> None:
                 if len(set(left["y"])) > 1:
                     columns = [left[n] for n in ("age", "zip", "pay", "ill")]
                     wanted = pytest.approx(pillai(columns, left["y"])[1], abs=1e-8)
-                found = after.score(choice)
-                assert found == wanted if wanted is not None else found in (None, 0.0)
-                ranked = rank_choice("", choice, Scorer(own), plan, after.measure)
-                if after.keeps_all(ranked, choice):
-                    assert ranked.score == wanted
-                if given is everything:
-                    assert from_bundle.score(choice) == found
-                else:
-                    assert from_bundle.score(choice) is None
+                counted_rows = released.of(choice)
+                assert counted_rows.constant == (wanted is None)
+                found = counted_rows.figure(trace, 1.0, whole).value
+                assert found == (0.0 if wanted is None else wanted)
+                cells = from_bundle.of(choice)
+                known = cells.figure(trace, 1.0, whole)
+                assert (known is None) == (given is not everything and not cells.constant)
+                assert known is None or known.value == pytest.approx(found, abs=1e-12)
+                assert label_masks is not None or cells.lost == counted_rows.lost
 
 
 def test_pud_is_the_mean_absolute_change(table: pa.Table, summary: Summary) -> None:

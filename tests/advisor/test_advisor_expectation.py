@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +15,8 @@ from advisor_support import all_choices, masked_columns
 import aegis
 from aegis.advisor import Scorer
 from aegis.advisor.default import measure_for
-from aegis.advisor.expectation import Expectation
 from aegis.advisor.parts import PARTS
+from aegis.advisor.utility import UtilityFigure
 from aegis.measures import get
 from aegis.policy import Configuration, load_policy
 from aegis.study import Study
@@ -48,22 +49,80 @@ def policy(label: str | None = "y", **more: object) -> aegis.Policy:
     )
 
 
+def same_figure(one: UtilityFigure, other: UtilityFigure) -> bool:
+    """Whether two figures are equal up to the last digits."""
+    a, b = asdict(one), asdict(other)
+    value, reference = a.pop("value"), a.pop("reference")
+    assert value == pytest.approx(b.pop("value"), rel=1e-9)
+    assert reference == pytest.approx(b.pop("reference"), rel=1e-9)
+    for percent in ("utility_kept", "stderr"):
+        assert a.pop(percent) == pytest.approx(b.pop(percent), rel=1e-6)
+    return a == b
+
+
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("searched", [True, False])
-def test_it_is_what_the_ranking_by_auc_says_of_the_same_configuration(classes, searched):
-    study = Study(table(classes=classes), policy())
-    advice = study.search(top=3) if searched else study.rank(generate_count=8)
-    told = advice.expectation
-    assert told is not None
-    assert told.configuration == advice.best.name
-    best = Configuration("best", advice.best.configuration.masks)
-    by_area = study.rank({"best": best}, measure="held-out-auc")
-    assert told.score == pytest.approx(by_area.best.score)
-    assert told.unmasked == pytest.approx(by_area.reference)
-    assert told.stderr == pytest.approx(by_area.best.stderr)
-    assert advice.headline == by_area.headline
-    assert advice.to_dict()["expected"] == told.to_dict() | {"measure": "held-out-auc"}
-    assert by_area.to_dict()["expected"]["score"] == pytest.approx(told.score)
+@pytest.mark.parametrize("measure", [None, "cmim", "adjusted-pillai"])
+def test_one_figure_in_advice_front_and_certificate(classes, searched, measure, tmp_path):
+    study = Study(table(classes=classes), policy(privacy={"k": 8, "suppression": 0.2}))
+    advice = (
+        study.search(top=3, measure=measure, front="k=8,50")
+        if searched
+        else study.rank(generate_count=8, measure=measure)
+    )
+    figure = advice.utility
+    assert figure is not None
+    paper = tmp_path / "paper.json"
+    release = study.apply(advice, output=tmp_path / "made.csv", certificate=paper)
+    assert same_figure(release.utility, figure)
+    assert json.loads(paper.read_text())["utility"] == release.utility.to_dict()
+    assert advice.to_dict()["utility"] == figure.to_dict()
+    assert advice.best.utility_kept == figure.utility_kept
+    assert figure.reference == advice.unmasked
+    assert (figure.rows, figure.reference_name) == ("released", "the unmasked table")
+    if searched:
+        assert advice.front is not None
+        same = [p for p in advice.front.points if p.value == 8]
+        assert same[0].configuration.masks != advice.best.configuration.masks or same[
+            0
+        ].utility_kept == pytest.approx(figure.utility_kept)
+    expected = advice.expectation
+    assert expected is not None
+    again = study.apply(
+        advice,
+        output=tmp_path / "again.parquet",
+        certificate=tmp_path / "again.json",
+        measure="held-out-auc",
+    )
+    assert same_figure(again.utility, expected)
+
+
+def rare() -> pa.Table:
+    """A table with a class of two rows that are alone in their quasi-identifiers."""
+    plain = table(600).to_pylist()
+    odd = [{"sign": 7, "age": 90 + i, "y": "rare"} for i in range(2)]
+    return pa.Table.from_pylist([*plain, *odd])
+
+
+def test_a_label_class_that_vanishes_comes_first_among_the_warnings(tmp_path):
+    declared = policy(
+        privacy={"k": 5, "suppression": 0.1},
+        attributes={
+            "sign": {"role": "quasi-identifier", "masks": ["identity"]},
+            "age": {"role": "quasi-identifier", "masks": [{"bucketize": {"width": 20}}]},
+        },
+    )
+    study = Study(rare(), declared)
+    said = "1 class vanishes from the label: rare (2 rows)."
+    for advice in (study.rank(generate_count=1), study.search(top=1)):
+        assert advice.utility.lost_classes == {"rare": 2}
+        assert advice.warnings[0].startswith(said)
+    release = study.apply(advice, output=tmp_path / "o.csv", certificate=tmp_path / "c.json")
+    assert release.warnings[0].startswith(said)
+    from_summary = Study(study.summary, declared).rank(generate_count=1)
+    assert from_summary.warnings[0].startswith(said)
+    assert from_summary.utility.rows == "all"
+    assert "utility kept is measured on all rows" in from_summary.warnings[1]
 
 
 def test_nothing_is_told_where_there_is_nothing_to_predict_or_nothing_is_admissible():
@@ -72,13 +131,6 @@ def test_nothing_is_told_where_there_is_nothing_to_predict_or_nothing_is_admissi
     strict = policy(privacy={"k": 1999})
     shown = Configuration("all", {name: aegis.masks.Identity() for name in MASKS})
     assert Study(table(), strict).rank([shown]).expectation is None
-
-
-def test_a_release_that_came_to_stand_first_later_is_not_given_the_figure_of_another():
-    advice = Study(table(), policy()).rank(generate_count=4, measure="cmim")
-    assert advice.expectation is not None
-    best = replace(advice.best, configuration=replace(advice.best.configuration, name="other"))
-    assert replace(advice, ranking=(best, *advice.ranking)).headline is None
 
 
 def test_the_table_with_many_values_is_not_waited_for(monkeypatch):
@@ -112,17 +164,18 @@ def test_the_measure_gives_way_where_no_merit_can_be_expected(tmp_path):
 
 
 def test_words_show_one_digit_of_the_error_and_say_where_the_table_is_too_small():
-    assert Expectation("a", "held-out-auc", 0.9182, 0.9213, 0.0018).words([70, 30]) == (
+    figure = UtilityFigure("held-out-auc", 0.9182, 0.9213, stderr=0.0018)
+    assert figure.expected([70, 30]) == (
         "Models are expected to reach AUC 0.918 of 0.921 unmasked (+-0.002)"
     )
-    assert (
-        Expectation("a", "held-out-auc", 0.53, 0.55, 0.05)
-        .words([7, 3])
-        .endswith("(+-0.05): the table is too small to tell masks apart")
+    small = UtilityFigure("held-out-auc", 0.53, 0.55, stderr=0.05)
+    assert small.expected([7, 3]).endswith("(+-0.05): the table is too small to tell masks apart")
+    above = UtilityFigure("held-out-auc", 0.93, 0.92)
+    assert above.expected([7, 3]) == (
+        "Models are expected to reach AUC 0.93 better than 0.92 unmasked"
     )
-    assert Expectation("a", "held-out-auc", 0.93, 0.92, None).words([7, 3]) == (
-        "Models are expected to reach AUC 0.93 of 0.93 unmasked"
-    )
+    loss = UtilityFigure("held-out-log-loss", 0.3, 0.4)
+    assert loss.detail == "held-out-log-loss 0.3000 better than 0.4000 unmasked"
 
 
 def test_it_is_what_rows_say_with_the_shape_of_their_scores() -> None:

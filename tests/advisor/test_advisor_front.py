@@ -14,8 +14,10 @@ from advisor_support import policy_of, random_rows, table_of
 from aegis import Study, search
 from aegis.advisor import PrivacyPlan
 from aegis.advisor.figures import FrontPoint
+from aegis.advisor.preference import hidden_share
 from aegis.advisor.search import FrontRange, Searcher
 from aegis.advisor.search.binding import relaxations
+from aegis.advisor.search.climb import NEXT
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.front import (
     _knee,
@@ -24,6 +26,7 @@ from aegis.advisor.search.front import (
     rule_at,
     trace_front,
 )
+from aegis.advisor.search.problem import make_problem
 from aegis.errors import PolicyError
 from aegis.masks import refines
 from aegis.policy import Policy
@@ -316,6 +319,16 @@ def test_binding(summary: Summary, objective: str, rule: dict[str, Any]) -> None
         covers = [
             c for c in finer if not any(o is not c and refines(c.groups, o.groups) for o in finer)
         ]
+        variable = next(v for v in make_problem(summary).variables if v.name == attribute.name)
+        hidden = {c: hidden_share(attribute, c) for c in variable.candidates if c.noise is None}
+        apart = [
+            c
+            for c in hidden
+            if hidden[c] < hidden[current]
+            and not refines(c.groups, current.groups)
+            and not refines(current.groups, c.groups)
+        ]
+        covers += sorted(apart, key=lambda c: -hidden[c])[:NEXT]
         wanted = {str(c.declared) for c in covers}
         assert {mask for name, mask in named if name == attribute.name} == wanted
         for candidate in covers:
@@ -351,5 +364,9 @@ def test_relaxations() -> None:
         "3 % of the rows suppressed instead of 2 %",
     }
     assert found["k = 4 instead of 5"] == PrivacyRule.parse({"k": 4, "suppression": 0.02})
+    diverse = {"k": 5, "l_diversity": {"attribute": "ill", "l": 2}}
+    assert "without distinct l-diversity of ill (l = 2)" in dict(
+        relaxations(PrivacyRule.parse(diverse))
+    )
     assert relaxations(PrivacyRule()) == []
     assert [c for c, _ in relaxations(PrivacyRule.parse({"k": 2, "suppression": 0.995}))] == []

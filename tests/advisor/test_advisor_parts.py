@@ -1,6 +1,8 @@
-"""What many configurations show by part of the rows, counted at once, against one by one."""
+"""Counts by part of the rows: few classes at a time, and what configurations have in common."""
 
 from __future__ import annotations
+
+import tracemalloc
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +30,7 @@ def summarised(seed: int, classes: int):
         "a": rng.integers(0, 9, 120).tolist(),
         "b": rng.choice(list("uvwxyz"), 120).tolist(),
         "c": np.where(rng.random(120) < 0.2, np.nan, rng.integers(0, 7, 120)).tolist(),
-        "y": rng.choice(list("pqr")[:classes], 120).tolist(),
+        "y": rng.choice(list("pqrstuv")[:classes], 120).tolist(),
     }
     columns["c"] = [None if np.isnan(value) else value for value in columns["c"]]
     attributes = {name: {"role": "feature", "masks": MASKS[name]} for name in "abcy"}
@@ -38,55 +40,53 @@ def summarised(seed: int, classes: int):
 
 @given(
     seed=st.integers(0, 10**6),
-    classes=st.integers(2, 3),
-    picks=st.lists(st.tuples(*(st.integers(0, 3) for _ in "abcy")), min_size=2, max_size=12),
+    classes=st.integers(2, 7),
+    common=st.sampled_from(["", "ab", "bc"]),
+    pick=st.tuples(*(st.integers(0, 3) for _ in "abcy")),
+    cells=st.sampled_from([1, 1_000, 10_000]),
 )
-@settings(max_examples=25, deadline=None)
-def test_configurations_counted_at_once_say_the_same(seed, classes, picks):
+@settings(max_examples=40, deadline=None)
+def test_classes_counted_one_by_one_say_what_all_at_once_say(seed, classes, common, pick, cells):
     summary = summarised(seed, classes)
     own = list(summary.all_attributes)
-    choices = [
-        {a.name: a.candidates[pick % len(a.candidates)] for a, pick in zip(own, some, strict=True)}
-        for some in picks
-    ]
-    for measure in map(get, ("held-out-auc", "held-out-accuracy(lr+nb)")):
-        alone, together = Scorer(summary), Scorer(summary)
-        together.expect(choices, measure)
-        for choice in choices:
-            expected = alone.value(choice, measure)
-            assert together.value(choice, measure) == pytest.approx(expected, abs=1e-12)
-            counts = [s.cooccurrence(choice, measure.needs) for s in (alone, together)]
-            assert np.allclose(*map(measure.without_parts, counts), atol=1e-12)
-            for in_order in (False, True):
-                one_by_one, at_once = (c.by_part(in_order=in_order) for c in counts)
-                assert at_once.total.tolist() == one_by_one.total.tolist()
+    choice = {a.name: a.candidates[i % len(a.candidates)] for a, i in zip(own, pick, strict=True)}
+    measures = [get(name) for name in ("held-out-auc", "held-out-accuracy(lr+nb)")]
+    found = []
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(parts, "FEWEST_LEVELS", 1)
+        patched.setattr(shared, "FEWEST_LEVELS", 1)
+        for at_once in (cells, 10**9):
+            patched.setattr(parts, "_AT_ONCE", at_once)
+            scorer = Scorer(summary)
+            scorer.common.share({name: choice[name] for name in common})
+            counts = scorer.cooccurrence(choice, measures[0].needs)
+            divided = counts.by_part()
+            assert divided.by_class.whole.shape[1] == divided.rows.shape[1]
+            found.append([measure.without_parts(counts) for measure in measures])
+    for one_by_one, together in zip(*found, strict=True):
+        assert one_by_one == pytest.approx(together, abs=1e-12)
 
 
-def test_they_are_counted_once_for_all_that_are_expected(monkeypatch):
-    summary = summarised(1, 2)
-    own = list(summary.all_attributes)
-    choices = [
-        {x.name: x.candidates[i % len(x.candidates)] for x in own}
-        | {"y": own[-1].unmasked, "b": own[1].candidates[i % 2]}
-        for i in range(8)
-    ]
-    measure, counted = get("held-out-auc"), []
-    assembled = parts.PartBlocks._assembled
-    monkeypatch.setattr(
-        parts.PartBlocks,
-        "_assembled",
-        lambda self, shown, label: counted.append(len(shown)) or assembled(self, shown, label),
-    )
-    scorer = Scorer(summary)
-    scorer.expect(choices, measure)
-    assert not counted
-    values = [scorer.value(choice, measure) for choice in choices]
-    assert counted == [3, 3]  # values and thresholds
-    monkeypatch.setattr(parts, "_TOGETHER", 1)
-    one_by_one = Scorer(summary)
-    one_by_one.expect(choices, measure)
-    assert [one_by_one.value(choice, measure) for choice in choices] == pytest.approx(values)
-    assert len(counted) > 2
+def test_a_label_of_many_classes_takes_the_memory_of_few():
+    rng = np.random.default_rng(1)
+    label = rng.integers(0, 80, 4_000)
+    columns = {
+        name: np.where(rng.random(4_000) < 0.3, (label * step) % 40, rng.integers(0, 40, 4_000))
+        for name, step in (("a", 3), ("b", 7), ("c", 1))
+    }
+    table = pa.table({**columns, "y": label.astype(str)})
+    attributes = {name: {"role": "feature"} for name in columns}
+    summary = summarize(table, load_policy({"version": 1, "label": "y", "attributes": attributes}))
+    scorer, measure = Scorer(summary), get("held-out-auc")
+    tracemalloc.start()
+    scorer.value(scorer.unmasked, measure)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    levels = sum(a.unmasked.n_levels for a in summary.attributes.values())
+    assert levels == 120
+    # One product of all directions with the counts of all classes alone takes 5 * 80 * 80 * 3 * 120 * 8 bytes.
+    assert most < 2 * (8 * parts._AT_ONCE) + 5 * 80 * levels**2 * 8
+    assert most < 5 * 80 * 80 * 3 * levels * 8
 
 
 @given(

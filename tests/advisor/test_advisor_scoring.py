@@ -74,9 +74,8 @@ def compare(table: pa.Table, summary: Summary, choice: Choice) -> None:
         assert score.score == pytest.approx(value, rel=1e-8, abs=1e-8), measure.name
         assert scorer.value(choice, measure) == score.score
         assert score.pud == pytest.approx(np.mean(changes), rel=1e-7, abs=1e-8)
-        sign = measure.direction.sign
-        best = scorer.reference(measure)
-        assert sign * best >= sign * reference - 1e-8
+        best = scorer.value(scorer.unmasked, measure)
+        assert best == pytest.approx(reference, rel=1e-8, abs=1e-8)
         percent = kept(value, best, measure, before["y"])
         if percent is not None and abs(best - measure.floor) > 1e-6 and abs(1 - best) > 1e-6:
             assert score.utility_kept == pytest.approx(percent, rel=1e-6, abs=1e-6)
@@ -188,13 +187,11 @@ def test_memory_changes_nothing(small: Summary) -> None:
             assert warm.score(choice, measure) == Scorer(small).score(choice, measure)
 
 
-def test_unmasked_is_kept_whole_unless_a_coarsening_shows_more(small: Summary) -> None:
+def test_the_unmasked_table_keeps_all(small: Summary) -> None:
     scorer = Scorer(small)
     for measure in MEASURES:
         score = scorer.score(scorer.unmasked, measure)
-        assert score.utility_kept is None or score.utility_kept <= 100
-        if scorer.reference(measure) == score.score and score.utility_kept is not None:
-            assert score.utility_kept == pytest.approx(100)
+        assert score.utility_kept in (None, pytest.approx(100))
         assert score.pud == 0
 
 

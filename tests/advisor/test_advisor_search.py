@@ -190,7 +190,7 @@ def test_without_a_bound_beyond_enumeration(monkeypatch: pytest.MonkeyPatch) -> 
     # Fewer admissible ones than are ranked anew: each was visited, and that is a proof.
     found, figures = searcher.run(rule, top=2, time_limit=None)
     assert figures.optimal
-    assert [v for v, _ in found.best] == pytest.approx(expected("plain", "cmim", rule, 2))
+    assert [v for v, _ in found.best][:2] == pytest.approx(expected("plain", "cmim", rule, 2))
     assert figures.proven is not None
     assert figures.proven.least is None
     monkeypatch.setattr(module, "LISTED", 5)

@@ -299,7 +299,8 @@ def test_a_label_that_may_be_suppressed() -> None:
     assert blind
     assert all(r.score == 0.5 for r in blind)  # the AUC of a constant
     only = search(table, policy_of({"k": 10}, label_masks=["suppress"]), top=1)
-    assert (only.best.score, only.best.after_suppression) == (0.5, None)
+    assert (only.best.score, only.best.utility.value) == (0.5, 0.5)
+    assert only.best.utility.utility_kept == 0
 
 
 def test_more_rows_in_a_class_than_rows() -> None:

@@ -126,7 +126,7 @@ def test_advice_release_certificate_and_audit(table: pa.Table, tmp_path: Path) -
     assert set(written.column_names) == set(table.column_names)
     columns = list(written.to_pydict().values())
     assert release.utility is not None
-    assert release.utility.released == pytest.approx(
+    assert release.utility.value == pytest.approx(
         mean_contingency(list(combinations(columns, 2))), abs=1e-12
     )
     assert study.rank(generate_count=5).measure == MEASURE.name

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +147,44 @@ def test_a_release_keeps_every_column(
         assert Counter(released[name].to_pylist()) == Counter(TABLE[name].to_pylist())
         same = released[name].to_pylist() == TABLE[name].to_pylist()
         assert same == (name != changed)
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("rank-swap", {"percent": 10}),
+        ("record-swap", {"geography": ["region"], "similar": ["sex"], "rate": 0.5}),
+        ("hybrid", {}),
+    ],
+)
+def test_what_is_swapped_or_added_comes_from_the_system(
+    method: str, options: dict[str, Any], tmp_path: Path
+) -> None:
+    asked = policy(
+        attributes={n: {"role": QUASI} for n in ("age", "region")} | {"sex": {"role": "sensitive"}}
+    )
+    if method == "record-swap":
+        asked = policy()
+    seen = []
+    for seed in (0, 0, 918273, None, None):
+        certificate = tmp_path / "c.json"
+        made = aegis.anonymize(
+            TABLE,
+            asked,
+            method,
+            options={"k": 2, **options},
+            output=tmp_path / "r.parquet",
+            certificate=certificate,
+            force=True,
+            seed=seed,
+        )
+        seen.append(pq.read_table(tmp_path / "r.parquet").to_pylist())
+        assert any("a seed was given" in note for note in made.notes) == (seed is not None)
+        document = json.loads(certificate.read_text())
+        assert "seed" not in document["anonymizer"]
+        assert "918273" not in certificate.read_text()
+    assert seen[0] == seen[1]
+    assert all(a != b for a, b in combinations(seen[1:], 2))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from sqlalchemy.exc import DatabaseError
 from aegis.catalog import Catalog, WrongState, budget, data_sets, flow, jobs, log, logbook
 from aegis.catalog.errors import CatalogError, NotThere, TooOften
 from aegis.catalog.objects import Objects
-from aegis.catalog.records import Job, LogEntry, SpendRecord, now
+from aegis.catalog.records import DataSet, Job, LogEntry, SpendRecord, now
 from aegis.errors import EngineError
 
 
@@ -96,9 +96,9 @@ def test_a_job_that_is_given_up_gives_its_budget_back(place):
         with place.catalog.database.writing() as session:
             flow.claim(session, "dies", jobs.AGENT).leased_until = now() - timedelta(seconds=1)
     with place.catalog.database.writing() as session:
-        assert budget.balance(session, "census").reserved == 1.5
+        assert budget.balance(session, session.get(DataSet, "census")).reserved == 1.5
         flow.claim(session, "dies", jobs.AGENT)
-        assert budget.balance(session, "census").reserved == 0
+        assert budget.balance(session, session.get(DataSet, "census")).reserved == 0
 
 
 def test_a_crash_between_the_steps_of_a_spend_leaves_nothing(place, monkeypatch):
@@ -116,7 +116,7 @@ def test_a_crash_between_the_steps_of_a_spend_leaves_nothing(place, monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         ask(place, 1.5)
     with place.catalog.database.reading() as session:
-        assert budget.balance(session, "census").reserved == 0
+        assert budget.balance(session, session.get(DataSet, "census")).reserved == 0
         assert session.scalars(select(Job)).all() == []
         assert len(session.scalars(select(LogEntry)).all()) == before
 
@@ -140,7 +140,7 @@ def test_what_failed_is_asked_once_more(place):
     with place.catalog.database.writing() as session:
         again = flow.retry_job(session, place.paula, job.id)
         assert (again.state, again.task, again.id != job.id) == ("queued", job.task, True)
-        assert budget.balance(session, "census").reserved == 1.5
+        assert budget.balance(session, session.get(DataSet, "census")).reserved == 1.5
         with pytest.raises(WrongState):
             flow.retry_job(session, place.paula, again.id)
 
@@ -186,7 +186,7 @@ def test_parallel_spends_never_go_beyond_the_ceiling(place):
                 job = Job(kind="summarize", place="agent", data_set_id="census", task={"n": number})
                 session.add(job)
                 session.flush()
-                budget.reserve(session, "census", job.id, 0.5)
+                budget.reserve(session, session.get(DataSet, "census"), job.id, 0.5)
         except WrongState:
             refused.append(number)
 
@@ -196,7 +196,7 @@ def test_parallel_spends_never_go_beyond_the_ceiling(place):
     for thread in threads:
         thread.join()
     with place.catalog.database.reading() as session:
-        balance = budget.balance(session, "census")
+        balance = budget.balance(session, session.get(DataSet, "census"))
     assert balance.reserved == pytest.approx(3.0)
     assert balance.left == pytest.approx(0.0)
     assert len(refused) == 44
@@ -206,10 +206,10 @@ def test_what_exists_is_spent_for_good_and_what_does_not_is_given_back(place):
     offered(place, ceiling=2.0)
     first = ask(place, 0.5)
     with place.catalog.database.writing() as session:
-        budget.reserve(session, "census", first.id, 0.5)
+        budget.reserve(session, session.get(DataSet, "census"), first.id, 0.5)
         budget.commit(session, first.id)
         budget.give_back(session, first.id)
-        assert budget.balance(session, "census").spent == pytest.approx(0.5)
+        assert budget.balance(session, session.get(DataSet, "census")).spent == pytest.approx(0.5)
         assert session.scalars(select(SpendRecord)).one().state == "committed"
     with pytest.raises(WrongState, match=r"has 1\.5 left"):
         ask(place, 1.9)

@@ -25,7 +25,7 @@ from arx_project import project
 
 POLICY = """\
 version: 1
-label: income
+label: {column: income, classes: [high, low]}
 measure: adjusted-pillai
 privacy: {k: 5, suppression: 0.05}
 attributes:

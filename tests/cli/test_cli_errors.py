@@ -77,7 +77,7 @@ def test_empty_table(shell, folder):
 
 
 def test_missing_label(shell, folder):
-    policy(folder, "label: income", "label: incme")
+    policy(folder, "column: income", "column: incme")
     message = error_of(shell("advise", "table.csv", "-p", "policy.yaml"))
     assert "'incme'" in message
     assert "Did you mean 'income'?" in message
@@ -124,7 +124,7 @@ def test_unknown_mask_measure_model(shell, folder):
     [
         ("width: 10", "width: wide", "'wide'"),
         ("width: 10", "with: 10", "Did you mean 'width'?"),
-        ("label: income", "lable: income", "Did you mean 'label'?"),
+        ("label: {", "lable: {", "Did you mean 'label'?"),
         ("k: 5", "k: five", "'five'"),
         ("k: 5", "kk: 5", "kk"),
         ("suppression: 0.05", "suppression: 2", "suppression"),
@@ -447,7 +447,8 @@ def test_a_label_with_one_class_is_noted(shell, folder, label):
     (folder / "m.csv").unlink()
     (folder / "c.json").unlink()
     usual = shell("apply", "table.csv", *words[1:], "--certificate", "c.json")
-    assert (usual.code, usual.err) == (0, "")
+    assert usual.code == 0
+    assert "fewer than two classes" not in plain(usual.err)
 
 
 SQL = (

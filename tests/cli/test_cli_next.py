@@ -13,7 +13,7 @@ from aegis.cli.files import repeated
 
 SEVERAL = """\
 version: 1
-label: income
+label: {column: income, classes: [high, low]}
 measure: adjusted-pillai
 privacy: {k: 5, suppression: 0.05}
 attributes:
@@ -189,3 +189,36 @@ def test_a_summary_of_persons_suggests_the_table_that_advice_needs(shell, folder
     assert again[:2] == ["advise", "persons.csv"]
     assert shell(*again).code == 0
     assert shell("advise", "persons.aegis", "-p", "persons.yaml").code == 2
+
+
+def test_a_shell_that_does_not_find_aegis_is_shown_its_path(shell, monkeypatch):
+    monkeypatch.setattr("sys.argv", [".venv/bin/aegis", "advise"])
+    words = ("advise", "table.csv", "-p", "policy.yaml", "-o", "b.yaml", "--force")
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    assert "\n  .venv/bin/aegis apply table.csv" in shell(*words).out
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    assert "\n  aegis apply table.csv" in shell(*words).out
+
+
+SQL = ("sql", "--dialect", "duckdb", "--table", "t", "--schema-from", "table.csv")
+
+
+@pytest.mark.parametrize("words", [("apply", "table.csv", "-o", "m.csv"), SQL])
+def test_a_policy_with_configurations_says_which_there_are(words, shell, folder):
+    more = "  none: {age: suppress, sex: suppress, zip: suppress}\n"
+    folder.joinpath("several.yaml").write_text(SEVERAL + more)
+    asked = shell(*words, "-p", "several.yaml")
+    assert asked.code == 2
+    assert plain(asked.err) == (
+        "Error: several.yaml holds 2 configurations: listed, none. Choose one with --name."
+    )
+    named = shell(*words, "-p", "several.yaml", "-c", "listed")
+    assert named.code == 2
+    assert "No such file: listed. several.yaml holds the configurations listed, none." in plain(
+        named.err
+    )
+    assert not folder.joinpath("m.csv").exists()
+    assert shell(*words, "-p", "several.yaml", "--name", "listed").code == 0
+    without = shell(*words, "-p", "policy.yaml", "--force" if words is not SQL else "--quiet")
+    assert without.code == 2
+    assert "policy.yaml is a policy without configurations" in plain(without.err)

@@ -70,6 +70,31 @@ def test_a_spent_budget_refuses_and_keeps_what_was_written(shell, folder):
     assert "label tables" in entry.spend.sigma
 
 
+def test_a_ledger_of_another_table_is_refused_and_the_head_is_printed(shell, folder):
+    Ledger(folder / "other.ledger", create=True).open_population("people", ceiling=1, delta=1e-5)
+    paid = ("--ledger", "other.ledger", "--population", "people")
+    made = shell(*PROTECT, *COUNTS, *paid)
+    head = Ledger(folder / "other.ledger").head
+    assert made.code == 0
+    assert f"Ledger head {head}" in plain(made.out)
+    assert shell("ledger", "other.ledger", "verify", "--head", head).code == 0
+    assert shell("ledger", "other.ledger", "verify", "--head", "f" * 64).code == 2
+    lines = (folder / "table.csv").read_text().splitlines()
+    (folder / "next.csv").write_text("\n".join([*lines, lines[-1]]) + "\n")
+    asked = ("protect", "next.csv", *PROTECT[2:5], "next.protected")
+    for words, said in (
+        ((*NOISE, *paid), "belongs to another table"),
+        ((*COUNTS, *paid, "--new-version"), "the rows that changed"),
+        ((*NOISE, "--new-version"), "Name --ledger"),
+    ):
+        refused = shell(*asked, *words)
+        assert refused.code == 2
+        assert said in plain(refused.err)
+        assert not (folder / "next.protected").exists()
+    assert Ledger(folder / "other.ledger").head == head
+    assert shell(*asked, *NOISE, *paid, "--new-version").code == 0
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -184,3 +209,18 @@ def test_summarize_protects_as_protect_does(shell, folder, options):
     audit = json.loads(shell("leak", "new.protected", "-f", "json").out)
     assert audit["level"] == options[0]
     assert audit["held"]
+
+
+def test_the_configurations_of_a_policy_are_ranked(shell, folder):
+    listed = (
+        "configurations:\n"
+        "  fine: {age: identity, sex: identity, zip: {blur: {keep: 3}}}\n"
+        "  coarse: {age: {quantiles: {count: 2}}, sex: identity, zip: suppress}\n"
+    )
+    policy = folder.joinpath("policy.yaml").read_text() + listed
+    folder.joinpath("listing.yaml").write_text(policy)
+    asked = ("advise", "told.protected", "-p", "listing.yaml", "-f", "json")
+    ranking = json.loads(shell(*asked).out)["ranking"]
+    assert sorted(ranked["name"] for ranked in ranking) == ["coarse", "fine"]
+    drawn = json.loads(shell(*asked, "--generate", "3").out)["ranking"]
+    assert not {"coarse", "fine"} & {ranked["name"] for ranked in drawn}

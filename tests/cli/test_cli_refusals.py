@@ -287,7 +287,13 @@ def test_a_folder_in_which_no_file_can_be_made(name, late, shell, folder, monkey
     if late:  # what can be written when the command starts may not be so when it ends
         monkeypatch.setattr("aegis.release.write.check_output", lambda *_, **__: None)
         monkeypatch.setattr("aegis.cli.apply.check_outputs", lambda *_, **__: None)
-    monkeypatch.setattr(Path, "touch", _refused)
+    monkeypatch.setattr("aegis.files.tempfile.TemporaryFile", _refused)
+    opened = os.open
+
+    def refused_lock(path, *flags, **options):
+        return _refused() if str(path).endswith(".lock") else opened(path, *flags, **options)
+
+    monkeypatch.setattr("aegis.files.os.open", refused_lock)
     words = ("apply", "table.csv", "-p", "policy.yaml", "-c", "best.yaml", "-o", name)
     result = shell(*words, "-f", "json")
     assert (result.code, result.out) == (2, "")
@@ -299,8 +305,8 @@ def test_a_folder_in_which_no_file_can_be_made(name, late, shell, folder, monkey
     assert "Cannot write o.yaml" in result.err
 
 
-def _refused(path: Path, *_: object, **__: object) -> None:
-    raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+def _refused(*_: object, **__: object) -> None:
+    raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="no folder refuses files to everybody")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -28,3 +29,21 @@ def test_page_is_fresh(name: str) -> None:
     assert set(pages) == set(NAMES)
     stored = (DOCS / "reference" / name).read_text(encoding="utf-8")
     assert stored == pages[name](), "run `make docs`"
+
+
+def test_defaults_are_written_as_a_policy_or_a_command_writes_them() -> None:
+    """No None, False, tuple or record of Python."""
+    wrong = []
+    for page in sorted(Path("docs/reference").glob("*.md")):
+        place = None
+        for line in page.read_text().splitlines():
+            cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+            if "default" in cells:
+                place = cells.index("default")
+            elif not cells:
+                place = None
+            elif place is not None and re.search(
+                r"None|True|False|``|\(|\{\}|\[\]|=", cells[place]
+            ):
+                wrong.append((page.name, cells))
+    assert wrong == []

@@ -105,7 +105,10 @@ MASKS: dict[str, list[Any]] = {
         {"group": {"groups": {"quoted": ["O'Brien", 'say "hi"'], "odd": ["%_\\"]}, "rest": "keep"}},
     ],
     "booleans": [{"keep_frequent": {"count": 1, "values": [True]}}],
-    "dates": [{"truncate": {"unit": unit}} for unit in ("day", "week", "month", "quarter", "year")],
+    "dates": [
+        *({"truncate": {"unit": unit}} for unit in ("day", "week", "month", "quarter", "year")),
+        {"truncate": {"unit": "year", "count": 10, "show": "decade"}},
+    ],
     "times": [{"truncate": {"unit": unit}} for unit in ("day", "month")],
     "zoned": [{"truncate": {"unit": unit}} for unit in ("day", "year")],
 }

@@ -128,7 +128,7 @@ def test_nothing_is_left_wherever_the_connection_is_cut(
             break
         except EngineError as error:
             told = str(error)
-        assert "The connection to cut.slow of postgres://aegis:***@" in told
+        assert "cut.slow of postgres://aegis:***@" in told
         assert "was lost" in told
         assert "run the command again" in told
         assert tables(napping) == before

@@ -150,7 +150,11 @@ def test_a_file_is_released_from_the_database(people: Source, tmp_path: Any) -> 
     ours = aegis.apply(people, rules, chosen, output=tmp_path / "a.parquet")
     theirs = aegis.apply(awkward(), rules, chosen, output=tmp_path / "b.parquet")
     assert ours.released_rows == theirs.released_rows > 0
-    assert ours.audit.to_dict() == theirs.audit.to_dict()
+    found, expected = ours.audit.to_dict(), theirs.audit.to_dict()
+    # Which released columns predict hidden ones is counted where rows are at hand.
+    assert found["outside"].pop("implied") is None
+    assert expected["outside"].pop("implied") is not None
+    assert found == expected
 
 
 def test_a_wrong_password_is_not_echoed(postgres: Any) -> None:

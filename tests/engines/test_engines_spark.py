@@ -95,7 +95,12 @@ def test_a_release_is_written_by_the_executors(people: Source, tmp_path: Path) -
     )
     assert release.utility is not None
     assert other.utility is not None
-    assert release.utility.to_dict() == pytest.approx(other.utility.to_dict())
+    found, expected = release.utility.to_dict(), other.utility.to_dict()
+    assert found.pop("lost_classes") == expected.pop("lost_classes") == {}
+    # Each engine deals the rows to folds of its own, which the error is measured over.
+    assert found.pop("stderr") > 0
+    assert expected.pop("stderr") > 0
+    assert found == pytest.approx(expected)
     for path in (one, tmp_path / "one.json"):
         path.unlink()
     assert release.suppressed_rows == expected.suppressed_rows > 0

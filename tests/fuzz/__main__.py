@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from aegis.temporary import temporary_folder
 
-from . import faults, inputs, kills, releases, workers
+from . import faults, games, inputs, kills, releases, workers
 from .inputs import Failure
 from .kinds import KINDS, SHARES
 
@@ -21,6 +21,7 @@ def main() -> int:
     parser.add_argument("--inputs", type=int, default=0, help="mutated inputs over all kinds")
     parser.add_argument("--releases", type=int, default=0, help="releases to recheck")
     parser.add_argument("--kills", type=int, default=0, help="commands to kill")
+    parser.add_argument("--games", type=int, default=0, help="pairs of each distinguishing game")
     parser.add_argument("--faults", action="store_true", help="every command under every fault")
     parser.add_argument("--seed", type=int, default=0, help="first seed")
     parser.add_argument("--only", metavar="KIND:SEED", help="one case again, with its trace")
@@ -32,6 +33,7 @@ def main() -> int:
         *_inputs(given.inputs, given.seed, given.kind),
         *_releases(given.releases, given.seed),
         *_kills(given.kills, given.seed),
+        *(games.failures(given.games) if given.games else ()),
         *(_faults() if given.faults else ()),
     ]
     print(f"\n{len(failures)} failures")

@@ -71,7 +71,7 @@ def test_the_largest_salary_is_not_shown() -> None:
 
 def test_values_that_many_hold_are_bounds_themselves() -> None:
     data = ValueCounts(Kind.INTEGER, pa.array([17, 40, 90]), np.array([300, 5, 40]))
-    assert parse_mask({"equal_width": {"count": 2}}).fit(data).parameters()["edges"] == [53.5]
+    assert parse_mask({"equal_width": {"count": 2}}).fit(data).parameters()["edges"] == [54]
 
 
 def test_the_earliest_date_is_not_shown() -> None:
@@ -141,7 +141,7 @@ def test_the_certificate_says_what_is_learnt(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("rule", "rows"), [({"k": 2}, 11), ({"k": 30}, 30)])
 @pytest.mark.parametrize(
     "spec",
-    [{"equal_width": {"count": 2}}, {"add_uniform": {"amount": 1}}, {"date_noise": {"days": 1}}],
+    [{"equal_width": {"count": 3}}, {"add_uniform": {"amount": 1}}, {"date_noise": {"days": 1}}],
 )
 def test_as_many_rows_share_a_bound_as_the_rule_asks_for(
     tmp_path: Path, rule: dict[str, int], rows: int, spec: dict[str, Any]

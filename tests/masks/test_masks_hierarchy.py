@@ -78,7 +78,7 @@ def test_csv_with_separators_inside_and_a_null_row(tmp_path):
     [
         ("", "no row with a value and a group"),
         ("a\nb\n", "no row with a value and a group"),
-        ("a;x;*\nb;x\n", "value 'b' has 1 levels above it, value 'a' has 2"),
+        ("a;x;*\nb;x\n", "row 1 has 2 levels above its value, row 2 has 1"),
         ("a;x;*\na;y;*\n", "value 'a' has two rows"),
         ("a;x;p\nb;x;q\n", "level 2 splits the group 'x' of level 1: value 'a' belongs to 'p'"),
     ],
@@ -229,3 +229,11 @@ def test_rows_are_checked_and_digested_as_one_by_one(rows: list[tuple[str, str, 
     values = pa.array(["a", None, *(row[0] for row in rows), "new"])
     known = {row[0] for row in rows}
     assert hierarchy.uncovered(values) == tuple(v for v in ("a", "new") if v not in known)
+
+
+def test_a_file_that_is_no_hierarchy_is_not_quoted(tmp_path):
+    for text in ("root:secret,x,y:0\ndaemon:secret:1\n", "secret\nsecret,1\n", "secret\n", ""):
+        (tmp_path / "passwd").write_text(text)
+        with pytest.raises(DataError) as refused:
+            Hierarchy.from_csv(tmp_path / "passwd")
+        assert "secret" not in str(refused.value)

@@ -175,15 +175,46 @@ def test_equal_width_fits_least_and_greatest_finite_value_of_many_rows():
         return ValueCounts(data.kind, data.values, data.counts * SHARED_ROWS)
 
     data = many(counted(Kind.INTEGER, [17, 90, 40, None], pa.int64()))
-    assert EqualWidth(5).fit(data).edges == (31.6, 46.2, 60.8, 75.4)
+    assert EqualWidth(5).fit(data).edges == (32, 47, 61, 76)
     data = many(counted(Kind.NUMBER, [0.1, 0.4, INF, -INF, None], pa.float64()))
     assert EqualWidth(3).fit(data).edges == (0.2, 0.3)
     data = many(counted(Kind.NUMBER, [Decimal("1.00"), Decimal("2.00")], pa.decimal128(5, 2)))
-    assert EqualWidth(2).fit(data).edges == (1.5,)
+    assert EqualWidth(2).fit(data).edges == (2,)
     for values in ([7], [None], [7, None]):
         fitted = EqualWidth(4).fit(counted(Kind.INTEGER, values, pa.int64()))
         assert fitted.edges == ()
         assert masked(fitted, [1, None], pa.int64()) == ["]-inf, inf[", None]
+
+
+@given(
+    st.lists(st.integers(-9999, 9999), min_size=2, max_size=30, unique=True).map(sorted),
+    st.integers(0, 4),
+    st.integers(2, 7),
+)
+def test_equal_width_cuts_have_the_digits_of_the_column(values, digits, count):
+    numbers = [value / 10**digits for value in values]
+    data = counted(Kind.NUMBER, numbers, pa.float64())
+    fitted = EqualWidth(count).fit(ValueCounts(data.kind, data.values, data.counts * SHARED_ROWS))
+    low, span = Fraction(values[0]), Fraction(values[-1] - values[0])
+    exact = [low + span * i / count for i in range(1, count)]
+    cells = [sum(cut <= value for cut in exact) for value in values]
+    shown = masked(fitted, numbers, pa.float64())
+    assert len(set(zip(cells, shown, strict=True))) == len(set(cells)) == len(set(shown))
+    assert all(round(edge, digits) == edge for edge in fitted.edges)
+    assert all(fitted.shows(text) for text in shown)
+
+
+@given(
+    st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=20),
+    st.sampled_from([(10, 0), (0.1, 0), (0.25, 0.05), (1e-7, 3), (3, 1), (1e6, -7)]),
+    st.sampled_from(["interval", "lower"]),
+)
+def test_bucketize_knows_what_it_shows(values, grid, show):
+    mask = Bucketize(*grid, show)
+    shown = [str(text) for text in masked(mask, [*values, NAN, INF, -INF], pa.float64())]
+    assert all(map(mask.shows, shown)), [text for text in shown if not mask.shows(text)]
+    other = Bucketize(grid[0], grid[1] + grid[0] / 2, show)
+    assert not any(map(other.shows, shown[:-3]))
 
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=40), st.integers(2, 6))

@@ -106,6 +106,24 @@ def test_truncate_to_several_years(values, count):
     assert masked(Truncate("year", show="year"), values, pa.date32()) == plain
 
 
+@given(lists(st.dates()))
+def test_a_date_cut_to_its_decade_reads_as_one(values):
+    mask = Truncate("year", 10, "decade")
+    shown = masked(mask, values, pa.date32())
+    assert shown == [v if v is None else f"{v.year // 10 * 10}s" for v in values]
+    assert all(mask.shows(text) for text in shown if text is not None)
+    assert not any(map(mask.shows, ("1955s", "1950", "1950-01-01", "01950s", "s", "*")))
+
+
+def test_a_decade_is_ten_years():
+    assert masked(Truncate("year", 10, "decade"), [date(1957, 3, 1)], pa.date32()) == ["1950s"]
+    assert Truncate("year", 10, "decade").output_kind(Kind.DATE) is Kind.TEXT
+    assert Truncate("year", 10).shows("1950s") is None
+    for wrong in ({}, {"count": 5}):
+        with pytest.raises(PolicyError, match="'show' is 'decade', but 'count' is"):
+            Truncate("year", show="decade", **wrong)
+
+
 def test_only_years_are_counted_together():
     assert Truncate("year", 5).output_kind(Kind.DATE) is Kind.DATE
     assert Truncate("year", 5, "year").output_kind(Kind.DATE) is Kind.INTEGER

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
+import numpy.typing as npt
 from hypothesis import strategies as st
 
 from aegis.measures import Cooccurrence, PartCounts
+from aegis.measures.by_part import later
 
 
 @st.composite
@@ -84,6 +87,39 @@ def in_parts(codes, label, part, levels=None):
         joint[k, y, own] += 1
         total[k, y, own[:, None], own] += 1
     return PartCounts(rows, joint, total), offsets
+
+
+def in_thresholds(
+    counts: PartCounts, offsets: npt.NDArray[np.int64], ordered: Sequence[bool]
+) -> PartCounts:
+    """Return counts with thresholds for the levels of ordered attributes, as `thresholds` does.
+
+    The indicator of level t becomes that of t or a later level, so that the coefficient of a
+    threshold is the step between neighbours. Levels that no row shows are left out: two thresholds
+    with nothing between them are one.
+
+    Parameters
+    ----------
+    counts
+        Levels in the order of their values.
+    offsets
+        Where each attribute's levels start, shape (m + 1,).
+    ordered
+        Per attribute whether its levels have an order.
+    """
+    shown = np.flatnonzero(counts.joint.sum(axis=(0, 1)) > 0)
+    joint, total = counts.joint[..., shown], counts.total[:, :, shown[:, None], shown]
+    chance = None if counts.chance is None else counts.chance[shown]
+    bounds = np.searchsorted(shown, offsets)
+    for place, known in enumerate(ordered):
+        if known:
+            own = slice(int(bounds[place]), int(bounds[place + 1]))
+            joint[:, :, own] = later(joint[:, :, own], 2)
+            total[:, :, own] = later(total[:, :, own], 2)
+            total[:, :, :, own] = later(total[:, :, :, own], 3)
+            if chance is not None:
+                chance[own] = later(chance[own], 0)
+    return PartCounts(counts.rows, joint, total, chance)
 
 
 def rows_of(table):

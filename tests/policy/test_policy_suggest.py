@@ -140,7 +140,8 @@ def test_roles_and_masks_of_a_table_of_people() -> None:
     assert specs["sex"] == ["identity", "suppress"]
     assert specs["birth_date"][:-1] == [
         *({"truncate": {"unit": u}} for u in ("month", "year")),
-        *({"truncate": {"unit": "year", "count": n}} for n in (5, 10)),
+        {"truncate": {"unit": "year", "count": 5}},
+        {"truncate": {"unit": "year", "count": 10, "show": "decade"}},
     ]
     assert specs["visited"][:-1] == [{"truncate": {"unit": u}} for u in ("day", "week")]
     # Outside the rule nothing is masked, but values that nearly all differ are rounded.
@@ -245,7 +246,7 @@ def test_the_number_of_queries_does_not_grow_with_the_columns(
     few = len(queries)
     queries.clear()
     init_policy(people(60), label="label")
-    assert len(queries) == few
+    assert few <= len(queries) <= few + 2  # two compare columns, where there are features
 
 
 def test_an_estimated_table_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

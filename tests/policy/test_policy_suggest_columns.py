@@ -116,7 +116,7 @@ def test_dates_with_time_zones_and_of_every_span() -> None:
         "days": ["day", "week"],
         "months": ["day", "week", "month", "quarter"],
         "years": ["day", "month", "quarter", "year"],
-        "decades": ["day", "month", "year", "year5", "year10"],
+        "decades": ["day", "month", "year", "year5", "year10decade"],
     }
     assert all(a.role is Role.QUASI_IDENTIFIER for a in proposed.policy.attributes.values())
 

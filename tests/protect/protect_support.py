@@ -8,7 +8,7 @@ import pyarrow as pa
 CANARY = "zxq-canary"
 POLICY = """
 version: 1
-label: income
+label: {column: income, classes: [high, low]}
 privacy: {k: 3, suppression: 0.1}
 attributes:
   age: {role: quasi-identifier, masks: [{bucketize: {width: 5}}, {bucketize: {width: 20}}, suppress]}

@@ -5,17 +5,20 @@ from __future__ import annotations
 import copy
 import json
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import aegis
-from aegis.errors import DataError
+from aegis.errors import DataError, PolicyError
 from aegis.policy import load_policy, policy_digest
 from aegis.release import check_certificate
+from aegis.signing import load_private_key, load_public_key, make_keys, seal, sealed_digest
 
 TABLE = pa.table(
     {
@@ -61,7 +64,17 @@ def whats(file: Path | pa.Table, certificate: Any) -> list[str]:
 def test_a_true_certificate_is_told_to_be_true(released: tuple[Path, dict[str, Any]]) -> None:
     file, certificate = released
     check = check_certificate(file, certificate)
-    assert (check.passed, check.mismatches, check.unchecked) == (True, (), ())
+    assert (check.passed, check.mismatches) == (True, ())
+    assert [text.partition(":")[0] for text in check.unchecked] == [
+        "policy.sha256",
+        "configuration.name",
+        "privacy.outside.implied",
+        "utility.reference, utility.stderr",
+        "input",
+        "created",
+        "aegis",
+        "output.file",
+    ]
     assert check_certificate(file, file.with_name("c.json"), policy=POLICY).passed  # type: ignore[arg-type]
 
 
@@ -74,7 +87,7 @@ def test_a_true_certificate_is_told_to_be_true(released: tuple[Path, dict[str, A
         (("privacy", "k"), 99, "privacy.k"),
         (("privacy", "risk", "prosecutor", "highest"), 0.01, "privacy.risk.prosecutor.highest"),
         (("privacy", "l_diversity", "illness", "distinct"), 2, "privacy.l_diversity.illness"),
-        (("utility", "released"), 0.99, "utility.released"),
+        (("utility", "value"), 0.99, "utility.value"),
         (
             ("configuration", "masks", "age"),
             {"bucketize": {"width": 30}},
@@ -99,6 +112,13 @@ def test_whatever_is_changed_in_the_certificate_is_named(
     assert any(one.startswith(what) for one in whats(file, changed)), whats(file, changed)
 
 
+def test_a_count_below_zero_is_named_once(released: tuple[Path, dict[str, Any]]) -> None:
+    file, certificate = released
+    changed = {**certificate, "suppressed_rows": -1}
+    changed["digest"] = sealed_digest(changed)
+    assert whats(file, changed) == ["suppressed_rows"]
+
+
 def test_ranges_of_equal_width_are_held_against_their_edges(tmp_path: Path) -> None:
     height = {"role": "feature", "masks": [{"equal_width": {"count": 3}}]}
     policy = POLICY | {"attributes": POLICY["attributes"] | {"height": height}}
@@ -106,9 +126,30 @@ def test_ranges_of_equal_width_are_held_against_their_edges(tmp_path: Path) -> N
     study.apply(study.advise(), tmp_path / "m.parquet", certificate=tmp_path / "c.json")
     certificate = json.loads((tmp_path / "c.json").read_text())
     check = check_certificate(tmp_path / "m.parquet", certificate)
-    assert (check.mismatches, check.unchecked) == ((), ())
+    assert check.mismatches == ()
     certificate["configuration"]["masks"]["height"]["equal_width"]["edges"] = [1.6, 1.9]
     assert "configuration.masks.height" in whats(tmp_path / "m.parquet", certificate)
+
+
+def test_decades_are_compared_with_their_mask(tmp_path: Path) -> None:
+    born = [date(1950 + i % 40, 1 + i % 12, 1) for i in range(120)]
+    decade = {"truncate": {"unit": "year", "count": 10, "show": "decade"}}
+    policy = {
+        "version": 1,
+        "label": "bought",
+        "privacy": {"k": 4},
+        "attributes": {"born": {"role": "quasi-identifier", "masks": [decade]}},
+    }
+    study = aegis.Study(pa.table({"born": born, "bought": TABLE["bought"]}), policy)
+    file, certificate = tmp_path / "masked.parquet", tmp_path / "c.json"
+    study.apply(study.advise(), file, certificate=certificate)
+    masked = pq.read_table(file)
+    assert set(masked["born"].to_pylist()) == {"1950s", "1960s", "1970s", "1980s"}
+    assert check_certificate(file, certificate).passed
+    dates = pa.array([text.replace("1950s", "1950-01-01") for text in masked["born"].to_pylist()])
+    pq.write_table(masked.set_column(0, "born", dates), file)
+    found = check_certificate(file, certificate).mismatches
+    assert any("1950-01-01" in str(one.measured) for one in found), found
 
 
 def test_a_rule_that_the_file_does_not_meet_is_named(
@@ -166,8 +207,73 @@ def test_a_certificate_of_a_measures_former_name_holds(
     old = copy.deepcopy(certificate)
     old["policy"]["measure"] = "pillai"
     old["policy"]["sha256"] = policy_digest(replace(then, measure="pillai"))
+    old = seal(old)
     assert whats(file, old) == []
     assert aegis.check_certificate(file, old, policy=then).passed
     other = copy.deepcopy(old)
     other["policy"]["measure"] = "mi"
-    assert whats(file, other) == ["policy.sha256"]
+    assert whats(file, seal(other)) == ["policy.sha256"]
+
+
+def keys(folder: Path, name: str) -> tuple[Path, Path]:
+    private, public = folder / f"{name}.key", folder / f"{name}.pub"
+    for path, data in zip((private, public), make_keys(), strict=True):
+        path.write_bytes(data)
+    return private, public
+
+
+def test_a_signature_binds_what_nothing_is_compared_with(tmp_path: Path) -> None:
+    private, public = keys(tmp_path, "hospital")
+    stranger, other = keys(tmp_path, "stranger")
+    study = aegis.Study(TABLE, POLICY)
+    file, path = tmp_path / "m.parquet", tmp_path / "c.json"
+    study.apply(study.advise(), file, certificate=path, key=load_private_key(private))
+    certificate = json.loads(path.read_text())
+
+    def mismatches(document: Any, key: Path) -> list[str]:
+        check = check_certificate(file, document, verify_key=load_public_key(key))
+        return [mismatch.what for mismatch in check.mismatches]
+
+    assert mismatches(certificate, public) == []
+    assert mismatches(certificate, other) == ["signature.key"]
+    forged = copy.deepcopy(certificate)
+    forged["input"]["origin"] = "another table"
+    sealed = {**seal(forged), "signature": certificate["signature"]}
+    sealed["digest"] = sealed_digest(sealed)
+    assert mismatches(sealed, public) == ["signature.value"]
+    assert mismatches(seal(forged), public) == ["signature"]
+    assert mismatches(seal(forged, load_private_key(stranger)), public) == ["signature.key"]
+    assert mismatches({**certificate, "signature": "mine"}, public)[:2] == ["digest", "signature"]
+    assert "signature: give the key" in str(check_certificate(file, certificate).unchecked)
+
+
+def test_a_key_without_a_certificate_is_refused(tmp_path: Path) -> None:
+    private, _ = keys(tmp_path, "hospital")
+    study = aegis.Study(TABLE, POLICY)
+    with pytest.raises(PolicyError, match="none is asked for"):
+        study.apply(study.advise(), tmp_path / "m.csv", key=load_private_key(private))
+    assert not (tmp_path / "m.csv").exists()
+
+
+def test_no_file_that_a_certificate_names_is_read(released: tuple[Path, dict[str, Any]]) -> None:
+    file, certificate = released
+    named = copy.deepcopy(certificate)
+    named["policy"]["attributes"]["city"]["hierarchy"] = "/etc/passwd"
+    with patch("aegis.masks.hierarchy.read_text", side_effect=AssertionError):
+        check = check_certificate(file, seal(named))
+    assert any(text.startswith("privacy.t_closeness") for text in check.unchecked)
+
+
+@pytest.mark.parametrize("count", [3, 7])
+def test_true_certificates_with_cut_points_of_many_digits_pass(tmp_path: Path, count: int) -> None:
+    """Values of sixteen digits, close to each other: the cut points have as many."""
+    near = [1 / 3 + i * 1e-12 for i in range(120)]
+    table = TABLE.append_column("near", pa.array(near))
+    for mask in ("equal_width", "quantiles"):
+        masks = [{mask: {"count": count}}]
+        attributes = {**POLICY["attributes"], "near": {"role": "feature", "masks": masks}}
+        study = aegis.Study(table, {**POLICY, "attributes": attributes})
+        file, path = tmp_path / f"{mask}.csv", tmp_path / f"{mask}.json"
+        study.apply(study.advise(), file, certificate=path)
+        check = check_certificate(file, path)
+        assert check.passed, list(map(str, check.mismatches))

@@ -1,4 +1,4 @@
-"""Releases with noise: drawn by seed, checked by true classes, accounted for."""
+"""Releases with noise: drawn by the system or by seed, checked by true classes, accounted for."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import aegis
 from aegis.errors import NoAdmissibleConfiguration, PolicyError
 from aegis.masks import parse_mask
 from aegis.policy import Configuration, Policy, load_policy
@@ -79,6 +80,40 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path, age):
         ]
         assert set(moved) == set(range(-4, 5))
         assert shown["age"].null_count == true["age"].null_count
+
+
+@pytest.mark.parametrize("age", [UNIFORM, "shuffle", {"randomised_response": {"keep": 0.5}}])
+def test_without_a_seed_nobody_can_repeat_the_draws(tmp_path, age):
+    """With the default seed a reader drew a candidate column again and kept those that matched."""
+    table, policy, chosen = table_of(), policy_of(), masks(age=age)
+    guessed = [apply(table, policy, chosen, seed=seed).data["age"].to_pylist() for seed in range(6)]
+    for number in range(4):
+        release = aegis.Study(table, policy, seed=5).apply(
+            chosen, output=tmp_path / f"{number}.parquet", certificate=tmp_path / f"{number}.json"
+        )
+        shown = pq.read_table(release.path)["age"].to_pylist()
+        assert shown not in guessed
+        assert release.warnings == release.seeded_noise == ()
+        guessed.append(shown)
+        assert "seed" not in (tmp_path / f"{number}.json").read_text()
+
+
+def test_a_release_with_a_seed_says_that_the_noise_can_be_taken_off(tmp_path):
+    chosen = masks(age=UNIFORM, city=RESPONSE)
+    certificate = tmp_path / "c.json"
+    release = apply(
+        table_of(),
+        policy_of(),
+        chosen,
+        output=tmp_path / "r.parquet",
+        certificate=certificate,
+        seed=918273,
+    )
+    assert release.seeded_noise == ("age",)  # the city's noise has a promise and takes no seed
+    assert any("age has a seed" in warning for warning in release.warnings)
+    for file in (certificate, release.path):
+        assert b"918273" not in file.read_bytes()
+    assert "918273" not in json.dumps(release.to_dict())
 
 
 def test_draws_depend_on_the_column_as_well():
@@ -163,8 +198,10 @@ def test_unknown_values_are_refused_or_starred():
 
 def test_a_transformer_draws_row_for_row():
     table = table_of(100)
-    step = MaskingTransformer({"age": UNIFORM, "city": "shuffle", "sex": "identity"}, seed=3)
-    one = step.fit_transform(table)
+    chosen = {"age": UNIFORM, "city": "shuffle", "sex": "identity"}
+    step = MaskingTransformer(chosen, seed=3)
+    with pytest.warns(UserWarning, match="age, city: noise has a seed"):
+        one = step.fit_transform(table)
     assert one["sex"].to_pylist() == table["sex"].to_pylist()
     gaps = [
         a - b for a, b in zip(one["age"].to_pylist(), table["age"].to_pylist(), strict=True) if b
@@ -173,3 +210,6 @@ def test_a_transformer_draws_row_for_row():
     assert one.equals(step.transform(table))
     assert Counter(one["city"].to_pylist()) == Counter(table["city"].to_pylist())
     assert step.get_params()["seed"] == 3
+    unseeded = MaskingTransformer(chosen).fit(table)
+    assert not unseeded.transform(table).equals(one)
+    assert not unseeded.transform(table).equals(unseeded.transform(table))

@@ -56,7 +56,7 @@ def test_rows_that_nothing_equals_are_counted(rows: list[tuple[Any, ...]], by_pe
     [
         ([1.0, float("nan"), None, 2.0] * 3, 1, {}),  # 4 different rows of 12
         ([0.0, -0.0, 1.0, 1.0, 2.0, 2.0], 2, {"x": 3}),  # as many as make a near key
-        ([*range(6)], 2, {"x": 6}),
+        ([*range(6)], 3, {"x": 6}),
     ],
 )
 def test_columns_are_counted_only_where_rows_are_different_enough(
@@ -71,7 +71,7 @@ def test_columns_are_counted_only_where_rows_are_different_enough(
         return collect(self, table)
 
     monkeypatch.setattr(Source, "collect", counted)
-    outside = outside_of(source)
+    outside = outside_of(source, [])
     assert outside is not None
     assert outside.near_keys == near
     assert len(asked) == queries
@@ -103,6 +103,8 @@ def test_a_certificate_says_it_and_its_page_warns(tmp_path: Path) -> None:
         "rows": 90,
         "unique_rows": 90 if values == 90 else said["privacy"]["outside"]["unique_rows"],
         "near_keys": {"pay": values},
+        "singling": {"columns": ["pay"], "unique_rows": said["privacy"]["outside"]["unique_rows"]},
+        "implied": [],
     }
     page = render_certificate(said)
     assert "pay shows" in page
@@ -110,8 +112,9 @@ def test_a_certificate_says_it_and_its_page_warns(tmp_path: Path) -> None:
     assert check_certificate(tmp_path / "o.parquet", tmp_path / "c.json").passed
     said["privacy"]["outside"]["unique_rows"] -= 1
     (tmp_path / "c.json").write_text(json.dumps(said))
-    [differs] = check_certificate(tmp_path / "o.parquet", tmp_path / "c.json").mismatches
-    assert differs.what == "privacy.outside.unique_rows"
-    del said["privacy"]["outside"]  # of a version that did not look
+    differing = check_certificate(tmp_path / "o.parquet", tmp_path / "c.json").mismatches
+    assert {found.what for found in differing} == {"digest", "privacy.outside.unique_rows"}
+    del said["privacy"]["outside"], said["digest"]  # of a version that did not look
+    said["certificate"] = 1
     (tmp_path / "c.json").write_text(json.dumps(said))
     assert check_certificate(tmp_path / "o.parquet", tmp_path / "c.json").passed

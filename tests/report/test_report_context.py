@@ -44,7 +44,7 @@ def test_the_recommendation_states_what_was_chosen_and_why() -> None:
         "Rows left out",
         "Smallest class",
     ]
-    by_area = context(replace(advice([ranked("c7")], measure="held-out-auc"), reference=0.95))
+    by_area = context(advice([ranked("c7")], measure="held-out-auc"))
     figures = {one["label"]: one["value"] for one in by_area["key_figures"]}
     assert figures["Expected AUC"] == f"{ranked('c7').score:.3f}"
 

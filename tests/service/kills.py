@@ -34,7 +34,7 @@ from typing import Any
 
 import duckdb
 import uvicorn
-from service_support import PEOPLE, POLICY, write_table
+from service_support import PEOPLE, POLICY, ROOM, AnyPolicy, write_table
 from sqlalchemy import select
 
 from aegis.catalog import Catalog, UploadLimits, accounts, deliveries, jobs, log
@@ -46,6 +46,7 @@ from aegis.service import agent as agents
 from aegis.service.agent import Agent, AgentSettings
 from aegis.service.app import create_app
 from aegis.service.client import Client
+from aegis.service.pins import Approvers, PinnedSource
 from aegis.service.settings import ServiceSettings
 from aegis.service.worker import WorkerThread
 from aegis.signing import load_private_key, make_keys
@@ -99,7 +100,9 @@ class Scene:
             self.url,
             self.tokens["paula"],
             self.key,
-            {"adult": str(self.folder / "adult.csv")},
+            {"adult": PinnedSource(str(self.folder / "adult.csv"), AnyPolicy(), ROOM)},
+            Approvers({}, 0),
+            self.folder / "agent-ledger",
             "agent",
         )
         Agent(told).run()

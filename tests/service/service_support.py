@@ -17,12 +17,14 @@ import uvicorn
 from aegis.catalog import Catalog, RequestState, UploadLimits, accounts, data_sets
 from aegis.catalog.access import scopes_of
 from aegis.catalog.records import Job, Request
+from aegis.policy import Policy
 from aegis.service.agent import Agent, AgentSettings
 from aegis.service.app import create_app
 from aegis.service.client import Client
+from aegis.service.pins import Approvers, Floor, PinnedSource
 from aegis.service.settings import ServiceSettings
 from aegis.service.worker import Worker
-from aegis.signing import load_private_key, make_keys
+from aegis.signing import PrivateKey, load_private_key, make_keys
 
 PASSWORD = "a sentence that is long enough"
 PEOPLE = {
@@ -57,6 +59,32 @@ def write_table(path: Path, rows: int = 400) -> None:
             out.writerow([age, draw.choice("mf"), name, "high" if rich else "low"])
 
 
+APPROVERS = ("otto", "anna")
+ROOM = Floor(k=2, threshold=2, epsilon=1e5, releases_a_day=10_000)
+"""A floor that lets everything through that a test of something else does."""
+
+
+class AnyPolicy(dict[str, Policy | None]):
+    """Pins every policy: for tests of what lies behind the pins."""
+
+    def __contains__(self, digest: object) -> bool:
+        return True
+
+
+def new_key(folder: Path, name: str) -> PrivateKey:
+    """Make a pair of keys in a folder."""
+    private, public = make_keys()
+    (folder / f"{name}.pem").write_bytes(private)
+    (folder / f"{name}.pub.pem").write_bytes(public)
+    return load_private_key(folder / f"{name}.pem")
+
+
+def approvers_of(folder: Path) -> tuple[dict[str, PrivateKey], Approvers]:
+    """Make the keys of those who approve, and what an agent knows of them."""
+    keys = {name: new_key(folder, name) for name in APPROVERS}
+    return keys, Approvers({name: key.public for name, key in keys.items()}, 1)
+
+
 @dataclass
 class House:
     """A running service and who calls it."""
@@ -68,9 +96,10 @@ class House:
     worker: Worker
     key: str
     folder: Path
+    keys: dict[str, PrivateKey]
 
     def client(self, name: str) -> Client:
-        return Client(self.url, self.tokens[name])
+        return Client(self.url, self.tokens[name], key=self.keys.get(name))
 
     def work(self) -> None:
         """Let worker and agent do all there is."""
@@ -139,11 +168,14 @@ def house(folder: Path, database: str | None = None) -> Iterator[House]:
             actor = accounts.actor_of(accounts.create(session, name, roles, password=PASSWORD))
             _, tokens[name] = accounts.make_token(session, actor, "test", scopes_of(actor))
     with running(ServiceSettings(worker=False, calls=60_000), catalog) as url:
-        sources = {"adult": str(folder / "adult.csv")}
-        told = AgentSettings(url, tokens["paula"], key, sources, "agent")
+        sources = {"adult": PinnedSource(str(folder / "adult.csv"), AnyPolicy(), ROOM)}
+        keys, approvers = approvers_of(folder)
+        told = AgentSettings(
+            url, tokens["paula"], key, sources, approvers, folder / "agent-ledger", "agent"
+        )
         agent = Agent(told)
         try:
-            yield House(url, catalog, tokens, agent, Worker(catalog), key.public.text, folder)
+            yield House(url, catalog, tokens, agent, Worker(catalog), key.public.text, folder, keys)
         finally:
             agent.client.close()
 
@@ -177,6 +209,7 @@ PROBES = {
     ("POST", "/data-sets"): {"id": "mine", "source": "x", "public_key": "ab" * 32},
     ("POST", "/register"): {"identifier": "mine", "source": "x", "public_key": "ab" * 32},
     ("POST", "/data-sets/{identifier}/grants"): {"account": "otto", "role": "operator"},
+    ("POST", "/data-sets/{identifier}/members"): {"account": "paula"},
     ("POST", "/data-sets/{identifier}/summary"): {"policy": POLICY, "protect": "noise"},
     ("POST", "/data-sets/{identifier}/request"): {"purpose": "x"},
     ("POST", "/data-sets/{identifier}/workbench/policy"): {"policy": POLICY},
@@ -188,6 +221,7 @@ PROBES = {
     ("POST", "/requests/{request_id}/reject"): {"message": "x"},
     ("POST", "/requests/{request_id}/revoke"): {"message": "x"},
     ("POST", "/work"): {"owner": "x"},
+    ("POST", "/keys"): {"old": "ab" * 32, "new": "cd" * 32, "signatures": [{}, {}]},
     ("POST", "/jobs/{job_id}/alive"): {"attempt": 1},
     ("POST", "/jobs/{job_id}/failed"): {"attempt": 1, "reason": "x"},
     ("POST", "/jobs/{job_id}/checked"): {"attempt": 1, "answer": {}},
@@ -205,9 +239,9 @@ PROBES = {
 """What is sent to a route so that nothing but the right to it decides."""
 
 
-def released(place: House) -> str:
+def released(place: House, name: str = "census") -> str:
     """Have a request of clara released."""
-    number = place.ask()
+    number = place.ask(name)
     with place.client("otto") as otto:
         otto.step(number, "approve")
         otto.step(number, "run")

@@ -141,3 +141,33 @@ def test_the_bench_goes_by_what_a_search_maximises():
     assert view.measure == "held-out-auc"
     assert view.unmasked > 0.5
     assert small.best(30).measure == view.measure
+
+
+def test_a_changed_role_brings_its_masks_and_its_rule():
+    from aegis.service.pages.controls import attributes_of, one_line, rule_of
+
+    bench = Bench.open("data/adult.parquet", "income")
+    proposed = {name: a.masks for name, a in bench.policy.attributes.items()}
+
+    def change(name: str, role: str) -> bool:
+        attributes = bench.policy.attributes
+        roles = {n: str(a.role) for n, a in attributes.items()}
+        masks = {n: [one_line(m.spec()) for m in a.masks] for n, a in attributes.items()}
+        rule = bench.policy.privacy.to_mapping()
+        return bench.take_form({**roles, name: role}, masks, {}, rule)
+
+    assert not change("age", "quasi-identifier")
+    assert change("age", "identifier")
+    assert bench.policy.attributes["age"].masks == ()
+    assert change("age", "quasi-identifier")
+    assert bench.policy.attributes["age"].masks == proposed["age"]
+
+    assert change("race", "sensitive")
+    assert [name for name, _, _ in rule_of(bench.policy).sensitive] == ["race"]
+    diverse = PrivacyRule.parse({"k": 5, "l_diversity": {"attribute": "race", "l": 2}})
+    bench.take(replace(bench.policy, privacy=diverse))
+    assert change("race", "quasi-identifier")
+    assert bench.policy.privacy == PrivacyRule.parse({"k": 5})
+    assert bench.policy.attributes["race"].masks == proposed["race"]
+    lines = {a.name: a.role for a in attributes_of(bench.policy)}
+    assert lines["race"] == "quasi-identifier"

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -179,7 +180,8 @@ def crawl(watch: Watch) -> set[str]:
 def hostile(place):
     """A data set of payloads, taken from registration to a release."""
     write_hostile(place.folder / "hostile.csv")
-    place.agent.settings.sources["hostile"] = str(place.folder / "hostile.csv")
+    known = place.agent.settings.sources
+    known["hostile"] = replace(known["adult"], table=str(place.folder / "hostile.csv"))
     with place.client("paula") as paula, place.client("otto") as otto:
         paula.register(
             "hostile",

@@ -141,9 +141,9 @@ def test_an_agent_without_the_table_says_so(place):
         otto.step(number, "approve")
         otto.step(number, "run")
     sources = place.agent.settings.sources
-    place.agent.settings.sources.clear()
+    held = sources.pop("adult")
     place.agent.once()
-    sources["adult"] = str(place.folder / "adult.csv")
+    sources["adult"] = held
     with place.client("otto") as otto:
         shown = otto.shown(number)
         assert (shown["state"], "no source 'adult'" in shown["message"]) == ("failed", True)

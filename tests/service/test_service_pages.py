@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import html
+import re
 import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 
 import httpx
+import pyarrow as pa
 import pytest
+import xlsxwriter
 from service_support import PASSWORD, PEOPLE, POLICY, running, write_table
 
+import aegis
 from aegis.catalog.flow import policy_of
+from aegis.service.pages.render import fragment
 from aegis.service.settings import ServiceSettings
 
 BROWSER = shutil.which("chromium")
@@ -142,10 +150,27 @@ def test_a_policy_is_edited_over_a_protected_summary_and_proposed(place):
         assert text in page
 
 
+def write_parts(folder: Path) -> None:
+    """Write a workbook of two sheets and an empty one, and a SQLite file of two tables."""
+    with xlsxwriter.Workbook(folder / "book.xlsx") as book:
+        for name in ("people", "visits", "empty"):
+            sheet = book.add_worksheet(name)
+            for row in range(0 if name == "empty" else 61):
+                values = (20 + row % 9, "ab"[row % 2], ["no", "yes"][row % 3 % 2])
+                sheet.write_row(row, 0, values if row else (f"age of {name}", "sex", "ill"))
+    with closing(sqlite3.connect(folder / "base.sqlite")) as base:
+        for name in ("people", "visits"):
+            base.execute(f'CREATE TABLE {name} ("age of {name}" INTEGER, sex TEXT, ill TEXT)')
+            rows = [(20 + i % 9, "ab"[i % 2], ["no", "yes"][i % 3 % 2]) for i in range(60)]
+            base.executemany(f"INSERT INTO {name} VALUES (?, ?, ?)", rows)
+        base.commit()
+
+
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tables")
     write_table(folder / "adult.csv", rows=300)
+    write_parts(folder)
     (folder / "notes.txt").write_text("no table")
     with running(ServiceSettings(local=True, folder=folder, worker=False)) as url:
         yield url, folder
@@ -162,7 +187,43 @@ def test_the_workbench_opens_no_table_outside_its_folder(bench):
         assert caller.get("/api/v1/data-sets").status_code == 404
 
 
+@pytest.mark.parametrize("file", ["book.xlsx", "base.sqlite"])
+@pytest.mark.parametrize("label", ["ill", ""])
+def test_a_part_of_a_file_is_chosen_and_opened_with_a_label_and_without(bench, file, label):
+    url, _ = bench
+    with httpx.Client(base_url=url, timeout=120, follow_redirects=True) as caller:
+        asked = caller.get("/table", params={"name": file})
+        assert asked.status_code == 200, asked.text
+        assert re.findall('<option value="([^"]*)"', asked.text) == ["people", "visits"]
+        chosen = caller.get("/table", params={"name": file, "part": "visits"}).text
+        assert "age of visits" in chosen
+        assert "60 rows, 3 columns" in chosen
+        assert caller.get("/table", params={"name": file, "part": "none"}).status_code == 422
+        key = chosen.split('name="form_key" value="', 1)[1].split('"', 1)[0]
+        form = {"form_key": key, "name": file, "part": "visits", "label": label}
+        shown = caller.post("/open", data=form, headers={"Origin": url})
+        assert shown.status_code == 200, shown.text
+        assert f"{file}: visits" in shown.text
+        assert ("predicting ill" if label else "no label") in shown.text
+        form = {"form_key": key, "k": "2", "suppression": "10"}
+        best = caller.post(f"{shown.url.path}/best", data=form, headers={"Origin": url})
+        assert ("predictive utility" if label else "association") in best.text
+
+
 @pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
+def test_a_release_says_what_the_rule_does_not_cover():
+    table = pa.table({"age": [30, 40] * 20, "note": list(range(40)), "y": [0, 0, 1, 1] * 10})
+    roles = {"age": {"role": "quasi-identifier"}, "note": {"role": "feature"}}
+    rule = {"version": 1, "label": "y", "privacy": {"k": 5}, "attributes": roles}
+    study = aegis.Study(table, aegis.load_policy(rule))
+    made = study.apply(study.rank())
+    page = fragment(
+        "bench_released.html", release=made, base="/", folder="out", files=[]
+    ).body.decode()
+    assert "40 of 40 released rows are the only ones with their values in all columns" in page
+    assert "Note shows 40 values and is nearly a key" in page
+
+
 def test_a_table_is_opened_searched_and_released_in_a_browser(bench):
     from playwright.sync_api import sync_playwright
 

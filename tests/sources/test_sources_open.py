@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -172,7 +173,6 @@ def test_a_document_beside_the_parts_of_a_folder_is_none_of_them(tmp_path: Path)
         ('[{"age": 41},', "is cut off"),
         ('[{"age": 41}, {"age": 42}', "is cut off"),
         ('{"age": {"0": 41, "1": 42}, "sex": {"0": "m", "1": "f"}}', "holds one object"),
-        ('{"data": [{"age": 41}, {"age": 42}]}', "holds one object"),
         ("41", "holds no records"),
         (" \n", "holds no records"),
     ],
@@ -426,3 +426,28 @@ def test_a_file_is_not_blamed_where_the_machine_has_no_room(
     monkeypatch.setattr("aegis.sources.open.read_delimited", fails)
     with pytest.raises(error):
         open_table(tmp_path / "table.csv")
+
+
+@pytest.mark.parametrize("name", ["people.jsonl", "people.json", "people.json.gz"])
+def test_json_integers_beyond_64_bits_stay_apart(tmp_path: Path, name: str) -> None:
+    numbers = [2**64 + i for i in range(21)]
+    records = [{"id": n, "half": n if i else 0.5, "age": i} for i, n in enumerate(numbers)]
+    lines = "\n".join(map(json.dumps, records))
+    text = lines if name.endswith("l") else json.dumps(records)
+    data = gzip.compress(text.encode()) if name.endswith("gz") else text.encode()
+    (tmp_path / name).write_bytes(data)
+    read = rows(tmp_path / name)
+    assert [row["id"] for row in read] == list(map(str, numbers))
+    assert [row["half"] for row in read] == ["0.5", *map(str, numbers[1:])]
+    assert [row["age"] for row in read] == list(range(21))
+
+
+def test_json_doubles_that_are_exact_stay_numbers(tmp_path: Path) -> None:
+    (tmp_path / "n.jsonl").write_text('{"a": 1e30, "b": 18446744073709551616}\n{"a": 2.5}\n')
+    assert rows(tmp_path / "n.jsonl") == [{"a": 1e30, "b": 2.0**64}, {"a": 2.5, "b": None}]
+
+
+def test_nested_json_integers_beyond_64_bits_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "n.jsonl").write_text('{"p": {"id": 18446744073709551617}, "a": 1}\n')
+    with pytest.raises(DataError, match="nested column 'p' holds whole numbers beyond 64 bits"):
+        open_table(tmp_path / "n.jsonl")

@@ -16,6 +16,7 @@ from aegis import Study, merge
 from aegis.errors import DataError, PolicyError
 from aegis.policy import Policy, Terms, load_policy, policy_digest
 from aegis.privacy import PrivacyRule
+from aegis.signing import sealed_digest
 from aegis.summary import Summary, load_bundle, lock, save_bundle, summarize
 from aegis.summary.bundle import archive as container
 
@@ -91,7 +92,7 @@ def _drop_terms(file: Path) -> None:
     assert manifest["version"] == 3
     assert manifest["summary"].pop("terms") is None
     del manifest["digest"]
-    manifest["digest"] = container._digest(manifest)
+    manifest["digest"] = sealed_digest(manifest)
     members["manifest.json"] = json.dumps(manifest, sort_keys=True, indent=1).encode()
     container._write(file, members, zipfile.ZIP_DEFLATED)
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from aegis.advisor.expectation import IN_WORDS, Expectation
 from aegis.advisor.figures import Binding, Front, ProxyFigures, SearchFigures
 from aegis.advisor.ranked import PrivacyChange, Ranked
 from aegis.advisor.scoring import utility_kept
+from aegis.advisor.utility import IN_WORDS, Reference, Rows, UtilityFigure
 from aegis.errors import NoAdmissibleConfiguration
 from aegis.measures import DEFAULT_MEASURE, MEASURES, UNLABELLED_MEASURE, Direction
 from aegis.policy import OwnerRule, RuleOverride
@@ -60,19 +60,13 @@ class Advice:
         Privacy before masking and of the best release; None where it was not computed.
     uncovered
         What stands outside the rule; None where it was not looked for.
-    reference
-        The measure that utility kept is held against: the unmasked one, or the best that is known
-        of the table under any coarsening, where that is better.
-    attainable
-        The most that the table allows, unmasked or coarsened as for `reference`, under any way to
-        learn that the measure looks at; None where the measure looks at one way only.
     lost_alone
         Of the best configuration: what the unmasked table would lose if only this attribute were
         masked, by attribute; empty without a best one, for a record-level release, and where the
         table has too many values to tell in seconds.
     expected
-        What models are expected to reach with the best configuration, where the measure is no
-        figure of merit itself; None where that was not worked out.
+        The expected AUC of models with the best configuration, where the measure is no metric of
+        models itself; None where that was not worked out.
     proxy
         What small models reached on a sample of the best configurations; None where they were not
         asked for.
@@ -107,10 +101,8 @@ class Advice:
     front: Front | None = None
     privacy: PrivacyChange | None = None
     uncovered: Uncovered | None = None
-    reference: float | None = None
-    attainable: float | None = None
     lost_alone: Mapping[str, float] = field(default_factory=dict)
-    expected: Expectation | None = None
+    expected: UtilityFigure | None = None
     proxy: ProxyFigures | None = None
     owner_rule: OwnerRule | None = None
     rule_override: RuleOverride | None = None
@@ -129,13 +121,12 @@ class Advice:
         >>> 0 <= advice.share_lost("age") < 100
         True
         """
-        if name not in self.lost_alone or self.reference is None:
+        if name not in self.lost_alone:
             return None
         measure = MEASURES.get(self.measure)
         left = self.unmasked - measure.direction.sign * self.lost_alone[name]
-        before = utility_kept(self.unmasked, self.reference, measure, self.label_rows)
-        after = utility_kept(left, self.reference, measure, self.label_rows)
-        return None if before is None or after is None else max(before - after, 0.0)
+        after = utility_kept(left, self.unmasked, measure, self.label_rows)
+        return None if after is None else max(100.0 - after, 0.0)
 
     @property
     def stated_measure(self) -> str | None:
@@ -163,19 +154,19 @@ class Advice:
         return bool(self.summary.get("information", "raw") != "raw")
 
     @property
-    def baseline(self) -> str:
-        """What `unmasked` is a figure of, in words.
+    def baseline(self) -> Reference:
+        """What `unmasked` is a figure of.
 
         Examples
         --------
         >>> import aegis
         >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
-        >>> study.rank(generate_count=5).baseline
+        >>> str(study.rank(generate_count=5).baseline)
         'the unmasked table'
         """
         if self.masked_tables:
-            return "the best masked table"
-        return "the table under its finest masks" if self.against_finest else "the unmasked table"
+            return Reference.BEST_TABLE
+        return Reference.FINEST if self.against_finest else Reference.UNMASKED
 
     @property
     def baseline_word(self) -> str:
@@ -190,25 +181,54 @@ class Advice:
         return "masked table" if self.masked_tables else "configuration"
 
     @property
-    def expectation(self) -> Expectation | None:
+    def utility(self) -> UtilityFigure | None:
+        """The utility of the best release, as its certificate states it; None without a best one.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> figure = study.rank(generate_count=5).utility
+        >>> str(figure.rows), str(figure.reference_name)
+        ('released', 'the unmasked table')
+        """
+        return None if self.best is None else self.stated_utility(self.best)
+
+    def stated_utility(self, ranked: Ranked) -> UtilityFigure:
+        """Return the utility of one release: of its rows, or else of its masks on all rows.
+
+        Examples
+        --------
+        >>> import aegis
+        >>> study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+        >>> advice = study.rank(generate_count=5)
+        >>> advice.stated_utility(advice.ranking[0]) == advice.utility
+        True
+        """
+        if ranked.utility is not None:
+            return ranked.utility
+        return UtilityFigure.of(
+            MEASURES.get(self.measure),
+            ranked.score,
+            self.unmasked,
+            self.label_rows,
+            reference_name=self.baseline,
+            stderr=ranked.stderr,
+            rows=Rows.ALL,
+        )
+
+    @property
+    def expectation(self) -> UtilityFigure | None:
         """What models are expected to reach with the best release; None where nothing says so."""
-        best = self.best
-        if best is None:
-            return None
-        if MEASURES.get(self.measure).unit not in IN_WORDS:
-            told = self.expected
-            return told if told is not None and told.configuration == best.name else None
-        if self.reference is None:
-            return None
-        return Expectation(best.name, self.measure, best.score, self.reference, best.stderr)
+        if self.best is None or MEASURES.get(self.measure).unit not in IN_WORDS:
+            return None if self.best is None else self.expected
+        return self.utility
 
     @property
     def headline(self) -> str | None:
         """What models are expected to reach, in words; None where nothing says so."""
-        before = "with the finest masks" if self.against_finest else "unmasked"
-        before = "in the best masked table" if self.masked_tables else before
         told = self.expectation
-        return None if told is None else told.words(self.label_rows, before)
+        return None if told is None else told.expected(self.label_rows)
 
     @property
     def closest(self) -> Ranked | None:
@@ -224,12 +244,12 @@ class Advice:
     @property
     def by_chance(self) -> bool:
         """Whether the score of the best cannot be told from what a constant prediction reaches."""
-        best, measure = self.best, MEASURES.get(self.measure)
+        figure, measure = self.utility, MEASURES.get(self.measure)
         unbiased = measure.direction is Direction.HIGHER or measure.constant is not None
-        if best is None or best.stderr is None or not unbiased:
+        if figure is None or figure.stderr is None or not unbiased:
             return False
-        gain = measure.direction.sign * (best.score - measure.worst(self.label_rows))
-        return gain < 2 * best.stderr
+        gain = measure.direction.sign * (figure.value - measure.worst(self.label_rows))
+        return gain < 2 * figure.stderr
 
     @property
     def undecided(self) -> bool:
@@ -288,8 +308,7 @@ class Advice:
             "measure": self.measure,
             "unmasked": None if self.against_finest else self.unmasked,
             "finest": self.unmasked if self.against_finest else None,
-            "reference": self.reference,
-            "attainable": self.attainable,
+            "utility": None if self.utility is None else self.utility.to_dict(),
             "headline": self.headline,
             "expected": None if self.expectation is None else self.expectation.to_dict(),
             "lost_alone": dict(self.lost_alone),

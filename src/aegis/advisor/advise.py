@@ -11,13 +11,13 @@ from aegis.advisor.aside import aside_note
 from aegis.advisor.confidence import confidence_note, with_confidence
 from aegis.advisor.default import measure_for
 from aegis.advisor.doubts import with_doubts
-from aegis.advisor.expectation import expectation_of
 from aegis.advisor.generate import combinations, generate
 from aegis.advisor.merits import disagreement
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.preference import Prefer, preferred_first
 from aegis.advisor.rank import against, rank_choice
 from aegis.advisor.ranked import Ranked
+from aegis.advisor.released import expected_auc
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.blas import one_blas_thread
 from aegis.errors import PolicyError
@@ -65,7 +65,7 @@ def rank_configurations(
         Rank by the estimated deviation from the raw table instead, the smallest first: Algorithm 1
         of the AEGIS paper. A name in `aegis.advisor.ranked_estimate.CASES`.
     prefer
-        Which comes first of configurations that their scores cannot tell apart: `least-masking`,
+        Which comes first of configurations that score about the same: `least-masking`,
         `most-private`, or `score`, the default.
     seed
         Seed of the generator.
@@ -96,7 +96,7 @@ def rank_configurations(
     listed = _listed(summary, policy, configurations, generate_count, seed)
     scorer = Scorer(summary)
     choices = [scorer.choose(configuration) for configuration in listed]
-    scorer.expect(choices, chosen)
+    scorer.common.expect(choices)
     scored = []
     with progress.step("Scoring configurations", len(listed)) as step:
         for configuration, choice in zip(listed, choices, strict=True):
@@ -112,7 +112,7 @@ def rank_configurations(
         choices = _compared_choices(scored)
         ranking = list(with_confidence(ranking, choices, scorer, chosen, progress))
         notes = (*notes, *confidence_note(scorer, choices, chosen))
-        ranking, why = preferred_first(ranking, choices, scorer, preference)
+        ranking, why = preferred_first(ranking, choices, scorer, chosen, preference)
     notes = (*notes, *aside_note(summary, chosen))
     possible = combinations(summary)
     now = time.perf_counter()
@@ -121,7 +121,7 @@ def rank_configurations(
             measure=chosen.name,
             ranking=tuple(ranking),
             **against(scorer, chosen, ranking),
-            expected=expectation_of(scorer, chosen, ranking),
+            expected=expected_auc(scorer, chosen, ranking),
             optimal=estimate is None
             and ranking[0].admissible
             and len({tuple(map(str, r.masks.items())) for r in ranking}) >= possible,

@@ -88,7 +88,6 @@ def _finer(
         summary,
         plan_of(summary, looser, source),
         looser,
-        source=source,
         measure=advice.measure,
         top=1,
         time_limit=SECONDS,

@@ -1,18 +1,15 @@
-"""What masks show of attributes under a coding, and what many configurations show, counted at once."""
+"""What masks show of attributes under a coding."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from aegis.advisor.grouping import Levels
-from aegis.measures import PartCounts
 from aegis.measures.by_part import later
 from aegis.summary import Candidate
 
@@ -29,7 +26,7 @@ class CodedMasks(NamedTuple):
     keys
         Equal keys of an attribute stand for equal levels, and for equal `ordered`.
     ordered
-        Per attribute whether thresholds are counted in place of its levels, as `in_thresholds` does.
+        Per attribute whether thresholds are counted in place of its levels, as `thresholds` does.
     """
 
     levels: Sequence[Levels]
@@ -71,8 +68,10 @@ class CodedAttribute:
         Its place in the summary and what stands for the mask and the coding.
     level
         The level of each atom, or what a noise mask shows of it.
-    own
-        Its counts alone, of what is shown.
+    joint
+        Rows per part, class and what is shown, shape (K, C, d).
+    chance
+        As of `PartCounts`, shape (d, k).
     places
         Places of what is shown among the levels of the mask, shape (d,).
     counted_by
@@ -83,7 +82,8 @@ class CodedAttribute:
 
     key: tuple[int, Hashable]
     level: Levels
-    own: PartCounts
+    joint: Floats
+    chance: Floats | None
     places: npt.NDArray[np.intp]
     counted_by: int
     ordered: bool
@@ -94,69 +94,6 @@ class CodedAttribute:
             block = later(block, axis)
         whole = len(self.places) == block.shape[axis]
         return block if whole else block.take(self.places, axis)
-
-    @cached_property
-    def columns(self) -> Floats:
-        """What is shown of each atom, shape (A, d)."""
-        return self.shown(indicators(self.level), 1)
-
-
-@dataclass(frozen=True, eq=False)
-class CountedTogether:
-    """What all expected configurations show under one coding, counted at once.
-
-    Attributes
-    ----------
-    stacked
-        As `PartBlocks.counts` stacks them, shape (K, C, D, D); of no meaning between two masks of one
-        attribute.
-    places
-        Where what an attribute shows under a mask stands among them, shape (d,).
-    """
-
-    stacked: Floats
-    places: dict[tuple[int, Hashable], npt.NDArray[np.intp]]
-
-    def of(self, shown: Sequence[CodedAttribute]) -> Floats:
-        """Return what one configuration shows."""
-        at = np.concatenate([self.places[attribute.key] for attribute in shown])
-        *stack, size, _ = self.stacked.shape
-        flat = self.stacked.reshape(math.prod(stack), size**2)
-        own: Floats = flat.take((at[:, None] * size + at).ravel(), axis=1)
-        return own.reshape(*stack, len(at), len(at))
-
-
-@dataclass(eq=False)
-class ExpectedParts:
-    """Configurations that are to be counted, and what counts them at once, when the first is asked for.
-
-    Attributes
-    ----------
-    label
-        What groups the classes.
-    keys
-        Keys of attributes under masks.
-    count
-        Returns what they show; None where that is no less work than one by one.
-    """
-
-    label: Candidate | None
-    keys: Collection[tuple[int, Hashable]]
-    count: Callable[[], CountedTogether | None]
-
-    @cached_property
-    def _together(self) -> CountedTogether | None:
-        return self.count()
-
-    def of(
-        self, label: Candidate | None, shown: Sequence[CodedAttribute]
-    ) -> CountedTogether | None:
-        """Return what was counted at once, where a configuration is among it."""
-        if label != self.label or not all(own.key in self.keys for own in shown):
-            return None
-        together = self._together
-        known = together is not None and all(own.key in together.places for own in shown)
-        return together if known else None
 
 
 def indicators(level: Levels) -> Floats:

@@ -4,9 +4,10 @@ Two releases of one table, each k-anonymous, show two groupings of the same pers
 which rows belong together (by columns that both release, by their order, by knowledge of the persons) sees
 the common refinement of both, whose classes are smaller. The rule is held against those joint classes.
 
-Rows that an earlier release left out count as if it had shown them. Suppression leaves out whole
-classes, so that this only ever makes joint classes smaller: what is found admissible is. For releases
-that have all left, `released_only` counts what they show, of which nothing can be suppressed any more.
+Absence counts: rows that one release shows and another leaves out are a class by themselves for that
+reader. Releases count in the order in which they were made, each after those before it, so that each
+left out what `PrivacyRule.check` leaves out beside them. For releases that were made without regard to each other,
+`released_only` counts what they show, of which nothing can be suppressed any more.
 """
 
 from __future__ import annotations
@@ -34,13 +35,12 @@ from aegis.policy import (
     read_document,
 )
 from aegis.policy.joint import require_joint_rule
-from aegis.privacy import ClassTable, PrivacyRule, Verdict
+from aegis.privacy import ClassTable, PrivacyRule, Verdict, extended, joined, traces
 from aegis.progress import SILENT, Progress
 from aegis.sources import open_table
 from aegis.summary import AttributeSummary, FrequencyTable, Summary, combine, summarize
 
 Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ def summary_after(
     require_joint_rule(policy)
     if isinstance(table, Summary):
         require_same(table, policy)
-        return after(table, releases)
+        return after(table, releases, policy)
     wide = summarize(
         open_table(table, reading=policy.reading),
         widened(policy, releases),
@@ -225,7 +225,7 @@ def summary_after(
         seed=seed,
         progress=progress,
     )
-    return _narrowed(after(wide, releases), policy)
+    return _narrowed(after(wide, releases, policy), policy)
 
 
 def _narrowed(summary: Summary, policy: Policy) -> Summary:
@@ -237,14 +237,12 @@ def _narrowed(summary: Summary, policy: Policy) -> Summary:
     return replace(summary, attributes=attributes)
 
 
-def after(summary: Summary, releases: Sequence[Configuration]) -> Summary:
+def after(summary: Summary, releases: Sequence[Configuration], policy: Policy) -> Summary:
     """Return a summary whose classes are told apart by what earlier releases showed, too."""
     frequency = _frequency(summary)
-    codes = [_codes(summary, frequency, release) for release in releases]
-    known = frequency.earlier
-    columns = codes if known is None else [known, *codes]
-    joint = np.unique(combine(columns, frequency.cells), return_inverse=True)[1].astype(np.int64)
-    return replace(summary, frequency=replace(frequency, earlier=joint))
+    joint = _Joint(summary, policy.privacy, policy.protected_hierarchies)
+    earlier = joint.trace(releases, start=frequency.earlier)
+    return replace(summary, frequency=replace(frequency, earlier=earlier))
 
 
 def _frequency(summary: Summary) -> FrequencyTable:
@@ -316,14 +314,14 @@ def compose(
     summary
         Of the table; `summary_of` makes one that knows all masks.
     releases
-        Two or more configurations, as they were released.
+        Two or more configurations, as they were released, in that order.
     rule
         What joint classes must meet.
     hierarchies
         Hierarchies of protected attributes, for models that need them.
     released_only
-        Whether only rows count that every one of the releases shows: what has left is known then, and
-        nothing more can be suppressed. Else rows that a release leaves out count as if it showed them.
+        Whether each release was made without regard to the others, and nothing more can be suppressed:
+        rows count that any of them shows. Else each was made after those before it.
     rule_override
         Whether another rule is meant than that under which a summary's owner made it.
 
@@ -342,19 +340,19 @@ def compose(
     override = check_owner_rule(summary, rule, override=rule_override)
     joint = _Joint(summary, rule, hierarchies or {})
     each = [joint.check([release]) for release in releases]
-    cells = joint.released(releases) if released_only else None
-    classes = joint.classes(releases, cells)
+    judge = joint.judged_released if released_only else joint.judged_in_order
+    verdict, sizes = judge(releases)
     without = [
-        AttributeShare(name, joint.check(releases, cells, leave_out=name).suppressed_rows)
+        AttributeShare(name, judge(releases, leave_out=name)[0].suppressed_rows)
         for name in joint.frequency.quasi
     ]
     without.sort(key=lambda share: (share.suppressed_rows, share.attribute))
     return Composition(
         releases=tuple(r.name for r in releases),
-        rows=int(joint.counts(cells).sum()),
-        classes=len(classes),
-        alone=int((classes == 1).sum()),
-        verdict=joint.check(releases, cells),
+        rows=int(sizes.sum()),
+        classes=len(sizes),
+        alone=int((sizes == 1).sum()),
+        verdict=verdict,
         each=tuple(each),
         attributes=tuple(without),
         rule_override=override,
@@ -374,66 +372,88 @@ def summary_of(
 
 
 class _Joint:
-    """The classes that several releases form together, and what a rule says of them.
-
-    `cells` says everywhere which cells of the frequency table count, None for all of them.
-    """
+    """The classes that several releases form together, and what a rule says of them."""
 
     def __init__(self, summary: Summary, rule: PrivacyRule, hierarchies: Mapping[str, Any]) -> None:
         self.summary, self.rule = summary, rule
         self.frequency = _frequency(summary)
         self.plan = PrivacyPlan(summary, rule, hierarchies=hierarchies)
 
-    def ids(self, releases: Sequence[Configuration], leave_out: str | None = None) -> Ints:
-        """Return the joint class of each cell, shape (cells,)."""
-        columns = []
-        for release in releases:
-            masks = {n: m for n, m in release.masks.items() if n != leave_out}
-            columns.append(_codes(self.summary, self.frequency, Configuration(release.name, masks)))
-        return combine(columns, self.frequency.cells)
+    def codes(self, release: Configuration, leave_out: str | None = None) -> Ints:
+        """Return the class of each cell in a release, without one attribute, shape (cells,)."""
+        masks = {n: m for n, m in release.masks.items() if n != leave_out}
+        return _codes(self.summary, self.frequency, Configuration(release.name, masks))
 
-    def counts(self, cells: Bools | None) -> Ints:
-        """Return the rows of each cell that counts."""
-        return self.frequency.counts if cells is None else self.frequency.counts[cells]
+    def check(self, releases: Sequence[Configuration]) -> Verdict:
+        """Return what the rule says of the classes of all cells, shown by all releases."""
+        codes = [self.codes(release) for release in releases]
+        return self.rule.check(self._count(combine(codes, self.frequency.cells), releases))
 
-    def classes(self, releases: Sequence[Configuration], cells: Bools | None) -> Ints:
-        """Return the rows of each joint class, shape (classes,)."""
-        ids = self.ids(releases)
-        places = np.unique(ids if cells is None else ids[cells], return_inverse=True)[1]
-        return np.bincount(places, weights=self.counts(cells)).astype(np.int64)
+    def trace(
+        self,
+        releases: Sequence[Configuration],
+        *,
+        start: Ints | None = None,
+        leave_out: str | None = None,
+    ) -> Ints:
+        """Return what releases show of each cell, each made after those before it: see `traces`."""
+        return traces(
+            self.rule,
+            [self.codes(release, leave_out) for release in releases],
+            lambda place, ids, trace: self._count(ids, releases[place : place + 1], trace),
+            np.zeros(self.frequency.cells, dtype=np.int64) if start is None else start,
+        )
 
-    def released(self, releases: Sequence[Configuration]) -> Bools:
-        """Return which cells every release shows, shape (cells,)."""
+    def judged_in_order(
+        self, releases: Sequence[Configuration], leave_out: str | None = None
+    ) -> tuple[Verdict, Ints]:
+        """Return what the rule says of the first release that breaks it after those before it, else of
+        the last one; and the rows of the classes at the end, before any are left out, (classes,)."""
+        verdicts = []
+        for place in range(1, len(releases)):
+            trace = self.trace(releases[:place], leave_out=leave_out)
+            ids = joined(trace, self.codes(releases[place], leave_out))
+            table = self._count(ids, releases[: place + 1], trace)
+            verdicts.append(self.rule.check(table))
+        broken = (verdict for verdict in verdicts if not verdict.admissible)
+        return next(broken, verdicts[-1]), table.sizes
+
+    def judged_released(
+        self, releases: Sequence[Configuration], leave_out: str | None = None
+    ) -> tuple[Verdict, Ints]:
+        """Return what the rule says of what releases show, each made alone; and the rows of classes.
+
+        Raises
+        ------
+        DataError
+            Persons are counted.
+        """
         if self.frequency.persons is not None:
             raise DataError(
                 "Which rows have left is not known here: classes are counted in persons.",
                 hint="Leave `person` out of the policy.",
             )
-        shown = np.ones(self.frequency.cells, dtype=bool)
+        trace = np.zeros(self.frequency.cells, dtype=np.int64)
         for release in releases:
-            places = np.unique(self.ids([release]), return_inverse=True)[1]
-            shown &= self.check([release]).kept_classes[places]
-        return shown
+            alone = self.codes(release)
+            table = self._count(alone, [release])
+            released = np.isin(alone, table.kept_ids(self.rule.check(table).kept_classes))
+            trace = extended(trace, joined(trace, self.codes(release, leave_out)), released)
+        table = self._count(trace, releases)
+        seen = table.keep(table.kept_ids(np.ones(len(table), dtype=np.bool_)) > 0)
+        return self.rule.check(seen), seen.sizes
 
-    def check(
-        self,
-        releases: Sequence[Configuration],
-        cells: Bools | None = None,
-        leave_out: str | None = None,
-    ) -> Verdict:
-        """Return what the rule says of joint classes."""
-        frequency, ids = self.frequency, self.ids(releases, leave_out)
+    def _count(
+        self, ids: Ints, releases: Sequence[Configuration], earlier: Ints | None = None
+    ) -> ClassTable:
+        """Return the classes `ids` (cells,), with protected values as `releases` show them."""
+        frequency = replace(self.frequency, earlier=earlier)
         sensitive = {}
         for name in self.rule.sensitive:
             groups, labels = self._protected(name, releases)
-            sensitive[name] = (
-                groups[frequency.representatives[name]][frequency.codes[name]],
-                labels,
-            )
-        if cells is None:
-            return self.rule.check(frequency.count(ids, sensitive))
-        chosen = {name: (codes[cells], labels) for name, (codes, labels) in sensitive.items()}
-        return self.rule.check(ClassTable.from_cells(ids[cells], self.counts(cells), chosen))
+            codes = groups[frequency.representatives[name]][frequency.codes[name]]
+            sensitive[name] = (codes, labels)
+        return frequency.count(ids, sensitive)
 
     def _protected(
         self, name: str, releases: Sequence[Configuration]

@@ -93,9 +93,9 @@ class SearchFigures:
     stopped
         What stopped it: "time limit" or "interrupt"; None where it is complete.
     preferred
-        Why the first of the ranking is not the best by score, of which `best` is the value: its
-        score cannot be told from it, and it masks less, or more where that was asked for. None
-        where it is.
+        Why the first of the ranking is not the best by score, of which `best` is the value: it
+        scores about the same, and it masks less, or more where you asked for that. None where it
+        is the best by score.
     tells_masks_apart
         Whether the measure sees anything in the unmasked table; where not, no score proves
         anything.

@@ -15,6 +15,7 @@ from aegis.advisor.doubts import doubts_of, with_doubts
 from aegis.advisor.rank import as_it_is
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import AttributeScore, ConfigurationScore, Scorer, utility_kept
+from aegis.advisor.utility import UtilityFigure
 from aegis.anonymizers import (
     Anonymized,
     InformationLoss,
@@ -106,9 +107,10 @@ def choose_recipes(
         A method or option is unknown or out of range.
     """
     if methods is None:
-        return tuple(recipe_of(anonymizer, seed=seed) for anonymizer in policy.anonymizers)
+        return tuple(recipe_of(choice).repeating(seed) for choice in policy.anonymizers)
     given = [
-        method if isinstance(method, Recipe) else Recipe(method, seed=seed) for method in methods
+        method if isinstance(method, Recipe) else Recipe(method).repeating(seed)
+        for method in methods
     ]
     counts: dict[str, int] = {}
     named = []
@@ -218,6 +220,7 @@ def insert_methods(advice: Advice, ranked: Sequence[Ranked], notes: Sequence[str
         advice,
         ranking=tuple(ordered),
         optimal=advice.optimal and ordered[0].method is None,
+        expected=advice.expected if ordered[0].method is None else None,
         warnings=(*advice.warnings, *notes),
         timings={**advice.timings, "methods": seconds},
     )
@@ -238,7 +241,7 @@ class RecordRanker:
     measure
         What is measured.
     seed
-        Seed of the samples behind the scores.
+        Seed of the samples behind the scores, and of methods whose recipe has none.
     progress
         Receives the steps of the methods.
 
@@ -264,12 +267,15 @@ class RecordRanker:
         self.read: RecordTable = read_records(source, policy)
         original = Scorer(summary)
         self._unmasked = original.score(original.unmasked, measure)
-        self._reference = original.reference(measure)
+        self._reference = original.value(original.unmasked, measure)
         self._label_rows = original.label_rows
 
     def make(self, recipe: Recipe) -> Anonymized:
-        """Return the release of a recipe, before the rule has been held against it."""
-        return anonymize_records(self.read, recipe, progress=self.progress)
+        """Return an estimate of a recipe's release, before the rule has been held against it.
+
+        Its draws repeat, so that figures do; those of a release that leaves are others.
+        """
+        return anonymize_records(self.read, recipe, seed=self.seed, progress=self.progress)
 
     def rank(self, made: Anonymized) -> Ranked:
         """Return one release with its score, what the rule says of it, and what it cost."""
@@ -278,17 +284,18 @@ class RecordRanker:
         removed = verdict.suppressed_rows > made.rows - made.data.num_rows
         rest = left.collect(left.table) if removed else made.judged
         after = self._score(open_table(rest), rest).score if removed else before.score
+        utility = UtilityFigure.of(self.measure, after, self._reference, self._label_rows)
         return Ranked(
             configuration=Configuration(made.recipe.name, {}),
             score=before.score,
-            utility_kept=before.utility_kept,
+            utility_kept=utility.utility_kept,
             pud=before.pud,
             admissible=verdict.admissible,
             smallest_class=verdict.smallest_class,
             suppressed_rows=verdict.suppressed_rows,
             violations=verdict.violations,
             attributes=before.attributes,
-            after_suppression=after,
+            utility=utility,
             method=replace(
                 self._about(made, open_table(rest), verdict),
                 held_out=self._held_out(released, made.data),

@@ -14,18 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aegis.advisor.coded import (
-    CodedAttribute,
-    CodedMasks,
-    CountedTogether,
-    ExpectedParts,
-    indicators,
-)
+from aegis.advisor.coded import CodedAttribute, CodedMasks, indicators
 from aegis.advisor.grouping import Levels, drawn_chance
 from aegis.advisor.interactions import Interactions
 from aegis.errors import PolicyError
-from aegis.measures import PartCounts, in_thresholds
-from aegis.measures.by_part import OtherParts, varying_only
+from aegis.measures.by_part import ClassCounts, OtherParts, PartCounts, later
 from aegis.measures.discriminant import PENALTIES
 from aegis.measures.split import FEWEST_LEVELS, MOST_NUMBERS, CommonLevels, SplitCounts
 from aegis.remembered import RememberedArrays
@@ -35,10 +28,10 @@ PARTS = 5
 """Parts of the rows: each is left out once; the summary's folds are dealt out to them."""
 
 MOST_CLASSES = 100
-"""Classes of a label up to which a merit is expected: its moments are of each three of them."""
+"""Classes of a label up to which a merit is expected: accuracy and log loss take their cube."""
 
-_TOGETHER = 1 << 24
-"""Most cells of the counts of all expected configurations, and of the atoms behind them."""
+_AT_ONCE = 1 << 22
+"""Most cells of the counts of a configuration that are in memory at once, 8 bytes each."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -63,7 +56,6 @@ class PartBlocks:
         self._cells: dict[tuple[int, int], tuple[npt.NDArray[Any], ...]] = {}
         self._attributes: dict[Hashable, CodedAttribute] = {}
         self._rows: dict[Candidate | None, tuple[Floats, OtherParts]] = {}
-        self._expected: list[ExpectedParts] = []
         self._common: OrderedDict[Hashable, CommonLevels] = OrderedDict()
 
     def counts(
@@ -93,16 +85,15 @@ class PartBlocks:
             shared = [shown[place] for place in common]
             beside = [own for place, own in enumerate(shown) if place not in common]
             return self._split(shared, beside, label)
-        counts = self._whole(shown, label)
-        return counts if counts.chance is None else counts.symmetric
+        return self._whole(shown, label)
 
     def _whole(self, shown: Sequence[CodedAttribute], label: Candidate | None) -> PartCounts:
         """Return the counts of some attributes in one piece, but below the diagonal."""
         rows, outside = self._rows_of(label)
         return PartCounts(
             rows,
-            np.concatenate([attribute.own.joint for attribute in shown], axis=2),
-            self._stack(shown, label),
+            np.concatenate([attribute.joint for attribute in shown], axis=2),
+            self._by_class(shown, shown, label),
             _chance(shown),
             below=True,
             outside=outside,
@@ -113,7 +104,7 @@ class PartBlocks:
         self, shown: Sequence[CodedAttribute], common: Collection[int], label: Candidate | None
     ) -> bool:
         """Return whether to eliminate the levels of common attributes is less work than it takes."""
-        if any(own.own.chance is not None for own in shown):
+        if any(own.chance is not None for own in shown):
             return False
         levels = sum(len(own.places) for own in shown)
         shared = sum(len(shown[place].places) for place in common)
@@ -121,7 +112,6 @@ class PartBlocks:
         return (
             max(FEWEST_LEVELS, 2 * (levels - shared)) <= shared < levels
             and scored.size * len(PENALTIES) * shared**2 <= MOST_NUMBERS
-            and not any(expected.of(label, shown) for expected in self._expected)
         )
 
     def _split(
@@ -137,77 +127,13 @@ class PartBlocks:
         while _factors(self._common.values()) > MOST_NUMBERS:
             self._common.popitem(last=False)
         common = self._common[key]
-        across = [
-            common.beside.get(own.key, partial(self._across, shared, own, label)) for own in beside
-        ]
-        own = self._assembled(beside, label)
         return SplitCounts(
             common,
-            np.concatenate([common.counts.joint, *(own.own.joint for own in beside)], axis=2),
-            np.concatenate([np.concatenate(across, axis=2), own], axis=3),
+            np.concatenate([common.counts.joint, *(own.joint for own in beside)], axis=2),
+            self._by_class(beside, [*shared, *beside], label),
             [own.key for own in beside],
             np.cumsum([len(own.places) for own in beside]).tolist(),
             _bounds([*shared, *beside]),
-        )
-
-    def _across(
-        self, shared: Sequence[CodedAttribute], own: CodedAttribute, label: Candidate | None
-    ) -> Floats:
-        """Return the counts of one attribute with others by part and class, shape (K, C, q, c)."""
-        blocks = [
-            self._block(other, own, label)
-            if other.key[0] < own.key[0]
-            else self._block(own, other, label).swapaxes(2, 3)
-            for other in shared
-        ]
-        return np.concatenate(blocks, axis=3)
-
-    def expect(
-        self, which: Sequence[int], listed: Sequence[CodedMasks], label: Candidate | None = None
-    ) -> None:
-        """Take note of configurations that are to be counted: what they show is counted at once.
-
-        Where that is less work than one by one; noise masks are counted as they come.
-        """
-        keys = {key for coded in listed for key in zip(which, coded.keys, strict=True)}
-        count = partial(self._count_together, which, listed, label)
-        self._expected.append(ExpectedParts(label, keys, count))
-
-    def _count_together(
-        self, which: Sequence[int], listed: Sequence[CodedMasks], label: Candidate | None
-    ) -> CountedTogether | None:
-        by_place: list[dict[Hashable, CodedAttribute]] = [{} for _ in which]
-        cells = 0
-        for coded in listed:
-            shown = self._attributes_of(which, coded, label)
-            cells += sum(len(attribute.places) for attribute in shown) ** 2
-            for own, attribute in zip(by_place, shown, strict=True):
-                if attribute.own.chance is None:
-                    own[attribute.key] = attribute
-        every = [attribute for own in by_place for attribute in own.values()]
-        ends = np.cumsum([0, *(len(attribute.places) for attribute in every)])
-        atoms, stack = sum(self._pairs.sizes), self._rows_of(label)[0].size
-        if ends[-1] ** 2 > cells or stack * max(ends[-1], atoms) ** 2 > _TOGETHER:
-            return None
-        places = {a.key: np.arange(*ends[i : i + 2]) for i, a in enumerate(every)}
-        unions = [self._union(list(own.values()), label) for own in by_place if own]
-        return CountedTogether(self._assembled(unions, label), places)
-
-    def _union(self, shown: Sequence[CodedAttribute], label: Candidate | None) -> CodedAttribute:
-        """Return one attribute that shows what it does under each of several masks."""
-        if len(shown) == 1:
-            return shown[0]
-        columns = np.concatenate([attribute.columns for attribute in shown], axis=1)
-        key = shown[0].key[0], tuple(attribute.key[1] for attribute in shown)
-        by_class = self._by_class(key[0], label)
-        total = (by_class[:, :, None] * columns.T) @ columns
-        return CodedAttribute(
-            key,
-            columns,
-            PartCounts(self._rows_of(label)[0], by_class @ columns, total),
-            np.arange(columns.shape[1]),
-            len(columns),
-            ordered=False,
         )
 
     def _attributes_of(
@@ -218,25 +144,48 @@ class PartBlocks:
             for index, level, key, known in zip(which, *coded, strict=True)
         ]
 
-    def _stack(self, shown: Sequence[CodedAttribute], label: Candidate | None) -> Floats:
-        """Return the counts between attributes by part and class, shape (K, C, d, d), but below the diagonal."""
-        for expected in self._expected:
-            together = expected.of(label, shown)
-            if together is not None:
-                return together.of(shown)
-        return self._assembled(shown, label)
+    def _by_class(
+        self,
+        left: Sequence[CodedAttribute],
+        shown: Sequence[CodedAttribute],
+        label: Candidate | None,
+    ) -> ClassCounts:
+        """Return the counts of some attributes with all that is shown, but below the diagonal.
 
-    def _assembled(self, shown: Sequence[CodedAttribute], label: Candidate | None) -> Floats:
-        """Return `_stack` from blocks of two attributes."""
-        offsets = np.cumsum([0, *(len(attribute.places) for attribute in shown)]).tolist()
-        parts, label_classes = self._rows_of(label)[0].shape
-        stacked = np.zeros((parts, label_classes, offsets[-1], offsets[-1]))
-        varying = [i for i, attribute in enumerate(shown) if attribute.places.size]
-        for place, i in enumerate(varying):
-            left, own = shown[i], slice(offsets[i], offsets[i + 1])
-            for j in varying[place:]:
-                other = slice(offsets[j], offsets[j + 1])
-                stacked[:, :, other, own] = self._block(left, shown[j], label)
+        Some are the last ones of all.
+        """
+        parts, classes = self._rows_of(label)[0].shape
+        height, width = (sum(len(own.places) for own in of) for of in (left, shown))
+        cells = max(parts * height * width, 1)
+        # Powers of two, so that configurations of other sizes count the same classes at once.
+        at_once = 1 << max((_AT_ONCE // cells).bit_length() - 1, 0)
+        return ClassCounts(
+            partial(self._assembled, left, shown, label), classes, min(at_once, classes)
+        )
+
+    def _assembled(
+        self,
+        left: Sequence[CodedAttribute],
+        shown: Sequence[CodedAttribute],
+        label: Candidate | None,
+        some: slice,
+    ) -> Floats:
+        """Return the counts of some classes, shape (K, c, q, d), from blocks of two attributes."""
+        parts, classes = self._rows_of(label)[0].shape
+        some = slice(some.start, min(some.stop, classes))
+        ends = np.cumsum([0, *(len(own.places) for own in shown)])
+        first = len(shown) - len(left)
+        skipped = int(ends[first])
+        # What is of one class is in one piece.
+        stacked = np.zeros((some.stop - some.start, parts, ends[-1] - skipped, ends[-1]))
+        stacked = stacked.swapaxes(0, 1)
+        for i, own in enumerate(shown):
+            for j in range(max(i, first), len(shown)):
+                if own.places.size and shown[j].places.size:
+                    rows = slice(ends[j] - skipped, ends[j + 1] - skipped)
+                    stacked[:, :, rows, ends[i] : ends[i + 1]] = self._block(
+                        own, shown[j], label, some
+                    )
         return stacked
 
     def table(
@@ -249,7 +198,8 @@ class PartBlocks:
         first, second = (
             atoms if own.ndim == 2 else own[atoms] for own, atoms in zip(bins, (a, b), strict=True)
         )
-        place = ((part * label_classes + group[y]) * height + first) * width + second
+        place = part.astype(np.int64) * label_classes + group[y]
+        place = (place * height + first) * width + second
         size = self.parts * label_classes * height * width
         counted: Floats = np.bincount(place, rows, size).astype(np.float64, copy=False)
         return _shown(counted.reshape(self.parts, label_classes, height, width), bins)
@@ -271,7 +221,7 @@ class PartBlocks:
     def _rows_of(self, label: Candidate | None) -> tuple[Floats, OtherParts]:
         """Return the rows by part and class, shape (K, C), and what is outside of each part."""
         if label not in self._rows:
-            rows = self._by_class(0, label).sum(axis=2)
+            rows = self._rows_by_atom(0, label).sum(axis=2)
             if (shown := np.count_nonzero(rows.sum(axis=0))) > MOST_CLASSES:
                 raise PolicyError(
                     f"The label has {shown:,} classes; what models are expected to reach is worked out"
@@ -282,7 +232,7 @@ class PartBlocks:
             self._rows[label] = rows, OtherParts.of(rows)
         return self._rows[label]
 
-    def _by_class(self, index: int, label: Candidate | None) -> Floats:
+    def _rows_by_atom(self, index: int, label: Candidate | None) -> Floats:
         """Return the rows of one attribute by part, class and atom, shape (K, C, A)."""
         folds = self._folds.joints[index].astype(np.float64)  # (F, A, C)
         group, label_classes = self._label_classes(label)
@@ -302,21 +252,20 @@ class PartBlocks:
         """Return one attribute under one mask and coding."""
         if (key, label) not in self._attributes:
             rows, _ = self._rows_of(label)
-            joint = self._by_class(key[0], label) @ indicators(level)
-            total = joint[..., None] * np.eye(joint.shape[2])  # no row shows two levels of it
-            chance = None
-            if level.ndim == 2:
-                atoms = self._pairs.joints[key[0]].sum(axis=1).astype(np.float64)
-                chance = drawn_chance(level, atoms)
-            own = in_thresholds(
-                PartCounts(rows, joint, total, chance), np.array([0, joint.shape[2]]), [ordered]
-            )
+            joint = self._rows_by_atom(key[0], label) @ indicators(level)
             there = np.flatnonzero(joint.sum(axis=(0, 1)) > 0)
-            own, varying = varying_only(own)
+            joint, chance = joint[..., there], None
+            if level.ndim == 2:
+                chance = drawn_chance(level, self.atoms(key[0]))[there]
+            if ordered:
+                joint = later(joint, 2)
+                chance = None if chance is None else later(chance, 0)
+            varying = np.flatnonzero(joint.sum(axis=(0, 1)) < rows.sum())
             self._attributes[key, label] = CodedAttribute(
                 key,
                 level,
-                own,
+                joint[..., varying],
+                None if chance is None else chance[varying],
                 there[varying],
                 _counted_by(level),
                 ordered,
@@ -324,41 +273,44 @@ class PartBlocks:
         return self._attributes[key, label]
 
     def _block(
-        self, left: CodedAttribute, other: CodedAttribute, label: Candidate | None
+        self, own: CodedAttribute, other: CodedAttribute, label: Candidate | None, some: slice
     ) -> Floats:
-        """Return the co-occurrence of two attributes by part and class, shape (K, C, d_j, d_i).
+        """Return the co-occurrence of two attributes in some classes by part, shape (K, c, d_j, d_i).
 
         Of one with itself what is on the diagonal and below it.
         """
-        return self._blocks.get(
-            (left.key, other.key, label), lambda: self._stacked(left, other, label)
-        )
+        if own is other:
+            joint = own.joint[:, some]
+            # No row shows two levels; of two thresholds it shows the later one where it shows both.
+            levels = np.arange(joint.shape[2])
+            shown = np.tri(len(levels)) if own.ordered else np.eye(len(levels))
+            return joint[..., levels[:, None]] * shown
+        if own.key[0] > other.key[0]:
+            return self._block(other, own, label, some).swapaxes(2, 3)
+        key = own.key, other.key, label, some.start, some.stop
+        return self._blocks.get(key, lambda: self._counted(own, other, label, some))
 
-    def _stacked(
-        self, left: CodedAttribute, other: CodedAttribute, label: Candidate | None
+    def _counted(
+        self, left: CodedAttribute, other: CodedAttribute, label: Candidate | None, some: slice
     ) -> Floats:
-        total = left.own.total
-        if left is not other:
-            total = self._count(left, other, label)
-            total = other.shown(left.shown(total, 2), 3)
-        total = total.swapaxes(2, 3)
-        return np.tril(total) if left is other else np.ascontiguousarray(total)
-
-    def _count(
-        self, left: CodedAttribute, other: CodedAttribute, label: Candidate | None
-    ) -> Floats:
-        """Return the co-occurrence of the levels of two attributes by part and class."""
         pair = left.key[0], other.key[0]
-        y, part, rows = self._entries(pair)[2:]
         group, label_classes = self._label_classes(label)
+        y, part, rows = self._entries(pair)[2:]
         first, second = (self._place(pair, side, of) for side, of in enumerate((left, other)))
-        width, height = left.counted_by, other.counted_by
-        place = ((part * label_classes + group[y]) * width + first) * height + second
-        size = self.parts * label_classes * width * height
+        width, height, classes = left.counted_by, other.counted_by, some.stop - some.start
+        own = group[y]
+        if classes < label_classes:
+            here = np.flatnonzero((own >= some.start) & (own < some.stop))
+            own, part, rows, first, second = (of[here] for of in (own, part, rows, first, second))
+        place = part.astype(np.int64) * classes + own - some.start
+        place = (place * width + first) * height + second
+        size = self.parts * classes * width * height
         counted = np.bincount(place, weights=rows, minlength=size).astype(np.float64, copy=False)
-        return _shown(
-            counted.reshape(self.parts, label_classes, width, height), (left.level, other.level)
+        total = _shown(
+            counted.reshape(self.parts, classes, width, height), (left.level, other.level)
         )
+        total = other.shown(left.shown(total, 2), 3)
+        return np.ascontiguousarray(total.swapaxes(2, 3))
 
     def _place(self, pair: tuple[int, int], side: int, of: CodedAttribute) -> npt.NDArray[Any]:
         """Return the level of every entry of a pair on one side; a noise mask keeps the atoms."""
@@ -379,7 +331,9 @@ class PartBlocks:
             )
             there = np.flatnonzero(counted)
             part, cell = np.divmod(there, max(len(a), 1))
-            self._cells[pair] = a[cell], b[cell], y[cell], part, counted[there]
+            # There may be as many as rows: half of the memory of what they are counted by.
+            small = (of.astype(np.int32) for of in (a[cell], b[cell], y[cell], part))
+            self._cells[pair] = *small, counted[there]
         return self._cells[pair]
 
 
@@ -397,7 +351,7 @@ def _bounds(shown: Sequence[CodedAttribute]) -> npt.NDArray[np.int64] | None:
 
 def _chance(shown: Sequence[CodedAttribute]) -> Floats | None:
     """Return what rows that are drawn add by chance, shape (d, k); None without noise."""
-    own = [attribute.own.chance for attribute in shown]
+    own = [attribute.chance for attribute in shown]
     if all(chance is None for chance in own):
         return None
     blocks = [

@@ -246,12 +246,20 @@ class PrivacyPlan:
 
     @property
     def counts_alone(self) -> bool:
-        """Whether classes and what they hold decide: no population, no leaves, and only released rows.
+        """Whether each class decides by itself: no population, no leaves, no earlier releases, of
+        which rows may be missing, and only released rows.
 
         What is compared with all rows before suppression needs those that are suppressed, too.
         """
         whole = any(c.local and not c.model.local for c in self.rule.criteria)
-        return self._population is None and not whole and not self.rule.by_leaves
+        beside = self._population is not None or self.after_others
+        return not (beside or whole or self.rule.by_leaves)
+
+    @property
+    def after_others(self) -> bool:
+        """Whether classes are told apart by what earlier releases showed, too."""
+        frequency = self.summary.frequency
+        return frequency is not None and frequency.earlier is not None
 
     def levels(self, shown: Mapping[str, tuple[str, ...]]) -> dict[str, npt.NDArray[np.int64]]:
         """Return the hierarchy's groups of what protected attributes show, where the rule asks."""

@@ -1,10 +1,11 @@
-"""Which configuration comes first of those whose scores cannot be told apart.
+"""Which configuration comes first of those that score about the same.
 
 How much a configuration masks is a figure of its own, which owes nothing to the label.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -15,13 +16,19 @@ import numpy.typing as npt
 from aegis.advisor.ranked import Ranked
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.errors import PolicyError
+from aegis.measures import Direction, Measure
 from aegis.summary import AttributeSummary, Candidate, level_channel
+
+AUC_MARGIN = 0.002
+"""How far below the best an AUC, or an accuracy, counts as equal."""
+UTILITY_MARGIN = 0.005
+"""The same of any other measure, as a share of the utility of the unmasked table."""
 
 Floats = npt.NDArray[np.float64]
 
 
 class Prefer(StrEnum):
-    """Which of several configurations comes first that their scores cannot tell apart."""
+    """Which of several configurations comes first that score about the same."""
 
     LEAST_MASKING = "least-masking"
     MOST_PRIVATE = "most-private"
@@ -99,51 +106,104 @@ def _channel(attribute: AttributeSummary, candidate: Candidate, scorer: Scorer) 
     return level_channel(attribute, candidate, scorer.summary.max_levels)
 
 
+def tie_margin(
+    measure: Measure,
+    unmasked: float,
+    best: float,
+    error: float | None,
+    label_rows: Sequence[float],
+) -> float:
+    """Return how far below the best a score counts as equal to it.
+
+    `AUC_MARGIN` of an AUC or an accuracy; of any other measure `UTILITY_MARGIN` of the utility of the
+    unmasked table. Infinite where no score tells masks apart: the unmasked table has no utility, or the
+    best score is within two standard errors of none.
+
+    Parameters
+    ----------
+    measure
+        What scores.
+    unmasked, best
+        The score of the unmasked table, and the best one.
+    error
+        Standard error of the best score; None where it is not known.
+    label_rows
+        Labelled rows of each class.
+    """
+    sign, none = measure.direction.sign, measure.worst(label_rows)
+    utility = sign * (unmasked - none)
+    bounded = measure.direction is Direction.HIGHER or measure.constant is not None
+    if bounded and (not utility > 0 or sign * (best - none) < 2 * (error or 0.0)):
+        return math.inf
+    return AUC_MARGIN if measure.unit in ("AUC", "accuracy") else UTILITY_MARGIN * abs(utility)
+
+
 def preferred_first(
-    ranking: Sequence[Ranked], choices: Sequence[Choice], scorer: Scorer, prefer: Prefer
+    ranking: Sequence[Ranked],
+    choices: Sequence[Choice],
+    scorer: Scorer,
+    measure: Measure,
+    prefer: Prefer,
 ) -> tuple[list[Ranked], str | None]:
     """Return a ranking with the preferred one of the ties first, and why that one is.
 
     Parameters
     ----------
     ranking
-        Configurations, best first, with those marked that tie with the best.
+        Configurations, best first.
     choices
-        What each masks with, in the same order.
-    scorer
-        Holds the summary.
+        What each admissible one masks with, in the same order.
+    scorer, measure
+        What scored them.
     prefer
         What decides; with `SCORE` the ranking stays.
     """
-    if prefer is Prefer.SCORE:
+    if prefer is Prefer.SCORE or not ranking[0].admissible:
         return list(ranking), None
-    tied = [i for i, ranked in enumerate(ranking) if i == 0 or ranked.tied_with_best]
+    best, sign = ranking[0], measure.direction.sign
+    unmasked = scorer.value(scorer.unmasked, measure)
+    margin = tie_margin(measure, unmasked, best.score, best.stderr, scorer.label_rows)
     told = list(ranking)
-    for i in tied:
-        told[i] = replace(told[i], masking=configuration_masking(choices[i], scorer))
-    first = preferred(told, tied, prefer)
-    if first == 0:
-        return told, None
-    chosen = told[first]
-    return [chosen, *told[:first], *told[first + 1 :]], why_first(prefer, chosen, told[0])
-
-
-def preferred(ranking: Sequence[Ranked], tied: Sequence[int], prefer: Prefer) -> int:
-    """Return which of the ties comes first; equal in masking, the one that leaves out fewest rows."""
+    ties = [
+        place
+        for place, (ranked, _) in enumerate(zip(ranking, choices, strict=False))
+        if ranked.admissible and sign * (best.score - ranked.score) <= margin
+    ]
+    for place in ties:
+        told[place] = replace(told[place], masking=configuration_masking(choices[place], scorer))
 
     def order(place: int) -> tuple[float, int, int]:
-        ranked = ranking[place]
+        ranked = told[place]
         # Equal where only the last digits differ.
         return (-prefer.sign * round(ranked.masking or 0.0, 9), ranked.suppressed_rows, place)
 
-    return min(tied, key=order)
+    first = min(ties, key=order)
+    if first == 0:
+        return told, None
+    chosen = told[first]
+    why = why_first(prefer, best.score, margin, chosen.masking or 0.0, told[0].masking or 0.0)
+    return [chosen, *told[:first], *told[first + 1 :]], why
 
 
-def why_first(prefer: Prefer, first: Ranked, best: Ranked) -> str:
-    """Return why a configuration comes before the one with the best score, as a clause."""
-    less = "less" if prefer is Prefer.LEAST_MASKING else "more"
+def why_first(prefer: Prefer, best: float, margin: float, first: float, highest: float) -> str:
+    """Return why a configuration comes before the one with the best score, as a clause.
+
+    Parameters
+    ----------
+    prefer
+        What decides.
+    best, margin
+        The best score, and how far below it a score counts as equal.
+    first, highest
+        How much the first one masks, and how much the one with the best score does, from 0 to 1.
+    """
+    most = "least" if prefer is Prefer.LEAST_MASKING else "most"
+    equal = (
+        "no score tells masks apart, so that all"
+        if math.isinf(margin)
+        else f"scores within {margin:.2g} of the highest, {best:.6g},"
+    )
     return (
-        f"the first masks {less} ({100 * (first.masking or 0):.3g} % of what the attributes tell, "
-        f"against {100 * (best.masking or 0):.3g} %) than the best by score, {best.score:.6g}, from "
-        "which its score cannot be told"
+        f"{equal} count as equal, and the first configuration masks {most} of them: "
+        f"{100 * first:.3g} % of the attributes' entropy, the highest score {100 * highest:.3g} %"
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from aegis.advisor.scoring import AttributeScore
+from aegis.advisor.utility import UtilityFigure
 from aegis.policy import Configuration
 from aegis.privacy import PrivacyAccount, PrivacyReport
 
@@ -26,7 +27,8 @@ class Ranked:
     score
         The measure of the configuration.
     utility_kept
-        Percent of the unmasked utility that is kept; None where there was none.
+        Percent of the unmasked utility that is kept; None where there was none. With a `utility` it
+        is of the released rows, else of the masks on all rows.
     pud
         Mean over attributes of |unmasked - masked|.
     admissible
@@ -43,8 +45,9 @@ class Ranked:
         Attribute to mask as the policy wrote it, without what was fitted: short, for people.
     objective
         The value of the search's objective, where it is not the measure itself.
-    after_suppression
-        The measure of the rows that the release keeps, where it was computed.
+    utility
+        The utility of the rows that the release keeps, where it was measured: of the best one, and
+        of record-level releases.
     stderr
         Standard error of the score (delete-a-group jackknife); None where it was not computed.
     tied_with_best
@@ -77,7 +80,7 @@ class Ranked:
     attributes: Mapping[str, AttributeScore]
     declared: Mapping[str, str] = field(default_factory=dict)
     objective: float | None = None
-    after_suppression: float | None = None
+    utility: UtilityFigure | None = None
     stderr: float | None = None
     tied_with_best: bool | None = None
     masking: float | None = None
@@ -136,7 +139,7 @@ class Ranked:
             "suppressed_rows": self.suppressed_rows,
             "violations": list(self.violations),
             "objective": self.objective,
-            "after_suppression": self.after_suppression,
+            "utility": None if self.utility is None else self.utility.to_dict(),
             "stderr": self.stderr,
             "tied_with_best": self.tied_with_best,
             "masking": self.masking,

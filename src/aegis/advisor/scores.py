@@ -43,7 +43,7 @@ class ConfigurationScore:
         attributes.
     utility_kept
         Percent of the utility that is kept, at most 100, or None where there was none to keep; see
-        `utility_kept` and `Scorer.reference`.
+        `utility_kept`.
     pud
         Predictive utility deviation: the mean over attributes of |unmasked - masked| (AEGIS,
         equation 1).

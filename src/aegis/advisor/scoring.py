@@ -120,18 +120,6 @@ class Scorer:
             choice[attribute.name] = attribute.candidate(mask)
         return choice
 
-    def expect(self, choices: Sequence[Choice], measure: Measure) -> None:
-        """Take note of configurations that are to be scored: what they share is worked out once."""
-        self.common.expect(choices)
-        if Need.PARTS not in measure.needs or self.summary.pairs.folds is None:
-            return
-        for label in dict.fromkeys(map(self._label, choices)):
-            own = [choice for choice in choices if self._label(choice) == label]
-            masked = [[choice[self._names[i]] for i in self._counted] for choice in own]
-            coded = [self._codings(self._counted, candidates) for candidates in masked]
-            for listed in zip(*coded, strict=True):
-                self._part_blocks.expect(self._counted, listed, label)
-
     def score(self, choice: Choice, measure: Measure) -> ConfigurationScore:
         """Score one configuration."""
         label = self._label(choice)
@@ -143,7 +131,7 @@ class Scorer:
             for a in self.summary.attributes.values()
         }
         value = self.value(choice, measure)
-        percent = utility_kept(value, self.reference(measure), measure, self.label_rows)
+        percent = utility_kept(value, self.value(self.unmasked, measure), measure, self.label_rows)
         pud = float(np.mean([abs(a.change) for a in attributes.values()]))
         return ConfigurationScore(value, percent, pud, attributes)
 
@@ -178,27 +166,6 @@ class Scorer:
     def levels_of(self, place: int, candidate: Candidate) -> Levels:
         """Return `levels` of the attribute at a place of the summary."""
         return self.levels(self.summary.attributes[self._names[place]], candidate)
-
-    def reference(self, measure: Measure) -> float:
-        """Return the measure that utility is held against: the better one of `standards`."""
-        key = (measure.name, "reference")
-        if key not in self._values:
-            sign = measure.direction.sign
-            values = [self.value(choice, measure) for choice in self.standards(measure)]
-            self._values[key] = sign * max(sign * value for value in values)
-        return self._values[key]
-
-    def standards(self, measure: Measure) -> tuple[Choice, Choice]:
-        """Return the unmasked table, and each attribute under the coarsening that shows most alone.
-
-        Numbers that no model can learn one by one may tell more in ranges than as they are.
-        """
-        sign = measure.direction.sign
-        coarsened = dict(self.unmasked)
-        for a in self.summary.attributes.values():
-            shown = {c: sign * self.attribute(a, c, measure) for c in (a.unmasked, *a.candidates)}
-            coarsened[a.name] = max(shown, key=shown.__getitem__)
-        return self.unmasked, coarsened
 
     def lost_alone(self, choice: Choice, measure: Measure) -> dict[str, float]:
         """Return what the unmasked table loses if only this attribute is masked, by attribute.

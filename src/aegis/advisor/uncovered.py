@@ -8,7 +8,7 @@ score look better than any model will be where that column is not known.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import ibis
@@ -19,70 +19,100 @@ from aegis.advisor.advice import Advice
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.scoring import Choice, Scorer
 from aegis.masking import masked_population, masked_table, suppress
+from aegis.masking.originals import WithOriginals
 from aegis.masks import Kind
 from aegis.policy import Policy
+from aegis.privacy.inference import find_implications, lift, predictability
 from aegis.sources import Source
-from aegis.summary import PERSON, Summary
+from aegis.summary import PERSON, Candidate, Summary
 from aegis.summary.coded_rows import CodedRows
 from aegis.summary.outside import (
     MOST_ROWS,
     NEAR_KEY,
-    count_alone,
-    key_sentences,
-    unique_sentence,
+    Outside,
+    outside_of,
+    outside_of_codes,
 )
 from aegis.words import percent
 
+Codes = npt.NDArray[np.integer[Any]]
+
 LEAK = 0.8
-"""Share of the label's variance that makes a single column look like the label in other words."""
+"""Share of the label that makes a single column look like the label in other words."""
+MISSING_LEAK = 0.9
+"""Difference of the shares of nulls between one class and the others: an AUC of 0.95 by it alone."""
 
 
 @dataclass(frozen=True)
-class Uncovered:
-    """What stands outside the rule.
+class MissingLeak:
+    """A column that is null where the label is one class, or where it is any other.
 
     Attributes
     ----------
-    label
-        The column that is predicted; None without a label.
-    released_rows, unique_rows
-        Rows of the best release, and how many of them no other row equals in all released columns;
-        None where the rows were not at hand, are drawn with noise, or are more than two million.
-    near_keys
-        Released columns that show nearly a value of their own for each row, with the number of
-        values.
-    leaks
-        Columns that alone tell most of the label, with the share of its variance that they explain
-        (Pillai's trace, corrected for chance).
+    label_class
+        The class.
+    within, besides
+        Share of the rows that are null, of the class and of all others.
     """
 
-    label: str | None
-    released_rows: int | None = None
-    unique_rows: int | None = None
-    near_keys: Mapping[str, int] = field(default_factory=dict)
+    label_class: str
+    within: float
+    besides: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return {"class": self.label_class, "within": self.within, "besides": self.besides}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uncovered(Outside):
+    """What the rule does not cover in the best release, and columns that hold the label in disguise.
+
+    Attributes
+    ----------
+    leaks
+        Columns that alone explain most of the label: the share of guesses from their values that are
+        right, beyond those of the most frequent class, of all that could be (held out).
+    missing_leaks
+        Columns whose nulls do.
+    """
+
     leaks: Mapping[str, float] = field(default_factory=dict)
+    missing_leaks: Mapping[str, MissingLeak] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, outside: Outside, leaks: Mapping[str, float], missing: Mapping[str, MissingLeak]
+    ) -> Uncovered:
+        """Return the record of a release with the columns that hold the label in disguise."""
+        own = {entry.name: getattr(outside, entry.name) for entry in fields(Outside)}
+        return cls(**own, leaks=leaks, missing_leaks=missing)
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """What a privacy officer should know, in words."""
-        said = [
-            *unique_sentence(self.unique_rows, self.released_rows),
-            *key_sentences(self.near_keys),
-        ]
+        said = list(super().sentences)
         for name, share in self.leaks.items():
             said.append(
                 f"the column {name} alone explains {percent(100 * share, 0)} of {self.label}: it may hold the label in "
                 "other words, and not be known where a model is used. Then leave it out (--leave-out)"
             )
+        for name, leak in self.missing_leaks.items():
+            said.append(
+                f"the column {name} is empty in {percent(100 * leak.within, 0)} of the rows with {self.label} = "
+                f"{leak.label_class} and in {percent(100 * leak.besides, 0)} of the others: it may be filled in "
+                f"only once {self.label} is known. Then leave it out (--leave-out)"
+            )
         return tuple(said)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
+        figures = super().to_dict()
         return {
-            "released_rows": self.released_rows,
-            "unique_rows": self.unique_rows,
-            "near_keys": dict(self.near_keys),
+            "released_rows": figures.pop("rows"),
+            **figures,
             "leaks": dict(self.leaks),
+            "missing_leaks": {n: leak.to_dict() for n, leak in self.missing_leaks.items()},
         }
 
 
@@ -108,50 +138,46 @@ def with_uncovered(
         What holds configurations against the rule, and the rows as codes, where the summary was
         made of them: then the table is not read again.
     """
-    scorer = Scorer(summary)
+    label = summary.label.column or None
+    missing = _missing_leaks(summary)
     leaks = {
         name: share
         for name, attribute in summary.attributes.items()
-        if (share := label_share(attribute.joint)) >= LEAK
+        if name not in missing and (share := label_share(attribute.joint)) >= LEAK
     }
-    label = summary.label.column or None
+    nothing = Outside(rows=None, unique_rows=None, label=label)
     best = advice.best
     if best is None or best.method is not None:
-        return _told(advice, Uncovered(label, leaks=leaks))
-    choice = scorer.choose(best.configuration)
-    near = {
-        name: candidate.size
-        for name, candidate in choice.items()
-        if candidate.noise is None and candidate.size >= NEAR_KEY * summary.rows > 1
-    }
-    counted = None if plan is None else _unique_known(known, plan, policy, choice)
-    if counted is None:
-        counted = unique_rows(source, policy, choice)
-    released, unique = (None, None) if counted is None else counted
-    return _told(advice, Uncovered(label, released, unique, near, leaks))
+        return _told(advice, Uncovered.of(nothing, leaks, missing))
+    choice = Scorer(summary).choose(best.configuration)
+    outside = None if plan is None else _outside_known(known, plan, policy, choice)
+    outside = outside or outside_of_release(source, policy, choice)
+    if outside is None:
+        near = {
+            name: candidate.size
+            for name, candidate in choice.items()
+            if candidate.noise is None and candidate.size >= NEAR_KEY * summary.rows > 1
+        }
+        outside = replace(nothing, near_keys=near)
+    return _told(advice, Uncovered.of(outside, leaks, missing))
 
 
 def _told(advice: Advice, uncovered: Uncovered) -> Advice:
     return replace(advice, uncovered=uncovered, warnings=(*advice.warnings, *uncovered.sentences))
 
 
-def _unique_known(
+def _outside_known(
     known: CodedRows | None, plan: PrivacyPlan, policy: Policy, choice: Choice
-) -> tuple[int, int] | None:
-    """Return `unique_rows` from the rows as codes; None where they do not tell it."""
+) -> Outside | None:
+    """Return `outside_of_release` from the rows as codes; None where they do not tell it."""
     summary, frequency = plan.summary, plan.summary.frequency
     drawn = any(candidate.noise is not None for candidate in choice.values())
     if known is None or frequency is None or frequency.earlier is not None:
         return None
     if drawn or policy.person is not None or summary.label.mask is not None:
         return None
-    shown = [candidate.shown.type for candidate in choice.values()]
-    if any(Kind.of(ibis.dtype(dtype)) is None for dtype in shown):
+    if any(Kind.of(ibis.dtype(candidate.shown.type)) is None for candidate in choice.values()):
         return None  # a column that is not compared
-    label = None
-    if summary.label.there:
-        own = choice.get(summary.label.column)
-        label = np.arange(len(summary.label.classes) + 1) if own is None else own.groups
     keep = np.ones(len(known.label), dtype=np.bool_)
     if frequency.quasi:
         ids = frequency.class_ids({name: choice[name].groups for name in frequency.quasi})
@@ -161,14 +187,32 @@ def _unique_known(
             frequency.quasi, frequency.sensitive, summary.attributes, frequency.label
         )
         keep = np.isin(ids, kept_ids)[cell]
-    groups = {name: choice[name].groups for name in summary.attributes}
-    return known.alone(groups, label, keep)
+    true: dict[str, Codes] = {name: known.codes[name][keep] for name in summary.attributes}
+    groups: dict[str, Codes] = {name: choice[name].groups for name in summary.attributes}
+    nulls = {name: _null_groups(choice[name]) for name in summary.attributes}
+    if summary.label.there:
+        name, own = summary.label.column, choice.get(summary.label.column)
+        true[name] = known.label[keep]
+        groups[name] = np.arange(known.classes + 1) if own is None else own.groups
+        nulls[name] = np.array([known.classes]) if own is None else _null_groups(own)
+    shown = {name: groups[name][codes] for name, codes in true.items()}
+    values = {name: len(np.setdiff1d(codes, nulls[name])) for name, codes in shown.items()}
+    hidden = {
+        name: (true[name], shown[name])
+        for name, candidate in choice.items()
+        if str(candidate.mask) != "identity"
+    }
+    quasi = [attribute.name for attribute in policy.quasi_identifiers]
+    outside = outside_of_codes(shown, values, quasi, summary.label.column or None)
+    return replace(outside, implied=find_implications(hidden, shown))
 
 
-def unique_rows(source: Source | None, policy: Policy, choice: Choice) -> tuple[int, int] | None:
-    """Return the rows of a release, and those that are alone with their values in all columns.
+def _null_groups(candidate: Candidate) -> npt.NDArray[np.int64]:
+    return np.flatnonzero(candidate.shown.is_null().to_numpy(zero_copy_only=False))
 
-    Where persons are counted, rows of one person are alone together.
+
+def outside_of_release(source: Source | None, policy: Policy, choice: Choice) -> Outside | None:
+    """Return what the rule does not cover in the release of a choice, from its rows.
 
     None where the table is not at hand or too large, or its masks draw noise.
     """
@@ -178,38 +222,61 @@ def unique_rows(source: Source | None, policy: Policy, choice: Choice) -> tuple[
     masks = policy.with_label({name: candidate.mask for name, candidate in choice.items()})
     rule = policy.privacy
     quasi = [attribute.name for attribute in policy.quasi_identifiers]
+    originals = WithOriginals.of(source, masks)
     released, _ = suppress(
         source,
-        masked_table(source, masks, person=policy.person),
+        masked_table(originals.source, {**masks, **originals.masks}, person=policy.person),
         quasi,
         rule.sensitive,
         rule,
         policy.protected_hierarchies,
         masked_population(policy, masks),
     )
-    return count_alone(source, released, None if policy.person is None else PERSON)
+    outside = outside_of(
+        source,
+        quasi,
+        table=released.drop(*originals.masks),
+        person=None if policy.person is None else PERSON,
+        label=policy.label.column or None,
+    )
+    return None if outside is None else replace(outside, implied=originals.implied(released))
+
+
+def _missing_leaks(summary: Summary) -> dict[str, MissingLeak]:
+    """Return the columns whose nulls alone tell one class from the others."""
+    leaks = {}
+    for name, attribute in summary.attributes.items():
+        if not attribute.nulls or not len(attribute.values) or attribute.values[-1].is_valid:
+            continue
+        rows = attribute.joint.sum(axis=0)
+        null = attribute.joint[-1]
+        varying = np.flatnonzero((rows > 0) & (rows < rows.sum()))
+        within = null[varying] / rows[varying]
+        besides = (null.sum() - null[varying]) / (rows.sum() - rows[varying])
+        if not len(varying) or np.abs(within - besides).max() < MISSING_LEAK:
+            continue
+        place = int(np.abs(within - besides).argmax())
+        label_class = summary.label.classes[varying[place]]
+        leaks[name] = MissingLeak(label_class, float(within[place]), float(besides[place]))
+    return leaks
 
 
 def label_share(joint: npt.NDArray[np.integer[Any]]) -> float:
-    """Return the share of the label's variance that an attribute explains, corrected for chance.
+    """Return the share of the label that an attribute explains, from 0 to 1, held out.
 
-    Pillai's trace of the table over its maximum, min(V, C) - 1: phi squared over that. By chance
-    (V - 1) (C - 1) / (N - 1) of phi squared is expected of V values and C classes (Bartlett, 1937);
-    that is taken from both sides. At most 1; 0 for an attribute that tells nothing.
+    Each row is guessed to have the most frequent class of the other rows with its value. The share is
+    that of right guesses beyond those of the most frequent class, of all that could be beyond.
 
     Parameters
     ----------
     joint
         Rows by value and class, shape (V, C).
     """
-    counts = np.asarray(joint, dtype=np.float64)
-    counts = counts[counts.any(axis=1)][:, counts.any(axis=0)]
-    values, label_classes = counts.shape
-    rows = counts.sum()
-    if min(values, label_classes) < 2:
+    values, classes = np.nonzero(joint)
+    counts = np.asarray(joint)[values, classes]
+    if not len(counts):
         return 0.0
-    expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / rows
-    phi_squared = float(((counts - expected) ** 2 / expected).sum() / rows)
-    chance = (values - 1) * (label_classes - 1) / max(rows - 1, 1)
-    most = min(values, label_classes) - 1
-    return max(0.0, (phi_squared - chance) / (most - chance)) if chance < most else 0.0
+    by_class = np.asarray(joint).sum(axis=0)
+    return lift(
+        predictability(values, classes, counts).right, float(by_class.max() / by_class.sum())
+    )

@@ -44,8 +44,8 @@ class Grouped:
     ----------
     method
         Name of the method.
-    options, seed
-        What it was asked for; the same options and seed give the same groups.
+    options
+        What it was asked for.
     style
         How the release shows a group.
     groups
@@ -60,7 +60,6 @@ class Grouped:
 
     method: str
     options: Options
-    seed: int
     style: Style
     groups: RecordGroups
     loss: InformationLoss
@@ -85,7 +84,6 @@ class Grouped:
         return {
             "method": self.method,
             "options": asdict(self.options),
-            "seed": self.seed,
             "style": str(self.style),
             "groups": len(self.groups),
             "smallest": self.smallest,
@@ -195,7 +193,6 @@ class Anonymizer:
         return Grouped(
             self.name,
             options,
-            seed,
             self.style,
             groups,
             loss,

@@ -120,6 +120,11 @@ class HybridOptions(Options):
                 hint="Ask for strict, or raise diversity instead.",
             )
 
+    @property
+    def by_chance(self) -> bool:
+        """Whether noise is added: a reader must not be able to take it off."""
+        return not self.strict
+
     def check(self, records: Records) -> None:
         """Raise as `Options.check`, and where there is no sensitive attribute or a wrong name."""
         super().check(records)

@@ -55,6 +55,11 @@ class Options:
         at_least("partition_above", self.partition_above, 1)
         at_least("cell_size", self.cell_size, 1)
 
+    @property
+    def by_chance(self) -> bool:
+        """Whether the draws of the method protect the table, so that no reader may repeat them."""
+        return False
+
     def check(self, records: Records) -> None:
         """Raise where no release of `records` can meet these options.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ KEYS = ("measure", "method", "options", "seed", "style")
 
 @dataclass(frozen=True)
 class Recipe:
-    """All that is needed to make a record-level release of one table again.
+    """A record-level method with all that it is asked for.
 
     Attributes
     ----------
@@ -29,7 +30,8 @@ class Recipe:
     options
         Its options by name; k and l come from the policy's rule where they are not given.
     seed
-        Seed of whatever is random.
+        Seed of the draws. None leaves them to the system's randomness where they protect
+        (`by_chance`), and is 0 elsewhere.
     style
         How groups are shown: `centroid` or `generalised`; None for the method's own way.
     name
@@ -38,17 +40,25 @@ class Recipe:
     Raises
     ------
     PolicyError
-        The method, an option or the style is unknown, or an option has the wrong type or range.
+        The method, an option or the style is unknown, or an option has the wrong type or range; or
+        a seed is given for a method that promises differential privacy.
     """
 
     method: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    seed: int = 0
+    seed: int | None = None
     style: str | None = None
     name: str = ""
 
     def __post_init__(self) -> None:
         self.anonymizer.configure(**self.options)
+        if self.seed is not None and self.anonymizer.sampled:
+            raise PolicyError(
+                f"{self.method} promises differential privacy, and a seed was given: a reader who "
+                "knows the seed knows which records were drawn.",
+                hint="Leave the seed out, in the command, the recipe and the file of defaults: "
+                "records are then drawn from the randomness of the system.",
+            )
         if self.style is not None and self.style not in list(Style):
             raise PolicyError.unknown("style", self.style, list(Style))
         if not self.name:
@@ -58,6 +68,23 @@ class Recipe:
     def anonymizer(self) -> Anonymizer:
         """The method itself."""
         return ANONYMIZERS.get(self.method)
+
+    @property
+    def by_chance(self) -> bool:
+        """Whether what the method draws protects the table, so that a reader must not repeat it."""
+        return self.anonymizer.configure(**self.options).by_chance
+
+    def for_draws(self, seed: int | None) -> int:
+        """Return the seed of the draws: the recipe's, else `seed`, else one from the system's
+        randomness where the draws protect, and 0 where they do not."""
+        for given in (self.seed, seed):
+            if given is not None:
+                return given
+        return secrets.randbits(128) if self.by_chance else 0
+
+    def repeating(self, seed: int) -> Recipe:
+        """Return the recipe with a seed where it has none, unless its draws protect."""
+        return replace(self, seed=seed) if self.seed is None and not self.by_chance else self
 
     def resolve(self, policy: Policy, records: Records) -> Options:
         """Return all options: those given, and k and l of the policy's rule where they are not.
@@ -81,15 +108,17 @@ class Recipe:
         return self.anonymizer.configure(**(demanded | dict(self.options)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the recipe as a file holds it."""
-        data = {"method": self.method, "options": _plain(self.options), "seed": self.seed}
+        """Return the recipe as a file holds it: without a seed that could undo the release."""
+        data: dict[str, Any] = {"method": self.method, "options": _plain(self.options)}
+        if not self.by_chance:
+            data["seed"] = self.seed or 0
         return data if self.style is None else data | {"style": str(self.style)}
 
 
-def recipe_of(choice: MethodChoice, *, seed: int = 0) -> Recipe:
+def recipe_of(choice: MethodChoice) -> Recipe:
     """Return the recipe of what a policy names; errors say where it does."""
     try:
-        return Recipe(choice.method, choice.options, seed, name=choice.name)
+        return Recipe(choice.method, choice.options, name=choice.name)
     except PolicyError as error:
         if not choice.where:
             raise
@@ -122,17 +151,21 @@ def load_recipe(source: str | Path | Located) -> Recipe:
     for key in data:
         if key not in KEYS:
             raise PolicyError.unknown(f"key of recipe {path}:", key, KEYS)
-    method, options, seed = data.get("method"), data.get("options") or {}, data.get("seed", 0)
+    method, options, seed = data.get("method"), data.get("options") or {}, data.get("seed")
     if not isinstance(method, str):
         raise PolicyError(
             f"{path} names no method.", hint=f"Write `method:` and one of: {_methods()}."
         )
-    if not isinstance(options, dict) or not isinstance(seed, int) or seed < 0:
+    if not isinstance(options, dict) or not _is_seed(seed):
         raise PolicyError(
             f"{path}: options {options!r}, seed {seed!r}.",
             hint="Write options as {NAME: VALUE} and the seed as a whole number from 0.",
         )
     return Recipe(method, options, seed, data.get("style"))
+
+
+def _is_seed(given: Any) -> bool:
+    return given is None or (isinstance(given, int) and given >= 0)
 
 
 def dump_recipe(recipe: Recipe, *, measure: str | None = None) -> str:

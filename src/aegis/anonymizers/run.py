@@ -193,13 +193,16 @@ def _roles(table: pa.Table, policy: Policy) -> dict[str, str]:
 
 @one_blas_thread
 def anonymize_records(
-    read: RecordTable, recipe: Recipe, *, progress: Progress = SILENT
+    read: RecordTable, recipe: Recipe, *, seed: int | None = None, progress: Progress = SILENT
 ) -> Anonymized:
     """Group the records of a table as `recipe` says, and show the groups.
 
     Where persons are counted, persons are grouped, each by the middle of its rows, and their rows
     follow: all rows of a person are in one group, which has at least k persons. Where single cells
     are suppressed, rows stand for themselves, in classes of at least k persons each.
+
+    A `seed` repeats the draws of a recipe without one, for figures that are estimated: a release
+    must leave it out (`Recipe.for_draws`).
 
     Raises
     ------
@@ -208,6 +211,7 @@ def anonymize_records(
     """
     method, records = recipe.anonymizer, read.records
     by_cell = method.by_cell or method.sampled
+    drawn = recipe.for_draws(seed)
     if method.by_row and read.persons is not None:
         raise PolicyError(
             f"{method.name} moves values between rows, and the policy counts persons, who may have "
@@ -215,20 +219,21 @@ def anonymize_records(
             hint="Give a table with one row for each person, and leave `person` out.",
         )
     if by_cell:
-        given = _masks_given(read, recipe, progress)
+        given = _masks_given(read, recipe, drawn, progress)
         read = shown_by_masks(read, given, learning=not method.sampled)
         records = read.records
     elif read.persons is not None:
         records = middle_of_each(records, read.persons)
     options = recipe.resolve(read.policy, records)
-    grouped = recipe.anonymizer.group(records, options, seed=recipe.seed, progress=progress)
+    grouped = method.group(records, options, seed=drawn, progress=progress)
     if method.sampled:
         grouped = _with_masks(grouped, read)
     if read.persons is not None and not by_cell:
         grouped = rows_of_persons(grouped, read.records, read.persons)
     style = None if recipe.style is None else Style(recipe.style)
     data = _without_null_types(build_release(read.table, read.records, grouped, style=style))
-    full = replace(recipe, options=options_dict(options))
+    repeats = recipe.seed if recipe.by_chance else drawn
+    full = replace(recipe, options=options_dict(options), seed=repeats)
     return Anonymized(full, grouped, data, read.table.num_rows, read.persons, read.shown)
 
 
@@ -240,7 +245,7 @@ def _with_masks(grouped: Grouped, read: RecordTable) -> Grouped:
     return replace(grouped, details=details, notes=(note, *grouped.notes))
 
 
-def _masks_given(read: RecordTable, recipe: Recipe, progress: Progress) -> Any:
+def _masks_given(read: RecordTable, recipe: Recipe, seed: int, progress: Progress) -> Any:
     """Return the masks that a recipe names for quasi-identifiers, or draws with differential privacy."""
     if not recipe.anonymizer.sampled:
         return recipe.options.get("masks")
@@ -248,7 +253,7 @@ def _masks_given(read: RecordTable, recipe: Recipe, progress: Progress) -> Any:
     if not isinstance(options, SampledOptions) or not options.search:
         return recipe.options.get("masks")
     options.check(read.records)
-    return drawn_masks(read.table, read.policy, options, recipe.seed, progress)
+    return drawn_masks(read.table, read.policy, options, seed, progress)
 
 
 def _without_null_types(table: pa.Table) -> pa.Table:

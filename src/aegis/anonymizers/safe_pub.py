@@ -73,6 +73,11 @@ class SampledOptions(Options):
         _ = self.privacy
 
     @property
+    def by_chance(self) -> bool:
+        """True: a reader must not know which records were drawn."""
+        return True
+
+    @property
     def privacy(self) -> SampledPrivacy:
         """The rate and the k that the guarantee of the sample asks for: epsilon less the search."""
         rest = math.nextafter(self.epsilon - self.search, 0) if self.search else self.epsilon
@@ -143,8 +148,7 @@ def _notes(
         f"({options.epsilon:g}, {privacy.delta:g})-differential privacy of {names}: each record was "
         f"drawn with a chance of {privacy.rate:.6g}, {int(drawn.sum()):,} of {len(records):,} were, "
         f"and {small:,} of them are left out in classes below {k:,}",
-        "the guarantee does not cover other columns, nor choices made by looking at the table; it is "
-        "lost to whoever knows the seed and so who was drawn: take one nobody can guess",
+        "the guarantee does not cover other columns, nor choices made by looking at the table",
     )
 
 

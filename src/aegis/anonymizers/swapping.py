@@ -50,6 +50,11 @@ class RankSwapOptions(Options):
         super().__post_init__()
         within("percent", self.percent, 1e-9, 100)
 
+    @property
+    def by_chance(self) -> bool:
+        """True: a reader must not know which values were swapped."""
+        return True
+
 
 @dataclass(frozen=True)
 class RecordSwapOptions(Options):
@@ -72,6 +77,11 @@ class RecordSwapOptions(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         within("rate", self.rate, 0, 1)
+
+    @property
+    def by_chance(self) -> bool:
+        """True: a reader must not know which values were swapped."""
+        return True
 
     def check(self, records: Records) -> None:
         """Raise as `Options.check`, and where columns are not as they have to be."""

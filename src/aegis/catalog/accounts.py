@@ -122,8 +122,8 @@ def change_roles(session: Session, by: Actor, name: str, roles: Iterable[str]) -
     """Give an account other roles; open sessions have them from their next call on."""
     authorise(by, Action.ACCOUNTS)
     account = named(session, name)
-    account.roles = _roles(roles)
-    append(session, by.name, "roles changed", account=name, roles=account.roles)
+    old, account.roles = account.roles, _roles(roles)
+    append(session, by.name, "roles changed", account=name, old=old, roles=account.roles)
     return account
 
 

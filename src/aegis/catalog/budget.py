@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import func, select
+from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
+from aegis.catalog import populations
 from aegis.catalog.errors import WrongState
-from aegis.catalog.records import DataSet, ReleaseRecord, SpendRecord
+from aegis.catalog.records import DataSet, Job, OwnedPopulation, ReleaseRecord, SpendRecord
 
 RESERVED = "reserved"
 COMMITTED = "committed"
@@ -30,7 +31,8 @@ class BudgetLeft:
     spent, reserved
         Epsilon of outputs that exist, and of work under way.
     ceiling
-        The lowest ceiling of the population's data sets; None where none has one.
+        The lowest ceiling of the data sets of its owner and, of a data set of another, of those of
+        its provider; None where none has one.
     """
 
     population: str
@@ -44,34 +46,49 @@ class BudgetLeft:
         return None if self.ceiling is None else self.ceiling - self.spent - self.reserved
 
 
-def balance(session: Session, population: str) -> BudgetLeft:
-    """Return what is left for a population."""
+def balance(session: Session, data_set: DataSet) -> BudgetLeft:
+    """Return what is left of the budget of a data set's population.
+
+    A provider who has joined it limits itself by a ceiling, and nobody else.
+    """
+    population = data_set.population
     summed = (
         select(SpendRecord.state, func.sum(SpendRecord.epsilon))
         .where(SpendRecord.population == population)
         .group_by(SpendRecord.state)
     )
     sums = {state: float(epsilon) for state, epsilon in session.execute(summed)}
+    owner = select(OwnedPopulation.owner_id).where(OwnedPopulation.name == population)
     ceiling = session.scalar(
-        select(func.min(DataSet.ceiling)).where(DataSet.population == population)
+        select(func.min(DataSet.ceiling)).where(
+            DataSet.population == population,
+            or_(
+                DataSet.provider_id.in_(owner),
+                DataSet.provider_id == data_set.provider_id,
+            ),
+        )
     )
     return BudgetLeft(population, sums.get(COMMITTED, 0.0), sums.get(RESERVED, 0.0), ceiling)
 
 
-def reserve(session: Session, population: str, job_id: str, epsilon: float) -> SpendRecord | None:
+def reserve(session: Session, data_set: DataSet, job_id: str, epsilon: float) -> SpendRecord | None:
     """Reserve a budget for a job, once however often it is tried; None where nothing is spent.
 
     Raises
     ------
     WrongState
         It would go beyond the ceiling.
+    NotAllowed
+        The population is another's, who has not consented.
     """
+    population = data_set.population
     if epsilon <= 0:
         return None
     spend = session.scalar(select(SpendRecord).where(SpendRecord.job_id == job_id))
     if spend is not None:
         return spend
-    left = balance(session, population).left
+    populations.require_member(session.get(OwnedPopulation, population), data_set.provider_id)
+    left = balance(session, data_set).left
     if left is not None and epsilon > left + 1e-12:
         raise WrongState(
             f"The budget of {population} has {max(left, 0):.4g} left, and {epsilon:.4g} is asked.",
@@ -97,21 +114,27 @@ def give_back(session: Session, job_id: str) -> None:
         session.delete(spend)
 
 
-def entries(session: Session, population: str) -> Sequence[SpendRecord]:
-    """Return what was reserved and spent for a population, in order of time."""
-    query = (
-        select(SpendRecord)
-        .where(SpendRecord.population == population)
-        .order_by(SpendRecord.created)
-    )
-    return session.scalars(query).all()
+def entries(session: Session, data_set: DataSet) -> Sequence[SpendRecord]:
+    """Return what was reserved and spent, in order of time: of all data sets for the owner of the
+    population, of the provider's own ones for who has joined it."""
+    query = select(SpendRecord).where(SpendRecord.population == data_set.population)
+    if not _owns(session, data_set):
+        own = select(Job.id).join(DataSet, DataSet.id == Job.data_set_id)
+        query = query.where(
+            SpendRecord.job_id.in_(own.where(DataSet.provider_id == data_set.provider_id))
+        )
+    return session.scalars(query.order_by(SpendRecord.created)).all()
 
 
-def releases(session: Session, population: str) -> Sequence[ReleaseRecord]:
-    """Return all releases of a population, in order of time."""
-    query = (
-        select(ReleaseRecord)
-        .where(ReleaseRecord.population == population)
-        .order_by(ReleaseRecord.created)
-    )
-    return session.scalars(query).all()
+def releases(session: Session, data_set: DataSet) -> Sequence[ReleaseRecord]:
+    """Return releases of a population in order of time, as `entries` chooses them."""
+    query = select(ReleaseRecord).where(ReleaseRecord.population == data_set.population)
+    if not _owns(session, data_set):
+        own = select(DataSet.id).where(DataSet.provider_id == data_set.provider_id)
+        query = query.where(ReleaseRecord.data_set_id.in_(own))
+    return session.scalars(query.order_by(ReleaseRecord.created)).all()
+
+
+def _owns(session: Session, data_set: DataSet) -> bool:
+    population = session.get(OwnedPopulation, data_set.population)
+    return population is not None and population.owner_id == data_set.provider_id

@@ -9,16 +9,23 @@ from typing import Any
 from sqlalchemy import ColumnElement, Text, bindparam, cast, func, select
 from sqlalchemy.orm import Session, defer
 
+from aegis.catalog import populations
 from aegis.catalog.access import NOTHING, AccountRole, ActedOn, Action, Actor, authorise, may
 from aegis.catalog.accounts import named
-from aegis.catalog.errors import CatalogError, NotThere, WrongState
+from aegis.catalog.errors import CatalogError, NotAllowed, NotThere, WrongState
 from aegis.catalog.log import append
 from aegis.catalog.records import DataSet, Grant, Request, Version
+from aegis.errors import AegisError
+from aegis.signing import PublicKey, Signature, canonical, verify_bytes
 
 _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,78}[a-z0-9])?")
 _GRANTED = (AccountRole.OPERATOR, AccountRole.APPROVER, AccountRole.CONSUMER)
-CHANGEABLE = ("title", "description", "label", "terms", "public", "approvals", "days", "ceiling")
+TERMS = ("public", "approvals", "days", "ceiling")
+"""What belongs to the provider alone, and is frozen with each request."""
+CHANGEABLE = ("title", "description", "label", "terms", *TERMS)
 """What `change` changes."""
+LOGGED = (*CHANGEABLE, "source", "population", "public_key", "published")
+"""Fields whose values the log holds."""
 # Asked with nearly each call, so built once: building one takes longer than an SQLite file its answer.
 _GRANTS = select(Grant.data_set_id, Grant.role).where(
     Grant.data_set_id.in_(bindparam("data_sets", expanding=True)),
@@ -107,20 +114,92 @@ def register(
         source=source,
         population=population or identifier,
         public_key=public_key,
+        former_keys=[],
     )
     _set(data_set, about)
+    populations.join(session, by, data_set.population, identifier)
     session.add(data_set)
     session.flush()
-    append(session, by.name, "data set registered", data_set=identifier)
+    new = {name: getattr(data_set, name) for name in LOGGED}
+    append(session, by.name, "data set registered", data_set=identifier, new=new)
     return data_set
 
 
 def change(session: Session, by: Actor, identifier: str, **about: Any) -> DataSet:
-    """Change what is told of a data set."""
+    """Change what is told of a data set; its terms (`TERMS`) are changed by its provider alone."""
     data_set = seen(session, by, Action.EDIT_DATA_SET, identifier)
+    terms = [name for name in TERMS if name in about and about[name] != getattr(data_set, name)]
+    if terms and data_set.provider_id != by.account:
+        raise NotAllowed(
+            f"{by.name} may not change {', '.join(terms)} here.",
+            hint="Who approves, how long a release lasts, its budget and who sees it are for the "
+            "provider.",
+        )
+    old = {name: getattr(data_set, name, None) for name in about}
     _set(data_set, about)
-    append(session, by.name, "data set changed", data_set=identifier, fields=sorted(about))
+    append(session, by.name, "data set changed", data_set=identifier, old=old, new=dict(about))
     return data_set
+
+
+def terms_of(data_set: DataSet) -> dict[str, Any]:
+    """Return the terms of the provider, as they are frozen with a request."""
+    return {name: getattr(data_set, name) for name in TERMS}
+
+
+def rotate(session: Session, by: Actor, given: Mapping[str, Any]) -> int:
+    """Have the agent of one's data sets sign with another key; return how many data sets change.
+
+    Signatures of the former key stay verifiable.
+
+    Parameters
+    ----------
+    session, by
+        A writing session, and the provider.
+    given
+        `old` and `new` keys in hexadecimal, and `signatures` of both over `rotation_of`.
+
+    Raises
+    ------
+    CatalogError
+        A signature is missing or not of these keys.
+    """
+    authorise(by, Action.WORK, ActedOn(provider=by.account))
+    old, new = str(given.get("old")), str(given.get("new"))
+    signed = given.get("signatures")
+    for key, value in zip((old, new), signed if isinstance(signed, list) else (), strict=False):
+        _require_signed(rotation_of(old, new), key, value)
+    if not isinstance(signed, list) or len(signed) != 2:
+        raise CatalogError("A rotation has two signatures.", hint="Use: aegis agent FILE --rotate.")
+    query = select(DataSet).where(DataSet.provider_id == by.account, DataSet.public_key == old)
+    changed = session.scalars(query).all()
+    for data_set in changed:
+        data_set.former_keys = [*data_set.former_keys, old]
+        data_set.public_key = new
+        append(
+            session,
+            by.name,
+            "key rotated",
+            data_set=data_set.id,
+            old={"public_key": old},
+            new={"public_key": new},
+        )
+    return len(changed)
+
+
+def rotation_of(old: str, new: str) -> bytes:
+    """Return the bytes that both keys of a rotation sign."""
+    return canonical({"kind": "rotation", "old": old, "new": new})
+
+
+def _require_signed(content: bytes, key: str, given: object) -> None:
+    try:
+        good = verify_bytes(content, Signature.of(given), PublicKey(bytes.fromhex(key)))
+    except (AegisError, ValueError):
+        good = False
+    if not good:
+        raise CatalogError(
+            f"The rotation is not signed by {key[:16]}.", hint="Use: aegis agent FILE --rotate."
+        )
 
 
 def propose(session: Session, by: Actor, identifier: str, policy: str) -> DataSet:
@@ -139,8 +218,15 @@ def publish(session: Session, by: Actor, identifier: str, *, published: bool = T
             f"{identifier} has no protected summary yet.",
             hint="Have its agent upload one: aegis agent.",
         )
-    data_set.published = published
-    append(session, by.name, "published" if published else "taken out", data_set=identifier)
+    old, data_set.published = data_set.published, published
+    append(
+        session,
+        by.name,
+        "published" if published else "taken out",
+        data_set=identifier,
+        old={"published": old},
+        new={"published": published},
+    )
     return data_set
 
 
@@ -179,12 +265,14 @@ def add_version(
     summary_key: str,
     summary_digest: str,
     protection: Mapping[str, Any],
+    label: str | None = None,
 ) -> Version:
     """Add the state of a data set that its agent has summarised.
 
     Requests of earlier versions that are not released yet are sent back by `requests.drift`.
     """
-    seen(session, by, Action.UPLOAD_SUMMARY, identifier)
+    data_set = seen(session, by, Action.UPLOAD_SUMMARY, identifier)
+    data_set.label = label or data_set.label
     last = newest(session, identifier)
     version = Version(
         data_set_id=identifier,
@@ -205,7 +293,8 @@ def add_version(
         data_set=identifier,
         version=version.number,
         digest=summary_digest,
-        protection=version.protection.get("kind"),
+        protection=version.protection.get("level"),
+        new={"label": data_set.label},
     )
     return version
 

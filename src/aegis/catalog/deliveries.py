@@ -24,7 +24,8 @@ from aegis.catalog.flow import configuration_of, policy_of
 from aegis.catalog.log import append
 from aegis.catalog.records import DataSet, Job, ReleaseRecord, Request, Version, now
 from aegis.catalog.shapes import TableSize, shape_of
-from aegis.catalog.summaries import describe
+from aegis.catalog.summaries import describe, read
+from aegis.catalog.verifying import MaskedFile, require_answer, require_summary
 from aegis.policy import Policy, policy_digest
 from aegis.signing import PublicKey, Signature, canonical, verify_bytes
 
@@ -64,6 +65,7 @@ def summary(
     key, digest = catalog.objects.put("summaries", bundle)
     with catalog.database.writing() as session:
         job, data_set = _job(session, by, job_id, attempt, "summarize")
+        require_summary(read(bundle), declared, job.task, policy)
         signed = signed_part(
             "summary", job_id, attempt, policy=sha256(policy.encode()), bundle=digest
         )
@@ -78,8 +80,8 @@ def summary(
             summary_key=key,
             summary_digest=digest,
             protection=described.protection,
+            label=described.label,
         )
-        data_set.label = described.label
         budget.commit(session, job.id)
         jobs.finish(session, job_id, attempt, {"version": version.number})
         jobs.enqueue(
@@ -97,17 +99,12 @@ def checked(
     Raises
     ------
     CatalogError
-        The answer lacks a part, or its configuration does not fit the policy.
+        The answer is malformed, or of a configuration that was not asked about.
     """
-    missing = [key for key in ("configuration", "holds", "masks") if key not in answer]
-    if missing:
-        raise CatalogError(
-            f"The answer has no {', '.join(missing)}.", hint="Use an agent of this version."
-        )
     with catalog.database.writing() as session:
         job, _ = _job(session, by, job_id, attempt, "check")
         request = _request(session, job)
-        configuration_of(str(answer["configuration"]), policy_of(request.version.policy))
+        require_answer(answer, policy_of(request.version.policy), job.task)
         result = {**job.task["about"], **answer, "releases": job.task["releases"]}
         requests.set_configuration(
             session, by, request, str(answer["configuration"]), worded(result)
@@ -193,8 +190,8 @@ def release(
         )
         _require_signature(data_set, signed, signature)
         _require_certificate(certificate, digest, shape, request)
-        policy = request.version.policy
-    _require_rule(catalog, file_name, content, policy)
+        masked = _masked(request, file_name, content, certificate)
+    _require_file(catalog, masked)
     key, _ = catalog.objects.put("releases", content)
     with catalog.database.writing() as session:
         job, data_set = _job(session, by, job_id, attempt, "release")
@@ -215,7 +212,7 @@ def release(
         session.flush()
         budget.commit(session, job.id)
         jobs.finish(session, job_id, attempt, {"release": made.id, "digest": digest})
-        requests.complete(session, by, request)
+        requests.complete(session, by, request, digest)
         return made
 
 
@@ -233,6 +230,12 @@ def require_agent(session: Session, by: Actor, job_id: str) -> None:
     if job is None:
         raise NotThere("There is no such job.", hint="Ask for work again.")
     data_sets.seen(session, by, Action.WORK, job.data_set_id)
+
+
+def key_of(release_made: ReleaseRecord, data_set: DataSet) -> str:
+    """Return the key that a release is verified with: a former one of its agent where that signed."""
+    signed = str(release_made.signature["signature"].get("key"))
+    return signed if signed in data_set.former_keys else data_set.public_key
 
 
 def verify(catalog: Catalog, release_made: ReleaseRecord, public_key: str) -> list[str]:
@@ -327,18 +330,27 @@ def _require_certificate(text: str, digest: str, shape: TableSize | None, reques
         )
 
 
-def _require_rule(catalog: Catalog, file_name: str, content: bytes, policy: str) -> None:
-    """Count the rule anew on the file itself, in a process that holds nothing else."""
-    checked = limited.run(
-        "audit",
-        catalog.limits.work,
+def _masked(request: Request, file_name: str, content: bytes, certificate: str) -> MaskedFile:
+    answer = request.answer or {}
+    counted = [answer.get(key) for key in ("rows", "suppressed_rows")]
+    rows = [count for count in counted if isinstance(count, int)]
+    return MaskedFile(
         content=content,
         suffix=Path(file_name).suffix.lower(),
-        policy=policy,
+        certificate=certificate,
+        policy=request.version.policy,
+        configuration=request.configuration or "",
+        kinds={column["name"]: column["kind"] for column in request.version.columns},
+        rows=(rows[0], rows[1]) if len(rows) == 2 else None,
     )
-    if not checked["passed"]:
+
+
+def _require_file(catalog: Catalog, masked: MaskedFile) -> None:
+    """Hold the file against what was approved, in a process that holds nothing else."""
+    wrong = limited.run("verify", catalog.limits.work, masked=masked)
+    if wrong:
         raise CatalogError(
-            f"The masked file does not meet the rule: {'; '.join(checked['violations'])}.",
+            f"The masked file is not the release that was approved: {'; '.join(wrong[:10])}.",
             hint="Nothing was released.",
         )
 

@@ -45,7 +45,7 @@ def ask_summary(
     task: dict[str, Any] = {"policy": policy, "source": data_set.source, "protect": protect}
     task |= {"epsilon": epsilon, "delta": delta} if protect == "noise" else {"threshold": threshold}
     job = jobs.enqueue(session, "summarize", jobs.AGENT, data_set_id, task=task)
-    budget.reserve(session, data_set.population, job.id, epsilon if protect == "noise" else 0.0)
+    budget.reserve(session, data_set, job.id, epsilon if protect == "noise" else 0.0)
     data_set.proposed = None
     append(session, by.name, "summary asked", data_set=data_set_id, job=job.id, protection=protect)
     return job
@@ -192,7 +192,7 @@ def retry_job(session: Session, by: Actor, job_id: str) -> Job:
         task=job.task,
     )
     if job.task.get("protect") == "noise":
-        budget.reserve(session, data_set.population, again.id, job.task["epsilon"])
+        budget.reserve(session, data_set, again.id, job.task["epsilon"])
     append(
         session,
         by.name,
@@ -302,11 +302,12 @@ def _started(session: Session, request: Request) -> Request:
         "source": request.data_set.source,
         "configuration": request.configuration,
         "measure": request.measure,
+        "approvals": requests.signatures(session, request),
     }
     job = jobs.enqueue(
         session, "release", jobs.AGENT, request.data_set_id, request_id=request.id, task=task
     )
-    budget.reserve(session, request.data_set.population, job.id, _epsilon(request))
+    budget.reserve(session, request.data_set, job.id, _epsilon(request))
     return request
 
 

@@ -19,11 +19,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aegis.catalog.errors import CatalogError
 from aegis.errors import AegisError
 from aegis.progress import SILENT, Progress, Step
+
+if TYPE_CHECKING:
+    from aegis.catalog.verifying import MaskedFile
 
 _PAUSE = 1.0
 _TOLD_EVERY = 0.5
@@ -34,7 +37,13 @@ NO_MEMORY = 3
 """Exit code of a process that took more memory than it may."""
 ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1"}
 """Arrow's own pool sets a GiB aside with its first value, which a limit counts."""
-_NEEDED = ("aegis.catalog.summaries", "aegis.release", "scipy.optimize", "scipy.linalg.lapack")
+_NEEDED = (
+    "aegis.catalog.summaries",
+    "aegis.catalog.verifying",
+    "aegis.release",
+    "scipy.optimize",
+    "scipy.linalg.lapack",
+)
 """Modules that bring the libraries of all tasks."""
 
 
@@ -184,14 +193,14 @@ def _leak(*, bundle: bytes, progress: Progress) -> Any:
     return leak(bundle, progress=progress)
 
 
-def _audit(*, content: bytes, suffix: str, policy: str, progress: Progress) -> Any:
-    from aegis.catalog.summaries import audit_file
+def _verify(*, masked: MaskedFile, progress: Progress) -> Any:
+    from aegis.catalog.verifying import verify_file
 
-    with progress.step("Counting the rule anew"):
-        return audit_file(content, suffix, policy)
+    with progress.step("Holding the file against what was approved"):
+        return verify_file(masked)
 
 
-TASKS: Mapping[str, Callable[..., Any]] = {"search": _search, "leak": _leak, "audit": _audit}
+TASKS: Mapping[str, Callable[..., Any]] = {"search": _search, "leak": _leak, "verify": _verify}
 """What can be done under limits, by name."""
 
 

@@ -82,9 +82,18 @@ def append(
     return entry
 
 
-def check(entries: Iterable[LogEntry]) -> LogCheck:
-    """Follow the chain from its start."""
+def check(entries: Iterable[LogEntry], noted: str | None = None) -> LogCheck:
+    """Follow the chain from its start.
+
+    Parameters
+    ----------
+    entries
+        All entries, the oldest first.
+    noted
+        A head that somebody wrote down elsewhere, which must still be in the chain.
+    """
     previous, count = START, 0
+    seen = noted is None or noted == START
     for entry in entries:
         count += 1
         if entry.number != count:
@@ -94,6 +103,9 @@ def check(entries: Iterable[LogEntry]) -> LogCheck:
         if entry.hash != _hash(entry):
             return LogCheck(count, previous, count, "its content was changed")
         previous = entry.hash
+        seen = seen or previous == noted
+    if not seen:
+        return LogCheck(count, previous, count, "the head that was noted is not in the chain")
     return LogCheck(count, previous)
 
 

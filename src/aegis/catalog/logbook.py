@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
 from sqlalchemy import ColumnElement, func, or_, select, text, true
 from sqlalchemy.orm import Session
@@ -12,22 +14,66 @@ from aegis.catalog.log import LogCheck, check
 from aegis.catalog.records import DataSet, Grant, LogEntry, Request
 
 
+@dataclass(frozen=True)
+class LogFilter:
+    """Which entries are wanted.
+
+    Attributes
+    ----------
+    actor, action, data_set
+        Who, what and to which data set; empty for any.
+    since, until
+        Moments between which it happened, both included; None without an end.
+    """
+
+    actor: str = ""
+    action: str = ""
+    data_set: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def conditions(self) -> list[ColumnElement[bool]]:
+        """Return the filter as conditions of a query."""
+        chosen: list[ColumnElement[bool]] = []
+        for column, wanted in (
+            (LogEntry.actor, self.actor),
+            (LogEntry.action, self.action),
+            (LogEntry.data_set_id, self.data_set),
+        ):
+            if wanted:
+                chosen.append(column == wanted)
+        if self.since is not None:
+            chosen.append(LogEntry.time >= self.since)
+        if self.until is not None:
+            chosen.append(LogEntry.time <= self.until)
+        return chosen
+
+
 def listed(
-    session: Session, by: Actor, *, offset: int = 0, limit: int = 50
+    session: Session,
+    by: Actor,
+    *,
+    offset: int = 0,
+    limit: int = 50,
+    chosen: LogFilter | None = None,
 ) -> tuple[Sequence[LogEntry], int]:
     """Return a page of what the actor may read, the newest first, and how many entries those are."""
-    readable = _readable(by)
-    query = select(LogEntry).where(readable)
+    wanted = (chosen or LogFilter()).conditions()
+    query = select(LogEntry).where(_readable(by), *wanted)
     count = session.scalar(select(func.count()).select_from(query.subquery())) or 0
     asked = query.order_by(LogEntry.number.desc()).offset(offset).limit(limit)
     return session.scalars(asked).all(), count
 
 
-def verify(session: Session, by: Actor) -> LogCheck:
-    """Follow the whole chain: that it is whole concerns everybody, what it says does not."""
+def verify(session: Session, by: Actor, noted: str | None = None) -> LogCheck:
+    """Follow the whole chain: that it is whole concerns everybody, what it says does not.
+
+    `noted` is a head that was written down elsewhere, which must still be in the chain.
+    """
     if by.scopes is not None and Action.SEE_LOG not in by.scopes:
         authorise(by, Action.SEE_LOG, NOTHING)
-    return check(session.scalars(select(LogEntry).order_by(LogEntry.number)).yield_per(1000))
+    entries = session.scalars(select(LogEntry).order_by(LogEntry.number)).yield_per(1000)
+    return check(entries, noted)
 
 
 def ping(session: Session) -> None:

@@ -127,8 +127,19 @@ class DataSet(Base):
     ceiling: Mapped[float | None] = mapped_column(Float)
     proposed: Mapped[str | None] = mapped_column(Text)
     public_key: Mapped[str] = mapped_column(String(64))
+    former_keys: Mapped[list[str]] = mapped_column(JSON, default=list)
     created: Mapped[datetime] = mapped_column(Utc, default=now)
     provider: Mapped[Account] = relationship(lazy="joined")
+
+
+class OwnedPopulation(Base):
+    """Persons that data sets share a budget for; its owner says who may join."""
+
+    __tablename__ = "populations"
+    name: Mapped[str] = mapped_column(String(120), primary_key=True)
+    owner_id: Mapped[str] = mapped_column(ForeignKey("accounts.id"))
+    members: Mapped[list[str]] = mapped_column(JSON, default=list)
+    created: Mapped[datetime] = mapped_column(Utc, default=now)
 
 
 class Grant(Base):
@@ -177,6 +188,7 @@ class Request(Base):
     terms_accepted: Mapped[bool] = mapped_column(default=False)
     configuration: Mapped[str | None] = mapped_column(Text)
     answer: Mapped[dict[str, Any] | None] = mapped_column(JSON)
+    asked: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
     frozen: Mapped[dict[str, Any] | None] = mapped_column(JSON)
     message: Mapped[str] = mapped_column(Text, default="")
     created: Mapped[datetime] = mapped_column(Utc, default=now)
@@ -187,14 +199,16 @@ class Request(Base):
 
 
 class Approval(Base):
-    """One person's yes to what was frozen."""
+    """One person's yes to what was frozen, or to a renewal; `signed` is for the agent to believe."""
 
     __tablename__ = "approvals"
-    __table_args__ = (UniqueConstraint("request_id", "account_id"),)
+    __table_args__ = (UniqueConstraint("request_id", "account_id", "step", name="approvals_once"),)
     id: Mapped[str] = mapped_column(String(32), primary_key=True, default=new_id)
     request_id: Mapped[str] = mapped_column(ForeignKey("requests.id"), index=True)
     account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id"))
+    step: Mapped[str] = mapped_column(String(10), default="approve")
     digest: Mapped[str] = mapped_column(String(64))
+    signed: Mapped[dict[str, Any] | None] = mapped_column(JSON)
     created: Mapped[datetime] = mapped_column(Utc, default=now)
 
 

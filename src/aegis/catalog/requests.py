@@ -16,8 +16,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, delete, false, func, or_, select, true
 from sqlalchemy.orm import Session, defer, joinedload, lazyload
 
-from aegis.catalog import data_sets
+from aegis.catalog import data_sets, statements
 from aegis.catalog.access import AccountRole, Action, Actor, authorise, may
+from aegis.catalog.accounts import actor_of
 from aegis.catalog.errors import CatalogError, NotAllowed, NotThere, WrongState
 from aegis.catalog.log import append
 from aegis.catalog.records import (
@@ -33,6 +34,9 @@ from aegis.catalog.records import (
 )
 from aegis.catalog.states import FINAL, RequestState, RequestStep, after
 
+_CHANGED = "The data set, its policy or its terms have changed since: submit the request again."
+SIGNED_IN = (RequestState.IN_REVIEW, RequestState.APPROVED, RequestState.FAILED)
+"""States in which an approval may still be signed."""
 _IN_LISTS = (
     defer(Request.configuration),
     lazyload(Request.data_set),
@@ -102,6 +106,7 @@ def submit(session: Session, by: Actor, request_id: str) -> Request:
         raise WrongState(f"{request.data_set_id} is not published.", hint="Ask its provider.")
     request.version_id, request.version = newest.id, newest
     request.configuration, request.answer = None, None
+    request.asked = data_sets.terms_of(request.data_set)
     return _step(session, by, request, RequestStep.SUBMIT, version=newest.number)
 
 
@@ -140,8 +145,18 @@ def set_configuration(
     return request
 
 
-def approve(session: Session, by: Actor, request_id: str) -> Request:
+def approve(
+    session: Session, by: Actor, request_id: str, signed: Mapping[str, Any] | None = None
+) -> Request:
     """Say yes. The last yes that the data set asks for freezes what will be released.
+
+    Parameters
+    ----------
+    session, by, request_id
+        A writing session, who approves, and what.
+    signed
+        The statement of `statement`, signed on the approver's machine. Without it the approval
+        counts here, and for no agent that wants signatures. Who has approved without may add it.
 
     Raises
     ------
@@ -150,35 +165,53 @@ def approve(session: Session, by: Actor, request_id: str) -> Request:
     WrongState
         There is no configuration, the check with earlier releases is missing or failed, or the
         data set has changed since.
+    CatalogError
+        The signature is not of what would be released.
     """
     request = seen(session, by, Action.APPROVE, request_id)
+    given = _given(session, request)
+    own = next((approval for approval in given if approval.account_id == by.account), None)
+    if own is not None and own.signed is None and signed is not None:
+        return _sign(session, by, request, own, signed)
     after(RequestState(request.state), RequestStep.APPROVE)
     if request.consumer_id == by.account:
         raise NotAllowed("Nobody approves a request of their own.", hint="Ask another person.")
     frozen = _frozen(session, request)
     digest = _digest(json.dumps(frozen, sort_keys=True))
-    given = session.scalars(select(Approval).where(Approval.request_id == request.id)).all()
-    if any(approval.account_id == by.account for approval in given):
+    if own is not None:
         raise NotAllowed("You have approved this already.", hint="A second person must.")
     if any(approval.digest != digest for approval in given):
         raise WrongState(
             "What was approved first is not what stands here now.",
             hint="Choose the configuration anew; then both approve.",
         )
-    session.add(Approval(request_id=request.id, account_id=by.account, digest=digest))
+    held = None if signed is None else _held(request, frozen, signed)
+    session.add(Approval(request_id=request.id, account_id=by.account, digest=digest, signed=held))
     session.flush()
-    if len(given) + 1 < request.data_set.approvals:
-        append(
-            session,
-            by.name,
-            "approved by one of two",
-            data_set=request.data_set_id,
-            request=request.id,
-            digest=digest,
-        )
+    if len(_standing(session, request)) < needed(request):
+        _tell(session, by, request, "approved by one of two", digest=digest)
         return request
     request.frozen = frozen
     return _step(session, by, request, RequestStep.APPROVE, digest=digest)
+
+
+def statement(session: Session, by: Actor, request_id: str) -> dict[str, Any]:
+    """Return what an approver signs, with the policy and configuration that its digests are of."""
+    request = seen(session, by, Action.APPROVE, request_id)
+    frozen = _frozen(session, request) if request.frozen is None else request.frozen
+    return {
+        "statement": statements.statement_of(
+            frozen, request=request.id, source=request.data_set.source
+        ),
+        "policy": request.version.policy,
+        "configuration": request.configuration,
+    }
+
+
+def signatures(session: Session, request: Request) -> list[dict[str, Any]]:
+    """Return the signed approvals of a request whose givers may still give them."""
+    standing = _standing(session, request)
+    return [dict(approval.signed) for approval in standing if approval.signed is not None]
 
 
 def send_back(session: Session, by: Actor, request_id: str, message: str) -> Request:
@@ -205,6 +238,9 @@ def run(session: Session, by: Actor, request_id: str) -> Request:
     after(RequestState(request.state), RequestStep.RUN)
     if drifted(session, request):
         return _sent_back(session, by, request)
+    if len(_standing(session, request)) < needed(request):
+        why = "Who approved this may not approve it any more: submit the request again."
+        return _sent_back(session, by, request, why)
     return _step(session, by, request, RequestStep.RUN)
 
 
@@ -227,9 +263,9 @@ def drift(session: Session, by: Actor, data_set_id: str) -> int:
     return len(changed)
 
 
-def complete(session: Session, by: Actor, request: Request) -> Request:
-    """Note that the release is there."""
-    return _step(session, by, request, RequestStep.COMPLETE)
+def complete(session: Session, by: Actor, request: Request, digest: str) -> Request:
+    """Note that the release is there: a file with this SHA-256."""
+    return _step(session, by, request, RequestStep.COMPLETE, digest=digest)
 
 
 def fail(session: Session, by: Actor, request: Request, reason: str) -> Request:
@@ -246,13 +282,48 @@ def revoke(session: Session, by: Actor, request_id: str, message: str) -> Reques
 
 
 def renew(session: Session, by: Actor, request_id: str, days: int) -> Request:
-    """Give a release more time."""
+    """Give a release more time, from now on; as many persons must say so as had to approve it.
+
+    Raises
+    ------
+    CatalogError
+        It is longer than the provider lets a release last, or no longer than it lasts already.
+    WrongState
+        Another number of days was approved first.
+    """
     request = seen(session, by, Action.APPROVE, request_id)
-    if not 1 <= days <= 3650:
-        raise CatalogError(f"{days} days.", hint="Allowed: 1 to 3650.")
-    release = release_of(session, request)
-    release.expires = max(release.expires, now()) + timedelta(days=days)
-    return _step(session, by, request, RequestStep.RENEW, until=release.expires.isoformat())
+    after(RequestState(request.state), RequestStep.RENEW)
+    most = int(request.asked.get("days", request.data_set.days))
+    if not 1 <= days <= most:
+        raise CatalogError(f"{days} days.", hint=f"Allowed: 1 to {most}, from now on.")
+    release, until = release_of(session, request), now() + timedelta(days=days)
+    if until <= release.expires:
+        raise CatalogError(
+            f"The release lasts until {release.expires:%Y-%m-%d} already.",
+            hint="Give more days, or renew it later.",
+        )
+    digest = _digest(f"{release.digest} {days}")
+    given = _given(session, request, RequestStep.RENEW)
+    if any(approval.account_id == by.account for approval in given):
+        raise NotAllowed("You have renewed this already.", hint="A second person must.")
+    if any(approval.digest != digest for approval in given):
+        raise WrongState(
+            "Another number of days was approved first.", hint="Renew it for the same days."
+        )
+    session.add(
+        Approval(
+            request_id=request.id, account_id=by.account, step=RequestStep.RENEW, digest=digest
+        )
+    )
+    session.flush()
+    if len(_standing(session, request, RequestStep.RENEW)) < needed(request):
+        _tell(session, by, request, "renewed by one of two", days=days)
+        return request
+    old, release.expires = release.expires, until
+    _forget_approvals(session, request, RequestStep.RENEW)
+    return _step(
+        session, by, request, RequestStep.RENEW, before=old.isoformat(), until=until.isoformat()
+    )
 
 
 def expire(session: Session) -> int:
@@ -283,13 +354,83 @@ def earlier(session: Session, request: Request) -> Sequence[ReleaseRecord]:
 
 
 def approvals_of(session: Session, request: Request) -> Sequence[str]:
-    """Return the names of those who have approved, in order."""
-    query = (
-        select(Account.name)
-        .join(Approval, Approval.account_id == Account.id)
-        .where(Approval.request_id == request.id)
-    )
+    """Return the names of those whose approvals count, in order."""
+    names = []
+    for approval in _standing(session, request):
+        account = session.get(Account, approval.account_id)
+        names += [] if account is None else [account.name]
+    return names
+
+
+def _given(
+    session: Session, request: Request, step: RequestStep = RequestStep.APPROVE
+) -> Sequence[Approval]:
+    query = select(Approval).where(Approval.request_id == request.id, Approval.step == step)
     return session.scalars(query.order_by(Approval.created)).all()
+
+
+def _standing(
+    session: Session, request: Request, step: RequestStep = RequestStep.APPROVE
+) -> list[Approval]:
+    """Return the approvals whose givers may give them now: a right that was taken back ends them."""
+    standing = []
+    for approval in _given(session, request, step):
+        account = session.get(Account, approval.account_id)
+        if account is None or account.disabled:
+            continue
+        actor = actor_of(account)
+        if may(
+            actor, Action.APPROVE, data_sets.subject_of(session, actor, request.data_set, request)
+        ):
+            standing.append(approval)
+    return standing
+
+
+def needed(request: Request) -> int:
+    """Return how many persons must approve: what the provider asked for when it was submitted."""
+    return int(request.asked.get("approvals", request.data_set.approvals))
+
+
+def _held(request: Request, frozen: Mapping[str, Any], signed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a signed statement that is of what would be released; raise where it is not."""
+    given = statements.SignedStatement.of(signed)
+    expected = statements.statement_of(frozen, request=request.id, source=request.data_set.source)
+    other = statements.differences(given.statement, expected)
+    if other:
+        raise CatalogError(
+            f"The signed statement is of another {', '.join(other)}.",
+            hint="Sign what stands here now: aegis catalog approve --key.",
+        )
+    if not given.verified():
+        raise CatalogError("The signature is not of its statement.", hint="Sign it again.")
+    if not now() < given.expires <= now() + timedelta(days=statements.MOST_DAYS):
+        raise CatalogError(
+            f"The signed approval ends at {given.statement['expires']}.",
+            hint=f"Let it end within {statements.MOST_DAYS} days from now.",
+        )
+    return given.to_dict()
+
+
+def _sign(
+    session: Session,
+    by: Actor,
+    request: Request,
+    approval: Approval,
+    signed: Mapping[str, Any],
+) -> Request:
+    """Add the signature to an approval that was given without."""
+    if request.state not in SIGNED_IN:
+        raise WrongState(
+            f"A request that is {request.state} is not approved any more.", hint="See its state."
+        )
+    frozen = _frozen(session, request) if request.frozen is None else request.frozen
+    approval.signed = _held(request, frozen, signed)
+    _tell(session, by, request, "approval signed", digest=approval.digest)
+    return request
+
+
+def _tell(session: Session, by: Actor, request: Request, action: str, **detail: Any) -> None:
+    append(session, by.name, action, data_set=request.data_set_id, request=request.id, **detail)
 
 
 def seen(session: Session, by: Actor, action: Action, request_id: str) -> Request:
@@ -387,6 +528,12 @@ def _frozen(session: Session, request: Request, *, checked: bool = True) -> dict
             raise WrongState(
                 "The data set has changed since.", hint="Return the request, to be made anew."
             )
+        if request.asked and request.asked != data_sets.terms_of(request.data_set):
+            raise WrongState(
+                "The provider has changed the terms since: who approves, for how long, the budget, "
+                "or who sees it.",
+                hint="Return the request, to be submitted again.",
+            )
         _require_holding(session, request)
     version: Version | None = newest
     return {
@@ -396,8 +543,8 @@ def _frozen(session: Session, request: Request, *, checked: bool = True) -> dict
         "summary": None if version is None else version.summary_digest,
         "configuration": _digest(request.configuration or ""),
         "terms": _digest(request.data_set.terms),
-        "budget": request.data_set.ceiling,
         "purpose": _digest(request.purpose),
+        **data_sets.terms_of(request.data_set),
     }
 
 
@@ -419,11 +566,11 @@ def _outdated(session: Session, request: Request) -> bool:
     newest = data_sets.newest(session, request.data_set_id)
     if request.state == RequestState.APPROVED:
         return drifted(session, request)
-    return newest is None or newest.id != request.version_id
+    terms = data_sets.terms_of(request.data_set)
+    return newest is None or newest.id != request.version_id or request.asked not in ({}, terms)
 
 
-def _sent_back(session: Session, by: Actor, request: Request) -> Request:
-    why = "The data set, its policy or its terms have changed since: submit the request again."
+def _sent_back(session: Session, by: Actor, request: Request, why: str = _CHANGED) -> Request:
     return _step(session, by, request, RequestStep.DRIFT, message=why)
 
 
@@ -442,7 +589,7 @@ def _step(
         request.frozen = None
     if state in FINAL or step in (RequestStep.DRIFT, RequestStep.RETURN):
         _cancel_jobs(session, request)
-    request.state, request.message = state, message
+    old, request.state, request.message = request.state, str(state), message
     session.flush()
     append(
         session,
@@ -450,14 +597,19 @@ def _step(
         step,
         data_set=request.data_set_id,
         request=request.id,
+        old=old,
         state=str(state),
         **detail,
     )
     return request
 
 
-def _forget_approvals(session: Session, request: Request) -> None:
-    session.execute(delete(Approval).where(Approval.request_id == request.id))
+def _forget_approvals(
+    session: Session, request: Request, step: RequestStep = RequestStep.APPROVE
+) -> None:
+    session.execute(
+        delete(Approval).where(Approval.request_id == request.id, Approval.step == step)
+    )
 
 
 def _cancel_jobs(session: Session, request: Request) -> None:

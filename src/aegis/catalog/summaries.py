@@ -6,11 +6,9 @@ is refused.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from aegis.catalog.errors import CatalogError
@@ -180,29 +178,6 @@ def leak(bundle: bytes, *, progress: Progress = SILENT) -> dict[str, Any]:
     """Return what a protected summary gives away, held against the level that it states."""
     with progress.step("Looking for what the summary gives away"):
         return audit_leak(read(bundle)).to_dict()
-
-
-def audit_file(content: bytes, suffix: str, policy: str) -> dict[str, Any]:
-    """Return whether a masked file meets the rule of a policy, counted anew on the file.
-
-    Raises
-    ------
-    CatalogError
-        The file cannot be read.
-    """
-    from aegis.catalog.flow import policy_of
-    from aegis.release import audit
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"masked{suffix}"
-        path.write_bytes(content)
-        try:
-            checked = audit(path, policy=policy_of(policy))
-        except AegisError as error:
-            raise CatalogError(
-                f"The masked file cannot be read: {error.message}", hint="Have it made anew."
-            ) from error
-    return {"passed": bool(checked.passed), "violations": list(checked.violations)}
 
 
 def as_declared(summary: ProtectedSummary, configuration: Configuration) -> Configuration:

@@ -188,7 +188,7 @@ def _are(count: int) -> str:
 
 
 def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
-    from aegis.cli.tables import Column, fixed, heading, line, number, pairs, percent, share, table
+    from aegis.cli.tables import Column, fixed, heading, line, number, pairs, share, table
 
     places = _places(advice, top)
     shown = [advice.ranking[i] for i in places]
@@ -202,7 +202,6 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
         Column("name", wraps=True),
         *((number("objective"),) if by_objective else ()),
         number("score"),
-        number("kept"),
         number(_pud(advice)),
         *((number("est. PUD"), number("between")) if estimated else ()),
         number("k"),
@@ -217,7 +216,6 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
                 r.name,
                 *((fixed(r.objective),) if by_objective else ()),
                 _score(r, first=rank == "1"),
-                percent(r.utility_kept),
                 fixed(r.pud),
                 *(_estimated(r) if estimated else ()),
                 _k(r),
@@ -227,6 +225,9 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
             for rank, r in zip(ranks, shown, strict=True)
         ),
     )
+    if advice.search is not None and advice.search.preferred is not None:
+        why = advice.search.preferred
+        yield line(f"\n{why[:1].upper()}{why[1:]}.")
     failing = [r for r in shown if not r.admissible]
     if failing:
         yield heading("What falls short")
@@ -237,8 +238,8 @@ def _ranking(advice: Advice, top: int | None) -> Iterator[RenderableType]:
         )
     yield line(
         f"\n{objective_legend(advice)}"
-        f"score: {advice.measure} ({_baseline(advice)} {fixed(advice.unmasked)}).\n"
-        f"kept: percent of the {_baseline(advice)} utility.\n"
+        f"score: {advice.measure} of all rows, before any row is left out"
+        f" ({_baseline(advice)} {fixed(advice.unmasked)}).\n"
         f"{_pud(advice)}: mean change per attribute{_best_shown(advice)}. "
         f"k: smallest class once rows are suppressed{_no_classes(shown)}."
         + _estimate_legend(advice)
@@ -361,7 +362,7 @@ def _certainty(advice: Advice) -> str:
     if first is None or first.stderr is None:
         return ""
     tied = any(r.tied_with_best for r in advice.ranking[1:])
-    mark = "; ~: cannot be told from the best, by chance in the rows" if tied else ""
+    mark = "; ~: not significantly different from the best" if tied else ""
     return f"\nstandard error of the first score: {fixed(first.stderr)}{mark}."
 
 
@@ -390,7 +391,12 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
     rows = advice.summary["rows"]
     of_columns = advice.summary["label"] is None
     what = "association among the columns" if of_columns else "predictive value"
-    part = "" if best.utility_kept is None else f" keeps {percent(best.utility_kept)} of the {what}"
+    figure = advice.stated_utility(best)
+    part = (
+        ""
+        if figure.utility_kept is None
+        else f" keeps {percent(figure.utility_kept)} of the {what}"
+    )
     if advice.by_chance:
         part = f", in a table whose {what} may be chance"
     yield heading(f"Best: {best.name}{part}")
@@ -399,8 +405,11 @@ def _best(advice: Advice, best: Ranked) -> Iterator[RenderableType]:
         f"{rows - best.suppressed_rows:,} of {rows:,} rows are released"
         f"{in_classes if best.classes_known else ''}." + _proven(advice)
     )
-    if advice.headline is not None:
-        yield line(f"{advice.headline}.")
+    expected = advice.expectation
+    if expected is None or expected.measure != figure.measure:
+        yield line(f"{figure.detail[:1].upper()}{figure.detail[1:]}, measured on {figure.on}.")
+    if expected is not None:
+        yield line(f"{advice.headline}, measured on {expected.on}.")
     if advice.proxy is not None:
         yield line(advice.proxy.words())
     yield line("")

@@ -79,8 +79,8 @@ def command(
         bool,
         typer.Option(
             "--search",
-            help="Search all combinations of the candidate masks, with proof of the best: the "
-            "default, unless the policy lists configurations of its own.",
+            help="Search all combinations of the candidate masks: the default, unless the policy lists "
+            "configurations. It says whether the best is proven.",
         ),
     ] = False,
     measure: Measure = None,
@@ -129,7 +129,7 @@ def command(
         typer.Option(
             "--prefer",
             metavar="NAME",
-            help="Which comes first of those whose scores cannot be told apart: least-masking "
+            help="Which comes first of those that score within 0.002 of the highest AUC: least-masking "
             "(the default of a search), most-private, or score, the highest score (of a ranking).",
         ),
     ] = None,
@@ -185,10 +185,9 @@ def command(
 ) -> None:
     """Find the masks that keep the most predictive value under the privacy rule.
 
-    In: a table, or its summary, and a policy. Out: the best of all combinations of
-    the candidate masks, with proof, or how far it may still be from the best, and
-    the runners-up: each with its score, the utility kept (percent of the unmasked
-    score), the predictive utility deviation (PUD), the smallest class and the rows
+    In: a table, or its summary, and a policy. Out: the best of the combinations of
+    the candidate masks that were searched, whether it is proven best of all, and
+    the runners-up: each with its score, the predictive utility deviation (PUD), the smallest class and the rows
     to suppress; then the best one, mask by mask. Configurations that the policy, a
     file or --generate names are ranked instead. With record-level methods, their
     releases are ranked among them, by the same measure and rule.

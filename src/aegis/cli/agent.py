@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "AEGIS_TOKEN=... aegis agent agent.yaml",
     "AEGIS_TOKEN=... aegis agent agent.yaml --once",
+    "AEGIS_TOKEN=... aegis agent agent.yaml --rotate",
     "AEGIS_TOKEN=... aegis agent agent.yaml --job-seconds 3600 --job-memory 8",
 )
 
@@ -26,8 +27,8 @@ def command(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="YAML: url of the service, key (PEM, as aegis keygen makes it), sources "
-            "(name: path of a table), and optionally name.",
+            help="YAML: url of the service, key (PEM, as aegis keygen makes it), sources (each with "
+            "table, policy and floor), approvers; optionally approvals, ledger, certificate, name.",
         ),
     ],
     token: Annotated[
@@ -59,18 +60,32 @@ def command(
             help="Most memory of one job, in GiB, in a process of its own (Linux).",
         ),
     ] = None,
+    rotate: Annotated[
+        bool,
+        typer.Option(
+            "--rotate",
+            help="Make another key, have the service believe it, and stop; the former one is kept.",
+        ),
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Work beside the data for a catalog: summarise, check, mask, sign, hand in.
 
-    In: a file that names the service, the provider's key and the tables that may be
-    read. Out: what leaves is a protected summary, a verdict on configurations, or a
-    masked file that was verified, each signed. The agent opens no port: it asks for
+    In: a file that names the service, the provider's key, the tables that may be read,
+    the policy and floor of each, and the public keys of approvers. Out: what leaves is
+    a protected summary, a verdict on configurations, or a masked file that was
+    verified, each signed and first written into the agent's own ledger. A job that
+    asks for more than the file allows is refused. The agent opens no port: it asks for
     work. After a kill it goes on with what was begun. Ends with Ctrl-C.
     """
-    from aegis.service.agent import Agent, AgentSettings
+    from aegis.service.agent import Agent, AgentSettings, rotate_key
 
     shell = Output(quiet=quiet)
+    if rotate:
+        changed = rotate_key(settings, token)
+        sets = "1 data set" if changed == 1 else f"{changed} data sets"
+        shell.say(f"Signed by another key from now on: {sets}. The former key is kept beside it.")
+        return
     work = _limits(job_seconds, job_memory)
     agent = Agent(AgentSettings.load(settings, token, work), say=shell.say)
     shell.say(f"Working for {agent.settings.url} as {agent.settings.name} (Ctrl-C ends it)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,8 +26,9 @@ from aegis.cli.options import (
     FormatOption,
     PolicyFile,
     Quiet,
+    ReleaseSeed,
     SafeCsv,
-    Seed,
+    SignCertificate,
     Table,
     UtilityMeasure,
 )
@@ -112,6 +114,7 @@ def command(
             help="Write a certificate (JSON): digests, options, losses, every privacy figure.",
         ),
     ] = None,
+    sign: SignCertificate = None,
     measure: UtilityMeasure = None,
     front: Annotated[
         bool,
@@ -128,7 +131,7 @@ def command(
     safe_csv: SafeCsv = False,
     opening: Opening = DEFAULT,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
-    seed: Seed = 0,
+    seed: ReleaseSeed = None,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -143,6 +146,7 @@ def command(
     """
     from aegis import Study
     from aegis.policy import load_policy, measure_of_choice, read_document
+    from aegis.signing import load_private_key
 
     check_outputs(
         [(output, TABLE_FORMATS), (certificate, JSON), (report, HTML)],
@@ -160,13 +164,15 @@ def command(
     document = None if recipe is None else read_document(recipe, "recipe")
     chosen = _recipe(method, document, option, k, style, seed)
     stated = None if document is None else measure_of_choice(document)
+    key = None if sign is None else load_private_key(sign)
     with reporting(quiet=quiet) as progress:
-        study = Study(subject, policy, seed=seed, progress=progress)
+        study = Study(subject, policy, progress=progress)
         release = study.anonymize(
             chosen,
             report=report,
             output=output,
             certificate=certificate,
+            key=key,
             measure=measure or stated,
             force=force,
             safe_csv=safe_csv,
@@ -181,7 +187,7 @@ def _recipe(
     given: list[str] | None,
     k: int | None,
     style: str | None,
-    seed: int,
+    seed: int | None,
 ) -> Recipe:
     from aegis.anonymizers import ANONYMIZERS, Recipe, load_recipe
 
@@ -200,7 +206,8 @@ def _recipe(
             "A recipe brings its own options and style.",
             hint="Change them in the file, or name the method with --method.",
         )
-    return load_recipe(file or "")
+    loaded = load_recipe(file or "")
+    return loaded if seed is None else replace(loaded, seed=seed)
 
 
 def _option(text: str) -> tuple[str, Any]:

@@ -28,9 +28,11 @@ from aegis.cli.options import (
     PolicyFile,
     Population,
     Quiet,
+    ReleasedConfiguration,
+    ReleaseSeed,
     RuleOverride,
     SafeCsv,
-    Seed,
+    SignCertificate,
     Table,
     UtilityMeasure,
     split_names,
@@ -59,15 +61,7 @@ EXAMPLES = (
 def command(
     table: Table,
     policy_file: PolicyFile,
-    configuration: Annotated[
-        Path,
-        typer.Option(
-            "--configuration",
-            "-c",
-            metavar="FILE",
-            help="The configuration to apply (YAML), as aegis advise -o writes it.",
-        ),
-    ],
+    configuration: ReleasedConfiguration = None,
     output: Annotated[
         str | None,
         typer.Option(
@@ -99,6 +93,7 @@ def command(
             "file, so with --output, not with --into.",
         ),
     ] = None,
+    sign: SignCertificate = None,
     measure: UtilityMeasure = None,
     after: After = None,
     leave_out: LeaveOut = None,
@@ -116,7 +111,7 @@ def command(
     rule_override: RuleOverride = False,
     opening: Opening = DEFAULT,
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
-    seed: Seed = 0,
+    seed: ReleaseSeed = None,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -138,6 +133,7 @@ def command(
         read_document,
     )
     from aegis.release import apply
+    from aegis.signing import load_private_key
 
     if (output is None) == (into is None) or (view and into is None):
         raise PolicyError(
@@ -153,7 +149,7 @@ def command(
     check_outputs(
         [(here, TABLE_FORMATS), (certificate, JSON)],
         force=force,
-        inputs=(table, policy_file, configuration),
+        inputs=(table, policy_file, configuration or policy_file),
     )
     dropped = split_names(leave_out)
     policy = load_policy(policy_file).without(dropped or ()).drawn_from(population)
@@ -162,8 +158,10 @@ def command(
         if suppressed_columns not in allowed:
             raise PolicyError.unknown("way of showing", suppressed_columns, allowed)
         policy = replace(policy, suppressed_columns=SuppressedColumns(suppressed_columns))
+    configuration = configuration_file(configuration, policy_file, policy)
     document = read_document(configuration, "configuration")
     chosen = choose(load_configurations(document, policy), name, configuration)
+    key = None if sign is None else load_private_key(sign)
     with reporting(quiet=quiet) as progress:
         release = apply(
             opening.subject(table, policy, quiet=quiet),
@@ -173,6 +171,7 @@ def command(
             into=into,
             form="view" if view else "table",
             certificate=certificate,
+            key=key,
             measure=measure or measure_of_choice(document),
             after=[read_release(path, policy) for path in after or ()],
             force=force,
@@ -185,6 +184,8 @@ def command(
     shell = Output(format, quiet)
     _print(shell, release, policy, [output, certificate])
     shell.warn(release.warnings)
+    if release.audit.outside is not None:
+        shell.warn(release.audit.outside.sentences)
     if release.rule_override is not None:
         shell.warn([release.rule_override.sentence])
     if release.differential_privacy is not None:
@@ -207,6 +208,25 @@ def command(
                 ),
             )
         )
+
+
+def configuration_file(given: Path | None, policy_file: Path, policy: Policy) -> Path:
+    """Return the file that holds the configuration: where none is given, the policy's own.
+
+    Raises
+    ------
+    PolicyError
+        The file does not exist, but the policy holds configurations.
+    """
+    if given is None:
+        return policy_file
+    if policy.configurations and not given.exists():
+        raise PolicyError(
+            f"No such file: {given}. {policy_file} holds the configurations "
+            f"{', '.join(policy.configurations)}.",
+            hint="To use one of them, leave --configuration out and give its name with --name.",
+        )
+    return given
 
 
 def choose(
@@ -254,7 +274,7 @@ def _print(shell: Output, release: Release, policy: Policy, paths: list[str | Pa
 
 
 def _facts(release: Release) -> list[tuple[str, str]]:
-    from aegis.cli.tables import fixed, percent, share
+    from aegis.cli.tables import percent, share
 
     figures = [
         ("configuration", release.configuration.name),
@@ -277,23 +297,22 @@ def _facts(release: Release) -> list[tuple[str, str]]:
         figures.append(("differential privacy", f"epsilon {account.epsilon:g}{exact}"))
     utility = release.utility
     if utility is not None:
-        figures.append(
-            (
-                "utility kept",
-                f"{percent(utility.utility_kept)} ({utility.measure} {fixed(utility.released)} "
-                f"of {fixed(utility.unmasked)})",
-            )
-        )
+        figures.append(("utility kept", f"{percent(utility.utility_kept)} ({utility.detail})"))
     return figures
 
 
 def _privacy(release: Release, policy: Policy) -> list[tuple[str, str]]:
+    from aegis.cli.tables import share
+
     report = release.audit.report
     met = [(str(criterion), "met") for criterion in policy.privacy.criteria]
-    return [
+    figures = [
         *met,
         ("smallest class (k)", f"{report.k:,}"),
         ("classes", f"{report.classes:,}"),
-        ("unique rows", f"{report.uniques:,}"),
-        ("rows at risk above 0.2", f"{report.at_risk['0.2']:,}"),
+        ("rows unique by quasi-identifiers", f"{report.uniques:,}"),
     ]
+    outside = release.audit.outside
+    if outside is not None and outside.rows is not None and outside.unique_rows is not None:
+        figures.append(("rows unique in all columns", share(outside.unique_rows, outside.rows)))
+    return [*figures, ("rows at risk above 0.2", f"{report.at_risk['0.2']:,}")]

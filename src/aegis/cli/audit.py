@@ -33,6 +33,7 @@ EXAMPLES = (
     "aegis audit table.csv -p policy.yaml --format json",
     "aegis audit table.csv --quasi-identifiers age,sex --population people.csv",
     "aegis audit masked.parquet --certificate certificate.json",
+    "aegis audit masked.parquet --certificate certificate.json --verify-key hospital.pub",
 )
 
 
@@ -96,6 +97,15 @@ def command(
             "figure. Roles and rule are then those of the certificate.",
         ),
     ] = None,
+    verify_key: Annotated[
+        Path | None,
+        typer.Option(
+            "--verify-key",
+            metavar="FILE",
+            help="Ask that the certificate is signed with the private key that belongs to this "
+            "public key (PEM; aegis keygen makes pairs). Needs --certificate.",
+        ),
+    ] = None,
     population: Annotated[
         str | None,
         typer.Option(
@@ -115,14 +125,22 @@ def command(
     In: a table and its quasi-identifiers, named here or in a policy. Out: class
     sizes, every privacy model, the risk of re-identification; with a rule also
     whether the table meets it as it stands. Exit code 1 when it does not. With a
-    certificate: whether it is of this file and true, a line for whatever differs,
-    and exit code 1 when anything does.
+    certificate: whether it is of this file and true, a line for each field that
+    differs, and exit code 1 when any does; the fields that nothing can be compared
+    with are listed.
     """
     from aegis.policy import load_configurations, load_policy
     from aegis.privacy import PrivacyRule
     from aegis.release import audit, check_certificate
+    from aegis.signing import load_public_key
 
     policy = None if policy_file is None else load_policy(policy_file)
+    key = None if verify_key is None else load_public_key(verify_key)
+    if key is not None and certificate is None:
+        raise PolicyError(
+            "--verify-key is for a certificate, which is not given.",
+            hint="Add --certificate FILE.",
+        )
     if certificate is not None:
         given = {
             "--quasi-identifiers": quasi_identifiers,
@@ -136,7 +154,9 @@ def command(
         _refuse(given)
         with reporting(quiet=quiet) as progress:
             subject = opening.subject(table, quiet=quiet)
-            check = check_certificate(subject, certificate, policy=policy, progress=progress)
+            check = check_certificate(
+                subject, certificate, policy=policy, verify_key=key, progress=progress
+            )
         print_check(Output(format, quiet), check, shown(table), certificate)
         if not check.passed:
             raise typer.Exit(NoAdmissibleConfiguration.exit_code)

@@ -43,8 +43,9 @@ def command(
 ) -> None:
     """Say what several releases of one table show together, if their rows can be linked.
 
-    In: releases, the table and the policy. Out: the classes that all of them form
-    together, whether the rule still holds for those, and which attributes break it.
+    In: releases in the order in which you made them, the table and the policy. Out:
+    the classes that all of them form together, rows that a release lacks among them,
+    whether the rule still holds for those, and which attributes break it.
     Exit code 1 when it does not hold. `aegis apply --after` and `aegis advise
     --after` make and find releases for which it does.
     """

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
@@ -18,6 +20,7 @@ from aegis.files import (
     check_output,
     format_of,
     leftovers,
+    spare_input,
 )
 
 if TYPE_CHECKING:
@@ -97,7 +100,7 @@ def open_subject(
         )
     from aegis.sources import open_proposing, open_table
 
-    if proposing and not elsewhere and master is None and "://" not in given:
+    if proposing and name is None and not elsewhere and master is None and "://" not in given:
         return open_proposing(given, reading)
     return open_table(
         given, name=name, engine=engine and engine.value, master=master, reading=reading
@@ -154,11 +157,7 @@ def check_outputs(
         if path is None:
             continue
         place = path.resolve()
-        if place in read:
-            raise PolicyError(
-                f"{path} is read by this command, and would be replaced.",
-                hint="Give the output another name.",
-            )
+        spare_input(read, path)
         if format_of(path) in TABLE_FORMATS and not read.isdisjoint(place.parents):
             raise PolicyError(
                 f"{path} lies in the folder that is read.",
@@ -253,7 +252,7 @@ def next_step(why: str, *words: str | Path | None) -> list[RenderableType]:
     """
     from aegis.cli.tables import heading, line
 
-    quoted = ["aegis", *(shlex.quote(shown(str(word))) for word in words if word is not None)]
+    quoted = [_program(), *(shlex.quote(shown(str(word))) for word in words if word is not None)]
     command = "  " + " ".join(quoted)
     if len(command) > 78:
         parts = [quoted[:3]]
@@ -261,3 +260,10 @@ def next_step(why: str, *words: str | Path | None) -> list[RenderableType]:
             parts.append([word]) if word.startswith("-") else parts[-1].append(word)
         command = "  " + " \\\n    ".join(map(" ".join, parts))
     return [heading(f"Next: {why}"), line(command)]
+
+
+def _program() -> str:
+    """Return how to call this program: by its path where a shell does not find `aegis`."""
+    called = Path(sys.argv[0])
+    callable_by_name = called.name != "aegis" or shutil.which("aegis") is not None
+    return "aegis" if callable_by_name else shlex.quote(str(called))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from secrets import randbits
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -65,7 +64,7 @@ def command(
 
 
 def _next(imported: ImportedProject, output: Path) -> list[RenderableType]:
-    """Return the step that follows: the search, or the draw with a seed that nobody can guess."""
+    """Return the step that follows: the search, or the draw."""
     files = (imported.table, "--policy", imported.policy)
     if imported.sampled is not None:
         options = [
@@ -74,8 +73,7 @@ def _next(imported: ImportedProject, output: Path) -> list[RenderableType]:
             for word in ("--option", f"{key}={value}")
         ]
         release = ("-o", unused(output / "sample.csv"))
-        seed = ("--seed", str(randbits(63)))
-        words = ("--method", "safe-pub", *options, *seed, *release)
+        words = ("--method", "safe-pub", *options, *release)
         return next_step("draw the release", "anonymize", *files, *words)
     asked = () if imported.objective is None else ("--objective", imported.objective)
     best = ("-o", unused(output / "best.yaml"))

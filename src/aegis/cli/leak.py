@@ -190,7 +190,10 @@ def _print(shell: Output, audit: LeakAudit, differences: list[Difference]) -> No
         shell.show(line(""), heading(f"Level {audit.demanded} is not held"))
         shell.show(*(line(text) for text in audit.shortfalls))
     else:
-        shell.show(line(""), line(f"Level {audit.demanded} is held"))
+        less = f", except for what its owner says is public: {audit.exceptions}"
+        shell.show(
+            line(""), line(f"Level {audit.demanded} is held{less if audit.exceptions else ''}")
+        )
 
 
 def _print_document(shell: Output, leak: DocumentLeak) -> None:

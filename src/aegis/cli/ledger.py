@@ -9,7 +9,7 @@ import typer
 
 from aegis.cli.options import Format, FormatOption, Quiet
 from aegis.cli.output import Output
-from aegis.cli.protect import Delta, Epsilon
+from aegis.cli.protect import Delta, Epsilon, note_of_head
 from aegis.errors import PolicyError
 
 SCHEMA = 1
@@ -166,7 +166,8 @@ def _show(shell: Output, book: Any, name: str | None) -> None:
     ]
     entries = [e.to_dict() for e in book.entries(name)]
     if shell.format is Format.JSON:
-        shell.json({"schema": SCHEMA, "populations": populations, "entries": entries})
+        figures = {"schema": SCHEMA, "populations": populations, "entries": entries}
+        shell.json(figures | {"head": book.head})
         return
     columns = ("number", "population", "state", "rho", "time", "mechanism", "digest", "note")
     rows = [_entry(e) for e in entries]
@@ -190,6 +191,7 @@ def _show(shell: Output, book: Any, name: str | None) -> None:
             line(""),
             table((*shown, Column("time"), Column("what", wraps=True)), texts),
         )
+    shell.show(line(""), line(note_of_head(book.head)))
 
 
 def _entry(entry: dict[str, Any]) -> list[Any]:

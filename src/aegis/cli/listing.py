@@ -9,6 +9,7 @@ import typer
 
 from aegis.cli.options import Format
 from aegis.cli.output import Output
+from aegis.words import default_value
 
 SCHEMA = 1
 """Version of the JSON form of a list; it changes when a field changes its meaning."""
@@ -70,8 +71,8 @@ def print_entry(shell: Output, entry: dict[str, Any], example: str) -> None:
 def _parameter(parameter: dict[str, Any]) -> str:
     if parameter["required"]:
         return f"{parameter['description']} (required)"
-    default = "" if parameter["default"] is None else f" (default {parameter['default']})"
-    return f"{parameter['description']}{default}"
+    default = default_value(parameter["default"])
+    return f"{parameter['description']}{f' (default {default})' if default else ''}"
 
 
 def _cell(value: object) -> str:

@@ -111,6 +111,16 @@ Seed = Annotated[
         help="Number that starts all random draws: a run with the same seed gives the same result.",
     ),
 ]
+ReleaseSeed = Annotated[
+    int | None,
+    typer.Option(
+        "--seed",
+        min=0,
+        metavar="N",
+        help="Number that starts all random draws, so that you can repeat a run. By default draws "
+        "that protect come from the randomness of the system: a reader who knows the seed can undo them.",
+    ),
+]
 VerifyKey = Annotated[
     Path | None,
     typer.Option(
@@ -118,6 +128,15 @@ VerifyKey = Annotated[
         metavar="FILE",
         help="Refuse a summary unless it was signed with the private key that belongs to "
         "this public key (PEM; aegis keygen makes pairs).",
+    ),
+]
+SignCertificate = Annotated[
+    Path | None,
+    typer.Option(
+        "--sign",
+        metavar="FILE",
+        help="Sign the certificate with this private key (PEM; aegis keygen makes pairs), so that "
+        "who has the public one can tell who made it. Needs --certificate.",
     ),
 ]
 RuleOverride = Annotated[
@@ -165,6 +184,16 @@ Models = Annotated[
         "regression), nb (naive Bayes), gbdt (boosted trees), pairs (the same with "
         "the strongest interaction of two attributes; AUC only), separated by commas. By default "
         "linear models count two thirds and trees one third.",
+    ),
+]
+ReleasedConfiguration = Annotated[
+    Path | None,
+    typer.Option(
+        "--configuration",
+        "-c",
+        metavar="FILE",
+        help="The configuration to release (YAML), as aegis advise -o writes it. Without it, the policy's "
+        "own configurations are read.",
     ),
 ]
 ConfigurationName = Annotated[

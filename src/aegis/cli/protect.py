@@ -69,6 +69,14 @@ LedgerFile = Annotated[
         help="Spend from this ledger, with --population: refused where the budget is spent.",
     ),
 ]
+NewVersion = Annotated[
+    bool,
+    typer.Option(
+        "--new-version",
+        help="The table is a new version of the one that the ledger knows under this population; "
+        "level counts then needs a new key.",
+    ),
+]
 PopulationName = Annotated[
     str | None,
     typer.Option("--population", metavar="NAME", help="The population whose budget is spent."),
@@ -169,6 +177,7 @@ def command(
     ] = None,
     ledger: LedgerFile = None,
     population: PopulationName = None,
+    new_version: NewVersion = False,
     rule_override: RuleOverride = False,
     verify_key: VerifyKey = None,
     opening: Opening = DEFAULT,
@@ -224,11 +233,17 @@ def command(
             output,
             ledger=ledger,
             population=population,
+            new_version=new_version,
             force=force,
             progress=progress,
             **options,
         )
-    print_protected(shell, made, output, policy)
+    head = None
+    if ledger is not None:
+        from aegis.ledger import Ledger
+
+        head = Ledger(ledger).head
+    print_protected(shell, made, output, policy, head=head)
 
 
 def read_key(path: Path | None) -> bytes | None:
@@ -243,9 +258,11 @@ def read_key(path: Path | None) -> bytes | None:
         ) from error
 
 
-def print_protected(shell: Output, made: ProtectedSummary, output: Path, policy: Path) -> None:
-    """Print what left, in the format that was asked for."""
-    figures = made.to_dict()
+def print_protected(
+    shell: Output, made: ProtectedSummary, output: Path, policy: Path, *, head: str | None = None
+) -> None:
+    """Print what left, in the format that was asked for; `head` is that of the ledger."""
+    figures = made.to_dict() | ({} if head is None else {"ledger_head": head})
     if shell.format is Format.JSON:
         shell.json({"schema": SCHEMA} | figures | {"files": written_dict([output])})
         return
@@ -263,6 +280,8 @@ def print_protected(shell: Output, made: ProtectedSummary, output: Path, policy:
     columns = (Column(names[0], wraps=True), Column(names[1]), number(names[2]), number(names[3]))
     shell.show(table(columns, ([*r[:2], *(f"{n:,}" for n in r[2:])] for r in rows)))
     shell.warn(made.notes)
+    if head is not None:
+        shell.show(line(note_of_head(head)))
     shell.say(*written([output]))
     shell.suggest(
         *next_step(
@@ -274,6 +293,13 @@ def print_protected(shell: Output, made: ProtectedSummary, output: Path, policy:
             "-o",
             unused("best.yaml"),
         )
+    )
+
+
+def note_of_head(head: str) -> str:
+    """Return what to do with the head of a ledger."""
+    return (
+        f"Ledger head {head}: note it elsewhere, and check it with aegis ledger FILE verify --head"
     )
 
 

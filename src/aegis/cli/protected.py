@@ -15,7 +15,7 @@ from aegis.errors import PolicyError
 from aegis.words import amount
 
 if TYPE_CHECKING:
-    from aegis.policy import Configuration
+    from aegis.policy import Configuration, Policy
     from aegis.protect import ProtectedAdvice, ProtectedRanked, ProtectedSummary
 
 NEEDS_EXACT = {
@@ -82,7 +82,11 @@ def advise_protected(
             )
         else:
             advice = rank_protected(
-                summary, listed, generate_count=generate, seed=seed, progress=progress
+                summary,
+                _listed(listed, policy, generate),
+                generate_count=generate,
+                seed=seed,
+                progress=progress,
             )
     if override is not None:
         advice = replace(
@@ -117,6 +121,15 @@ def advise_protected(
                 unused(made.with_name("masked.parquet")),
             )
         )
+
+
+def _listed(
+    listed: Mapping[str, Configuration] | None, policy: Policy, generate: int | None
+) -> Mapping[str, Configuration] | None:
+    """Return the configurations to rank: as for a table, the policy's own where none are given."""
+    if listed is None and generate is None and policy.configurations:
+        return policy.configurations
+    return listed
 
 
 def _without(summary: ProtectedSummary, leave_out: Sequence[str]) -> ProtectedSummary:

@@ -17,6 +17,7 @@ import typer
 
 from aegis.cli.main import ABOUT, COMMANDS, app
 from aegis.files import write_text
+from aegis.words import default_value
 
 HEAD = """# Command line
 
@@ -93,7 +94,8 @@ def _default(parameter: Any) -> str:
     if parameter.required:
         return "required"
     value = parameter.default.value if isinstance(parameter.default, Enum) else parameter.default
-    return "" if value is None or value is False else f"`{value}`"
+    written = "on" if value is True else default_value(None if value is False else value)
+    return f"`{written}`" if written else ""
 
 
 if __name__ == "__main__":

@@ -8,9 +8,16 @@ from typing import Annotated
 
 import typer
 
-from aegis.cli.apply import choose
+from aegis.cli.apply import choose, configuration_file
 from aegis.cli.files import check_outputs, written
-from aegis.cli.options import ConfigurationName, Force, Format, PolicyFile, Quiet
+from aegis.cli.options import (
+    ConfigurationName,
+    Force,
+    Format,
+    PolicyFile,
+    Quiet,
+    ReleasedConfiguration,
+)
 from aegis.cli.output import Output
 
 SQL = (".sql",)
@@ -45,15 +52,6 @@ class SqlForm(StrEnum):
 
 def command(
     policy_file: PolicyFile,
-    configuration: Annotated[
-        Path,
-        typer.Option(
-            "--configuration",
-            "-c",
-            metavar="FILE",
-            help="The configuration to write as SQL (YAML), as aegis advise -o writes it.",
-        ),
-    ],
     dialect: Annotated[SqlDialect, typer.Option("--dialect", help="The dialect to write.")],
     table: Annotated[
         str,
@@ -86,6 +84,7 @@ def command(
             help="Name of the view or table; by default that of the table with _masked after it.",
         ),
     ] = None,
+    configuration: ReleasedConfiguration = None,
     name: ConfigurationName = None,
     output: Annotated[
         Path | None,
@@ -110,8 +109,13 @@ def command(
     from aegis.policy import load_configurations, load_policy
     from aegis.release import release_sql
 
-    check_outputs([(output, SQL)], force=force, inputs=(policy_file, configuration, schema_from))
+    check_outputs(
+        [(output, SQL)],
+        force=force,
+        inputs=(policy_file, configuration or policy_file, schema_from),
+    )
     policy = load_policy(policy_file)
+    configuration = configuration_file(configuration, policy_file, policy)
     chosen = choose(load_configurations(configuration, policy), name, configuration)
     query = release_sql(
         schema_from, policy, chosen, dialect=dialect, name=table, form=form, into=into

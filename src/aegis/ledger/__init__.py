@@ -1,6 +1,21 @@
 """What has left the house of each population, and what may still leave it."""
 
 from aegis.ledger.book import Ledger
-from aegis.ledger.record import Balance, Entry, EntryState, LedgerPopulation, Spend
+from aegis.ledger.record import (
+    Balance,
+    Entry,
+    EntryState,
+    LedgerPopulation,
+    Spend,
+    TableVersion,
+)
 
-__all__ = ["Balance", "Entry", "EntryState", "Ledger", "LedgerPopulation", "Spend"]
+__all__ = [
+    "Balance",
+    "Entry",
+    "EntryState",
+    "Ledger",
+    "LedgerPopulation",
+    "Spend",
+    "TableVersion",
+]

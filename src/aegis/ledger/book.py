@@ -19,7 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from aegis.errors import AegisError, DataError, PolicyError, choices
-from aegis.ledger.record import Balance, Entry, EntryState, LedgerPopulation, Spend
+from aegis.ledger.record import (
+    Balance,
+    Entry,
+    EntryState,
+    LedgerPopulation,
+    Spend,
+    TableVersion,
+)
 
 APPLICATION = 0x41454749
 """SQLite application id of a ledger: "AEGI"."""
@@ -203,31 +210,101 @@ class Ledger:
             entries = _entries(connection).values()
             return tuple(e for e in entries if name in (None, e.population))
 
-    def reserve(self, name: str, spend: Spend, *, note: str = "") -> int:
+    def reserve(
+        self,
+        name: str,
+        spend: Spend | None,
+        *,
+        note: str = "",
+        version: TableVersion | None = None,
+    ) -> int:
         """Reserve a cost and return the number of its entry.
+
+        Parameters
+        ----------
+        name
+            The population.
+        spend
+            The cost; None for level counts, which has none that adds up.
+        note
+            What it is for.
+        version
+            The table that the output is made from, where it is known.
 
         Raises
         ------
         PolicyError
-            The population is not in this ledger or protects another unit, or the ceiling would be
-            passed; nothing is reserved then.
+            The population is not in this ledger or protects another unit, the ceiling would be passed,
+            or the ledger knows another table or key; nothing is reserved then.
         """
         with self._writing() as connection:
             population = self._population(connection, name)
-            if spend.unit != population.unit:
-                raise PolicyError(
-                    f"The budget of {name!r} protects {population.unit}, and the cost is stated for "
-                    f"{spend.unit}.",
-                    hint=f"Protect {population.unit}.",
-                )
-            spent = _spent(connection, name)
-            if spent + spend.rho > population.ceiling * (1 + 1e-12):
-                raise PolicyError(
-                    f"The budget of {name!r} is spent: rho {spend.rho:.6g} was asked for, and "
-                    f"{max(population.ceiling - spent, 0):.6g} of {population.ceiling:.6g} is left.",
-                    hint="Use what was published before, or ask for a smaller epsilon.",
-                )
-            return _append(connection, "reserve", name, 0, {"spend": spend.to_dict(), "note": note})
+            if version is not None:
+                self._check_version(connection, name, version)
+            cost = None if spend is None else self._affordable(connection, population, spend)
+            content = {"spend": cost, "note": note}
+            if version is not None:
+                content |= {"table": version.table, "key": version.key}
+            return _append(connection, "reserve", name, 0, content)
+
+    def _affordable(
+        self, connection: sqlite3.Connection, population: LedgerPopulation, spend: Spend
+    ) -> dict[str, Any]:
+        """Return a cost as JSON values; raise `PolicyError` where the population cannot pay it."""
+        name = population.name
+        if spend.unit != population.unit:
+            raise PolicyError(
+                f"The budget of {name!r} protects {population.unit}, and the cost is stated for "
+                f"{spend.unit}.",
+                hint=f"Protect {population.unit}.",
+            )
+        spent = _spent(connection, name)
+        if spent + spend.rho > population.ceiling * (1 + 1e-12):
+            raise PolicyError(
+                f"The budget of {name!r} is spent: rho {spend.rho:.6g} was asked for, and "
+                f"{max(population.ceiling - spent, 0):.6g} of {population.ceiling:.6g} is left.",
+                hint="Use what was published before, or ask for a smaller epsilon.",
+            )
+        return spend.to_dict()
+
+    def _check_version(
+        self, connection: sqlite3.Connection, name: str, version: TableVersion
+    ) -> None:
+        """Raise `PolicyError` where files of this table, read next to earlier ones, show rows."""
+        made = [
+            entry
+            for entry in _entries(connection).values()
+            if entry.table and entry.state is not EntryState.CANCELLED
+        ]
+        elsewhere = {e.population for e in made if e.table == version.table} - {name}
+        if elsewhere:
+            raise PolicyError(
+                f"This table belongs to the population {min(elsewhere)!r} in {self.path}, not to {name!r}.",
+                hint="Name that population: its budget covers all that leaves of the table.",
+            )
+        own = {e.table for e in made if e.population == name}
+        if own and version.table not in own and not version.new:
+            raise PolicyError(
+                f"The population {name!r} in {self.path} belongs to another table: SHA-256 "
+                f"{max(made, key=lambda e: (e.population == name, e.number)).table[:16]}..., and this one has "
+                f"{version.table[:16]}....",
+                hint="Name the population of this table, or say --new-version where it is a new "
+                "version of that one.",
+            )
+        if not version.key:
+            return
+        if any(e.key == version.key and e.table != version.table for e in made):
+            raise PolicyError(
+                "This key has protected another version of the table, or another table: the difference "
+                "of two files under one key shows the rows that changed.",
+                hint="Give a new key for each version, or use level noise.",
+            )
+        if any(e.key and e.key != version.key and e.table == version.table for e in made):
+            raise PolicyError(
+                "Another key has protected this table: the average of files under several keys comes "
+                "close to the exact counts.",
+                hint="Give the same key again: it changes the same cell in the same way.",
+            )
 
     def begin(self, entry: int) -> None:
         """Say that output begins: from here on the cost stays, whatever happens."""
@@ -273,13 +350,35 @@ class Ledger:
             self._population(connection, name)
             return _append(connection, "list", name, 0, {"note": note, "digest": digest})
 
+    def note(self, name: str, note: str) -> int:
+        """Write down something that happened and spends nothing, such as a refusal."""
+        with self._writing() as connection:
+            self._population(connection, name)
+            return _append(connection, "note", name, 0, {"note": note})
+
+    def notes(self, name: str) -> tuple[str, ...]:
+        """Return what was written down by `note`, in order."""
+        with self._connected() as connection:
+            rows = connection.execute(
+                "select content from event where kind = 'note' and population = ? order by number",
+                (name,),
+            ).fetchall()
+            return tuple(str(json.loads(row[0])["note"]) for row in rows)
+
     @contextmanager
-    def spending(self, name: str, spend: Spend, *, note: str = "") -> Iterator[Spending]:
+    def spending(
+        self,
+        name: str,
+        spend: Spend | None,
+        *,
+        note: str = "",
+        version: TableVersion | None = None,
+    ) -> Iterator[Spending]:
         """Reserve a cost for a block of work; it is given back where that fails before output.
 
         The block calls `begin` before the first byte goes out and `commit` after the last one.
         """
-        entry = self.reserve(name, spend, note=note)
+        entry = self.reserve(name, spend, note=note, version=version)
         spent = Spending(self, entry)
         try:
             yield spent
@@ -441,9 +540,17 @@ def _entries(connection: sqlite3.Connection) -> dict[int, Entry]:
     for time, kind, population, number, text in rows:
         content = json.loads(text)
         if kind == "reserve":
-            spend = Spend(**content["spend"])
+            cost = content["spend"]
             entries[number] = Entry(
-                number, population, EntryState.RESERVED, time, spend, "", content["note"]
+                number,
+                population,
+                EntryState.RESERVED,
+                time,
+                None if cost is None else Spend(**cost),
+                "",
+                content["note"],
+                content.get("table", ""),
+                content.get("key", ""),
             )
         elif kind == "list":
             entries[number] = Entry(
@@ -459,10 +566,8 @@ def _entries(connection: sqlite3.Connection) -> dict[int, Entry]:
             old = entries[number]
             digest = content.get("digest", old.digest)
             known = {k: content[k] for k in ("sensitivity", "sigma") if k in content}
-            cost = old.spend if old.spend is None else replace(old.spend, **known)
-            entries[number] = Entry(
-                number, population, _BECOMES[kind], old.time, cost, digest, old.note
-            )
+            spend = old.spend if old.spend is None else replace(old.spend, **known)
+            entries[number] = replace(old, state=_BECOMES[kind], spend=spend, digest=digest)
     return entries
 
 

@@ -67,6 +67,25 @@ class Spend:
 
 
 @dataclass(frozen=True)
+class TableVersion:
+    """The version of a population's table that an output is made from.
+
+    Attributes
+    ----------
+    table
+        SHA-256 of the table.
+    key
+        Fingerprint of the secret that perturbs level counts; empty for other levels.
+    new
+        Whether the caller states that it is a new version of the table that the ledger knows.
+    """
+
+    table: str
+    key: str = ""
+    new: bool = False
+
+
+@dataclass(frozen=True)
 class LedgerPopulation:
     """The people or rows that a budget belongs to; new versions of a table keep it.
 
@@ -103,11 +122,13 @@ class Entry:
     time
         When it was reserved or listed, UTC.
     spend
-        What it costs; None for a listed release.
+        What it costs; None for an output without a cost that adds up.
     digest
         SHA-256 of the output, where there is one.
     note
         What it is, in words.
+    table, key
+        As of `TableVersion`; empty where nobody said it.
     """
 
     number: int
@@ -117,6 +138,8 @@ class Entry:
     spend: Spend | None
     digest: str
     note: str
+    table: str = ""
+    key: str = ""
 
     @property
     def rho(self) -> float:
@@ -135,6 +158,8 @@ class Entry:
             "spend": None if self.spend is None else self.spend.to_dict(),
             "digest": self.digest,
             "note": self.note,
+            "table": self.table,
+            "key": self.key,
         }
 
 

@@ -3,7 +3,7 @@
 from aegis.masking.crowd import masked_population
 from aegis.masking.fitting import count_unseen, fit_masks, refuse_unseen
 from aegis.masking.masked import ORDERED_ROWS, masked_table, suppress
-from aegis.masking.noised import draw, draw_columns, noise_of
+from aegis.masking.noised import draw, draw_columns, noise_of, seeded_noise
 
 __all__ = [
     "ORDERED_ROWS",
@@ -15,5 +15,6 @@ __all__ = [
     "masked_table",
     "noise_of",
     "refuse_unseen",
+    "seeded_noise",
     "suppress",
 ]

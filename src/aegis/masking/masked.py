@@ -8,14 +8,17 @@ from dataclasses import replace
 import ibis
 import ibis.expr.types as ir
 import numpy as np
+import pyarrow as pa
 
+from aegis.errors import InternalError
 from aegis.masking import looked_up
 from aegis.masks import Hierarchy, Mask, join_lookups, lookup_of
 from aegis.privacy import PrivacyRule, Verdict
 from aegis.sources import Source
 from aegis.sources.source import ROW_NUMBER
-from aegis.summary.classes import PERSON, count_classes
+from aegis.summary.classes import PERSON, CountedClasses, ShownColumns, count_classes
 from aegis.summary.leaves import ShownLeaves
+from aegis.summary.person_classes import same_class
 
 ORDERED_ROWS = 2_000_000
 """Above so many rows, what is left after suppression comes in no particular order."""
@@ -77,6 +80,7 @@ def suppress(
     hierarchies: Mapping[str, Hierarchy] | None = None,
     population: Source | None = None,
     leaves: ShownLeaves | None = None,
+    earlier: Sequence[ShownColumns] = (),
 ) -> tuple[ir.Table, Verdict]:
     """Leave out the rows of classes that fail the rule.
 
@@ -102,6 +106,8 @@ def suppress(
     leaves
         What each value of the quasi-identifiers, the first of `quasi`, may stand for: for models that go
         by it.
+    earlier
+        Columns of the table that hold what earlier releases showed, in order; they stay in it.
 
     Returns
     -------
@@ -109,6 +115,8 @@ def suppress(
         The table without those rows, still with persons where it had them, and what the rule
         said.
     """
+    if earlier:
+        return _suppress_after(source, table, quasi, sensitive, rule, hierarchies or {}, earlier)
     person = PERSON if rule.person is not None else None
     counted = count_classes(
         source,
@@ -124,14 +132,45 @@ def suppress(
         members = counted.members(np.ones(len(classes), dtype=np.bool_))
         classes = replace(classes, hidden=leaves.hidden(members))
     verdict = rule.check(classes)
-    in_order = ROW_NUMBER in table.columns
     if verdict.kept_classes.all() or not quasi:
-        return (table.drop(ROW_NUMBER) if in_order else table), verdict
-    failing = source.upload(counted.members(~verdict.kept_classes))
-    matches = [table[name].identical_to(failing[f"k{i}"]) for i, name in enumerate(quasi)]
-    rest = table.anti_join(failing, matches)
+        return _without(source, table, quasi, None, classes.rows), verdict
+    left_out = counted.members(~verdict.kept_classes)
+    return _without(source, table, quasi, left_out, classes.rows), verdict
+
+
+def _suppress_after(
+    source: Source,
+    table: ir.Table,
+    quasi: Sequence[str],
+    sensitive: Sequence[str],
+    rule: PrivacyRule,
+    hierarchies: Mapping[str, Hierarchy],
+    earlier: Sequence[ShownColumns],
+) -> tuple[ir.Table, Verdict]:
+    """Leave out what fails the rule beside earlier releases, and what would stand alone missing."""
+    own = ShownColumns(tuple(quasi), {name: name for name in sensitive})
+    releases = (*earlier, own)
+    names = tuple(name for release in releases for name in release.quasi)
+    protected = tuple(name for release in releases for name in release.sensitive.values())
+    counted = count_classes(source, names, protected, table=table, hierarchies=hierarchies)
+    if not isinstance(counted, CountedClasses):
+        raise InternalError("Releases are put together by rows, and persons were counted.")
+    last = counted.after(rule, releases)
+    left_out = last.left_out if last.left_out.num_rows and names else None
+    return _without(source, table, names, left_out, last.table.rows), last.verdict
+
+
+def _without(
+    source: Source, table: ir.Table, quasi: Sequence[str], left_out: pa.Table | None, rows: int
+) -> ir.Table:
+    """Return a table without the rows whose values of `quasi` are among those left out, in order."""
+    in_order = ROW_NUMBER in table.columns
+    if left_out is None:
+        return table.drop(ROW_NUMBER) if in_order else table
+    failing = source.upload(left_out)
+    rest = table.anti_join(failing, same_class(table, failing, quasi, left_out))
     if not in_order:
-        return rest, verdict
-    if counted.table.rows <= ORDERED_ROWS:
+        return rest
+    if rows <= ORDERED_ROWS:
         rest = rest.order_by(ROW_NUMBER)
-    return rest.drop(ROW_NUMBER), verdict
+    return rest.drop(ROW_NUMBER)

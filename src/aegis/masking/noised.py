@@ -1,8 +1,9 @@
 """Draw what noise masks show, in this process, for a table whose other masks the engine applies.
 
-Draws depend on a seed and on the column itself: whoever has only the release, and guesses the
-seed, cannot repeat them and take the noise away. Masks with a stated epsilon are drawn by OpenDP,
-from the machine's own randomness, and never repeat.
+Draws come from the randomness of the system. With a seed they repeat on the same table, and a reader
+who knows the seed can take the noise away: such draws also depend on the column, but a reader who
+knows most of its rows can try what the others are. Masks with a stated epsilon are drawn by OpenDP,
+take no seed and never repeat.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def draw(
     masks: Mapping[str, Mask | None],
     quasi: tuple[str, ...],
     *,
-    seed: int,
+    seed: int | None,
     person: str | None = None,
 ) -> DrawnTable:
     """Mask a table and draw its noise; all of its released columns are then in memory.
@@ -80,7 +81,7 @@ def draw(
         The quasi-identifiers. Classes are formed by their true values: noise hides nobody's class
         from someone who can take it away, so it never helps to meet a rule.
     seed
-        Seed of the draws.
+        Seed of the draws; None takes the randomness of the system.
     person
         Column that names persons, for a rule that counts them.
     """
@@ -102,8 +103,18 @@ def draw(
     )
 
 
-def draw_columns(table: pa.Table, noise: Mapping[str, NoiseMask], *, seed: int) -> pa.Table:
-    """Return a table with what noise masks show in place of the columns that they are for."""
+def seeded_noise(masks: Mapping[str, Mask | None], seed: int | None) -> tuple[str, ...]:
+    """Return the columns whose noise a seed would bring back: a reader who knows it can remove it."""
+    if seed is None:
+        return ()
+    return tuple(name for name, mask in noise_of(masks).items() if not mask.exact_randomness)
+
+
+def draw_columns(table: pa.Table, noise: Mapping[str, NoiseMask], *, seed: int | None) -> pa.Table:
+    """Return a table with what noise masks show in place of the columns that they are for.
+
+    Without a `seed` they are drawn from the randomness of the system.
+    """
     for name, mask in noise.items():
         place = table.column_names.index(name)
         column = pa.concat_arrays(
@@ -114,8 +125,10 @@ def draw_columns(table: pa.Table, noise: Mapping[str, NoiseMask], *, seed: int) 
     return table
 
 
-def _random(seed: int, name: str, column: pa.Array) -> np.random.Generator:
+def _random(seed: int | None, name: str, column: pa.Array) -> np.random.Generator:
     """Return the source of randomness of one column."""
+    if seed is None:
+        return np.random.default_rng()  # seeded by the system
     sha = hashlib.sha256(f"{seed}\n{name}\n".encode())
     # What lies beneath a null is not defined, nor are the unused bits of a column of booleans.
     sha.update(pc.is_null(column).cast(pa.int8()).to_numpy(zero_copy_only=False).tobytes())

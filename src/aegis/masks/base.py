@@ -160,6 +160,10 @@ class Mask(ABC):
         """Return what the mask shows value by value, where that is all there is to it; else None."""
         return None
 
+    def shows(self, text: str) -> bool | None:  # noqa: ARG002 - few masks can tell
+        """Return whether the mask can show a text; None where its parameters do not say."""
+        return None
+
     def output_kind(self, kind: Kind) -> Kind:  # noqa: ARG002 - most masks show text
         """Return what the masked column holds when the column holds `kind`."""
         return Kind.TEXT

@@ -77,6 +77,12 @@ class KeepFrequent(Mask):
                 break
         return KeepFrequent(self.count, self.other, tuple(frequent))
 
+    def shows(self, text: str) -> bool | None:
+        """Return whether a text is one of the values, or what the others are shown as."""
+        if self.values is None:
+            return None
+        return text == self.other or text in {text_of(value) for value in self.values}
+
     def expression(self, column: ir.Column) -> ir.Value:
         """Return the value as text, or `other`; raise `InternalError` before fitting."""
         self.require_fitted()
@@ -118,6 +124,13 @@ class Group(Mask):
     @property
     def _targets(self) -> dict[str, str]:
         return {str(text_of(value)): name for name, values in self.groups for value in values}
+
+    def shows(self, text: str) -> bool | None:
+        """Return whether a text is a group, or what values of no group are shown as."""
+        if self.rest == "keep":
+            return None
+        rest = SUPPRESSED if self.rest == "error" else "other"
+        return text == rest or any(text == name for name, _ in self.groups)
 
     def expression(self, column: ir.Column) -> ir.Value:
         """Return the name of each value's group."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
@@ -19,7 +20,8 @@ _FAR = 1_000_000
 UNITS = {"day": "D", "week": "W", "month": "M", "quarter": "Q", "year": "Y"}
 
 
-SHOWS = ("date", "year")
+SHOWS = ("date", "year", "decade")
+_DECADE = re.compile(r"(0|-?[1-9][0-9]*0)s")
 
 
 @dataclass(frozen=True)
@@ -28,9 +30,9 @@ class Truncate(Mask):
 
     With `count`, years are taken so many together, counted from year 0: with 10, 1987-05-14
     becomes 1980-01-01; what would begin before year 1 begins there. A week starts on Monday
-    (ISO 8601). The result is a date or, with `show: year`, the year as a whole number: 1980. A
-    timestamp with a time zone is read in the time zone of the engine's connection, which Ibis sets
-    to UTC on the embedded engine.
+    (ISO 8601). The result is a date; with `show: year` it is the year as a whole number, 1980; with
+    `count: 10` and `show: decade` it is the text 1980s. A timestamp with a time zone is read in the
+    time zone of the engine's connection, which Ibis sets to UTC on the embedded engine.
     """
 
     name: ClassVar[str] = "truncate"
@@ -41,7 +43,10 @@ class Truncate(Mask):
     unit: str = field(metadata={"doc": "day, week, month, quarter or year"})
     count: int = field(default=1, metadata={"doc": "years taken together, with unit year"})
     show: str = field(
-        default="date", metadata={"doc": '"date" (the first day) or, with unit year, "year"'}
+        default="date",
+        metadata={
+            "doc": '"date" (the first day); with unit year "year"; with 10 years "decade": 1980s'
+        },
     )
 
     def __post_init__(self) -> None:
@@ -53,13 +58,22 @@ class Truncate(Mask):
                 f"Mask {str(self)!r}: 'count' and 'show' go with unit year, not {self.unit}.",
                 hint="For example {truncate: {unit: year, count: 10}}.",
             )
+        if self.show == "decade" and self.count != 10:
+            raise PolicyError(
+                f"Mask {str(self)!r}: 'show' is 'decade', but 'count' is {self.count}.",
+                hint="Write {truncate: {unit: year, count: 10, show: decade}}.",
+            )
 
     def output_kind(self, kind: Kind) -> Kind:
-        """Return `kind`, but whole numbers where years are shown: dates stay dates."""
-        return Kind.INTEGER if self.show == "year" else kind
+        """Return `kind`, as dates stay dates; years are whole numbers, and decades are texts."""
+        return {"year": Kind.INTEGER, "decade": Kind.TEXT}.get(self.show, kind)
+
+    def shows(self, text: str) -> bool | None:
+        """Return whether a text is a decade; None where the mask shows no decades."""
+        return _DECADE.fullmatch(text) is not None if self.show == "decade" else None
 
     def expression(self, column: ir.Column) -> ir.Value:
-        """Return the first day of the unit, or its year."""
+        """Return the first day of the unit, its year, or its decade as text."""
         day = column if column.type().is_date() else column.cast("date")
         if self.unit == "day":
             return day
@@ -71,6 +85,8 @@ class Truncate(Mask):
         # Engines differ in the remainder of negative numbers: years before 0 are shifted above it.
         far = self.count * _FAR
         first = year - (year + far) % self.count
+        if self.show == "decade":
+            return first.cast("string") + "s"
         first = ibis.ifelse((year >= 1) & (first < 1), 1, first)
         if self.show == "year":
             return first

@@ -83,6 +83,7 @@ class Hierarchy:
         file = Path(path)
         with _without_collection():
             rows = _split(read_text(file, "hierarchy", DataError), file.name)
+            _require_even(rows, file.name)
             # A line that is there twice says nothing new; two lines that differ are refused.
             lines: dict[Row, None] = dict.fromkeys(map(tuple, rows))
             if any(row[0] == null for row in rows):
@@ -333,6 +334,20 @@ def _trimmed(row: list[str]) -> list[str] | None:
     while len(row) > 1 and not row[-1]:
         row.pop()
     return row if any(cell.strip() for cell in row) else None
+
+
+def _require_even(rows: list[list[str]], name: str) -> None:
+    """Raise `DataError` unless all rows of a file have as many levels, at least one.
+
+    No value is quoted: the file may be no hierarchy, and hold what a message must not tell.
+    """
+    for number, row in enumerate(rows, start=1):
+        if len(row) != len(rows[0]) or len(row) < 2:
+            raise DataError(
+                f"Hierarchy {name}: row 1 has {len(rows[0]) - 1} levels above its value, "
+                f"row {number} has {len(row) - 1}.",
+                hint="Give every value the same number of levels, at least one.",
+            )
 
 
 def _check_rows(rows: tuple[Row, ...], name: str) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import ceil
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil, log10
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import ibis
@@ -91,6 +93,23 @@ class Bucketize(Mask):
             shown = self._floating(column, grid)
         return arithmetic.keep_null(column, shown)
 
+    def shows(self, text: str) -> bool:
+        """Return whether a text is an interval of the mask, an outer one, or NaN or an infinity."""
+        if text in ("NaN", "nan", "inf", "-inf"):
+            return True
+        grid = Grid.of(self.width, self.origin)
+        if self.show == "lower":
+            low = _number(text)
+            return low is not None and _on_grid(low, grid) is not None
+        left, _, right = text.removesuffix("[").partition(", ")
+        low, high = _number(left[1:]), _number(right)
+        if left == "]-inf" or right == "inf":
+            return all(n is None or _on_grid(n, grid) is not None for n in (low, high))
+        if low is None or high is None or left[:1] != "[" or not text.endswith("["):
+            return False
+        start, end = _on_grid(low, grid), _on_grid(high, grid)
+        return start is not None and end is not None and end - start == grid.width
+
     def _whole(self, value: ir.IntegerValue, grid: Grid, *, wide: bool) -> ir.Value:
         """Return the mask of whole numbers; `wide`: they may come near the ends of 64 bits."""
         rest = arithmetic.remainder(value, grid.width, grid.origin)
@@ -162,6 +181,21 @@ class Bucketize(Mask):
         )
 
 
+def _number(text: str) -> Fraction | None:
+    """Return the finite number that a text states; None where it states none."""
+    try:
+        return Fraction(Decimal(text))
+    except (ArithmeticError, ValueError):
+        return None
+
+
+def _on_grid(number: Fraction, grid: Grid) -> int | None:
+    """Return a bound of intervals in units of the last decimal place; None where it is none."""
+    scaled = number * grid.scale
+    whole = scaled.denominator == 1 and (int(scaled) - grid.origin) % grid.width == 0
+    return int(scaled) if whole else None
+
+
 def _outer(grid: Grid, cells: int) -> tuple[int, int]:
     """Return the bounds, scaled, `cells` intervals below and above the origin."""
     return -cells * grid.width + grid.origin, cells * grid.width + grid.origin
@@ -193,6 +227,10 @@ class _Cuts(Mask):
     def fitted(self) -> bool:
         """Whether the cut points are known."""
         return self.edges is not None
+
+    def shows(self, text: str) -> bool | None:
+        """Return whether a text is one of the intervals, or NaN."""
+        return None if self.edges is None else text == "NaN" or text in _labels(self.edges)
 
     def expression(self, column: ir.Column) -> ir.Value:
         """Return the interval of each number as text; raise `InternalError` before fitting."""
@@ -232,6 +270,14 @@ def _edge(column: ir.NumericValue, edge: float) -> ir.Value:
     return ibis.literal(float(edge))
 
 
+def _digits(numbers: npt.NDArray[np.float64]) -> int:
+    """Return how many decimal places finite numbers have, at most as many as a double keeps."""
+    largest = float(np.abs(numbers).max(initial=1.0))
+    most = max(15 - ceil(log10(largest)), 0)
+    few = (d for d in range(most) if np.array_equal(np.round(numbers, d), numbers))
+    return next(few, most)
+
+
 def _finite(data: ValueCounts) -> tuple[pa.Array, npt.NDArray[np.int64]]:
     """Return the values that are neither null, NaN nor infinite, ascending, and their counts."""
     finite = pc.fill_null(pc.is_finite(data.values), False)
@@ -267,7 +313,10 @@ class EqualWidth(_Cuts):
         numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         low, high = shared_range(numbers, counts, data.shared_rows)
         span = high - low
-        cuts = (parameters.plain(low + span * i / self.count) for i in range(1, self.count))
+        scale = 10 ** _digits(numbers)
+        even = (low + span * i / self.count for i in range(1, self.count))
+        # Rounded up to the digits of the column: the same values are below, and the text is short.
+        cuts = (parameters.plain(Fraction(ceil(cut * scale), scale)) for cut in even)
         return EqualWidth(self.count, tuple(dict.fromkeys(cuts)))
 
 

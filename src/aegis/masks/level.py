@@ -83,6 +83,11 @@ class Level(Mask):
         covered = {value: True for value in self._targets() if value is not None}
         return column.isnull() | mapped(column, covered, ibis.literal(False))
 
+    @property
+    def shown_values(self) -> frozenset[Any]:
+        """What it shows of any value; raise `InternalError` without a hierarchy."""
+        return frozenset(self._targets().values())
+
     def _targets(self) -> dict[Any, Any]:
         if self.hierarchy is None:
             raise InternalError(f"Mask {str(self)!r} has no hierarchy to look values up in.")

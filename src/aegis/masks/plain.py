@@ -43,3 +43,7 @@ class Suppress(Mask):
     def expression(self, column: ir.Column) -> ir.Value:  # noqa: ARG002 - nothing of it is shown
         """Return the constant "*"."""
         return ibis.literal(SUPPRESSED)
+
+    def shows(self, text: str) -> bool:
+        """Return whether a text is "*"."""
+        return text == SUPPRESSED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aegis.measures.by_part import PartCounts, in_thresholds
+from aegis.measures.by_part import PartCounts
 from aegis.measures.catalog import FALLBACK_MEASURE
 from aegis.measures.chance import expected_mutual_information
 from aegis.measures.cmim import attribute_information, cmim_path, pair_information
@@ -69,7 +69,6 @@ __all__ = [
     "get",
     "held_out_reached",
     "held_out_traces",
-    "in_thresholds",
     "label_entropy",
     "mean_contingency",
     "merit_name",

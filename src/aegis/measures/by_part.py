@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +13,137 @@ import numpy.typing as npt
 from aegis.errors import InternalError
 
 Floats = npt.NDArray[np.float64]
+
+
+class ClassCounts:
+    """Co-occurrence of levels by part of the rows, of which few classes are in memory at a time.
+
+    Parameters
+    ----------
+    count
+        Returns the counts of some neighbouring classes, shape (K, c, q, d).
+    classes
+        C, the number of classes.
+    at_once
+        How many classes are counted at once, at least 1.
+    """
+
+    def __init__(self, count: Callable[[slice], Floats], classes: int, at_once: int) -> None:
+        self._count = count
+        self.classes = classes
+        self._at_once = at_once
+        self._known: tuple[int, Floats] | None = None
+
+    @classmethod
+    def of(cls, total: Floats) -> ClassCounts:
+        """Return the counts of all classes, shape (K, C, q, d), that are in memory already."""
+        return cls(lambda some: total[:, some], total.shape[1], max(total.shape[1], 1))
+
+    def of_class(self, own: int) -> Floats:
+        """Return the counts of one class, shape (K, q, d): the quickest in ascending order."""
+        start = own - own % self._at_once
+        if self._known is None or self._known[0] != start:
+            self._known = None  # so that its memory is free before the next classes are counted
+            self._known = start, self._count(slice(start, start + self._at_once))
+        return self._known[1][:, own - start]
+
+    @cached_property
+    def every(self) -> Floats:
+        """The counts of all classes together, shape (K, q, d)."""
+        total = self.of_class(0).copy()
+        for own in range(1, self.classes):
+            total += self.of_class(own)
+        return total
+
+    @property
+    def whole(self) -> Floats:
+        """The counts of all classes, shape (K, C, q, d)."""
+        return np.stack([self.of_class(own) for own in range(self.classes)], axis=1)
+
+
+class Countable(Protocol):
+    """Counts by part and class, in one piece or with levels that are common to many."""
+
+    @property
+    def rows(self) -> Floats:
+        """Rows per part and class, shape (K, C)."""
+
+    @property
+    def joint(self) -> Floats:
+        """Rows per part, class and level, shape (K, C, d)."""
+
+    def square(self, own: int | None) -> Square:
+        """Return the co-occurrence of levels of one class, or of all."""
+
+
+class Square(NamedTuple):
+    """Co-occurrence of d levels by part for some of the rows, of which c levels are common to many.
+
+    Attributes
+    ----------
+    corner
+        Of the common levels, which come first, shape (K, c, c); c may be 0.
+    border
+        Of the other levels with all, shape (K, d - c, d).
+    """
+
+    corner: Floats
+    border: Floats
+
+    def less(self, other: Square) -> Square:
+        """Return the counts of the rows that are not among those of `other`."""
+        return Square(self.corner - other.corner, self.border - other.border)
+
+    def times(self, across: Floats) -> Floats:
+        """Return directions, shape (K, n, d), times the counts, shape (K, n, d)."""
+        first = self.corner.shape[-1]
+        products: Floats = across[..., first:] @ self.border
+        if first:
+            products[..., :first] += across[..., :first] @ self.corner
+        return products
+
+    def of_part(self, part: int, *, below: bool) -> Floats:
+        """Return the counts of one part in one piece, symmetric, shape (d, d)."""
+        first, levels = self.corner.shape[-1], self.border.shape[-1]
+        total = np.zeros((levels, levels))
+        total[:first, :first] = self.corner[part]
+        total[first:] = self.border[part]
+        return total + np.tril(total, -1).T if below else total
+
+
+class Side(NamedTuple):
+    """The rows of one class, or all others, by part.
+
+    Attributes
+    ----------
+    rows
+        Shape (K,).
+    joint
+        Rows by level, shape (K, d).
+    square
+        Co-occurrence of the levels.
+    """
+
+    rows: Floats
+    joint: Floats
+    square: Square
+
+    def less(self, other: Side) -> Side:
+        """Return the rows that are not among `other`."""
+        return Side(
+            self.rows - other.rows, self.joint - other.joint, self.square.less(other.square)
+        )
+
+    def products(self, across: Floats, *, below: bool) -> Floats:
+        """Return directions, shape (K, n, d), times the co-occurrence of levels, shape (K, n, d).
+
+        Where what is above the diagonal is left out, so is half of the diagonal: the product with the
+        directions once more, and the same turned round, add up to what all of it gives.
+        """
+        products = self.square.times(across)
+        if below:
+            products -= 0.5 * self.joint[:, None] * across
+        return products
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +157,7 @@ class PartCounts:
     joint
         Rows per part, class and level, shape (K, C, d).
     total
-        Co-occurrence of levels per part and class, shape (K, C, d, d), symmetric.
+        Co-occurrence of levels per part and class, shape (K, C, d, d), symmetric, or what counts it.
     chance
         As of `Cooccurrence`, shape (d, k): how much more the counts of drawn rows vary than the
         expected ones that are given. None where the counts are of rows.
@@ -38,7 +171,7 @@ class PartCounts:
 
     rows: Floats
     joint: Floats
-    total: Floats
+    total: Floats | ClassCounts
     chance: Floats | None = None
     below: bool = False
     outside: OtherParts | None = None
@@ -46,44 +179,45 @@ class PartCounts:
 
     def __post_init__(self) -> None:
         levels = self.joint.shape[-1]
+        shape = (*self.joint.shape, levels)
         if (
             self.joint.shape[:2] != self.rows.shape
-            or self.total.shape != (*self.joint.shape, levels)
+            or (isinstance(self.total, np.ndarray) and self.total.shape != shape)
             or (self.chance is not None and len(self.chance) != levels)
         ):
             raise InternalError(
-                f"Counts by part of shapes {self.rows.shape}, {self.joint.shape}, {self.total.shape}."
+                f"Counts by part: rows {self.rows.shape}, joint {self.joint.shape}, total {shape}."
             )
 
-    @property
-    def symmetric(self) -> PartCounts:
-        """The same counts, also above the diagonal."""
-        if not self.below:
-            return self
-        total = self.total + self.total.swapaxes(2, 3)
-        diagonal = np.arange(total.shape[-1])
-        total[..., diagonal, diagonal] *= 0.5
-        return PartCounts(self.rows, self.joint, total, self.chance, bounds=self.bounds)
+    @cached_property
+    def by_class(self) -> ClassCounts:
+        """`total`, one class at a time."""
+        return ClassCounts.of(self.total) if isinstance(self.total, np.ndarray) else self.total
 
-    def products(self, across: Floats) -> Floats:
-        """Return directions, shape (K, 1, n, d), times `total`, shape (K, C, n, d).
+    def square(self, own: int | None) -> Square:
+        """Return the co-occurrence of levels of one class, or of all."""
+        border = self.by_class.every if own is None else self.by_class.of_class(own)
+        return Square(np.zeros((len(border), 0, 0)), border)
 
-        Where what is above the diagonal is left out, so is half of the diagonal: the product with the
-        directions once more, and the same turned round, add up to what all of it gives.
-        """
-        products: Floats = across @ self.total
-        if self.below:
-            products -= 0.5 * self.joint[:, :, None] * across
-        return products
 
-    @property
-    def told_apart(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """The classes told from the rest, (T,), and whether each part is scored for them, (K, T).
+def side(counts: Countable, own: int | None) -> Side:
+    """Return the rows of one class, or of all."""
+    if own is None:
+        return Side(counts.rows.sum(axis=1), counts.joint.sum(axis=1), counts.square(None))
+    return Side(counts.rows[:, own], counts.joint[:, own], counts.square(own))
 
-        Of two classes the second; all that have rows otherwise. A part outside of which a class, or
-        the rest, has no row is not scored.
-        """
-        return told_apart(self.rows)
+
+def against_the_rest(counts: Countable, told: npt.NDArray[np.int64]) -> Iterator[tuple[Side, Side]]:
+    """Yield for each class told the rows of all others and its own, one class in memory at a time."""
+    if not len(told):
+        return
+    if counts.rows.shape[1] == 2:
+        yield side(counts, 0), side(counts, 1)
+        return
+    every = side(counts, None)
+    for target in told.tolist():
+        own = side(counts, target)
+        yield every.less(own), own
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +233,7 @@ class OtherParts:
     scored
         Whether both have rows there, shape (K, T).
     weights
-        One over these rows for each part and class of the counts, shape (K, T, 2, K, C).
+        One over these rows for each part of the counts, shape (K, T, 2, K).
     """
 
     told: npt.NDArray[np.int64]
@@ -111,48 +245,49 @@ class OtherParts:
     def of(cls, rows: Floats) -> OtherParts:
         """Return what rows per part and class, shape (K, C), leave outside of each part."""
         told, scored = told_apart(rows)
-        parts, classes = rows.shape
-        sides = sides_of(told, classes)
-        outside = np.einsum("kc,tsc->kts", rows.sum(axis=0) - rows, sides)
+        outside = np.einsum("kc,tsc->kts", rows.sum(axis=0) - rows, sides_of(told, rows.shape[1]))
         share = np.divide(scored[..., None], outside, out=np.zeros_like(outside), where=outside > 0)
-        weights = np.einsum("kts,kj,tsc->ktsjc", share, 1.0 - np.eye(parts), sides)
-        return cls(told, outside, scored, weights)
+        return cls(
+            told, outside, scored, share[..., None] * (1.0 - np.eye(len(rows)))[:, None, None]
+        )
 
     def means(self, joint: Floats) -> Floats:
         """Return the means of level indicators of the rest and of the class, shape (K, T, 2, d)."""
-        parts, classes, levels = joint.shape
-        flat = self.weights.reshape(self.rows.size, parts * classes)
-        sums = flat @ joint.reshape(parts * classes, levels)
-        return sums.reshape(*self.rows.shape, levels)
+        by_side = np.tensordot(joint, sides_of(self.told, joint.shape[1]), (1, 2))  # (K, d, T, 2)
+        means: Floats = np.einsum("ktsj,jdts->ktsd", self.weights, by_side, optimize=True)
+        return means
 
     def ridges(self, part: int, target: int, penalties: Sequence[float]) -> list[float]:
         """Return what penalties, in rows, come to beside a covariance of the rows outside a part."""
         rows = self.rows[part, target].sum()
         return [penalty / rows for penalty in penalties]
 
-    def within(self, total: Floats, means: Floats, target: int, first: int = 0) -> Floats:
+    def within(
+        self, rest: Floats, own: Floats, means: Floats, target: int, first: int = 0
+    ) -> Floats:
         """Return the covariance within classes for one class told, shape (K, d - first, d).
 
-        Both weigh alike. Right where `total` is: on the diagonal and below it, or everywhere.
+        Both weigh alike. Right where the counts are: on the diagonal and below it, or everywhere.
 
         Parameters
         ----------
-        total
-            Co-occurrence of the levels from `first` on with all, per part and class, shape
-            (K, C, d - first, d).
+        rest, own
+            Co-occurrence by part of the levels from `first` on with all, of all other classes and of
+            the class, shape (K, d - first, d).
         means
             Of all levels, shape (K, T, 2, d).
         target
             The place of the class among those told from the rest.
         first
-            The level that comes first in `total`.
+            The level that comes first in the counts.
         """
-        parts, classes, *shape = total.shape
-        halves = 0.5 * self.weights[:, target].sum(axis=1)
-        flat = halves.reshape(parts, -1) @ total.reshape(parts * classes, -1)
-        within: Floats = flat.reshape(parts, *shape)
-        own = means[:, target]
-        within -= (0.5 * own[..., first:].swapaxes(1, 2)) @ own
+        halves = 0.5 * self.weights[:, target]  # (K, 2, K)
+        flat = [counted.reshape(len(counted), -1) for counted in (rest, own)]
+        within: Floats = halves[:, 0] @ flat[0]
+        within += halves[:, 1] @ flat[1]
+        within = within.reshape(own.shape)
+        middle = means[:, target]
+        within -= (0.5 * middle[..., first:].swapaxes(1, 2)) @ middle
         return within
 
 
@@ -186,7 +321,7 @@ def varying_only(counts: PartCounts) -> tuple[PartCounts, npt.NDArray[np.intp]]:
     if len(varying) == len(count):
         return counts, varying
     chance = None if counts.chance is None else counts.chance[varying]
-    total = counts.total[:, :, varying[:, None], varying]
+    total = counts.by_class.whole[:, :, varying[:, None], varying]
     bounds = None if counts.bounds is None else np.searchsorted(varying, counts.bounds)
     part = PartCounts(
         counts.rows,
@@ -197,39 +332,6 @@ def varying_only(counts: PartCounts) -> tuple[PartCounts, npt.NDArray[np.intp]]:
         bounds=bounds,
     )
     return part, varying
-
-
-def in_thresholds(
-    counts: PartCounts, offsets: npt.NDArray[np.int64], ordered: Sequence[bool]
-) -> PartCounts:
-    """Return counts with thresholds for the levels of ordered attributes, as `thresholds` does.
-
-    The indicator of level t becomes that of t or a later level, so that the coefficient of a
-    threshold is the step between neighbours. Levels that no row shows are left out: two thresholds
-    with nothing between them are one.
-
-    Parameters
-    ----------
-    counts
-        Levels in the order of their values.
-    offsets
-        Where each attribute's levels start, shape (m + 1,).
-    ordered
-        Per attribute whether its levels have an order.
-    """
-    shown = np.flatnonzero(counts.joint.sum(axis=(0, 1)) > 0)
-    joint, total = counts.joint[..., shown], counts.total[:, :, shown[:, None], shown]
-    chance = None if counts.chance is None else counts.chance[shown]
-    bounds = np.searchsorted(shown, offsets)
-    for place, known in enumerate(ordered):
-        if known:
-            own = slice(int(bounds[place]), int(bounds[place + 1]))
-            joint[:, :, own] = later(joint[:, :, own], 2)
-            total[:, :, own] = later(total[:, :, own], 2)
-            total[:, :, :, own] = later(total[:, :, :, own], 3)
-            if chance is not None:
-                chance[own] = later(chance[own], 0)
-    return PartCounts(counts.rows, joint, total, chance)
 
 
 def later(values: Floats, axis: int) -> Floats:

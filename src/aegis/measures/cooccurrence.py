@@ -15,13 +15,12 @@ import numpy.typing as npt
 from aegis.errors import InternalError
 from aegis.measures.by_part import PartCounts
 from aegis.measures.cmim import pair_information
-from aegis.measures.discriminant import Scores
 from aegis.measures.held_out import UNPOOLED, Counted, held_out_traces, total_of
 from aegis.measures.pillai import Numbers, PillaiFit, pillai_trace
 from aegis.measures.split import SplitCounts
 
 if TYPE_CHECKING:
-    from aegis.measures.expected_merit import Coding
+    from aegis.measures.expected_merit import Coding, HeldOut, Merit
     from aegis.measures.shared import Sharing
 
 Divided = PartCounts | SplitCounts | Callable[[], PartCounts | SplitCounts]
@@ -188,16 +187,17 @@ class Cooccurrence:
         )
 
     @cached_property
-    def _scores(self) -> dict[Coding, Scores]:
+    def _held_out(self) -> dict[tuple[Coding, Merit], HeldOut]:
         return {}
 
-    def held_out(self, coding: Coding) -> Scores:
-        """Return the out-of-fold scores under a coding, for all measures that read them."""
-        from aegis.measures.expected_merit import held_out_scores
+    def held_out(self, coding: Coding, merit: Merit) -> HeldOut:
+        """Return a figure of merit of out-of-fold scores, for all measures that read it."""
+        from aegis.measures.expected_merit import held_out
 
-        if coding not in self._scores:
-            self._scores[coding] = held_out_scores(self, coding)
-        return self._scores[coding]
+        key = coding, merit
+        if key not in self._held_out:
+            self._held_out[key] = held_out(self, *key)
+        return self._held_out[key]
 
     def by_part(self, *, in_order: bool = False) -> PartCounts | SplitCounts:
         """Return the counts by part of the rows, of the levels or of those in order.

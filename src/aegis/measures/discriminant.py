@@ -11,15 +11,23 @@ the log loss that a model is expected to reach (theory.md, section 3).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import InternalError
-from aegis.measures.by_part import OtherParts, PartCounts, sides_of, varying_only
+from aegis.measures.by_part import (
+    OtherParts,
+    PartCounts,
+    Side,
+    against_the_rest,
+    side,
+    varying_only,
+)
 from aegis.measures.normal import cumulative
 from aegis.measures.shape import shape_factors
 from aegis.measures.split import SplitCounts
@@ -30,6 +38,21 @@ PENALTIES = (1.0, 10.0, 100.0)
 """Rows that a masked value needs before half of what they say of it is believed."""
 _ROUNDING = 1e-12
 """Share of a mean square, or of means, up to which what is left of a difference is rounding."""
+
+
+class JointMoments(NamedTuple):
+    """Moments of the scores of each class's rows by all directions.
+
+    Attributes
+    ----------
+    first
+        Sums of scores, P by direction: shape (K, C, T, P).
+    second
+        Sums of the products of two directions' scores, shape (K, C, T, T, P).
+    """
+
+    first: Floats
+    second: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,12 +67,13 @@ class Scores:
         The classes that are told from the rest, shape (T,).
     scored
         Whether a part has a direction for a class, shape (K, T).
-    first
-        Sum of the scores of a class's rows by each direction, P a class: (K, C, T, P).
-    second
-        Sum of the products of two directions' scores, shape (K, C, T, T, P).
-    drawn
-        What noise adds to `second` of one class and of the rest, (K, T, 2, P); None without noise.
+    counted
+        Rows of the rest and of the class told in the parts that are scored, shape (K, T, 2).
+    first, second
+        Sums of their scores and of the squares, P by direction: shape (K, T, 2, P). What noise adds
+        is in the squares.
+    together
+        Where they are asked for: the scores of each class by the directions of all.
     log_odds
         Whether the scores are a model's own log-odds, so that nothing is left to calibrate.
     shape
@@ -59,9 +83,10 @@ class Scores:
     rows: Floats
     told: npt.NDArray[np.int64]
     scored: npt.NDArray[np.bool_]
+    counted: Floats
     first: Floats
     second: Floats
-    drawn: Floats | None = None
+    together: JointMoments | None = None
     log_odds: bool = False
     shape: Floats | None = None
 
@@ -82,15 +107,8 @@ class Scores:
 
         One entry per variant. A variance within rounding of the mean square counts as none.
         """
-        told = np.arange(len(self.told))
-        sides = sides_of(self.told, self.rows.shape[1])
-        rows = (self.rows[:, None, :] * self.scored[:, :, None])[..., None]  # (K, T, C, 1)
-        first = self.first.swapaxes(1, 2)  # (K, T, C, P)
-        second = self.second[:, :, told, told].swapaxes(1, 2)
-        rows, first, second = (sides @ values for values in (rows, first, second))
-        if self.drawn is not None:
-            second = second + self.drawn
-        rows, first, second = map(self.summed, (rows, first, second))
+        rows, first, second = map(self.summed, (self.counted, self.first, self.second))
+        rows = rows[..., None]
         count = np.maximum(rows, 1.0)
         mean, square = first / count, second / count
         spread = square - mean**2
@@ -127,6 +145,22 @@ def _ratio(gap: Floats, variance: Floats) -> Floats:
     return np.divide(gap, np.sqrt(variance), out=certain, where=variance > 0)
 
 
+class _Direction(NamedTuple):
+    """Directions that tell one class from the rest, by the part that they have not seen.
+
+    Attributes
+    ----------
+    slopes, offsets
+        b and o of the scores b'x - o, shapes (K, P, d) and (K, P).
+    drawn
+        What noise adds to the squares of the rest's scores and of the class's, shape (2, K, P).
+    """
+
+    slopes: Floats
+    offsets: Floats
+    drawn: Floats | float = 0.0
+
+
 @dataclass(frozen=True, eq=False)
 class _Others:
     """What is known of all rows outside of each part.
@@ -152,74 +186,119 @@ class _Others:
     def told(self) -> npt.NDArray[np.int64]:
         return self.outside.told
 
-    @property
-    def rows(self) -> Floats:
-        return self.outside.rows
-
-    @property
-    def scored(self) -> npt.NDArray[np.bool_]:
-        return self.outside.scored
-
     @cached_property
     def means(self) -> Floats:
         """Means of the level indicators, shape (K, T, 2, d)."""
         return self.outside.means(self.counts.joint)
 
-    def scores(
-        self, slopes: Floats, offsets: Floats, drawn: Floats | None = None, **more: bool
-    ) -> Scores:
-        """Return the moments of the scores b'x - o.
+    def drawn(
+        self,
+        place: int,
+        sides: tuple[Side, Side],
+        fitted: Callable[[int, Floats], Floats],
+        width: int,
+    ) -> Floats | float:
+        """Return what noise adds to the squares of scores, as of `_Direction`; 0 without noise.
 
         Parameters
         ----------
-        slopes, offsets
-            b and o per part and class told, shapes (K, T, d, P) and (K, T, P).
-        drawn
-            As of `Scores`.
+        place
+            Of the class told.
+        sides
+            All other rows, and those of the class.
+        fitted
+            Returns by how much the slopes of a part vary, shape (P, d, k), from what chance adds.
+        width
+            P, the number of directions.
         """
-        counts, told = self.counts, len(self.told)
-        parts, classes, levels = counts.joint.shape
-        shape = (parts, classes, told, slopes.shape[-1])
-        turned = np.ascontiguousarray(slopes.transpose(0, 1, 3, 2))  # (K, T, P, d)
-        across = turned.reshape(parts, 1, told * shape[3], levels)
-        along = (across @ counts.joint[..., None]).reshape(shape)
-        products = counts.products(across).reshape(*shape, levels)
-        rows, middle = counts.rows[:, :, None, None], offsets[:, None]
-        if told == 1:
-            second = (products * turned[:, None]).sum(axis=4)[:, :, None]
-        else:
-            second = np.einsum("kctpd,kupd->kctup", products, turned, optimize=True)
-        if counts.below:
-            second += second.swapaxes(2, 3)
-        size = np.einsum("kcttp->kctp", second) + rows * middle**2
-        second -= middle[:, :, :, None] * along[:, :, None]
-        second -= middle[:, :, None] * along[:, :, :, None]
-        second += rows[..., None] * middle[:, :, :, None] * middle[:, :, None]
-        # What is left of terms that cancel is rounding, and no score.
-        first = along - rows * middle
-        first[np.abs(first) <= _ROUNDING * (np.abs(along) + rows * np.abs(middle))] = 0.0
-        own = np.einsum("kcttp->kctp", second)
-        own[own <= _ROUNDING * size] = 0.0
-        scored = self.scored[:, None, :, None]
-        first *= scored
-        second *= scored[:, :, :, None] & scored[:, :, None]
+        counts = self.counts
+        if counts.chance is None:
+            return 0.0
+        noise = np.zeros((2, len(counts.rows), width))
+        for part in np.flatnonzero(self.outside.scored[:, place]).tolist():
+            n = self.outside.rows[part, place]
+            chance = counts.chance * np.sqrt(n.sum() / n.prod() / counts.rows.sum())
+            varied = fitted(part, chance)
+            for own, squares in zip(sides, noise, strict=True):
+                squares[part] = _squares(own, part, varied, below=counts.below)
+        return noise
+
+    def scores(
+        self,
+        direction: Callable[[int, tuple[Side, Side]], _Direction],
+        width: int,
+        *,
+        jointly: bool,
+        log_odds: bool = False,
+    ) -> Scores:
+        """Return the moments of scores, one class told from the rest at a time.
+
+        Parameters
+        ----------
+        direction
+            Returns the directions of a class, by its place among those told, from the counts of all
+            other rows and of its own.
+        width
+            P, the number of directions.
+        jointly, log_odds
+            As of `out_of_fold` and `Scores`.
+        """
+        counts, told = self.counts, self.told
+        parts, _, levels = counts.joint.shape
+        slopes = np.zeros((parts, len(told), width, levels))
+        offsets = np.zeros((parts, len(told), width))
+        rows = np.zeros((parts, len(told), 2))
+        first, second = np.zeros((2, parts, len(told), 2, width))
+        for place, sides in enumerate(against_the_rest(counts, told)):
+            scored = self.outside.scored[:, place]
+            own = direction(place, sides)
+            slopes[:, place], offsets[:, place] = own.slopes, own.offsets
+            moments = [_moments(side, own, below=counts.below) for side in sides]
+            first[:, place], second[:, place] = np.moveaxis(np.array(moments), (0, 1), (2, 0))
+            second[:, place] += np.moveaxis(np.broadcast_to(own.drawn, (2, parts, width)), 0, 1)
+            rows[:, place] = np.stack([side.rows for side in sides], axis=1) * scored[:, None]
+        scored = self.outside.scored[:, :, None, None]
+        first, second = np.where(scored, first, 0.0), np.where(scored, second, 0.0)
         if not np.isfinite(second).all():
             raise InternalError("Scores out of fold are no numbers: the counts hold none.")
         return Scores(
             counts.rows,
-            self.told,
-            self.scored,
+            told,
+            self.outside.scored,
+            rows,
             first,
             second,
-            drawn,
-            shape=self._shape(slopes[..., slopes.shape[3] // 2]),
-            **more,
+            self._together(slopes, offsets) if jointly and len(told) > 1 else None,
+            log_odds,
+            self._shape(slopes[:, :, width // 2]),
         )
+
+    def _together(self, slopes: Floats, offsets: Floats) -> JointMoments:
+        """Return the moments of all directions, of shapes (K, T, P, d) and (K, T, P), class by class."""
+        counts, (parts, told, width, levels) = self.counts, slopes.shape
+        classes = counts.rows.shape[1]
+        first = np.zeros((parts, classes, told, width))
+        second = np.zeros((parts, classes, told, told, width))
+        scored = self.outside.scored[:, :, None]
+        for own in range(classes):
+            of = side(counts, own)
+            across = slopes.reshape(parts, told * width, levels)
+            along = (across @ of.joint[:, :, None]).reshape(offsets.shape)
+            products = of.products(across, below=counts.below).reshape(slopes.shape)
+            both = products.swapaxes(1, 2) @ slopes.transpose(0, 2, 3, 1)  # (K, P, T, T)
+            squares = np.moveaxis(both + both.swapaxes(2, 3) if counts.below else both, 1, 3)
+            rows = of.rows[:, None, None]
+            squares = squares - offsets[:, :, None] * along[:, None]
+            squares -= offsets[:, None] * along[:, :, None]
+            squares += rows[..., None] * offsets[:, :, None] * offsets[:, None]
+            first[:, own] = (along - rows * offsets) * scored
+            second[:, own] = squares * (scored[:, :, None] & scored[:, None])
+        return JointMoments(first, second)
 
     def _shape(self, slopes: Floats) -> Floats | None:
         """Return `shape_factors` of one direction per part and class told, shape (K, T, d)."""
         counts = self.counts
-        if len(self.told) != 1 or counts.bounds is None or not self.scored.all():
+        if len(self.told) != 1 or counts.bounds is None or not self.outside.scored.all():
             return None
         seen = np.flatnonzero(counts.rows.sum(axis=0))
         rest = np.setdiff1d(seen, self.told, assume_unique=True)
@@ -229,7 +308,28 @@ class _Others:
         )
 
 
-def out_of_fold(counts: PartCounts | SplitCounts, penalties: Sequence[float] = PENALTIES) -> Scores:
+def _moments(of: Side, by: _Direction, *, below: bool) -> tuple[Floats, Floats]:
+    """Return sums of scores and of their squares, shape (K, P) each, of some rows."""
+    along = (by.slopes @ of.joint[:, :, None])[..., 0]
+    second: Floats = (of.products(by.slopes, below=below) * by.slopes).sum(axis=2)
+    if below:
+        second *= 2
+    constant = of.rows[:, None] * by.offsets
+    size = second + constant * by.offsets
+    second = size - 2 * by.offsets * along
+    # What is left of terms that cancel is rounding, and no score.
+    first = along - constant
+    first[np.abs(first) <= _ROUNDING * (np.abs(along) + np.abs(constant))] = 0.0
+    second[second <= _ROUNDING * size] = 0.0
+    return first, second
+
+
+def out_of_fold(
+    counts: PartCounts | SplitCounts,
+    penalties: Sequence[float] = PENALTIES,
+    *,
+    jointly: bool = False,
+) -> Scores:
     """Return the moments of out-of-fold scores under penalised discriminant directions.
 
     For class t against the rest (two classes: the second against the first) and the part k left
@@ -240,6 +340,7 @@ def out_of_fold(counts: PartCounts | SplitCounts, penalties: Sequence[float] = P
 
     and a row x of part k has the score b'(x - (m_1 + m_0) / 2). Both classes weigh alike in W,
     however rare one of them is. A part outside of which a class has no row is not scored for it.
+    One class is held against the rest at a time, so that memory grows with the counts of one class.
 
     Parameters
     ----------
@@ -247,6 +348,9 @@ def out_of_fold(counts: PartCounts | SplitCounts, penalties: Sequence[float] = P
         Counts by part and class; levels without rows do no harm.
     penalties
         Ridge penalties p, each above 0, in rows.
+    jointly
+        Whether the scores of each class by the directions of all classes are worked out, too, where
+        there are more than two: that takes the cube of their number.
 
     Raises
     ------
@@ -254,80 +358,78 @@ def out_of_fold(counts: PartCounts | SplitCounts, penalties: Sequence[float] = P
         There is NaN in the counts.
     """
     others = _Others.of(counts)
-    counts = others.counts
-    parts, _, levels = counts.joint.shape
-    slopes = np.zeros((parts, len(others.told), levels, len(penalties)))
-    noise = None if counts.chance is None else np.zeros((*others.rows.shape, len(penalties)))
-    for target in range(len(others.told) if levels else 0):
-        if isinstance(counts, SplitCounts):
-            own = counts.directions(others.means, target, tuple(penalties))
-            slopes[:, target] = own.swapaxes(1, 2)
-            continue
-        within = others.outside.within(counts.total, others.means, target)
-        means = others.means[:, target]
-        for part in np.flatnonzero(others.scored[:, target]):
-            n = others.rows[part, target]
-            right = (means[part, 1] - means[part, 0])[:, None]
-            if counts.chance is not None:
-                chance = counts.chance * np.sqrt(n.sum() / n.prod() / counts.rows.sum())
-                right = np.hstack([right, chance])
-            ridges = others.outside.ridges(int(part), target, penalties)
-            solved = _solved(within[part], right, ridges)
-            slopes[part, target] = solved[:, :, 0].T
-            if noise is not None:
-                noise[part, target] = _noise(others, counts, int(part), target, solved[:, :, 1:])
-    offsets = (others.means.mean(axis=2)[:, :, None] @ slopes)[:, :, 0]
-    return others.scores(slopes, offsets, noise)
+
+    def direction(place: int, sides: tuple[Side, Side]) -> _Direction:
+        slopes, drawn = _discriminant(others, place, sides, tuple(penalties))
+        middle = others.means[:, place].mean(axis=1)
+        return _Direction(slopes, (slopes @ middle[:, :, None])[..., 0], drawn)
+
+    return others.scores(direction, len(penalties), jointly=jointly)
+
+
+def _discriminant(
+    others: _Others, place: int, sides: tuple[Side, Side], penalties: tuple[float, ...]
+) -> tuple[Floats, Floats | float]:
+    """Return b of `out_of_fold` for one class told, shape (K, P, d), and what noise adds to squares."""
+    counts, outside = others.counts, others.outside
+    rest, own = (side.square for side in sides)
+    if isinstance(counts, SplitCounts):
+        return counts.directions((rest, own), others.means, place, penalties), 0.0
+    means = others.means[:, place]
+    within = outside.within(rest.border, own.border, others.means, place)
+    slopes = np.zeros((len(within), len(penalties), within.shape[1]))
+
+    def solved(part: int, right: Floats) -> Floats:
+        return _solved(within[part], right, outside.ridges(part, place, penalties))
+
+    for part in np.flatnonzero(outside.scored[:, place]).tolist() if within.size else ():
+        slopes[part] = solved(part, (means[part, 1] - means[part, 0])[:, None])[..., 0]
+    return slopes, others.drawn(place, sides, solved, len(penalties))
 
 
 NB_PRIOR = 1.0
 """Rows that naive Bayes adds to each cell of a label table (Laplace)."""
 
 
-def naive_bayes(counts: PartCounts | SplitCounts) -> Scores:
+def naive_bayes(counts: PartCounts | SplitCounts, *, jointly: bool = False) -> Scores:
     """Return the moments of the log-odds of naive Bayes on rows that it was not fitted to.
 
     For class t against the rest the log-odds are those of independent level indicators (Bernoulli),
     with p_v = (n_v + 1) / (n + 2) for level v of n rows: log n_1 / n_0 + sum_v log((1 - p_1v) /
     (1 - p_0v)) + sum_v x_v (logit p_1v - logit p_0v). They are fitted to label tables alone; what
     they vary by on the part left out takes the pairs, too, since what attributes share counts twice.
+    `jointly` is as of `out_of_fold`.
     """
     others = _Others.of(counts)
-    counts = others.counts
-    rows = others.rows[..., None]
-    prior = np.maximum(rows, 1.0)
-    share = np.clip((others.means * rows + NB_PRIOR) / (prior + 2 * NB_PRIOR), 1e-300, 1 - 1e-16)
-    present, absent = np.log(share), np.log1p(-share)
-    odds = present - absent
-    slopes = (odds[:, :, 1] - odds[:, :, 0])[..., None]
-    constant = (np.log(prior[:, :, 1]) - np.log(prior[:, :, 0]))[..., 0]
-    constant = constant + (absent[:, :, 1] - absent[:, :, 0]).sum(axis=2)
-    noise = None
-    if isinstance(counts, PartCounts) and counts.chance is not None:
-        noise = np.zeros((*others.rows.shape, 1))
-        pooled = (share * (1 - share)).mean(axis=2)
-        for part, target in zip(*np.nonzero(others.scored), strict=True):
-            n = others.rows[part, target]
-            scale = np.sqrt(n.sum() / n.prod() / counts.rows.sum())
-            drawn = scale * counts.chance / pooled[part, target][:, None]
-            noise[part, target] = _noise(others, counts, int(part), int(target), drawn[None])
-    return others.scores(slopes, -constant[..., None], noise, log_odds=True)
+
+    def direction(place: int, sides: tuple[Side, Side]) -> _Direction:
+        rows = others.outside.rows[:, place, :, None]
+        prior = np.maximum(rows, 1.0)
+        share = (others.means[:, place] * rows + NB_PRIOR) / (prior + 2 * NB_PRIOR)
+        share = np.clip(share, 1e-300, 1 - 1e-16)  # (K, 2, d)
+        present, absent = np.log(share), np.log1p(-share)
+        odds, known = present - absent, np.log(prior)[..., 0] + absent.sum(axis=2)
+        pooled = (share * (1 - share)).mean(axis=1)
+        drawn = others.drawn(
+            place, sides, lambda part, chance: (chance / pooled[part][:, None])[None], 1
+        )
+        slopes = (odds[:, 1] - odds[:, 0])[:, None]
+        return _Direction(slopes, (known[:, 0] - known[:, 1])[:, None], drawn)
+
+    return others.scores(direction, 1, jointly=jointly, log_odds=True)
 
 
-def _noise(others: _Others, counts: PartCounts, part: int, target: int, drawn: Floats) -> Floats:
-    """Return what directions that were fitted to drawn rows vary more by, as squares, (2, P).
+def _squares(of: Side, part: int, varied: Floats, *, below: bool) -> Floats:
+    """Return what directions that were fitted to drawn rows vary more by in one part, as squares, (P,).
 
-    `drawn` is what they vary by, shape (P, d, k): the product with its transpose is a covariance.
+    `varied` is what they vary by, shape (P, d, k): the product with its transpose is a covariance.
     """
-    own = others.told[target]
-    squares = np.zeros((2, len(drawn)))
-    rest = np.arange(counts.rows.shape[1]) != own
-    for side, classes in enumerate((rest, ~rest)):
-        n = counts.rows[part, classes].sum()
-        if n > 0:
-            sums = counts.joint[part, classes].sum(axis=0)
-            covariance = counts.total[part, classes].sum(axis=0) - np.outer(sums, sums / n)
-            squares[side] = np.einsum("pik,ij,pjk->p", drawn, covariance, drawn, optimize=True)
+    n = of.rows[part]
+    if n <= 0:
+        return np.zeros(len(varied))
+    sums = of.joint[part]
+    covariance = of.square.of_part(part, below=below) - np.outer(sums, sums / n)
+    squares: Floats = np.einsum("pik,ij,pjk->p", varied, covariance, varied, optimize=True)
     return squares
 
 

@@ -93,7 +93,6 @@ def expected_measure(what: Expected) -> Measure:
         compute=what.compute,
         needs=(Need.PARTS,),
         without_parts=what.without_parts,
-        attainable=what.attainable,
         floor=FLOOR if what.merit is Merit.AUC else 0.0,
         constant=what.constant,
         **said,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -89,15 +89,34 @@ _CONSTANT: dict[Merit, Callable[[Floats], float]] = {
 }
 
 
-def held_out_scores(counts: Cooccurrence, coding: Coding) -> Scores:
-    """Return the out-of-fold scores under a coding."""
+class HeldOut(NamedTuple):
+    """A figure of merit of out-of-fold scores under one coding.
+
+    Attributes
+    ----------
+    figures
+        Of each penalty, shape (1 + K, P): of all parts, and without each one.
+    shape
+        As of `Scores`.
+    """
+
+    figures: Floats
+    shape: Floats | None
+
+
+def held_out(counts: Cooccurrence, coding: Coding, merit: Merit) -> HeldOut:
+    """Return a figure of merit of the out-of-fold scores under a coding."""
+    jointly = merit is not Merit.AUC
     if coding is Coding.VALUES:
-        return out_of_fold(counts.by_part())
-    if coding is Coding.LOG_ODDS:
-        return naive_bayes(counts.by_part())
-    penalties = [STRONGER * penalty for penalty in PENALTIES]
-    # Their shape is taken for that of values.
-    return out_of_fold(replace(counts.by_part(in_order=True), bounds=None), penalties)
+        scores = out_of_fold(counts.by_part(), jointly=jointly)
+    elif coding is Coding.LOG_ODDS:
+        scores = naive_bayes(counts.by_part(), jointly=jointly)
+    else:
+        penalties = [STRONGER * penalty for penalty in PENALTIES]
+        # Their shape is taken for that of values.
+        ordered = replace(counts.by_part(in_order=True), bounds=None)
+        scores = out_of_fold(ordered, penalties, jointly=jointly)
+    return HeldOut(_OF[merit](scores), scores.shape)
 
 
 @dataclass(frozen=True)
@@ -150,9 +169,9 @@ class Expected:
 
     def values(self, counts: Cooccurrence) -> Floats:
         """Return the figure of all parts and without each one, shape (1 + K,)."""
-        of = _OF[self.merit]
         alone = {
-            c: self._shaped(counts, c, of(counts.held_out(c)).mean(axis=1)) for c in self.weights
+            c: self._shaped(counts, c, counts.held_out(c, self.merit).figures.mean(axis=1))
+            for c in self.weights
         }
         total: Floats = np.sum([w * alone[c] for c, w in self.weights.items()], axis=0)
         if self.interacting:
@@ -169,7 +188,10 @@ class Expected:
         is taken for that of thresholds.
         """
         own = Coding.VALUES if coding is Coding.THRESHOLDS else coding
-        if self.merit is not Merit.AUC or (shape := counts.held_out(own).shape) is None:
+        if self.merit is not Merit.AUC:
+            return figures
+        shape = counts.held_out(own, self.merit).shape
+        if shape is None:
             return figures
         shaped: Floats = cumulative(shape * quantile(np.clip(figures, FLOOR, 1 - 1e-16)))
         return np.where((figures > FLOOR) & (shape < 1), shaped, figures)
@@ -185,19 +207,6 @@ class Expected:
     def without_parts(self, counts: Cooccurrence) -> Floats:
         """Return the same without the scores of each part in turn, shape (K,): for its error."""
         return self.values(counts)[1:]
-
-    def attainable(self, counts: Cooccurrence) -> float:
-        """Return the best under any of the codings and penalties."""
-        by_coding = [
-            self._shaped(counts, coding, _OF[self.merit](counts.held_out(coding)).T).T[0]
-            for coding in self.weights
-        ]
-        every = np.concatenate(by_coding)
-        if self.interacting:
-            every = np.append(every, _farther(every.max(), strongest(counts.pair_gains)[0]))
-        if self.merit is Merit.LOG_LOSS:
-            return float(every.min())
-        return float(every.max() if self.merit is Merit.ACCURACY else max(every.max(), FLOOR))
 
     def constant(self, classes: Sequence[float] | Floats) -> float:
         """Return what a constant prediction reaches, from the rows of each class."""

@@ -236,14 +236,12 @@ def _several(scores: Scores, rows: Floats) -> tuple[Floats, Floats]:
         np.repeat(np.array([of(own) for own in rows])[:, None], directions, axis=1)
         for of in (constant_accuracy, constant_log_loss)
     )
-    if not len(scores.told):
+    if scores.together is None:
         return nothing, entropy
     parts: Floats = np.array(scores.scored, dtype=np.float64).min(axis=1)
     told = scores.told
     used = scores.summed(scores.rows * parts[:, None])[:, told]
-    first, second = (
-        scores.summed((values.T * parts).T)[:, told] for values in (scores.first, scores.second)
-    )
+    first, second = (scores.summed((values.T * parts).T)[:, told] for values in scores.together)
     known = np.asarray(used.min(axis=1) > 0)[:, None]
     count = np.maximum(used, 1.0)[..., None, None]
     mean = np.moveaxis(first / count, -1, 1)  # (V, P, C, T)

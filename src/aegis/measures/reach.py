@@ -7,10 +7,12 @@ separates best is known in closed form, and coarser masks leave fewer of them (t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
-from aegis.measures.by_part import PartCounts
+from aegis.measures.by_part import PartCounts, Side, against_the_rest, told_apart
 from aegis.measures.normal import cumulative
 from aegis.measures.pillai import whitened
 from aegis.measures.split import SplitCounts
@@ -28,33 +30,36 @@ def reachable_auc(counts: PartCounts | SplitCounts) -> float:
     on the indicators, both classes weighing alike. No scores linear in them have an AUC above
     Phi(sqrt(2 V / (1 - V))) under normal scores. Mean over classes; 1/2 where nothing can be told.
     """
-    counts = counts.symmetric
-    told, scored = counts.told_apart
+    told, scored = told_apart(counts.rows)
     areas = []
-    for place, target in enumerate(told):
+    for place, sides in enumerate(against_the_rest(counts, told)):
         parts = np.flatnonzero(scored[:, place])
-        own = np.arange(counts.rows.shape[1]) == target
-        rows = counts.rows[parts]
-        n = np.array([rows[:, ~own].sum(), rows[:, own].sum()])
-        if (n <= 0).any():
+        n = [float(side.rows[parts].sum()) for side in sides]
+        if min(n) <= 0:
             continue
-        weight = np.where(own, 0.5 / n[1], 0.5 / n[0])
-        explained = sum(_explained(counts, int(part), weight, own) for part in parts)
+        weights = [0.5 / rows for rows in n]
+        explained = sum(_explained(sides, int(part), weights, below=counts.below) for part in parts)
         explained = min(explained * (1 + _ROUNDING) + _ROUNDING, 1.0)
         ratio = 2 * explained / (1 - explained) if explained < 1 else np.inf
         areas.append(float(cumulative(np.sqrt(ratio))))
     return float(np.mean(areas)) if areas else 0.5
 
 
-def _explained(counts: PartCounts, part: int, weight: Floats, own: npt.NDArray[np.bool_]) -> float:
-    """Return c' M^+ c of one part."""
-    joint = weight @ counts.joint[part]
-    varying = np.flatnonzero(joint > 0)
-    scale = 1 / np.sqrt(joint[varying])
-    size = counts.joint.shape[-1]
-    matrix = (weight @ counts.total[part].reshape(len(weight), -1)).reshape(size, size)
+def _explained(
+    sides: tuple[Side, Side], part: int, weights: Sequence[float], *, below: bool
+) -> float:
+    """Return c' M^+ c of one part: all other rows and those of the class, and what each row weighs."""
+    rest, own = (w * side.joint[part] for w, side in zip(weights, sides, strict=True))
+    varying = np.flatnonzero(rest + own > 0)
+    scale = 1 / np.sqrt((rest + own)[varying])
+    matrix: Floats = np.sum(
+        [
+            w * side.square.of_part(part, below=below)
+            for w, side in zip(weights, sides, strict=True)
+        ],
+        axis=0,
+    )
     correlation = matrix[varying[:, None], varying]
     correlation *= scale[:, None] * scale
-    apart = (np.where(own, weight, -weight) @ counts.joint[part])[varying] * scale
-    _, solved = whitened(correlation, apart[:, None])
+    _, solved = whitened(correlation, ((own - rest)[varying] * scale)[:, None])
     return float((solved**2).sum())

@@ -127,9 +127,6 @@ class Measure:
     without_parts
         The measure without each part of the rows in turn, shape (K,), where it is made of scores by
         part: its standard error comes from them. None: it is computed anew without each fold.
-    attainable
-        The most that the counts allow under any way to learn that the measure looks at, where that
-        is more than the measure itself; it is asked of the unmasked table.
     floor
         What a constant prediction reaches: utility is counted from there.
     constant
@@ -170,7 +167,6 @@ class Measure:
     compute: Callable[[Contingency], float] | Callable[[Cooccurrence], float]
     needs: Collection[Need] = ()
     without_parts: Callable[[Cooccurrence], npt.NDArray[np.float64]] | None = None
-    attainable: Callable[[Cooccurrence], float] | None = None
     floor: float = 0.0
     constant: Callable[[Sequence[float]], float] | None = None
     fractional: bool = False

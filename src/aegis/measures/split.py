@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import InternalError
-from aegis.measures.by_part import OtherParts, PartCounts
+from aegis.measures.by_part import ClassCounts, OtherParts, PartCounts, Square
 from aegis.remembered import RememberedArrays
 
 Floats = npt.NDArray[np.float64]
@@ -63,21 +63,31 @@ class CommonLevels:
         """The rows outside of each part."""
         return self.counts.outside or OtherParts.of(self.counts.rows)
 
+    @cached_property
+    def _means(self) -> Floats:
+        return self.outside.means(self.counts.joint)
+
     @property
     def numbers(self) -> int:
         """How many numbers the factors take under each penalty."""
         return int(self.outside.scored.size * self.counts.joint.shape[-1] ** 2)
 
-    def base(self, target: int, penalties: tuple[float, ...]) -> _Base:
-        """Return the factors for one class told from the rest, by its place among these."""
+    def base(
+        self, sides: tuple[Square, Square], target: int, penalties: tuple[float, ...]
+    ) -> _Base:
+        """Return the factors for one class told from the rest, by its place among these.
+
+        `sides` are the counts of all other classes, and of the class, as of `SplitCounts.directions`.
+        """
         if (target, penalties) not in self._bases:
-            self._bases[target, penalties] = self._factorised(target, penalties)
+            self._bases[target, penalties] = self._factorised(sides, target, penalties)
         return self._bases[target, penalties]
 
-    def _factorised(self, target: int, penalties: tuple[float, ...]) -> _Base:
-        outside, counts = self.outside, self.counts
-        means = outside.means(counts.joint)
-        within = outside.within(counts.total, means, target)
+    def _factorised(
+        self, sides: tuple[Square, Square], target: int, penalties: tuple[float, ...]
+    ) -> _Base:
+        outside, means = self.outside, self._means
+        within = outside.within(sides[0].corner, sides[1].corner, means, target)
         gaps = means[:, target, 1] - means[:, target, 0]
         base = _Base({}, np.zeros((len(within), len(penalties), within.shape[1])))
         for part in np.flatnonzero(outside.scored[:, target]).tolist():
@@ -97,7 +107,7 @@ class CommonLevels:
         """
 
         def make() -> Floats:
-            base = self.base(target, penalties)
+            base = self._bases[target, penalties]
             solved = np.zeros((len(border), len(penalties), border.shape[2], border.shape[1]))
             for part, factors in base.factors.items():
                 for place, factor in enumerate(factors):
@@ -119,7 +129,7 @@ class SplitCounts:
         Rows per part, class and level, shape (K, C, d).
     bordering
         Co-occurrence of the levels beside with the common ones and, on the diagonal and below it,
-        with themselves, shape (K, C, q, d).
+        with themselves, shape (K, C, q, d), or what counts it.
     keys, ends
         What each attribute beside is remembered by, and where its levels end among the q.
     bounds
@@ -128,7 +138,7 @@ class SplitCounts:
 
     common: CommonLevels
     joint: Floats
-    bordering: Floats
+    bordering: Floats | ClassCounts
     keys: Sequence[Hashable]
     ends: Sequence[int]
     bounds: npt.NDArray[np.int64] | None = None
@@ -137,6 +147,12 @@ class SplitCounts:
     """Counts with noise are not split."""
     below = True
     """As of `PartCounts`."""
+
+    @cached_property
+    def by_class(self) -> ClassCounts:
+        """`bordering`, one class at a time."""
+        given = self.bordering
+        return ClassCounts.of(given) if isinstance(given, np.ndarray) else given
 
     @property
     def rows(self) -> Floats:
@@ -148,27 +164,18 @@ class SplitCounts:
         """The rows outside of each part."""
         return self.common.outside
 
-    @property
-    def symmetric(self) -> PartCounts:
-        """The same counts in one piece, also above the diagonal."""
-        common, levels = self.common.counts, self.joint.shape[-1]
-        total = np.zeros((*self.joint.shape, levels))
-        first = common.joint.shape[-1]
-        total[:, :, :first, :first] = common.total
-        total[:, :, first:] = self.bordering
-        return PartCounts(
-            self.rows, self.joint, total, below=True, outside=self.outside, bounds=self.bounds
-        ).symmetric
+    def square(self, own: int | None) -> Square:
+        """Return the co-occurrence of levels of one class, or of all."""
+        border = self.by_class.every if own is None else self.by_class.of_class(own)
+        return Square(self.common.counts.square(own).border, border)
 
-    def products(self, across: Floats) -> Floats:
-        """Return what `PartCounts.products` does."""
-        first = self.common.counts.joint.shape[-1]
-        products: Floats = across[..., first:] @ self.bordering
-        products[..., :first] += across[..., :first] @ self.common.counts.total
-        products -= 0.5 * self.joint[:, :, None] * across
-        return products
-
-    def directions(self, means: Floats, target: int, penalties: tuple[float, ...]) -> Floats:
+    def directions(
+        self,
+        sides: tuple[Square, Square],
+        means: Floats,
+        target: int,
+        penalties: tuple[float, ...],
+    ) -> Floats:
         """Return the directions b of `out_of_fold` for one class told, shape (K, P, d).
 
         With A the covariance of the common levels, D that of the levels beside and B between them,
@@ -180,6 +187,8 @@ class SplitCounts:
 
         Parameters
         ----------
+        sides
+            The counts of all other classes, and of the class.
         means
             Of all levels, outside of each part, shape (K, T, 2, d).
         target
@@ -188,8 +197,8 @@ class SplitCounts:
             As of `out_of_fold`.
         """
         first = self.common.counts.joint.shape[-1]
-        outside, base = self.outside, self.common.base(target, penalties)
-        within = outside.within(self.bordering, means, target, first)
+        outside, base = self.outside, self.common.base(sides, target, penalties)
+        within = outside.within(sides[0].border, sides[1].border, means, target, first)
         border, corner = within[..., :first], within[..., first:]
         starts = [0, *self.ends[:-1]]
         eliminated = np.concatenate(

@@ -26,6 +26,7 @@ from aegis.policy.model import (
     Role,
     SuppressedColumns,
     Unseen,
+    ValueType,
 )
 from aegis.policy.terms import OwnerRule, RuleOverride, Terms, owner_of_choice, rule_of
 
@@ -44,6 +45,7 @@ __all__ = [
     "SuppressedColumns",
     "Terms",
     "Unseen",
+    "ValueType",
     "as_policy",
     "dump_configurations",
     "dump_policy",

@@ -27,6 +27,7 @@ from aegis.policy.model import (
     Role,
     SuppressedColumns,
     Unseen,
+    ValueType,
 )
 from aegis.policy.schema import AttributeEntry, LabelEntry, PolicyMapping, PolicyShape, ReadingShape
 from aegis.privacy import PrivacyRule
@@ -255,11 +256,11 @@ class _Loader:
             for name, masks in shape.configurations.items()
         }
         methods = self._methods(shape.anonymizers)
+        with _at(self.located, "label"):
+            label = NO_LABEL if shape.label is None else _label(shape.label)
         with _at(self.located, "attributes"):
             return Policy(
-                label=NO_LABEL
-                if shape.label is None
-                else Label(shape.label.column, shape.label.bins),
+                label=label,
                 attributes=attributes,
                 privacy=replace(privacy, person=shape.person),
                 measure=measure,
@@ -344,7 +345,16 @@ class _Loader:
             masks = _default_masks(role, hierarchy)
         kind, order = self._kind(role, entry, path)
         return Attribute(
-            name, role, tuple(masks), hierarchy, entry.weight, entry.hierarchy, kind, order
+            name,
+            role,
+            tuple(masks),
+            hierarchy,
+            entry.weight,
+            entry.hierarchy,
+            kind,
+            order,
+            None if entry.type is None else ValueType(entry.type),
+            self._values(entry, path),
         )
 
     def _kind(
@@ -375,6 +385,18 @@ class _Loader:
             seen.add(str(value))
         return AttributeKind.ORDINAL, tuple(entry.order)
 
+    def _values(self, entry: AttributeEntry, path: tuple[str, str]) -> tuple[Any, ...]:
+        """Return all values that an attribute can have; empty where none are declared."""
+        seen: set[str] = set()
+        for index, value in enumerate(entry.values or ()):
+            if str(value) in seen:
+                raise PolicyError(
+                    f"{self.located.where(*path, 'values', index)}: {value!r} is given twice.",
+                    hint="List every value once.",
+                )
+            seen.add(str(value))
+        return tuple(entry.values or ())
+
     def _methods(self, entries: list[str | dict[str, dict[str, Any]]]) -> tuple[MethodChoice, ...]:
         """Return the record-level methods; one that is named again is numbered."""
         choices: list[MethodChoice] = []
@@ -396,6 +418,10 @@ class _Loader:
         if isinstance(source, str):
             return Hierarchy.from_csv(self.folder / source)
         return Hierarchy.from_tree(source, name=name)
+
+
+def _label(entry: LabelEntry) -> Label:
+    return Label(entry.column, entry.bins, tuple(entry.classes or ()), tuple(entry.cuts or ()))
 
 
 def _default_masks(role: Role, hierarchy: Hierarchy | None) -> list[Mask]:

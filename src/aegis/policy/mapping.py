@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from aegis.policy.model import Label, Policy, SuppressedColumns
+from aegis.policy.model import Attribute, Label, Policy, SuppressedColumns
 
 VERSION = 1
 
@@ -23,21 +23,8 @@ def policy_mapping(policy: Policy) -> dict[str, Any]:
         "privacy": policy.privacy.to_mapping(),
         "unseen": str(policy.unseen),
         **_unless_filled(policy.suppressed_columns),
-        "attributes": {},
+        "attributes": {a.name: _attribute_entry(a) for a in policy.attributes.values()},
     }
-    for attribute in policy.attributes.values():
-        entry: dict[str, Any] = {"role": str(attribute.role)}
-        if attribute.hierarchy_source is not None:
-            entry["hierarchy"] = attribute.hierarchy_source
-        if attribute.masks:
-            entry["masks"] = [mask.spec() for mask in attribute.masks]
-        if attribute.weight != 1.0:
-            entry["weight"] = attribute.weight
-        if attribute.kind is not None:
-            entry["kind"] = str(attribute.kind)
-        if attribute.order:
-            entry["order"] = list(attribute.order)
-        data["attributes"][attribute.name] = entry
     if policy.configurations:
         data["configurations"] = {n: c.spec() for n, c in policy.configurations.items()}
     if policy.anonymizers:
@@ -52,12 +39,34 @@ def policy_mapping(policy: Policy) -> dict[str, Any]:
     return data
 
 
+def _attribute_entry(attribute: Attribute) -> dict[str, Any]:
+    entry: dict[str, Any] = {"role": str(attribute.role)}
+    if attribute.hierarchy_source is not None:
+        entry["hierarchy"] = attribute.hierarchy_source
+    if attribute.masks:
+        entry["masks"] = [mask.spec() for mask in attribute.masks]
+    if attribute.weight != 1.0:
+        entry["weight"] = attribute.weight
+    for name, value in (("kind", attribute.kind), ("type", attribute.type)):
+        if value is not None:
+            entry[name] = str(value)
+    for name, values in (("order", attribute.order), ("values", attribute.values)):
+        if values:
+            entry[name] = list(values)
+    return entry
+
+
 def _unless_filled(columns: SuppressedColumns) -> dict[str, Any]:
     return {} if columns is SuppressedColumns.FILL else {"suppressed_columns": str(columns)}
 
 
 def _label_entry(label: Label) -> str | dict[str, Any]:
-    return {"column": label.column, "bins": label.bins} if label.bins else label.column
+    more = {
+        **({"bins": label.bins} if label.bins else {}),
+        **({"classes": list(label.classes)} if label.classes else {}),
+        **({"cuts": list(label.cuts)} if label.cuts else {}),
+    }
+    return {"column": label.column, **more} if more else label.column
 
 
 def plain(value: Any) -> Any:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from html import escape
+from itertools import pairwise
 from typing import Any
 
 from aegis.errors import PolicyError
@@ -16,6 +17,7 @@ from aegis.masks import Hierarchy, Mask, Suppress, Tokenise, rows_to_share
 from aegis.measures import Measure, chosen_measure
 from aegis.privacy import PrivacyRule
 from aegis.sources.dialect import Reading
+from aegis.words import amount
 
 
 class Role(StrEnum):
@@ -47,6 +49,16 @@ class SuppressedColumns(StrEnum):
     """The column, `*` in every row: it stays in the shape that programs know."""
     LEAVE_OUT = "leave-out"
     """Nothing: the column is not there."""
+
+
+class ValueType(StrEnum):
+    """What the values of a column are, where the policy says so."""
+
+    INTEGER = "integer"
+    NUMBER = "number"
+    TEXT = "text"
+    DATE = "date"
+    BOOLEAN = "boolean"
 
 
 class AttributeKind(StrEnum):
@@ -82,6 +94,10 @@ class Attribute:
         How values of a quasi-identifier compare; None for what is natural for the column's type.
     order
         All values of an ordinal attribute, ascending; empty for the natural order.
+    type
+        What its values are; None where the table is asked.
+    values
+        All values that it can have, null aside; empty where the table is asked.
     """
 
     name: str
@@ -92,6 +108,8 @@ class Attribute:
     hierarchy_source: Any = None
     kind: AttributeKind | None = None
     order: tuple[Any, ...] = ()
+    type: ValueType | None = None
+    values: tuple[Any, ...] = ()
 
     @property
     def scored(self) -> bool:
@@ -101,13 +119,60 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Label:
-    """The class label: its column, and for a numeric one the number of quantile bins.
+    """The class label.
 
     A table without a label has `NO_LABEL`: no column, and one class that holds all rows.
+
+    Attributes
+    ----------
+    column
+        Name of the column.
+    bins
+        Number of quantile bins of a numeric label; None where it is not cut.
+    classes
+        All classes that the label can have; empty where the table is asked.
+    cuts
+        Where a numeric label is cut, ascending; empty where quantiles of the table are the cuts.
     """
 
     column: str
     bins: int | None = None
+    classes: tuple[Any, ...] = ()
+    cuts: tuple[int | float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.classes and (self.bins or self.cuts):
+            raise PolicyError(
+                f"The label {self.column!r} has classes and is cut into bins.",
+                hint="Give `classes`, or `bins` with `cuts`: intervals are the classes of a label that is cut.",
+            )
+        texts = [str(value) for value in self.classes]
+        if self.classes and len(set(texts)) < max(2, len(texts)):
+            raise PolicyError(
+                f"The label {self.column!r} declares the classes {', '.join(texts)}.",
+                hint="Give at least two classes, each once.",
+            )
+        if any(b <= a for a, b in pairwise(self.cuts)):
+            raise PolicyError(
+                f"The cuts of the label {self.column!r} do not ascend: {list(self.cuts)}.",
+                hint="List each cut once, the least first.",
+            )
+        if self.cuts and self.bins is not None and len(self.cuts) != self.bins - 1:
+            raise PolicyError(
+                f"The label {self.column!r} declares {self.bins} bins and {amount(len(self.cuts))} "
+                f"{'cut' if len(self.cuts) == 1 else 'cuts'}.",
+                hint=f"Give {self.bins - 1} cuts, or leave `bins` out.",
+            )
+
+    @property
+    def declared(self) -> bool:
+        """Whether the policy says which classes there can be."""
+        return bool(self.classes or self.cuts)
+
+    @property
+    def cut(self) -> bool:
+        """Whether a numeric label is cut into classes."""
+        return self.bins is not None or bool(self.cuts)
 
     def __bool__(self) -> bool:
         """Whether there is a label."""
@@ -321,7 +386,7 @@ class Policy:
         """Refuse a binned label that is masked or protected: its bins are not what is released."""
         name = self.label.column
         scored = self.label_attribute is not None and self.label_attribute.scored
-        if self.label.bins is not None and (scored or name in self.privacy.sensitive):
+        if self.label.cut and (scored or name in self.privacy.sensitive):
             raise PolicyError(
                 f"The label {name!r} is cut into bins and also has a role or is protected by the rule.",
                 hint="Bins are for scores alone. Mask the column by `quantiles` before, or drop `bins`.",

@@ -35,12 +35,16 @@ class PolicyMapping(BaseModel):
 
 
 class LabelEntry(PolicyMapping):
-    """`label: income`, or `label: {column: price, bins: 5}`."""
+    """`label: income`, or `label: {column: price, bins: 5}`; protected summaries want `classes` or `cuts`."""
 
     column: Annotated[str, BeforeValidator(_column), Field(min_length=1)]
     """Name of the label column."""
     bins: int | None = Field(default=None, ge=2, le=100)
     """Number of quantile bins of a numeric label."""
+    classes: list[str | int | float | bool] | None = Field(default=None, min_length=1)
+    """All classes that the label can have: public knowledge, which `aegis protect` then need not buy."""
+    cuts: list[int | float] | None = Field(default=None, min_length=1)
+    """Where a numeric label is cut, ascending: public knowledge, in place of quantiles of the table."""
 
 
 class AttributeEntry(PolicyMapping):
@@ -58,6 +62,10 @@ class AttributeEntry(PolicyMapping):
     """How values of a quasi-identifier compare when records are grouped; natural where not given."""
     order: list[str | int | float] | None = Field(default=None, min_length=2)
     """All values of an ordinal quasi-identifier, ascending, texts or numbers; null is not listed."""
+    type: Literal["integer", "number", "text", "date", "boolean"] | None = None
+    """What the values are: public knowledge, which `aegis protect` then need not buy."""
+    values: list[str | int | float | bool] | None = Field(default=None, min_length=1)
+    """All values that the attribute can have, null aside: public knowledge, which `aegis protect` then need not buy."""
 
 
 class ReadingShape(PolicyMapping):

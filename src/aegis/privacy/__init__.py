@@ -17,6 +17,7 @@ from aegis.privacy.persons import KnownPersons, Persons
 from aegis.privacy.report import PrivacyReport, report
 from aegis.privacy.rule import PrivacyRule, Verdict
 from aegis.privacy.strength import Strength, missing, strength
+from aegis.privacy.traces import extended, joined, traces
 
 __all__ = [
     "MODELS",
@@ -36,7 +37,10 @@ __all__ = [
     "Strength",
     "Verdict",
     "Window",
+    "extended",
+    "joined",
     "missing",
     "report",
     "strength",
+    "traces",
 ]

@@ -205,6 +205,9 @@ class ClassTable:
     hidden
         Share of the bits of its quasi-identifiers that masks hide from each class, from 0 to 1, shape
         (n_classes,); None where it was not asked for.
+    earlier
+        What earlier releases show of each class, shape (n_classes,): 0 where none shows it, else a
+        number of what they show together; None without earlier releases.
 
     Raises
     ------
@@ -221,6 +224,7 @@ class ClassTable:
     ids: IntArray | None = None
     persons: Persons | None = None
     hidden: FloatArray | None = None
+    earlier: IntArray | None = None
 
     def __post_init__(self) -> None:
         if len(self.sizes) and self.sizes.min() < 1:
@@ -272,6 +276,7 @@ class ClassTable:
         *,
         population: npt.ArrayLike | None = None,
         hierarchies: Mapping[str, npt.ArrayLike] | None = None,
+        earlier: IntArray | None = None,
     ) -> ClassTable:
         """Return the table of classes of which the given cells are parts.
 
@@ -289,6 +294,8 @@ class ClassTable:
             Rows of the population in each cell, shape (n,); they add up within a class.
         hierarchies
             Per sensitive attribute the levels of its values: see `SensitiveCounts.levels`.
+        earlier
+            What earlier releases show of each cell, shape (n,), the same in all cells of a class.
 
         Raises
         ------
@@ -308,6 +315,7 @@ class ClassTable:
             absent = 0 if people is None else int(people[~full].sum())
             ids, rows = ids[full], rows[full]
             people = None if people is None else people[full]
+            earlier = None if earlier is None else earlier[full]
             codes = {name: given[full] for name, given in codes.items()}
         unique, index = number(ids)
         sizes = _add_up(index, rows, len(unique))
@@ -316,7 +324,11 @@ class ClassTable:
             for name, given in codes.items()
         }
         grouped = None if people is None else _add_up(index, people, len(unique))
-        return cls(sizes, MappingProxyType(tables), grouped, absent, unique)
+        shown = None
+        if earlier is not None:
+            shown = np.zeros(len(unique), dtype=np.int64)
+            shown[index] = earlier
+        return cls(sizes, MappingProxyType(tables), grouped, absent, unique, earlier=shown)
 
     @classmethod
     def from_persons(
@@ -380,6 +392,40 @@ class ClassTable:
             ids=None if self.ids is None else self.ids[chosen],
             persons=None if self.persons is None else self.persons.keep(chosen),
             hidden=None if self.hidden is None else self.hidden[chosen],
+            earlier=None if self.earlier is None else self.earlier[chosen],
+        )
+
+    def as_shown_earlier(self) -> ClassTable:
+        """Return the classes that only earlier releases tell apart; `ids` are their numbers.
+
+        Raises
+        ------
+        InternalError
+            There are no earlier releases, or persons are counted.
+        """
+        if self.earlier is None or self.persons is not None:
+            raise InternalError(
+                "Classes of earlier releases are counted in rows, where they are known."
+            )
+        unique, index = number(self.earlier)
+        sensitive = {
+            name: _count(
+                index[counts.classes],
+                counts.values,
+                counts.counts,
+                counts.labels,
+                name,
+                None if counts.levels is None else {name: counts.levels},
+            )
+            for name, counts in self.sensitive.items()
+        }
+        people = self.population
+        return ClassTable(
+            _add_up(index, self.sizes, len(unique)),
+            MappingProxyType(sensitive),
+            None if people is None else _add_up(index, people, len(unique)),
+            self.absent,
+            unique,
         )
 
 

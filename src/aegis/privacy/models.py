@@ -190,7 +190,6 @@ MODELS.register_all(
         parameters=(_L,),
         monotone=True,
         monotone_with_suppression=True,
-        monotone_by_person=True,
         argument=UNION,
         figures=lambda table, criterion: distinct_values(criterion.counts(table)),
         dense=lambda table, _: histograms.distinct_values(table),

@@ -342,7 +342,8 @@ class PrivacyRule:
             The table lacks a sensitive attribute, hierarchy or population that a criterion needs.
         """
         if self.sizes_only:
-            return self._verdict(table, table.sizes >= self.minimum_size, None)
+            large_enough = table.sizes >= self.minimum_size
+            return self._verdict(table, self._without_lonely(table, large_enough), None)
         for criterion in self.criteria:
             criterion.require(table)
         failed = [np.zeros(len(table), dtype=np.bool_) for _ in self.criteria]
@@ -352,7 +353,31 @@ class PrivacyRule:
                 fails |= criterion.failing(table)
                 kept_classes &= ~fails
         self._settle(table, kept_classes, failed)
-        return self._verdict(table, kept_classes, failed)
+        return self._verdict(table, self._without_lonely(table, kept_classes), failed)
+
+    def _without_lonely(self, table: ClassTable, kept_classes: BoolArray) -> BoolArray:
+        """Return the classes to keep so that rows that go missing do not stand alone.
+
+        Rows that earlier releases show alike, and that this one leaves out, are a class for a reader
+        of all releases: it has no rows or meets the rule. Where it fails, the smallest kept class of
+        the same earlier class is left out, too. At the end a whole earlier class may be missing: that
+        is as it was before.
+        """
+        if table.earlier is None:
+            return kept_classes
+        kept_classes = kept_classes.copy()
+        while True:
+            missing = ~kept_classes & (table.earlier > 0)
+            left_out = table.keep(missing).as_shown_earlier() if missing.any() else None
+            if left_out is None:
+                return kept_classes
+            lonely = left_out.kept_ids(~self.check(left_out).kept_classes)
+            places = np.flatnonzero(kept_classes & np.isin(table.earlier, lonely))
+            if not len(places):
+                return kept_classes
+            places = places[np.lexsort((table.sizes[places], table.earlier[places]))]
+            first = np.unique(table.earlier[places], return_index=True)[1]
+            kept_classes[places[first]] = False
 
     def _settle(self, table: ClassTable, kept_classes: BoolArray, failed: list[BoolArray]) -> None:
         """Drop classes that differ too much from the kept rows, until none does; in place."""
@@ -413,7 +438,12 @@ class PrivacyRule:
             for criterion, count in zip(self.criteria, rows, strict=True)
             if count > allowed
         ]
-        if removed > max([allowed, *rows]):
+        if table.earlier is not None and removed > max([allowed, *rows]):
+            worst.append(
+                f"with earlier releases: {counted(removed, unit)} fail or must be left out so that "
+                f"missing rows do not stand alone; {allowed:,} may be suppressed"
+            )
+        elif removed > max([allowed, *rows]):
             worst.append(
                 f"together: {counted(removed, unit)} in classes that fail a criterion; "
                 f"{allowed:,} may be suppressed"

@@ -73,7 +73,8 @@ def _follows(demand: Criterion, rule: PrivacyRule) -> bool:
     if least is not None:
         return least(demand) <= rule.implied_size
     values = demand.model.values
-    if values is None or not values.sufficient:
+    if values is None or not values.sufficient or rule.person is not None:
+        # Of persons, a value that everybody in a class has is certain however many others there are.
         return False
     return demand.values_needed <= max(
         (c.values_needed for c in rule.criteria if c.attribute == demand.attribute), default=1

@@ -54,6 +54,37 @@ class NoiseRound:
     rho: float
 
 
+@dataclass(frozen=True)
+class NamingThreshold:
+    """A noisy figure above which a value, a cell or a class is named.
+
+    Attributes
+    ----------
+    name
+        The round whose figures are compared.
+    least
+        The noisy total from which something is named.
+    sigma
+        Scale of the noise of that round.
+    columns
+        How many noisy counts a total is the sum of.
+    cells
+        In how many cells one unit can be alone at most.
+    alone
+        Most rows of one unit in such a cell.
+    delta
+        The chance that a cell is named that one unit is alone in, at most.
+    """
+
+    name: str
+    least: float
+    sigma: float
+    columns: int
+    cells: int
+    alone: int
+    delta: float
+
+
 def rho_of(sensitivity: float, sigma: float) -> float:
     """Return the zCDP cost of Gaussian noise of scale `sigma` on a figure of that sensitivity."""
     return sensitivity * sensitivity / (2.0 * sigma * sigma)

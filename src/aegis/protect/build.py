@@ -127,7 +127,7 @@ def protect(
             protect_with_noise(
                 summary,
                 asked,
-                rule=policy.privacy,
+                policy,
                 rule_as_written=_rule(policy),
                 source=source,
                 progress=progress,
@@ -146,6 +146,7 @@ def protect(
         protect_counts(
             summary,
             perturbation,
+            policy,
             verdicts=stated,
             rule_as_written=_rule(policy),
             source=source,

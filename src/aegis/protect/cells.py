@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from aegis.errors import PolicyError
 from aegis.masks import Kind, Mask, ValueCounts, common_refinement, evaluate
 from aegis.policy import Role
+from aegis.protect.columns import TypedColumn, as_stored
 from aegis.protect.model import ProtectedCandidate
 from aegis.summary import AttributeSummary, Summary
+from aegis.summary.codes import natural_order
 
 Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.integer[Any]]
 UNNAMED = -1
 """Cell of a value that belongs to none."""
 UNNAMED_SHOWN = "(values not named)"
@@ -35,8 +40,10 @@ class Cells:
         Labelled rows per cell and class, shape (K, C).
     candidates
         The candidate masks and their groups of cells.
-    public
-        Whether the names of all cells are known without the table.
+    bought
+        Whether the cells' names come from the table, so that they have to be bought.
+    complete
+        Whether every value has a cell.
     """
 
     name: str
@@ -46,7 +53,8 @@ class Cells:
     of_value: Ints
     joint: Ints
     candidates: tuple[ProtectedCandidate, ...]
-    public: bool = True
+    bought: bool = False
+    complete: bool = True
 
     @property
     def count(self) -> int:
@@ -55,17 +63,45 @@ class Cells:
 
     @property
     def has_unnamed(self) -> bool:
-        """Whether names of cells were to be bought, so that there may be values without one."""
-        return not self.public
+        """Whether there may be values without a cell."""
+        return self.bought or not self.complete
+
+    @property
+    def keys(self) -> list[str]:
+        """What tells each cell from the others: what every candidate shows of it."""
+        return [
+            "\x1e".join(c.shown[int(c.groups[i])] for c in self.candidates)
+            for i in range(self.count)
+        ]
+
+    def in_order(self) -> Cells:
+        """Return the cells in an order that follows from what they show, and so do the groups.
+
+        The order in which values occur would tell of values that have no name.
+        """
+        ranked = []
+        for candidate in self.candidates:
+            order = natural_order(candidate.shown)
+            rank = np.empty(len(order), dtype=np.int64)
+            rank[order] = np.arange(len(order))
+            shown = tuple(candidate.shown[i] for i in order.tolist())
+            ranked.append(replace(candidate, groups=rank[candidate.groups], shown=shown))
+        order = np.lexsort([c.groups for c in reversed(ranked)])
+        place = np.empty(self.count, dtype=np.int64)
+        place[order] = np.arange(self.count)
+        return replace(
+            self,
+            of_value=_moved(self.of_value, place),
+            joint=self.joint[order],
+            candidates=tuple(replace(c, groups=c.groups[order]) for c in ranked),
+        )
 
     def keep(self, chosen: npt.NDArray[np.bool_]) -> Cells:
         """Return the cells that `chosen` (K,) selects; values of the others have none."""
         place = np.where(chosen, np.cumsum(chosen) - 1, UNNAMED)
-        named = self.of_value >= 0
-        of_value = np.where(named, place[np.where(named, self.of_value, 0)], UNNAMED)
         return replace(
             self,
-            of_value=of_value,
+            of_value=_moved(self.of_value, place),
             joint=self.joint[chosen],
             candidates=tuple(_shrunk(c, c.groups[chosen]) for c in self.candidates),
         )
@@ -76,14 +112,20 @@ class Cells:
         place = (np.cumsum(stays) - 1)[target]
         joint = np.zeros((int(stays.sum()), self.joint.shape[1]), dtype=np.int64)
         np.add.at(joint, place, self.joint)
-        named = self.of_value >= 0
-        of_value = np.where(named, place[np.where(named, self.of_value, 0)], UNNAMED)
         return replace(
             self,
-            of_value=of_value,
+            of_value=_moved(self.of_value, place),
             joint=joint,
             candidates=tuple(_shrunk(c, c.groups[stays]) for c in self.candidates),
         )
+
+
+def _moved(of_value: Ints, place: Ints) -> Ints:
+    """Return the cell of each value after cells have moved to `place` (K,)."""
+    moved = np.full(len(of_value), UNNAMED, dtype=np.int64)
+    named = of_value >= 0
+    moved[named] = place[of_value[named]]
+    return moved
 
 
 def _shrunk(candidate: ProtectedCandidate, groups: Ints) -> ProtectedCandidate:
@@ -138,37 +180,49 @@ def check_summary(summary: Summary) -> None:
 
 def learned(attribute: AttributeSummary) -> bool:
     """Whether a candidate of the attribute learns from the data."""
-    return any(c.mask != c.declared for c in attribute.candidates)
+    return not all(c.declared.fitted for c in attribute.candidates)
 
 
-def cells_of(attribute: AttributeSummary, masks: Sequence[Mask] | None = None) -> Cells:
-    """Return the cells of an attribute under its candidates, or under newly fitted ones.
+def cells_of(attribute: AttributeSummary) -> Cells:
+    """Return the cells of an attribute under its candidates."""
+    masks = [(c.mask, c.groups, c.labels) for c in attribute.candidates]
+    return _cells(as_stored(attribute), masks)
+
+
+def cells_in(column: TypedColumn, masks: Sequence[Mask] | None = None) -> Cells:
+    """Return the cells of a column as it is read, in an order that follows from what they show.
 
     Parameters
     ----------
-    attribute
-        The exact attribute.
+    column
+        The column.
     masks
         In place of each candidate's mask the same one fitted to other counts.
     """
-    listed = attribute.candidates
-    if masks is None:
-        groupings = [(c.mask, c.groups, c.labels) for c in listed]
-    else:
-        evaluated = evaluate(list(masks), attribute.values)
-        groupings = [(m, g.codes, g.labels) for m, g in zip(masks, evaluated, strict=True)]
-    of_value = common_refinement([groups for _, groups, _ in groupings]).astype(np.int64)
-    first = np.unique(of_value, return_index=True)[1]
+    chosen = [c.mask for c in column.attribute.candidates] if masks is None else list(masks)
+    evaluated = evaluate(chosen, column.values)
+    listed = [(m, g.codes, g.labels) for m, g in zip(chosen, evaluated, strict=True)]
+    return _cells(column, listed).in_order()
+
+
+def _cells(column: TypedColumn, masks: Sequence[tuple[Mask, Codes, tuple[str, ...]]]) -> Cells:
+    """Return cells from each mask with the group of each value and what the groups show."""
+    attribute = column.attribute
+    own = common_refinement([groups for _, groups, _ in masks]).astype(np.int64)
+    first = np.unique(own, return_index=True)[1]
     joint = np.zeros((len(first), attribute.joint.shape[1]), dtype=np.int64)
-    np.add.at(joint, of_value, attribute.joint)
+    np.add.at(joint, own, column.joint)
     candidates = tuple(
         ProtectedCandidate(mask, candidate.declared, groups[first].astype(np.int64), labels)
-        for candidate, (mask, groups, labels) in zip(listed, groupings, strict=True)
+        for candidate, (mask, groups, labels) in zip(attribute.candidates, masks, strict=True)
     )
+    known = column.place >= 0
+    of_value = np.full(len(column.place), UNNAMED, dtype=np.int64)
+    of_value[known] = own[column.place[known]]
     return Cells(
         attribute.name,
         attribute.role,
-        attribute.kind,
+        column.kind,
         attribute.weight,
         of_value=of_value,
         joint=joint,
@@ -176,13 +230,11 @@ def cells_of(attribute: AttributeSummary, masks: Sequence[Mask] | None = None) -
     )
 
 
-def fit_to(attribute: AttributeSummary, counts: Ints, named: npt.NDArray[np.bool_]) -> list[Mask]:
-    """Return the candidates' masks fitted to protected counts of the named values, (V,) each."""
-    import pyarrow as pa
-
-    values = attribute.values.filter(pa.array(named.tolist(), pa.bool_()))
-    data = ValueCounts(attribute.kind, values, np.maximum(counts[named], 0))
-    return [candidate.declared.fit(data) for candidate in attribute.candidates]
+def fit_to(column: TypedColumn, counts: Ints, named: npt.NDArray[np.bool_]) -> list[Mask]:
+    """Return the candidates' masks fitted to protected counts of the named values, (U,) each."""
+    values = column.values.filter(pa.array(named.tolist(), pa.bool_()))
+    data = ValueCounts(column.kind, values, np.maximum(counts[named], 0))
+    return [candidate.declared.fit(data) for candidate in column.attribute.candidates]
 
 
 def public_names(given: Collection[str], summary: Summary) -> frozenset[str]:

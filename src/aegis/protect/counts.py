@@ -8,7 +8,7 @@ says whether what is published still pins a small cell down. Where it does nothi
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,9 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import PolicyError
+from aegis.policy import Label, Policy, Unseen
 from aegis.progress import SILENT, Progress
 from aegis.protect.added import added_variance
 from aegis.protect.cells import Cells, cells_of, join_similar, without_small
+from aegis.protect.classes import NamedClasses, by_declaration, named, rows_of, tallied
 from aegis.protect.codes import code_cells
 from aegis.protect.derive.cells import Derivable, derivable_cells
 from aegis.protect.derive.pairs import first_pinned
@@ -33,10 +35,12 @@ from aegis.protect.mechanisms import (
 from aegis.protect.model import (
     GRID,
     CellMethod,
+    DomainSource,
     Moments,
     ProtectedSummary,
     Protection,
     ProtectionLevel,
+    PublishedDomain,
     StatedVerdict,
 )
 from aegis.protect.moments import moments_of_pairs, moments_of_rows
@@ -133,6 +137,7 @@ class Perturbation:
 def protect_counts(
     summary: Summary,
     asked: Perturbation,
+    policy: Policy,
     *,
     verdicts: Sequence[StatedVerdict] = (),
     rule_as_written: Any = None,
@@ -148,6 +153,8 @@ def protect_counts(
         Exact aggregates; stays here.
     asked
         How cells are perturbed.
+    policy
+        What is declared of the label.
     verdicts, rule_as_written
         What the rule says of configurations, and the rule.
     source
@@ -169,9 +176,14 @@ def protect_counts(
         )
     if asked.method is CellMethod.CELL_KEYS:
         key_table(1, asked.width, asked.spread, asked.least)  # refuses what cannot be
-    cells = [without_small(cells_of(a), asked.threshold) for a in summary.attributes.values()]
+    classes = _classes(summary, asked, policy)
+    cells = [
+        without_small(classes.within(cells_of(a)), asked.threshold)
+        for a in summary.attributes.values()
+    ]
     with progress.step("Auditing what could be derived"):
-        bare, cells = _audited(summary, cells, asked)
+        bare, cells = _audited(summary, classes, cells, asked)
+    bare = replace(bare, protection=replace(bare.protection, domains=tuple(_domains(policy.label))))
     codes = [
         code_cells(
             a.table.astype(np.float64),
@@ -187,7 +199,7 @@ def protect_counts(
         attributes={
             a.name: replace(a, codes=codes[i]) for i, a in enumerate(bare.attributes.values())
         },
-        moments=_moments(summary, source, cells, codes, bare.rows, progress),
+        moments=_moments(summary, source, classes, cells, codes, bare.rows, progress),
         verdicts=tuple(verdicts),
         rule=rule_as_written if verdicts else None,
     )
@@ -197,15 +209,32 @@ def protect_counts(
         return _without_pairs(made)
 
 
+def _classes(summary: Summary, asked: Perturbation, policy: Policy) -> NamedClasses:
+    """Return the classes that are declared, or that as many rows have as the threshold says."""
+    if policy.label.declared:
+        strict = policy.unseen is Unseen.ERROR
+        return by_declaration(summary.label, policy.label, others_refused=strict)
+    return named(summary.label, tallied(summary.label)[1] >= asked.threshold)
+
+
+def _domains(label: Label) -> Iterator[PublishedDomain]:
+    """Yield where the classes come from, and the cuts between them where the label is cut."""
+    source = DomainSource.POLICY if label.declared else DomainSource.THRESHOLD
+    yield PublishedDomain("classes", label.column, source)
+    if label.cut:
+        source = DomainSource.POLICY if label.cuts else DomainSource.TABLE
+        yield PublishedDomain("cuts", label.column, source)
+
+
 def _audited(
-    summary: Summary, cells: list[Cells], asked: Perturbation
+    summary: Summary, classes: NamedClasses, cells: list[Cells], asked: Perturbation
 ) -> tuple[ProtectedSummary, list[Cells]]:
     """Return label tables from which no small cell follows, and their cells.
 
     A cell that would follow joins the most similar one, and its attribute is perturbed anew.
     """
     while True:
-        bare = _bare(summary, cells, asked)
+        bare = _bare(summary, classes, cells, asked)
         small = _small(derivable_cells(bare), cells, asked.threshold)
         if not small:
             return bare, cells
@@ -222,9 +251,11 @@ def _audited(
             cells[place] = join_similar(own, worst[own.name].cell)
 
 
-def _bare(summary: Summary, cells: Sequence[Cells], asked: Perturbation) -> ProtectedSummary:
+def _bare(
+    summary: Summary, classes: NamedClasses, cells: Sequence[Cells], asked: Perturbation
+) -> ProtectedSummary:
     """Return the protected label tables, without moments and verdicts."""
-    tables = [_perturbed(own, summary.label.classes, asked) for own in cells]
+    tables = [_perturbed(own, classes.names, asked) for own in cells]
     return ProtectedSummary(
         protection=Protection(
             ProtectionLevel.COUNTS,
@@ -234,8 +265,8 @@ def _bare(summary: Summary, cells: Sequence[Cells], asked: Perturbation) -> Prot
             variance=asked.spread if asked.method is CellMethod.CELL_KEYS else None,
         ),
         label=summary.label.column,
-        classes=summary.label.classes,
-        class_counts=class_counts(tables, len(summary.label.classes)),
+        classes=classes.names,
+        class_counts=class_counts(tables, len(classes.names)),
         attributes={c.name: published(c, table) for c, table in zip(cells, tables, strict=True)},
         moments=None,
         cell_error=asked.error,
@@ -244,7 +275,7 @@ def _bare(summary: Summary, cells: Sequence[Cells], asked: Perturbation) -> Prot
 
 
 def _perturbed(cells: Cells, classes: Sequence[str], asked: Perturbation) -> Ints:
-    names = _names(cells)
+    names = cells.keys
     return np.array(
         [
             [
@@ -255,13 +286,6 @@ def _perturbed(cells: Cells, classes: Sequence[str], asked: Perturbation) -> Int
         ],
         dtype=np.int64,
     ).reshape(cells.joint.shape)
-
-
-def _names(cells: Cells) -> list[str]:
-    """Return what tells each cell from the others: what every candidate shows of it."""
-    return [
-        "\x1e".join(c.shown[int(c.groups[i])] for c in cells.candidates) for i in range(cells.count)
-    ]
 
 
 def _small(
@@ -275,6 +299,7 @@ def _small(
 def _moments(
     summary: Summary,
     source: Source | None,
+    classes: NamedClasses,
     cells: Sequence[Cells],
     codes: Sequence[Ints],
     rows: float,
@@ -282,11 +307,14 @@ def _moments(
 ) -> Moments:
     """Return moments rounded to a part of their sampling error; no row is clipped."""
     if source is None:
-        sums = moments_of_pairs(summary, cells, codes, [_NO_LIMIT] * len(cells)).sums
+        chosen = classes.place >= 0
+        sums = moments_of_pairs(summary, cells, codes, [_NO_LIMIT] * len(cells), chosen).sums
     else:
         listed = [(summary.attributes[c.name].values, c) for c in cells]
-        label = summary.label.column
-        sums = moments_of_rows(source, label, listed, codes, _NO_LIMIT, progress).sums
+        labelled = rows_of(source, summary.label, classes)
+        sums = moments_of_rows(
+            source, summary.label.column, listed, codes, _NO_LIMIT, progress, labelled
+        ).sums
     return _rounded(Moments(sums / (rows * GRID**2), 0.0), STEP_OF_MOMENTS / math.sqrt(rows))
 
 

@@ -20,15 +20,17 @@ from aegis.errors import AegisError, DataError
 from aegis.files import PROTECTED, check_output, read_text, write_text
 from aegis.masks import Compose, Hierarchy, Kind, Level, Mask, parse_mask
 from aegis.policy import OwnerRule, Role
-from aegis.protect.accounting import NoiseRound, Unit
+from aegis.protect.accounting import NamingThreshold, NoiseRound, Unit
 from aegis.protect.model import (
     CellMethod,
+    DomainSource,
     Moments,
     ProtectedAttribute,
     ProtectedCandidate,
     ProtectedSummary,
     Protection,
     ProtectionLevel,
+    PublishedDomain,
     StatedVerdict,
 )
 
@@ -124,7 +126,8 @@ def _damaged(origin: str, reason: str) -> DataError:
 
 def _digest(content: Mapping[str, Any]) -> str:
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return sha256(text.encode("utf-8")).hexdigest()
+    # Half of a character has no UTF-8: a file that holds one is damaged, which its parts say.
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _content(summary: ProtectedSummary) -> dict[str, Any]:
@@ -232,6 +235,9 @@ def _protection_from(said: Mapping[str, Any]) -> Protection:
     level = ProtectionLevel(said["level"])
     _require(level is not ProtectionLevel.NONE, "its level is none")
     method = said["method"]
+    for name in ("threshold", "step"):
+        whole = type(said[name]) is int and said[name] >= 0
+        _require(whole or said[name] is None, f"its {name} is no whole number")
     return Protection(
         level=level,
         unit=Unit(said["unit"]),
@@ -245,6 +251,17 @@ def _protection_from(said: Mapping[str, Any]) -> Protection:
         step=said["step"],
         variance=said["variance"],
         public=tuple(said["public"]),
+        thresholds=tuple(NamingThreshold(**own) for own in said.get("thresholds", ())),
+        domains=_domains_from(said.get("domains")),
+    )
+
+
+def _domains_from(said: Iterable[Mapping[str, str]] | None) -> tuple[PublishedDomain, ...] | None:
+    """Return where everything comes from; None where a file of an earlier version does not say it."""
+    if said is None:
+        return None
+    return tuple(
+        PublishedDomain(str(d["what"]), str(d["column"]), DomainSource(d["source"])) for d in said
     )
 
 

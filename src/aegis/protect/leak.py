@@ -7,6 +7,7 @@ itself names no value of a person: it says how many there are, and where.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -15,9 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import PolicyError
+from aegis.protect.accounting import epsilon_of
 from aegis.protect.derive.cells import derivable_cells
 from aegis.protect.derive.pairs import audit_pairs
-from aegis.protect.model import ProtectedSummary, ProtectionLevel
+from aegis.protect.model import (
+    DomainSource,
+    ProtectedAttribute,
+    ProtectedSummary,
+    Protection,
+    ProtectionLevel,
+)
 from aegis.summary import AttributeSummary, Information, Summary
 
 Counts = npt.NDArray[np.int64]
@@ -105,6 +113,9 @@ class LeakAudit:
         Rows in equivalence classes of two or more rows that all have one label class.
     findings
         What else a reader should know, one sentence each.
+    exceptions
+        What the level does not cover because the owner says that it is public knowledge, in words;
+        empty where there is nothing.
     shortfalls
         Why the demanded level is not held; empty where it is.
     """
@@ -118,6 +129,7 @@ class LeakAudit:
     persons_alone: int = 0
     classes_disclosed: int = 0
     findings: tuple[str, ...] = ()
+    exceptions: str = ""
     shortfalls: tuple[str, ...] = field(default=())
 
     @property
@@ -138,6 +150,7 @@ class LeakAudit:
             "persons_alone": self.persons_alone,
             "classes_disclosed": self.classes_disclosed,
             "findings": list(self.findings),
+            "exceptions": self.exceptions,
             "shortfalls": list(self.shortfalls),
         }
 
@@ -345,8 +358,9 @@ def _protected(
         )
     else:
         findings.append("it makes no formal promise; only the linear program was run against it")
-    if said.public:
-        findings.append("values and cuts were declared public: " + ", ".join(said.public))
+    findings += _sources(said)
+    if demanded is not ProtectionLevel.NONE:
+        shortfalls += [*_unstated(summary), *_overspent(said)]
     if summary.verdicts:
         findings.append(
             f"it says of {len(summary.verdicts):,} configurations whether they meet the rule"
@@ -381,5 +395,58 @@ def _protected(
             for a in summary.attributes.values()
         ),
         findings=tuple(findings),
+        exceptions=said.taken(DomainSource.TABLE),
         shortfalls=tuple(shortfalls),
     )
+
+
+def _sources(said: Protection) -> Iterable[str]:
+    """Yield where names, kinds and cuts come from, one sentence for each source."""
+    if taken := said.taken(DomainSource.TABLE):
+        yield (
+            f"the table itself shows in these, because its owner says that they are public: {taken}"
+        )
+    if declared := said.taken(DomainSource.POLICY):
+        yield f"the policy declares these, so that the table does not show in them: {declared}"
+    if bought := said.taken(DomainSource.BUDGET):
+        yield f"the budget paid for these: {bought}"
+    if frequent := said.taken(DomainSource.THRESHOLD):
+        yield f"at least {said.threshold} rows have each of these: {frequent}"
+
+
+def _unstated(summary: ProtectedSummary) -> Iterable[str]:
+    """Yield what a protected summary publishes beside counts without saying where it comes from."""
+    domains = summary.protection.domains
+    if domains is None:
+        yield (
+            "an earlier version of Aegis wrote it, which published classes of the label, cuts and kinds "
+            "of columns as the table has them, even where one person alone has them: protect the "
+            "table again"
+        )
+        return
+    told = {(d.what, d.column) for d in domains}
+    if not {("classes", summary.label), ("cuts", summary.label)} & told:
+        yield f"it does not say where the classes of {summary.label} come from"
+    for name, attribute in summary.attributes.items():
+        if summary.level is ProtectionLevel.NOISE:
+            wanted = ["kind", "values", *(["bounds"] if _learnt(attribute) else [])]
+            for what in wanted:
+                if (what, name) not in told:
+                    yield f"it does not say where the {what} of {name} come from"
+
+
+def _overspent(said: Protection) -> Iterable[str]:
+    """Yield that rounds and thresholds cost more than is stated, where they do."""
+    if said.epsilon is None or said.delta is None:
+        return
+    left = said.delta - sum(t.delta for t in said.thresholds)
+    spent = epsilon_of(sum(r.rho for r in said.rounds), left) if left > 0 else math.inf
+    if spent > said.epsilon * (1 + 1e-6):
+        yield (
+            f"its rounds and thresholds cost epsilon {spent:.4g} at delta {said.delta:g}, more than the "
+            f"{said.epsilon:g} that it states"
+        )
+
+
+def _learnt(attribute: ProtectedAttribute) -> bool:
+    return not all(c.declared.fitted for c in attribute.candidates)

@@ -7,7 +7,7 @@ Code that reads exact counts cannot be given one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from aegis.errors import InternalError, PolicyError
 from aegis.masks import Kind, Mask
 from aegis.policy import Configuration, OwnerRule, Role
-from aegis.protect.accounting import NoiseRound, Unit
+from aegis.protect.accounting import NamingThreshold, NoiseRound, Unit
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -35,6 +35,43 @@ class ProtectionLevel(StrEnum):
     """Small cells are perturbed and audited by linear programming; no formal promise."""
     NOISE = "noise"
     """Differential privacy."""
+
+
+class DomainSource(StrEnum):
+    """Where what is published beside counts comes from."""
+
+    POLICY = "policy"
+    """Declared in the policy: public knowledge, whatever the table holds."""
+    BUDGET = "budget"
+    """Bought with noise from the budget."""
+    TABLE = "table"
+    """Taken from the table as it is, because its owner says that it is public knowledge."""
+    THRESHOLD = "threshold"
+    """Of level `counts`: taken from the table where enough rows have it."""
+
+
+@dataclass(frozen=True)
+class PublishedDomain:
+    """Where one thing comes from that a protected summary publishes beside counts.
+
+    Attributes
+    ----------
+    what
+        `classes` or `cuts` of the label; `kind`, `values` or `bounds` of an attribute. Bounds are
+        what masks learn: cut points, frequent values.
+    column
+        Of which column.
+    source
+        Where it comes from.
+    """
+
+    what: str
+    column: str
+    source: DomainSource
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the fields as JSON values."""
+        return {"what": self.what, "column": self.column, "source": str(self.source)}
 
 
 class CellMethod(StrEnum):
@@ -63,6 +100,11 @@ class Protection:
         the base of rounding or the largest change of a cell key, and the variance of the latter.
     public
         Attributes whose values and cuts were declared public: they were not paid for.
+    thresholds
+        Noisy figures above which something is named, in order.
+    domains
+        Where everything comes from that is published beside counts; None in files of earlier
+        versions, which do not say it.
     """
 
     level: ProtectionLevel
@@ -77,6 +119,8 @@ class Protection:
     step: int | None = None
     variance: float | None = None
     public: tuple[str, ...] = ()
+    thresholds: tuple[NamingThreshold, ...] = ()
+    domains: tuple[PublishedDomain, ...] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
@@ -96,7 +140,17 @@ class Protection:
             "step": self.step,
             "variance": self.variance,
             "public": list(self.public),
+            "thresholds": [asdict(t) for t in self.thresholds],
+            "domains": None if self.domains is None else [d.to_dict() for d in self.domains],
         }
+
+    def taken(self, source: DomainSource) -> str:
+        """Return what comes from a source, in words: "kind and values of age, classes of income"."""
+        by_column: dict[str, list[str]] = {}
+        for domain in self.domains or ():
+            if domain.source is source:
+                by_column.setdefault(domain.column, []).append(domain.what)
+        return ", ".join(f"{' and '.join(what)} of {name}" for name, what in by_column.items())
 
 
 @dataclass(frozen=True, eq=False)

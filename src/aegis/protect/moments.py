@@ -106,8 +106,9 @@ def moments_of_rows(
     codes: Sequence[Ints],
     longest: int,
     progress: Progress = SILENT,
+    labelled: ir.Table | None = None,
 ) -> MomentSums:
-    """Return the moments of all labelled rows of a table, each clipped as a whole.
+    """Return the moments of the labelled rows of a table, each clipped as a whole.
 
     Parameters
     ----------
@@ -121,12 +122,14 @@ def moments_of_rows(
         Per attribute the codes of its cells, shape (K_i, q_i).
     longest
         Squared length at which a row is clipped.
+    labelled
+        The rows that count; by default all that have a label.
     """
     offsets = offsets_of(codes)
     size = int(offsets[-1])
     sums = np.zeros((size, size), dtype=np.int64)
     names = [cells.name for _, cells in attributes]
-    selected = _counted_rows(source, label, names)
+    selected = _counted_rows(source, label, names, labelled)
     tables = [_by_value(cells, own) for (_, cells), own in zip(attributes, codes, strict=True)]
     adder = _Adder(tables, longest)
     with progress.step("Adding up moments", source.rows) as step:
@@ -143,13 +146,15 @@ def moments_of_rows(
     return MomentSums(_cross(sums, offsets), sensitivity_of_rows(longest, len(codes)))
 
 
-def _counted_rows(source: Source, label: str, names: Sequence[str]) -> ir.Table:
+def _counted_rows(
+    source: Source, label: str, names: Sequence[str], labelled: ir.Table | None = None
+) -> ir.Table:
     """Return columns a0, a1, ... of the labelled rows, and in `rows` how many rows each stands for.
 
     Where rows repeat, the engine counts the distinct ones, which is less work than to hand over all
     of them; where hardly any does, it would be more.
     """
-    table = source.table.filter(source.table[label].notnull())
+    table = source.table.filter(source.table[label].notnull()) if labelled is None else labelled
     selected = table.select(*(table[name].name(f"a{i}") for i, name in enumerate(names)))
     if source.rows > 2 * _SAMPLE:
         sample = source.sample(_SAMPLE, seed=0).select(*names)
@@ -234,9 +239,15 @@ def _padded(cells: Cells, codes: Ints) -> Ints:
 
 
 def moments_of_pairs(
-    summary: Summary, cells: Sequence[Cells], codes: Sequence[Ints], longest: Sequence[int]
+    summary: Summary,
+    cells: Sequence[Cells],
+    codes: Sequence[Ints],
+    longest: Sequence[int],
+    classes: npt.NDArray[np.bool_] | None = None,
 ) -> MomentSums:
     """Return the moments from co-occurrence counts, each attribute's codes clipped by themselves.
+
+    Of all labelled rows, or of those whose class `classes` (C,) selects.
 
     Raises
     ------
@@ -247,7 +258,8 @@ def moments_of_pairs(
     on_atoms = atoms_coded(summary, cells, codes, longest)
     sums = np.zeros((int(offsets[-1]), int(offsets[-1])), dtype=np.int64)
     for i, j in summary.pairs.index:
-        a, b, _, n = summary.pairs.cells(i, j)
+        a, b, y, n = summary.pairs.cells(i, j)
+        n = n if classes is None else n * classes[y]
         if not on_atoms[i].shape[1] or not on_atoms[j].shape[1]:
             continue
         left = on_atoms[i][a].astype(np.float64) * n[:, None]

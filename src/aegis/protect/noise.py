@@ -2,17 +2,21 @@
 
 The rounds, all of one table and one budget:
 
-1. where masks learn from the data and their attribute is not public: how many rows hold each value;
+1. where classes of the label are not declared: rows of each class; those with enough are named;
+2. where kinds of columns are not declared: rows whose value is of each type;
+3. where masks learn from the data and their attribute is not public: how many rows hold each value;
    the masks are fitted to that;
-2. rows per cell and class of every attribute;
-3. mean products of codes between attributes, the codes computed from round 2;
-4. where verdicts are asked for: rows in classes that are too small.
+4. rows per cell and class of every attribute;
+5. mean products of codes between attributes, the codes computed from round 4;
+6. where verdicts are asked for: rows in classes that are too small.
 
-One row is in one cell of each attribute, so that rounds 1 and 2 have the L2 sensitivity
-sqrt(attributes); for round 3 see `aegis.protect.moments`. A row more makes a class of k - 1 rows one
-of k, which takes k - 1 rows out of the classes that are too small, and else adds at most one: k - 1
-is the sensitivity of a figure of round 4. With b rows per person all of them are b times that. What
-follows from published figures costs nothing.
+One row is in one class, so that round 1 has the L2 sensitivity 1. It has one value and is in one cell
+of each attribute, so that rounds 2, 3 and 4 have sqrt(attributes); for round 5 see
+`aegis.protect.moments`. A row more makes a class of k - 1 rows one of k, which takes k - 1 rows out
+of the classes that are too small, and else adds at most one: k - 1 is the sensitivity of a figure of
+round 6. With b rows per person all of them are b times that. What follows from published figures
+costs nothing. Names of classes, values and cells that are not declared are published where a noisy
+total exceeds a threshold, which half of delta pays for.
 """
 
 from __future__ import annotations
@@ -26,29 +30,15 @@ import numpy as np
 import numpy.typing as npt
 
 from aegis.errors import PolicyError
-from aegis.policy import Configuration
+from aegis.policy import Configuration, Policy
 from aegis.privacy import PrivacyRule
 from aegis.progress import SILENT, Progress
-from aegis.protect.accounting import (
-    NoiseRound,
-    Unit,
-    budget_of,
-    check_delta,
-    check_epsilon,
-    rho_of,
-    sigma_of,
-    threshold_of,
-)
+from aegis.protect.accounting import Unit, check_delta, check_epsilon, sigma_of
 from aegis.protect.added import added_variance
-from aegis.protect.cells import (
-    Cells,
-    cells_of,
-    fit_to,
-    learned,
-    with_unnamed,
-)
+from aegis.protect.budget import Budget
+from aegis.protect.cells import Cells, with_unnamed
+from aegis.protect.classes import NamedClasses, rows_of
 from aegis.protect.codes import code_cells, norms_of
-from aegis.protect.mechanisms import discrete_gaussian
 from aegis.protect.model import (
     GRID,
     Moments,
@@ -64,6 +54,7 @@ from aegis.protect.moments import (
     moments_of_pairs,
     moments_of_rows,
 )
+from aegis.protect.plan import Plan
 from aegis.sources import Source
 from aegis.summary import Summary
 
@@ -71,8 +62,6 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 TABLES = 0.9
 """Share of the budget of rounds 2 and 3 that label tables get."""
-FITTING = 0.1
-"""Share of the budget for fitting masks, where any has to be."""
 DECIDING = 0.1
 """Share of the budget for verdicts, where any is asked for."""
 MOST_ERROR = 0.02
@@ -117,35 +106,11 @@ class Noise:
             )
 
 
-class _Budget:
-    """What is left of a budget, and which rounds it went to."""
-
-    def __init__(self, rho: float, unit_rows: int) -> None:
-        self.left = rho
-        self.unit_rows = unit_rows
-        self.rounds: list[NoiseRound] = []
-
-    def spend(
-        self, name: str, figures: Sequence[Ints], sensitivity: float, rho: float
-    ) -> tuple[list[Ints], float]:
-        """Return figures with noise that costs `rho`, and its scale."""
-        distance = sensitivity * self.unit_rows
-        sigma = sigma_of(distance, rho)
-        flat = np.concatenate([f.ravel() for f in figures]) if figures else np.zeros(0, np.int64)
-        noisy = discrete_gaussian(flat, sigma, distance, rho)
-        cuts = np.cumsum([f.size for f in figures])[:-1]
-        parts = np.split(noisy, cuts) if figures else []
-        self.rounds.append(NoiseRound(name, distance, sigma, rho_of(distance, sigma)))
-        self.left -= rho
-        shaped = [part.reshape(f.shape) for part, f in zip(parts, figures, strict=True)]
-        return shaped, sigma
-
-
 def protect_with_noise(
     summary: Summary,
     asked: Noise,
+    policy: Policy,
     *,
-    rule: PrivacyRule | None = None,
     rule_as_written: Mapping[str, Any] | None = None,
     source: Source | None = None,
     progress: Progress = SILENT,
@@ -157,8 +122,10 @@ def protect_with_noise(
     summary
         Exact aggregates; stays here.
     asked
-        The promise, and what is public.
-    rule, rule_as_written
+        The promise, and what is public as the table has it.
+    policy
+        What is declared: classes, cuts, types and values, and the rule that verdicts are on.
+    rule_as_written
         The privacy rule, where verdicts are asked for.
     source
         The table, where it is at hand: its rows are clipped as a whole, which needs less noise.
@@ -169,52 +136,16 @@ def protect_with_noise(
     PolicyError
         The summary cannot be protected this way; see `aegis.protect.protect`.
     """
-    width = len(summary.attributes)
-    classes = len(summary.label.classes)
-    open_domain = not asked.public >= frozenset(summary.attributes)
-    delta = asked.delta / 2 if open_domain else asked.delta
-    budget = _Budget(budget_of(asked.epsilon, delta), asked.rows_per_person)
-    total = budget.left
-    cells = _cells(summary, asked, budget, total)
-    decisions = _decisions(summary, asked, rule, cells)
-    for_rule = DECIDING * total if decisions is not None else 0.0
+    plan = Plan(summary, policy, asked.public)
+    budget = Budget(asked.epsilon, asked.delta, asked.rows_per_person, plan.namings)
+    classes = plan.classes(budget)
+    every = plan.cells(plan.columns(budget), classes, budget)
+    decisions = _decisions(summary, asked, policy.privacy, plan)
+    for_rule = DECIDING * budget.total if decisions is not None else 0.0
     for_both = budget.left - for_rule
-    tables, sigma = budget.spend(
-        "label tables", [c.joint for c in cells], math.sqrt(width), TABLES * for_both
-    )
-    if open_domain:
-        cells, tables = _named(cells, tables, sigma, classes, asked)
-    protected = _with_rest(_assemble(summary, cells, tables, sigma), cells)
-    for_moments = (1 - TABLES) * for_both
-    codes = _codes(protected)
-    shown = [a.table for a in protected.attributes.values()]
-    longest = norms_of(codes, shown)
-    coded = sum(c.shape[1] > 0 for c in codes)
-    error = _expected_error(longest, coded, protected.rows, for_moments, asked.rows_per_person)
-    moments: Moments | None = None
-    notes: tuple[str, ...] = ()
-    if error <= asked.most_error and math.isfinite(error):
-        sums = _sums(summary, source, cells, codes, shown, progress)
-        upper = np.triu(sums.sums)
-        noisy, scale = budget.spend(
-            "moments of codes", [_upper(upper)], sums.sensitivity, for_moments
-        )
-        moments = _mean_moments(noisy[0], len(upper), scale, protected.rows)
-    else:
-        again, second = budget.spend(
-            "label tables again", [c.joint for c in cells], math.sqrt(width), for_moments
-        )
-        tables, sigma = _pooled(tables, sigma, again, second)
-        protected = _with_rest(_assemble(summary, cells, tables, sigma), cells)
-        codes = []
-        notes = (
-            (
-                f"correlations of codes would err by {error:.3f}, above {asked.most_error:g}"
-                if math.isfinite(error)
-                else "the noise leaves fewer than two attributes that say anything of the label"
-            )
-            + ": label tables alone are published, and attributes count as if they did not overlap",
-        )
+    table = _Exact(summary, source, classes, progress)
+    bare, cells = _label_tables(table, every, plan, budget, TABLES * for_both)
+    protected = _with_moments(table, asked, bare, cells, budget, (1 - TABLES) * for_both)
     verdicts: tuple[StatedVerdict, ...] = ()
     if decisions is not None:
         verdicts = decisions.state(budget, for_rule, protected.rows)
@@ -229,76 +160,128 @@ def protect_with_noise(
             rho=math.fsum(r.rho for r in budget.rounds),
             rounds=tuple(budget.rounds),
             public=tuple(n for n in summary.attributes if n in asked.public),
+            thresholds=tuple(budget.thresholds),
+            domains=tuple(plan.domains()),
         ),
-        attributes={
-            a.name: replace(a, codes=codes[i] if codes else None)
-            for i, a in enumerate(protected.attributes.values())
-        },
-        moments=moments,
         verdicts=verdicts,
         rule=rule_as_written if verdicts else None,
-        notes=notes,
     )
 
 
-def _cells(summary: Summary, asked: Noise, budget: _Budget, total: float) -> list[Cells]:
-    """Return the cells of every attribute, masks that learn fitted to noisy counts."""
-    fitted = [a for a in summary.attributes.values() if a.name not in asked.public and learned(a)]
-    masks: dict[str, Any] = {}
-    if fitted:
-        for attribute in fitted:
-            if attribute.domain is not None:
-                raise PolicyError(
-                    f"Masks of {attribute.name!r} learn from counts of single values, which this "
-                    "summary does not hold.",
-                    hint="Give a summary with the raw joints, or declare the attribute public.",
-                )
-        rows = [a.joint.sum(axis=1) for a in fitted]
-        noisy, sigma = budget.spend("rows per value", rows, math.sqrt(len(fitted)), FITTING * total)
-        least = _least(asked, len(fitted), 1, sigma)
-        for attribute, counts in zip(fitted, noisy, strict=True):
-            masks[attribute.name] = fit_to(attribute, counts, counts >= least)
-    return [
-        replace(cells_of(a, masks.get(a.name)), public=a.name in asked.public)
-        for a in summary.attributes.values()
-    ]
+@dataclass(frozen=True, eq=False)
+class _Exact:
+    """What moments are counted from: the summary, the table where it is at hand, the named classes."""
+
+    summary: Summary
+    source: Source | None
+    classes: NamedClasses
+    progress: Progress
+
+    def sums(
+        self, cells: Sequence[Cells], codes: Sequence[Ints], tables: Sequence[Ints]
+    ) -> MomentSums:
+        """Return the moments of clipped rows; `tables` are the protected ones."""
+        label = self.summary.label
+        if self.source is None:
+            longest = [
+                int(BLOCK_LENGTH**2 * norms_of([c], [t]))
+                for c, t in zip(codes, tables, strict=True)
+            ]
+            chosen = self.classes.place >= 0
+            return moments_of_pairs(self.summary, cells, codes, longest, chosen)
+        listed = [(self.summary.attributes[c.name].values, c) for c in cells]
+        most = int(norms_of(codes, tables))
+        labelled = rows_of(self.source, label, self.classes)
+        return moments_of_rows(
+            self.source, label.column, listed, codes, most, self.progress, labelled
+        )
 
 
-def _least(asked: Noise, attributes: int, classes: int, sigma: float) -> float:
-    """Return the noisy total from which a value or a cell is named.
+def _label_tables(
+    table: _Exact, cells: Sequence[Cells], plan: Plan, budget: Budget, rho: float
+) -> tuple[ProtectedSummary, Sequence[Cells]]:
+    """Return label tables of the cells that may be named, and these cells."""
+    name = "label tables"
+    tables, sigma = budget.spend(
+        name, [c.joint for c in cells], math.sqrt(len(cells)), rho, [c.keys for c in cells]
+    )
+    if plan.named:
+        least = budget.threshold(name, sigma, len(table.classes.names), len(plan.named))
+        clear = [
+            (t.sum(axis=1) >= least) | (not c.bought) for c, t in zip(cells, tables, strict=True)
+        ]
+        cells = [c.keep(own) for c, own in zip(cells, clear, strict=True)]
+        tables = [t[own] for t, own in zip(tables, clear, strict=True)]
+    return _with_rest(_assemble(table, cells, tables, sigma), cells), cells
 
-    Half of delta is for names, half of that for either of the rounds 1 and 2.
-    """
-    rows = asked.rows_per_person
-    return threshold_of(sigma, classes, attributes * rows, asked.delta / 4, alone=rows)
+
+def _with_moments(
+    table: _Exact,
+    asked: Noise,
+    bare: ProtectedSummary,
+    cells: Sequence[Cells],
+    budget: Budget,
+    rho: float,
+) -> ProtectedSummary:
+    """Return label tables with moments; where those are not worth it, tables measured again."""
+    codes = _codes(bare)
+    shown = [a.table for a in bare.attributes.values()]
+    coded = sum(c.shape[1] > 0 for c in codes)
+    error = _expected_error(norms_of(codes, shown), coded, bare.rows, rho, asked.rows_per_person)
+    if error > asked.most_error or not math.isfinite(error):
+        return _measured_again(table, asked, bare, cells, budget, rho, error)
+    sums = table.sums(cells, codes, shown)
+    upper = np.triu(sums.sums)
+    [noisy], scale = budget.spend("moments of codes", [_upper(upper)], sums.sensitivity, rho)
+    return replace(
+        bare,
+        attributes={
+            a.name: replace(a, codes=codes[i]) for i, a in enumerate(bare.attributes.values())
+        },
+        moments=_mean_moments(noisy, len(upper), scale, bare.rows),
+    )
 
 
-def _named(
-    cells: Sequence[Cells], tables: Sequence[Ints], sigma: float, classes: int, asked: Noise
-) -> tuple[list[Cells], list[Ints]]:
-    """Return the cells whose names the noise covers, and their counts."""
-    least = _least(asked, len(cells), classes, sigma)
-    named, left = [], []
-    for own, table in zip(cells, tables, strict=True):
-        clear = (table.sum(axis=1) >= least) | np.full(own.count, own.name in asked.public)
-        named.append(own.keep(clear))
-        left.append(table[clear])
-    return named, left
+def _measured_again(
+    table: _Exact,
+    asked: Noise,
+    bare: ProtectedSummary,
+    cells: Sequence[Cells],
+    budget: Budget,
+    rho: float,
+    error: float,
+) -> ProtectedSummary:
+    """Return label tables that are the mean of two measurements, without moments."""
+    first = [a.table[: c.count] for a, c in zip(bare.attributes.values(), cells, strict=True)]
+    again, second = budget.spend(
+        "label tables again",
+        [c.joint for c in cells],
+        math.sqrt(len(cells)),
+        rho,
+        [c.keys for c in cells],
+    )
+    tables, sigma = _pooled(first, bare.cell_error, again, second)
+    note = (
+        f"correlations of codes would err by {error:.3f}, above {asked.most_error:g}"
+        if math.isfinite(error)
+        else "the noise leaves fewer than two attributes that say anything of the label"
+    ) + ": label tables alone are published, and attributes count as if they did not overlap"
+    return replace(_with_rest(_assemble(table, cells, tables, sigma), cells), notes=(note,))
 
 
 def _assemble(
-    summary: Summary, cells: Sequence[Cells], tables: Sequence[Ints], sigma: float
+    table: _Exact, cells: Sequence[Cells], tables: Sequence[Ints], sigma: float
 ) -> ProtectedSummary:
-    counts = class_counts(tables, len(summary.label.classes))
+    names = table.classes.names
     return ProtectedSummary(
         protection=Protection(ProtectionLevel.NOISE),
-        label=summary.label.column,
-        classes=summary.label.classes,
-        class_counts=counts,
+        label=table.summary.label.column,
+        classes=names,
+        class_counts=class_counts(tables, len(names)),
         attributes={c.name: published(c, t) for c, t in zip(cells, tables, strict=True)},
         moments=None,
         cell_error=sigma,
-        policy=summary.digests.get("policy", ""),
+        policy=table.summary.digests.get("policy", ""),
     )
 
 
@@ -378,24 +361,6 @@ def _expected_error(longest: float, width: int, rows: float, rho: float, unit_ro
     return sigma_of(sensitivity, rho) / rows
 
 
-def _sums(
-    summary: Summary,
-    source: Source | None,
-    cells: Sequence[Cells],
-    codes: Sequence[Ints],
-    tables: Sequence[Ints],
-    progress: Progress,
-) -> MomentSums:
-    if source is None:
-        longest = [
-            int(BLOCK_LENGTH**2 * norms_of([c], [t])) for c, t in zip(codes, tables, strict=True)
-        ]
-        return moments_of_pairs(summary, cells, codes, longest)
-    listed = [(summary.attributes[c.name].values, c) for c in cells]
-    most = int(norms_of(codes, tables))
-    return moments_of_rows(source, summary.label.column, listed, codes, most, progress)
-
-
 def _upper(sums: Ints) -> Ints:
     above: Ints = sums[np.triu_indices(len(sums), 1)]
     return above
@@ -428,7 +393,7 @@ class _Decisions:
     k: int
     suppression: float
 
-    def state(self, budget: _Budget, rho: float, rows: float) -> tuple[StatedVerdict, ...]:
+    def state(self, budget: Budget, rho: float, rows: float) -> tuple[StatedVerdict, ...]:
         sensitivity = max(self.k - 1, 1) * math.sqrt(len(self.choices))
         noisy, sigma = budget.spend("rows in small classes", [self.below], sensitivity, rho)
         limit = self.suppression * rows
@@ -440,10 +405,8 @@ class _Decisions:
         return tuple(stated)
 
 
-def _decisions(
-    summary: Summary, asked: Noise, rule: PrivacyRule | None, cells: Sequence[Cells]
-) -> _Decisions | None:
-    if not asked.verdicts or rule is None:
+def _decisions(summary: Summary, asked: Noise, rule: PrivacyRule, plan: Plan) -> _Decisions | None:
+    if not asked.verdicts:
         return None
     if not (rule.sizes_only and rule.criteria) or summary.frequency is None:
         raise PolicyError(
@@ -452,13 +415,12 @@ def _decisions(
             hint="Leave out --verdicts, or protect by counts.",
         )
     choices, below = [], []
-    places = {c.name: c for c in cells}
     for configuration in asked.verdicts:
         choice = []
         for name, attribute in summary.attributes.items():
             candidate = attribute.candidate(configuration.masks[name])
             choice.append(attribute.candidates.index(candidate))
-            if places[name].candidates[choice[-1]].mask != candidate.mask:
+            if plan.fitted_to_noise(name) and not candidate.declared.fitted:
                 raise PolicyError(
                     f"Mask {candidate.declared} of {name!r} was fitted to noisy counts, so that "
                     "classes under it are not in the summary.",

@@ -122,7 +122,6 @@ def rank_published(
         measure=chosen.name,
         ranking=tuple(ranking),
         unmasked=best,
-        reference=best,
         optimal=False,  # of what masks might have made, nothing is known
         combinations=len(ranking),
         masked_tables=True,

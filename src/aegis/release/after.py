@@ -11,6 +11,7 @@ from aegis.masks import Mask, NoiseMask
 from aegis.policy import Configuration, Policy
 from aegis.policy.joint import require_joint_rule
 from aegis.sources import Source
+from aegis.summary import ShownColumns
 
 PREFIX = "aegis earlier"
 """Start of the names of columns that hold what an earlier release showed."""
@@ -26,13 +27,23 @@ class WithEarlier:
         The table, each quasi-identifier once more per earlier release.
     masks
         What becomes of each column.
-    columns
-        Names of the added columns: they form classes, and are not released.
+    releases
+        The added columns of each earlier release, in order: they form classes, and are not released.
     """
 
     source: Source
     masks: Mapping[str, Mask | None]
-    columns: tuple[str, ...] = ()
+    releases: tuple[ShownColumns, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the added columns that form classes."""
+        return tuple(name for release in self.releases for name in release.quasi)
+
+    @property
+    def protected(self) -> tuple[str, ...]:
+        """Names of the added columns that hold protected values."""
+        return tuple(name for release in self.releases for name in release.sensitive.values())
 
     @classmethod
     def of(
@@ -54,22 +65,27 @@ class WithEarlier:
         _check(policy, masks, releases)
         added: dict[str, str] = {}
         earlier: dict[str, Mask | None] = {}
+        columns = []
         for number, release in enumerate(releases):
-            shown: dict[str, Mask | None] = {
-                a.name: release.masks[a.name]
-                for a in policy.quasi_identifiers
-                if a.name in release.masks
-            }
+            quasi = [a.name for a in policy.quasi_identifiers if a.name in release.masks]
+            protected = policy.privacy.sensitive
+            shown = {n: release.masks.get(n, masks.get(n)) for n in (*quasi, *protected)}
+            own = {name: f"{PREFIX} {number} {name}" for name in shown}
             for name, mask in fit_masks(source, shown, policy.shared_rows).items():
-                column = f"{PREFIX} {number} {name}"
-                added[column] = name
-                earlier[column] = mask
+                added[own[name]] = name
+                earlier[own[name]] = mask
+            columns.append(
+                ShownColumns(
+                    tuple(own[name] for name in quasi),
+                    {name: own[name] for name in protected},
+                )
+            )
         table = source.table.mutate(**{c: source.table[n] for c, n in added.items()})
         numbered = source.numbered
         if numbered is not None:
             numbered = numbered.mutate(**{c: numbered[n] for c, n in added.items()})
         wide = replace(source, table=table, numbered=numbered)
-        return cls(wide, {**masks, **earlier}, tuple(added))
+        return cls(wide, {**masks, **earlier}, tuple(columns))
 
 
 def _check(

@@ -26,8 +26,9 @@ from aegis.masking import ORDERED_ROWS
 from aegis.policy import Policy, as_policy
 from aegis.progress import SILENT, Progress
 from aegis.release.auditing import Audit, audit
-from aegis.release.released import Released, refuse_other_classes, refuse_unplanned
+from aegis.release.released import SEEDED, Released, refuse_other_classes, refuse_unplanned
 from aegis.release.writing import Destination, ReleasePlan, release_rows
+from aegis.signing import PrivateKey
 from aegis.sources import Source, open_table
 from aegis.summary import PERSON
 
@@ -39,7 +40,8 @@ class AnonymizedRelease(Released):
     Attributes
     ----------
     recipe
-        Method, options and seed, all filled in: the same table gives the same release again.
+        Method and options, all filled in, and the seed: the same table gives the same release again,
+        unless the method protects by what it draws.
     grouped
         The groups, their information loss, notes and figures of the method's own.
     notes
@@ -123,7 +125,8 @@ def anonymize(
     front: bool = False,
     kinds: Mapping[str, str] | None = None,
     orders: Mapping[str, Sequence[Any]] | None = None,
-    seed: int = 0,
+    seed: int | None = None,
+    key: PrivateKey | None = None,
     progress: Progress = SILENT,
 ) -> AnonymizedRelease:
     """Make a record-level release, leave out classes that fail the rule, and verify the result.
@@ -166,7 +169,11 @@ def anonymize(
         Kind (numeric, ordinal, categorical) and ascending values of quasi-identifiers where they
         are neither the natural ones nor those of the policy.
     seed
-        Seed of whatever is random, and of the samples behind the utility.
+        Seed of whatever is random, and of the samples behind the utility. Without it a method that
+        protects by chance draws from the randomness of the system; with it the notes say that a
+        reader who knows the seed can undo that.
+    key
+        What the certificate is signed with (`aegis.signing.load_private_key`).
     progress
         Receives one step per stage.
 
@@ -203,7 +210,7 @@ def anonymize(
         )
     source = open_table(table, reading=policy.reading)
     destination = Destination.checked(
-        source, output, certificate, measure, force=force, safe_csv=safe_csv
+        source, output, certificate, measure, force=force, safe_csv=safe_csv, key=key
     )
     plan = _GroupedPlan(source, policy, recipe, kinds, orders, progress)
     points = plan.front() if front else ()
@@ -211,7 +218,7 @@ def anonymize(
 
 
 def _recipe(
-    method: str | Recipe, options: Mapping[str, Any] | None, style: str | None, seed: int
+    method: str | Recipe, options: Mapping[str, Any] | None, style: str | None, seed: int | None
 ) -> Recipe:
     if isinstance(method, str):
         return Recipe(method, options or {}, seed, style)
@@ -239,7 +246,7 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
         self.source = source
         self.policy = policy
         self.progress = progress
-        self.seed = recipe.seed
+        self.seed = recipe.seed or 0
         with progress.step("Reading records"):
             self.read: RecordTable = read_records(source, policy, kinds=kinds, orders=orders)
         read = time.perf_counter()
@@ -275,7 +282,7 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
         if not isinstance(options, ObamOptions):
             raise InternalError("A front was asked of another method than MO-OBAM.")
         grid = grid_of_clusters(options, len(self.read.records))
-        seed = self.made.recipe.seed
+        seed = self.made.recipe.seed or 0
         points = search_front(self.read.records, options, grid, seed=seed, progress=self.progress)
         self.timings["front"] = time.perf_counter() - started
         return points
@@ -306,13 +313,25 @@ class _GroupedPlan(ReleasePlan[AnonymizedRelease]):
         return AnonymizedRelease(
             recipe=self.made.recipe,
             grouped=grouped,
-            notes=(*grouped.notes, *self.read.notes, *_order(self.source.rows)),
+            notes=(
+                *grouped.notes,
+                *_repeatable(self.made.recipe),
+                *self.read.notes,
+                *_order(self.source.rows),
+            ),
             **common,
         )
 
     def how(self, release: AnonymizedRelease) -> Mapping[str, Any]:
         """Return the recipe and what its groups cost."""
         return release.how()
+
+
+def _repeatable(recipe: Recipe) -> tuple[str, ...]:
+    """Return a note on draws that a reader who knows the seed can repeat."""
+    if recipe.seed is None or not recipe.by_chance:
+        return ()
+    return (f"a seed was given: {SEEDED}",)
 
 
 def _order(rows: int) -> tuple[str, ...]:

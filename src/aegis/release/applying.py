@@ -18,19 +18,22 @@ from aegis.masking import (
     masked_table,
     noise_of,
     refuse_unseen,
+    seeded_noise,
     suppress,
 )
-from aegis.masks import Mask, parts_of
+from aegis.masking.originals import WithOriginals
+from aegis.masks import Mask
 from aegis.policy import Configuration, OwnerRule, Policy, RuleOverride, Unseen, as_policy
 from aegis.privacy import PrivacyAccount, PrivacyRule
 from aegis.privacy.diversity import distinct_values
 from aegis.progress import SILENT, Progress
 from aegis.release.after import WithEarlier
 from aegis.release.auditing import Audit, audit
-from aegis.release.choice import hidden_columns, release_masks
-from aegis.release.released import Released, refuse_other_classes, refuse_unplanned
+from aegis.release.choice import hidden_columns, learnt_bounds, release_masks
+from aegis.release.released import SEEDED, Released, refuse_other_classes, refuse_unplanned
 from aegis.release.sql.query import Form, create_statements, require_database
 from aegis.release.writing import Destination, ReleasePlan, release_rows
+from aegis.signing import PrivateKey
 from aegis.sources import Source, open_named, open_table, transaction
 from aegis.summary import PERSON, check_noise, count_classes
 from aegis.summary.leaves import shown_leaves
@@ -47,6 +50,8 @@ class Release(Released):
     noised_quasi_identifiers
         Quasi-identifiers that show noise: the rule was held against their true values, while
         `audit` measures the noisy ones as they stand.
+    seeded_noise
+        Attributes whose noise comes from a seed: a reader who knows it can take the noise off.
     into
         The table or view of the database that was made; None for a file or rows in memory.
     rule_override
@@ -65,6 +70,7 @@ class Release(Released):
 
     configuration: Configuration
     noised_quasi_identifiers: tuple[str, ...] = ()
+    seeded_noise: tuple[str, ...] = ()
     into: str | None = None
     rule_override: RuleOverride | None = None
 
@@ -83,9 +89,18 @@ class Release(Released):
         return super().to_dict() | {
             "configuration": self.configuration.spec(),
             "noised_quasi_identifiers": list(self.noised_quasi_identifiers),
+            "seeded_noise": list(self.seeded_noise),
             "into": self.into,
             "rule_override": None if self.rule_override is None else self.rule_override.to_dict(),
         }
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What you should know before you pass the release on."""
+        if not self.seeded_noise:
+            return super().warnings
+        names = ", ".join(self.seeded_noise)
+        return (*super().warnings, f"The noise of {names} has a seed: {SEEDED}.")
 
     @property
     def differential_privacy(self) -> PrivacyAccount | None:
@@ -108,7 +123,8 @@ def apply(
     safe_csv: bool = False,
     made_under: OwnerRule | None = None,
     rule_override: bool = False,
-    seed: int = 0,
+    seed: int | None = None,
+    key: PrivateKey | None = None,
     progress: Progress = SILENT,
 ) -> Release:
     """Mask a table, leave out what fails the rule, and verify the result.
@@ -153,7 +169,11 @@ def apply(
     rule_override
         Whether another rule than that one is meant; the certificate then says so.
     seed
-        Seed of the samples behind the utility that the certificate states, and of noise masks.
+        Seed of noise masks, and of the samples behind the utility that the certificate states.
+        Without it noise comes from the randomness of the system; with it the release warns that a
+        reader who knows the seed can take the noise off.
+    key
+        What the certificate is signed with (`aegis.signing.load_private_key`).
     progress
         Receives one step per stage.
 
@@ -193,7 +213,7 @@ def apply(
     if into is not None:
         require_database(source, into)
     destination = Destination.checked(
-        source, output, certificate, measure, force=force, safe_csv=safe_csv
+        source, output, certificate, measure, force=force, safe_csv=safe_csv, key=key
     )
     if output is None and into is None:
         source.engine.require_here(
@@ -216,14 +236,14 @@ class _MaskedPlan(ReleasePlan[Release]):
         source: Source,
         policy: Policy,
         configuration: Configuration,
-        seed: int,
+        seed: int | None,
         progress: Progress,
         after: Sequence[Configuration] = (),
     ) -> None:
         self.started = time.perf_counter()
         self.source = source
         self.policy = policy
-        self.seed = seed
+        self.seed = seed or 0
         self.progress = progress
         if source.rows == 0:
             raise DataError(f"{source.origin} has no rows.", hint="Give a table with rows.")
@@ -237,10 +257,12 @@ class _MaskedPlan(ReleasePlan[Release]):
             refuse_unseen(self.unseen)
         self.quasi = tuple(a.name for a in policy.quasi_identifiers)
         check_noise(policy, self.masks)
+        self.seeded_noise = seeded_noise(self.masks, seed)
         self.drawn = None
         self.engine, quasi = source, self.quasi
         self.after = tuple(after)
         widened = WithEarlier.of(source, policy, self.masks, self.after)
+        self.originals = WithOriginals.of(widened.source, self.masks)
         if noise_of(self.masks):
             _refuse_drawing(source, self.masks)
             with progress.step("Drawing noise"):
@@ -251,21 +273,30 @@ class _MaskedPlan(ReleasePlan[Release]):
         self.leaves = shown_leaves(source, policy, self.masks) if by_leaves else None
         with progress.step("Checking classes"):
             masked = (
-                masked_table(widened.source, widened.masks, numbered=True, person=policy.person)
+                masked_table(
+                    self.originals.source,
+                    {**widened.masks, **self.originals.masks},
+                    numbered=True,
+                    person=policy.person,
+                )
                 if self.drawn is None
                 else self.engine.table
             )
             judged, self.verdict = suppress(
                 self.engine,
                 masked,
-                (*quasi, *widened.columns),
+                quasi,
                 policy.privacy.sensitive,
                 policy.privacy,
                 policy.protected_hierarchies,
                 self.population,
                 self.leaves,
+                widened.releases,
             )
-            judged = judged.drop(*widened.columns) if widened.columns else judged
+            added = {*widened.columns, *widened.protected}
+            judged = judged.drop(*added) if added else judged
+            self.with_originals = judged
+            judged = judged.drop(*self.originals.masks)
             self.judged = Source(judged, source.origin)
             self.table = judged if self.drawn is None else self.drawn.released(judged)
             hidden = [*hidden_columns(policy, self.masks)]
@@ -354,13 +385,17 @@ class _MaskedPlan(ReleasePlan[Release]):
             leaves=self.leaves,
         )
         refuse_unplanned(self._verifiable(shown, checked), self.source.rows - self.suppressed_rows)
-        return replace(checked, person=self.policy.person)
+        outside = checked.outside
+        if outside is not None:
+            outside = replace(outside, implied=self.originals.implied(self.with_originals))
+        return replace(checked, person=self.policy.person, outside=outside)
 
     def describe(self, **common: Any) -> Release:
         """Return the release with its fitted configuration."""
         return Release(
             configuration=self.configuration,
             noised_quasi_identifiers=self._noised(),
+            seeded_noise=self.seeded_noise,
             rule_override=self.rule_override,
             **common,
         )
@@ -368,14 +403,9 @@ class _MaskedPlan(ReleasePlan[Release]):
     def how(self, release: Release) -> Mapping[str, Any]:
         """Return the configuration."""
         masks = release.configuration.spec()
-        rows = self.policy.shared_rows
         return {
             "configuration": {"name": release.configuration.name, "masks": masks},
-            "learnt_bounds": {
-                name: " ".join(dict.fromkeys(learns))
-                for name, mask in release.configuration.masks.items()
-                if (learns := [m.learns.format(rows=rows) for m in parts_of(mask) if m.learns])
-            },
+            "learnt_bounds": learnt_bounds(release.configuration.masks, self.policy.shared_rows),
             "noised_quasi_identifiers": list(release.noised_quasi_identifiers),
             **({"after": [c.spec() for c in self.after]} if self.after else {}),
             **(

@@ -214,7 +214,8 @@ def audit(
     if person is None and policy is not None and policy.person is not None:
         figures = replace(figures, notes=(*figures.notes, _rows_alone(policy.person)))
     with progress.step("Comparing rows over all columns"):
-        outside = outside_of(source, person, coded)
+        label = policy.label.column if policy is not None and policy.label else None
+        outside = outside_of(source, quasi_identifiers, person=person, coded=coded, label=label)
     named = tuple(quasi_identifiers)
     return Audit(figures, named, sensitive, rule, violations, account, person, outside)
 

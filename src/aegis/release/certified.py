@@ -1,66 +1,83 @@
-"""Hold a table against the certificate that came with it: digest, masks, rule and every figure."""
+"""Compare a table with the certificate that came with it.
+
+Each field is computed again from the file and the policy and compared, or named as not checked. The
+digest and the signature of the certificate bind all of them: the digest against damage, the signature
+against everyone who lacks the key.
+"""
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from aegis.advisor import Scorer
+from aegis.advisor import Scorer, utility_kept
 from aegis.advisor.rank import as_it_is, tells_classes_apart
-from aegis.errors import AegisError, DataError
-from aegis.masking import masked_population
-from aegis.masks import Group, KeepFrequent, Mask, Suppress, evaluate, parse_mask
-from aegis.masks.base import SUPPRESSED
-from aegis.measures import MEASURES
-from aegis.policy import Configuration, Policy, as_policy, policy_digest, rule_of
+from aegis.advisor.utility import Reference, Rows
+from aegis.errors import AegisError, DataError, InternalError
+from aegis.masking import masked_population, noise_of
+from aegis.masks import Mask, parse_mask
+from aegis.measures import MEASURES, Measure
+from aegis.policy import (
+    Configuration,
+    Policy,
+    Role,
+    Unseen,
+    as_policy,
+    policy_digest,
+    policy_mapping,
+    rule_of,
+)
 from aegis.policy.load import load_policy
 from aegis.privacy import ModelNeed, PrivacyRule
 from aegis.progress import SILENT, Progress
 from aegis.release.auditing import Audit, audit
-from aegis.release.released import with_hidden
+from aegis.release.choice import learnt_bounds
+from aegis.release.fitting import odd_values
+from aegis.release.mismatch import NOTHING, Mismatch, alike, differing
+from aegis.release.released import CERTIFICATE_VERSION, with_hidden
+from aegis.signing import SEAL, PublicKey, Signature, sealed_digest, verify_seal
 from aegis.sources import Source, open_table
 from aegis.summary import summarize
 from aegis.summary.leaves import without_hierarchy
 
+CERTIFIED = (
+    "certificate",
+    "aegis",
+    "created",
+    "input",
+    "output",
+    "policy",
+    "suppressed_rows",
+    "persons",
+    "suppressed_persons",
+    "unseen_rows",
+    "dropped_columns",
+    "utility",
+    "privacy",
+)
+"""Fields of every certificate."""
+OF_KIND = {
+    "configuration": ("configuration", "learnt_bounds", "noised_quasi_identifiers"),
+    "anonymizer": ("anonymizer", "groups", "information_loss", "details", "notes"),
+}
+"""Fields of a release under masks, and of a record-level one."""
+_OF_INPUT = "only the table that it was made from shows it"
+TAKEN_AS_STATED = {
+    "input": _OF_INPUT,
+    "created": "a time",
+    "aegis": "a version",
+    "output.file": "a name, which may change",
+}
+"""Fields that nothing can be compared with, and why: a signature says who answers for them."""
 NEEDED = ("input", "output", "policy", "privacy")
 """Keys without which a document is no certificate."""
 MOST_VALUES = 10_000
-"""Most distinct values of a column that are held against its mask."""
-NOTHING = "nothing"
-
-
-@dataclass(frozen=True)
-class Mismatch:
-    """One thing that certificate and file say differently.
-
-    Attributes
-    ----------
-    what
-        Which thing: a path in the certificate, such as `privacy.k`.
-    certified, measured
-        What the certificate says, and what the file shows.
-    """
-
-    what: str
-    certified: Any
-    measured: Any
-
-    def __str__(self) -> str:
-        return (
-            f"{self.what}: the certificate says {_brief(self.certified)}, the file shows "
-            f"{_brief(self.measured)}"
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return {"what": self.what, "certified": self.certified, "measured": self.measured}
+"""Most distinct values of a column that are compared with its mask."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +117,7 @@ def check_certificate(
     certificate: str | Path | Mapping[str, Any],
     *,
     policy: Policy | str | Path | None = None,
+    verify_key: PublicKey | None = None,
     progress: Progress = SILENT,
 ) -> CertificateCheck:
     """Return whether a certificate is of this table, and every figure of it true.
@@ -116,6 +134,8 @@ def check_certificate(
     policy
         The policy that the release was made under, where it is at hand: its digest is compared, and
         it brings the hierarchies that some rules need.
+    verify_key
+        The key that the certificate must be signed with.
     progress
         Receives the steps.
 
@@ -137,7 +157,7 @@ def check_certificate(
     """
     document = read_certificate(certificate)
     declared = None if policy is None else as_policy(policy)
-    return _Check(open_table(table), document, declared, progress).done()
+    return _Check(open_table(table), document, declared, verify_key, progress).done()
 
 
 def read_certificate(given: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
@@ -173,116 +193,383 @@ class _Check:
     """The steps of a check, which gather what differs."""
 
     def __init__(
-        self, source: Source, document: Mapping[str, Any], policy: Policy | None, progress: Progress
+        self,
+        source: Source,
+        document: Mapping[str, Any],
+        policy: Policy | None,
+        key: PublicKey | None,
+        progress: Progress,
     ) -> None:
         self.source = source
         self.document = document
         self.policy = policy
+        self.key = key
         self.progress = progress
         self.mismatches: list[Mismatch] = []
         self.unchecked: list[str] = []
+        self.declared = self._declared()
 
     def done(self) -> CertificateCheck:
         with self.progress.step("Holding the table against its certificate"):
+            self._seal()
             self._file()
             self._policy()
-            self._configuration()
-            audit_of_rule = self._privacy()
-            self._utility()
+            audit_of_rule = self._content()
+            self._rest()
         return CertificateCheck(tuple(self.mismatches), tuple(self.unchecked), audit_of_rule)
 
+    def _content(self) -> Audit | None:
+        """Compare what the certificate states of the rows; return the figures of privacy."""
+        self._counts()
+        if self.declared is None or not self._has_columns():
+            return None
+        self._columns()
+        self._configuration()
+        audited = self._privacy()
+        self._claims(audited)
+        self._utility()
+        return audited
+
+    def _has_columns(self) -> bool:
+        """Return whether the file has the label and what the rule protects."""
+        if self.declared is None:
+            return False
+        label = self.declared.label.column if self.declared.label else None
+        for what, name in (
+            ("policy.label", label),
+            *(("policy.privacy", name) for name in self.declared.privacy.sensitive),
+        ):
+            if name is not None and name not in self.source.columns:
+                self._differs(what, name, "no such column")
+                return False
+        return True
+
     def _differs(self, what: str, certified: Any, measured: Any) -> None:
-        if not _alike(certified, measured):
+        if not alike(certified, measured):
             self.mismatches.append(Mismatch(what, certified, measured))
+
+    def _differences(self, what: str, certified: Any, measured: Any) -> None:
+        """Note each leaf in which two documents differ."""
+        self.mismatches += [Mismatch(*three) for three in differing(certified, measured, what)]
+
+    def _seal(self) -> None:
+        """Compare the digest of the certificate itself, and its signature."""
+        version = self.document.get("certificate")
+        if version == 1 and "digest" not in self.document:  # versions before it had none
+            self.unchecked.append("digest: certificates of version 1 have none")
+        elif version != CERTIFICATE_VERSION:
+            self._differs("certificate", version, CERTIFICATE_VERSION)
+        else:
+            self._differs("digest", self.document.get("digest"), sealed_digest(self.document))
+        if "signature" not in self.document:
+            if self.key is not None:
+                self._differs("signature", NOTHING, self.key.text)
+            return
+        if self.key is None:
+            self.unchecked.append("signature: give the key of its maker (--verify-key)")
+            return
+        try:
+            signature = Signature.of(self.document["signature"])
+        except DataError as error:
+            self._differs("signature", self.document["signature"], error.message)
+            return
+        self._differs("signature.key", signature.key, self.key.text)
+        if signature.key == self.key.text and not verify_seal(self.document, signature, self.key):
+            self._differs("signature.value", signature.value, "another content")
+
+    def _declared(self) -> Policy | None:
+        """Return the policy: the one given, or as the certificate states it; None where it does not.
+
+        No file that the certificate names is read: whoever wrote it could name any.
+        """
+        if self.policy is not None:
+            return self.policy
+        said = _without(self.document["policy"], "sha256", "population")
+        try:
+            return load_policy(_plain_roles(said) if _hierarchical(said) else said)
+        except (AegisError, AttributeError, TypeError) as error:
+            self._differs("policy", "a policy", getattr(error, "message", str(error)))
+            return None
 
     def _file(self) -> None:
         said = self.document["output"]
         if self.source.files:
             self._differs("output.sha256", said.get("sha256"), self.source.digest())
         else:
-            self.unchecked.append("the digest: rows that are in no file have none")
+            self.unchecked.append("output.sha256: rows that are in no file have no digest")
         self._differs("output.rows", said.get("rows"), self.source.rows)
 
     def _policy(self) -> None:
-        said = dict(self.document["policy"])
-        certified = said.pop("sha256", None)
-        try:
-            policy = load_policy(said) if self.policy is None else self.policy
-        except AegisError:
-            self.unchecked.append(
-                "the policy's digest, which needs its hierarchies: give the policy"
-            )
-            return
+        """Compare the policy with the one given, else with its own digest."""
+        if self.policy is None:
+            self.unchecked.append("policy.sha256: give your policy (--policy) to compare it")
+            if _hierarchical(self.document["policy"]) or self.declared is None:
+                return
+        said = _without(self.document["policy"], "sha256")
+        policy = self.policy
+        if policy is None:
+            try:
+                policy = load_policy(said)
+            except AegisError as error:  # a population that is none
+                self._differs("policy", "a policy", error.message)
+                return
+        certified = self.document["policy"].get("sha256")
         measured, spelt = policy_digest(policy), str(said.get("measure"))
+        mapping = _plain(policy_mapping(policy))
         # The digest is of the name that the measure had then.
         if spelt in MEASURES and MEASURES.get(spelt).name == policy.measure != spelt:
             measured = policy_digest(replace(policy, measure=spelt))
+            mapping["measure"] = spelt
         self._differs("policy.sha256", certified, measured)
+        if certified == measured:  # else all of it may differ
+            self._differences("policy", said, mapping)
+
+    def _columns(self) -> None:
+        """Compare the columns of the file with those that the policy releases."""
+        dropped = _names(self.document.get("dropped_columns"))
+        columns = set(self.source.columns)
+        if dropped is None:
+            self._differs(
+                "dropped_columns", self.document.get("dropped_columns"), "a list of names"
+            )
+            return
+        for name in dropped:
+            if name in columns:
+                self._differs(f"dropped_columns: {name}", "left out", "a column")
+        if self.declared is None:
+            return
+        stated = {*self.declared.attributes, *filter(None, (self.declared.person,))}
+        for name in sorted(stated - columns - set(dropped)):
+            self._differs(f"dropped_columns: {name}", NOTHING, "left out")
+        unknown = [name for name in dropped if name not in stated and name not in columns]
+        if unknown:
+            self.unchecked.append("dropped_columns: the policy does not name all of them")
+        label = self.declared.label.column if self.declared.label else None
+        released = {attribute.name for attribute in self.declared.released()} | {label}
+        if not _hierarchical(self.document["policy"]) or self.policy is not None:
+            for name in sorted(columns - released):
+                self._differs(f"policy.attributes.{name}", "not released", "a column")
 
     def _configuration(self) -> None:
-        columns = set(self.source.columns)
-        for name in self.document.get("dropped_columns") or ():
-            if name in columns:
-                self.mismatches.append(Mismatch(f"dropped_columns: {name}", "left out", "a column"))
-        for name, spec in ((self.document.get("configuration") or {}).get("masks") or {}).items():
-            if spec == "suppress" and name in (self.document.get("dropped_columns") or ()):
-                continue  # left out in place of being filled
-            if name not in columns:
-                self.mismatches.append(Mismatch(f"configuration.masks.{name}", spec, NOTHING))
+        """Compare the values of each column with what its mask can show."""
+        if "configuration" not in self.document:
+            return
+        said = self.document["configuration"]
+        specs = said.get("masks") if isinstance(said, Mapping) else None
+        if not isinstance(specs, Mapping):
+            self._differs("configuration", said, "masks by the names of columns")
+            return
+        self.unchecked.append("configuration.name: a name")
+        dropped = _names(self.document.get("dropped_columns")) or ()
+        for name, spec in specs.items():
+            if name not in self.source.columns and not (spec == "suppress" and name in dropped):
+                self._differs(f"configuration.masks.{name}", spec, NOTHING)
                 continue
-            self._shown(name, spec)
+            mask = self._mask(name, spec)
+            if mask is None:
+                continue
+            self._candidate(name, mask)
+            if name in self.source.columns:
+                self._shown(name, spec, mask)
+        for name in self._scored():
+            if name not in specs:
+                self._differs(f"configuration.masks.{name}", NOTHING, "a column with a mask")
+        self._made_of_masks()
 
-    def _shown(self, name: str, spec: Any) -> None:
-        """Hold the values of a column against what its mask can show."""
+    def _scored(self) -> list[str]:
+        """Return the attributes that every configuration masks."""
+        if self.declared is None:
+            return []
+        return [a.name for a in self.declared.released() if a.role is not Role.IDENTIFIER]
+
+    def _mask(self, name: str, spec: Any) -> Mask | None:
+        """Return a certified mask; None where it is none, or its hierarchy is not given."""
+        attribute = None if self.policy is None else self.policy.attributes.get(name)
         try:
-            mask = parse_mask(spec)
-        except AegisError:
-            self.unchecked.append(f"the values of {name}, whose hierarchy the certificate lacks")
+            return parse_mask(spec, hierarchy=attribute.hierarchy if attribute else None)
+        except AegisError as error:
+            if attribute is None and "level" in json.dumps(spec):
+                self.unchecked.append(
+                    f"configuration.masks.{name}: it needs the hierarchy, give the policy"
+                )
+            else:
+                self._differs(f"configuration.masks.{name}", spec, error.message)
+            return None
+
+    def _candidate(self, name: str, mask: Mask) -> None:
+        """Note a mask that is none of the policy's: no value shows all of its parameters."""
+        attribute = None if self.declared is None else self.declared.attributes.get(name)
+        if attribute is None or (self.policy is None and _hierarchical(self.document["policy"])):
             return
-        possible = _possible(mask)
-        if possible is None:
+        asked = _leaves(mask.spec())
+        if not any(_leaves(candidate.spec()) <= asked for candidate in attribute.masks):
+            self.unchecked.append(f"configuration.masks.{name}: no candidate of the policy")
+
+    def _shown(self, name: str, spec: Any, mask: Mask) -> None:
+        """Compare the values of a column with what its mask can show."""
+        try:
+            odd = odd_values(self.source, name, mask)
+        except InternalError:  # a mask that is not fitted
+            odd = None
+        if odd is None:
             if str(mask) != "identity":
-                self.unchecked.append(f"the values of {name}: {mask} does not say what it can show")
+                self.unchecked.append(
+                    f"configuration.masks.{name}: it does not say what it can show"
+                )
+        elif odd:
+            self.mismatches.append(Mismatch(f"configuration.masks.{name}", spec, odd))
+
+    def _made_of_masks(self) -> None:
+        """Compare what the certificate states of its masks with what follows from them."""
+        if self.declared is None:
             return
-        column = self.source.table[name]
-        shown = self.source.collect(self.source.table.select(v=column).distinct())["v"]
-        texts = [str(value) for value in pc.drop_null(shown).to_pylist()][:MOST_VALUES]
-        odd = sorted(text for text in texts if not possible(text))
-        if odd:
-            self.mismatches.append(Mismatch(f"configuration.masks.{name}", spec, odd[:5]))
+        masks = self._certified_masks().masks
+        quasi = {attribute.name for attribute in self.declared.quasi_identifiers}
+        noised = [name for name in noise_of(masks) if name in quasi]
+        said = self.document.get("noised_quasi_identifiers")
+        if _names(said) is None or sorted(_names(said) or ()) != sorted(noised):
+            self._differs("noised_quasi_identifiers", said, noised)
+        bounds = learnt_bounds(masks, self.declared.shared_rows)
+        self._differences("learnt_bounds", self.document.get("learnt_bounds", NOTHING), bounds)
+
+    def _counts(self) -> None:
+        """Compare the counts of rows with each other, and with the rule's limit."""
+        rows, released = self.document["input"].get("rows"), self.source.rows
+        suppressed = self.document.get("suppressed_rows")
+        if not _is_count(rows):
+            self._differs("input.rows", rows, "a number of rows")
+        else:
+            self._differs("suppressed_rows", suppressed, rows - released)
+            if _is_count(suppressed):  # what is no count differs already
+                self._limit("suppressed_rows", rows, suppressed, persons=False)
+        unseen = self.document.get("unseen_rows")
+        if not isinstance(unseen, Mapping) or not all(map(_is_count, unseen.values())):
+            self._differs("unseen_rows", unseen, "numbers of rows by the names of columns")
+        elif self.declared is not None and self.declared.unseen is Unseen.ERROR:
+            self._differs("unseen_rows", unseen, {})
+        else:
+            self.unchecked.append(f"unseen_rows: {_OF_INPUT}")
+        self._persons()
+
+    def _limit(self, what: str, rows: Any, suppressed: Any, *, persons: bool) -> None:
+        """Compare what was suppressed with the limit of the rule."""
+        if self.declared is None or persons != (self.declared.person is not None):
+            return
+        if not (_is_count(rows) and _is_count(suppressed)):
+            self._differs(what, suppressed, "a number")
+        elif suppressed > self.declared.privacy.allowed_rows(rows) and self._criteria():
+            self._differs(what, suppressed, f"at most {self.declared.privacy.allowed_rows(rows)}")
+
+    def _criteria(self) -> bool:
+        return self.declared is not None and bool(self.declared.privacy.criteria)
+
+    def _persons(self) -> None:
+        persons, suppressed = self.document.get("persons"), self.document.get("suppressed_persons")
+        if self.declared is None:
+            return
+        if self.declared.person is None:
+            self._differs("persons", persons, None)
+            self._differs("suppressed_persons", suppressed, None)
+            return
+        self.unchecked.append(
+            "persons, suppressed_persons: the release does not tell persons apart"
+        )
+        self._limit("suppressed_persons", persons, suppressed, persons=True)
 
     def _privacy(self) -> Audit | None:
         said = self.document["privacy"]
+        named = [*(said.get("quasi_identifiers") or ()), *(said.get("sensitive") or ())]
+        if self._roles(said):
+            return None
         if said.get("person") is not None:
+            self._differs("privacy.violations", said.get("violations"), [])
+            self._differs("privacy.passed", said.get("passed"), True)
             self.unchecked.append(
-                f"figures of persons ({said['person']}), whom the release does not tell apart"
+                f"privacy: figures of persons ({said['person']}), whom the release does not tell apart"
             )
             return None
-        named = [*(said.get("quasi_identifiers") or ()), *(said.get("sensitive") or ())]
         lacking = [name for name in named if name not in self.source.columns]
         if lacking:
-            self.mismatches.append(Mismatch("privacy", named, f"no column {', '.join(lacking)}"))
+            self._differs("privacy", named, f"no column {', '.join(lacking)}")
             return None
         audited = self._audited(said)
-        if audited is None:
-            return None
-        self._differs("privacy.rule", self.document["policy"].get("privacy"), said.get("rule"))
-        for violation in audited.violations:
-            self.mismatches.append(Mismatch("privacy.rule", "met", violation))
-        figures = audited.to_dict()
-        if "outside" not in said:  # of a version that did not look
-            del figures["outside"]
-        alone = self._crowd_unknown(rule_of(said.get("rule")))
-        for what, certified, measured in _differing(dict(said), figures):
-            if alone and what.startswith(_OF_POPULATION):
-                continue
-            self.mismatches.append(Mismatch(f"privacy.{what}", certified, measured))
+        self._rule(said, audited)
+        figures = _without(_plain(audited.to_dict()), *_OF_RULE)
+        if self.document.get("certificate") == 1:  # whose version looked at less
+            outside = figures.pop("outside")
+            if "outside" in said:
+                figures["outside"] = _stated(said["outside"], outside)
+        needless = self._needing_more()
+        for what, stated, measured in differing(_without(said, *_OF_RULE), figures, "privacy"):
+            if not any(fnmatch(what, pattern) for pattern in needless):
+                self.mismatches.append(Mismatch(what, stated, measured))
         return audited
 
-    def _audited(self, said: Mapping[str, Any]) -> Audit | None:
-        rule = rule_of(said.get("rule"))
+    def _needing_more(self) -> list[str]:
+        """Return patterns of figures that need more than the file and the certificate."""
+        patterns = ["privacy.outside.implied*"]
+        self.unchecked.append(f"privacy.outside.implied: {_OF_INPUT}")
+        if self._crowd_unknown(rule_of(self.document["policy"].get("privacy"))):
+            patterns += ["privacy.risk.journalist*", "privacy.risk.marketer*", "privacy.notes*"]
+        if self.policy is None and _hierarchical(self.document["policy"]):
+            patterns.append("privacy.t_closeness.*.hierarchical")
+            self.unchecked.append(f"{patterns[-1]}: it needs the hierarchy, give the policy")
+        return patterns
+
+    def _rule(self, said: Mapping[str, Any], audited: Audit) -> None:
+        """Compare what the certificate says of the rule with what the file shows."""
+        noised = _names(self.document.get("noised_quasi_identifiers"))
+        violations = audited.violations
+        if noised:  # the plan formed classes by true values, which the file does not show
+            criteria = () if audited.rule is None else audited.rule.criteria
+            monotone = tuple(c for c in criteria if c.model.monotone)
+            rest = [n for n in audited.quasi_identifiers if n not in noised]
+            self._differs("privacy.violations", said.get("violations"), list(violations))
+            self._differs("privacy.passed", said.get("passed"), audited.passed)
+            violations = audit(
+                self.source, quasi_identifiers=rest, policy=self.policy, rule=PrivacyRule(monotone)
+            ).violations
+        else:
+            self._differs("privacy.violations", said.get("violations"), [])
+            self._differs("privacy.passed", said.get("passed"), True)
+        for violation in violations:
+            self._differs("privacy.rule", "met", violation)
+
+    def _claims(self, audited: Audit | None) -> None:
+        """Compare the k that a record-level method promises with the file."""
+        method = self.document.get("anonymizer")
+        claims = method.get("claims") if isinstance(method, Mapping) else None
+        k = claims.get("k") if isinstance(claims, Mapping) else None
+        if audited is not None and isinstance(k, int) and k > audited.report.k:
+            self._differs("anonymizer.claims.k", k, audited.report.k)
+
+    def _roles(self, said: Mapping[str, Any]) -> bool:
+        """Compare roles and rule of the figures with the policy; return whether any differ."""
+        before = len(self.mismatches)
+        for key in ("quasi_identifiers", "sensitive"):
+            if _names(said.get(key)) is None:
+                self._differs(f"privacy.{key}", said.get(key), "a list of names")
+        if len(self.mismatches) > before:
+            return True
+        if self.declared is not None:
+            columns = self.source.columns
+            # Persons were counted before columns without values were left out.
+            known = set(columns) if self.declared.person is None else set(self.declared.attributes)
+            quasi = [a.name for a in self.declared.quasi_identifiers if a.name in known]
+            protected = (n for n in self.declared.sensitive if n in known)
+            sensitive = [*dict.fromkeys((*protected, *self.declared.privacy.sensitive))]
+            self._differs("privacy.quasi_identifiers", said["quasi_identifiers"], quasi)
+            self._differs("privacy.sensitive", said["sensitive"], sensitive)
+            self._differs("privacy.person", said.get("person"), self.declared.person)
+        differing = len(self.mismatches) > before
+        self._differs("privacy.rule", said.get("rule"), self.document["policy"].get("privacy"))
+        return differing
+
+    def _audited(self, said: Mapping[str, Any]) -> Audit:
+        # The policy's rule: a weaker one is said to differ.
+        rule = rule_of(self.document["policy"].get("privacy"))
         if self._crowd_unknown(rule):
-            self.unchecked.append("what goes by a population: give the policy")
+            self.unchecked.append("privacy: what needs a population, give the policy")
             rule = rule.without_crowd
         if rule.hierarchical and self.policy is None:
             self.unchecked.append(f"the rule {rule}, which needs a hierarchy: give the policy")
@@ -321,11 +608,15 @@ class _Check:
         return None if said.get("differential_privacy") is None else self._certified_masks()
 
     def _certified_masks(self) -> Configuration:
-        """Return the certified masks."""
-        masks = (self.document.get("configuration") or {}).get("masks") or {}
+        """Return the certified masks, without those that are none or lack their hierarchy."""
+        said = self.document.get("configuration")
+        specs = said.get("masks") if isinstance(said, Mapping) else None
         known = {} if self.policy is None else self.policy.attributes
-        hierarchies = {name: attribute.hierarchy for name, attribute in known.items()}
-        parsed = {n: parse_mask(s, hierarchy=hierarchies.get(n)) for n, s in masks.items()}
+        parsed = {}
+        for name, spec in specs.items() if isinstance(specs, Mapping) else ():
+            hierarchy = known[name].hierarchy if name in known else None
+            with suppress(AegisError):  # `_mask` says so
+                parsed[name] = parse_mask(spec, hierarchy=hierarchy)
         return Configuration("certified", parsed)
 
     def _crowd_unknown(self, rule: PrivacyRule) -> bool:
@@ -334,27 +625,119 @@ class _Check:
         return rule.by_crowd and "population" in self.document["policy"] and not named
 
     def _utility(self) -> None:
+        """Measure the utility of the released rows again."""
         said = self.document.get("utility")
-        if not isinstance(said, Mapping):
+        if self.declared is None:
             return
         try:
-            declared = self.policy or load_policy(_plain_roles(self.document["policy"]))
-            chosen = MEASURES.get(str(said.get("measure")))
-            if not tells_classes_apart(self.source, declared):
-                self._differs("utility.released", said.get("released"), NOTHING)
+            shows = tells_classes_apart(self.source, self.declared)
+            if not shows or not isinstance(said, Mapping):
+                measured = "two classes of the label" if shows else None
+                self._differs("utility", said, measured)
                 return
-            whole = with_hidden(self.source, declared)
-            summary = summarize(whole, as_it_is(declared))
-        except (AegisError, AttributeError, KeyError) as error:
-            self.unchecked.append(f"the utility: {getattr(error, 'message', error)}")
+            chosen = MEASURES.get(str(said.get("measure")))
+            summary = summarize(with_hidden(self.source, self.declared), as_it_is(self.declared))
+        except AegisError as error:
+            self._differs("utility", said, error.message)
             return
         if summary.sampled:
-            self.unchecked.append("the utility, which was measured on a sample of the rows")
+            self.unchecked.append("utility: it was measured on a sample of the rows")
             return
         scorer = Scorer(summary)
-        self._differs(
-            "utility.released", said.get("released"), scorer.value(scorer.unmasked, chosen)
-        )
+        name = "value" if "value" in said else "released"  # as earlier certificates call it
+        value = scorer.value(scorer.unmasked, chosen)
+        self._differs(f"utility.{name}", said.get(name), value)
+        if name == "value":
+            self._compared(said, value, chosen, scorer)
+
+    def _compared(
+        self, said: Mapping[str, Any], value: float, chosen: Measure, scorer: Scorer
+    ) -> None:
+        """Compare what the certificate states of the utility besides its value."""
+        reference = said.get("reference")
+        self._differs("utility.measure", said.get("measure"), chosen.name)
+        self._differs("utility.reference_name", said.get("reference_name"), Reference.UNMASKED)
+        self._differs("utility.rows", said.get("rows"), Rows.RELEASED)
+        for key in ("kept", "stderr", "lost_classes"):
+            if key not in said:
+                self._differs(f"utility.{key}", NOTHING, "a field of every utility")
+        of_input = ["utility.reference", "utility.stderr", "utility.lost_classes"]
+        if not isinstance(reference, int | float) or isinstance(reference, bool):
+            self._differs("utility.reference", reference, "a number")
+        elif self.document.get("suppressed_rows") == 0:
+            percent = utility_kept(value, reference, chosen, scorer.label_rows)
+            self._differs("utility.kept", said.get("kept"), percent)
+            self._differs("utility.lost_classes", said.get("lost_classes"), {})
+            of_input.remove("utility.lost_classes")
+        else:
+            of_input.append("utility.kept")
+        self.unchecked.append(f"{', '.join(of_input)}: {_OF_INPUT}")
+
+    def _rest(self) -> None:
+        """Say what is taken as it is, and what is missing."""
+        made = [key for key in ("configuration", "anonymizer") if key in self.document]
+        if len(made) != 1:
+            self._differs("configuration", " and ".join(made) or NOTHING, "what made the release")
+        of_kind = OF_KIND[made[0]] if len(made) == 1 else ()
+        for key in (*CERTIFIED, *of_kind):
+            if key not in self.document:
+                self._differs(key, NOTHING, "a field of every certificate")
+        for what, why in TAKEN_AS_STATED.items():
+            if what.partition(".")[0] in self.document:
+                self.unchecked.append(f"{what}: {why}")
+        known = {*CERTIFIED, *SEAL, *OF_KIND["configuration"]}
+        for key in self.document:
+            if key not in known and key not in TAKEN_AS_STATED:
+                self.unchecked.append(f"{key}: nothing in the file shows it")
+
+
+_OF_RULE = ("rule", "violations", "passed")
+"""What the figures of privacy say of the rule, which is compared with the policy."""
+
+
+def _stated(certified: Any, measured: Any) -> Any:
+    """Return what is measured of the fields that are certified."""
+    if not isinstance(certified, Mapping) or not isinstance(measured, Mapping):
+        return certified
+    return {key: value for key, value in measured.items() if key in certified}
+
+
+def _without(mapping: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in mapping.items() if key not in keys}
+
+
+def _plain(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return data as it is once it was written as JSON."""
+    plain: dict[str, Any] = json.loads(json.dumps(data))
+    return plain
+
+
+def _names(given: Any) -> list[str] | None:
+    """Return a list of texts; None for anything else."""
+    if isinstance(given, list | tuple) and all(isinstance(name, str) for name in given):
+        return list(given)
+    return None
+
+
+def _is_count(given: Any) -> bool:
+    return isinstance(given, int) and not isinstance(given, bool) and given >= 0
+
+
+def _leaves(spec: Any, path: str = "") -> set[tuple[str, str]]:
+    """Return the values of a mask's parameters, with their paths."""
+    if isinstance(spec, Mapping):
+        return {leaf for k, value in spec.items() for leaf in _leaves(value, f"{path}.{k}")} or {
+            (path, "")
+        }
+    return {(path, json.dumps(spec, default=str))} if path else {(f".{spec}", "")}
+
+
+def _hierarchical(policy: Mapping[str, Any]) -> bool:
+    """Return whether a certified policy names files of hierarchies."""
+    attributes = policy.get("attributes")
+    if not isinstance(attributes, Mapping):
+        return False
+    return any(isinstance(entry, Mapping) and "hierarchy" in entry for entry in attributes.values())
 
 
 def _plain_roles(policy: Mapping[str, Any]) -> dict[str, Any]:
@@ -365,89 +748,6 @@ def _plain_roles(policy: Mapping[str, Any]) -> dict[str, Any]:
     }
     same_keys = {k: v for k, v in policy.items() if k in ("version", "label", "person")}
     return same_keys | {"attributes": attributes}
-
-
-def _possible(mask: Mask) -> Any:
-    """Return the condition of a text that a mask can show it; None where the mask does not say."""
-    if isinstance(mask, Suppress):
-        return lambda text: text == SUPPRESSED
-    if mask.shows_intervals and mask.fitted:
-        return lambda text: text == SUPPRESSED or _interval_of(mask, text)
-    if isinstance(mask, Group) and mask.rest != "keep":
-        shown = {name for name, _ in mask.groups}
-        shown.add("other" if mask.rest == "other" else SUPPRESSED)
-    elif isinstance(mask, KeepFrequent) and mask.values is not None:
-        shown = {*map(str, mask.values), mask.other}
-    else:
-        return None
-    return lambda text: text in shown or _same_number(text, shown)
-
-
-def _interval_of(mask: Mask, text: str) -> bool:
-    """Return whether an interval is one that the mask shows: that of a number within it."""
-    low, comma, high = text.strip("[]").partition(",")
-    try:
-        start, end = float(low), float(high if comma else low)
-    except ValueError:
-        return not comma  # the name of a value that is in no interval
-    inside = next((b for b in (start, end - 1e-9) if math.isfinite(b)), None)
-    if inside is None:
-        return True
-    values = [pa.array([inside])]
-    if inside == int(inside):
-        values.append(pa.array([int(inside)]))
-    shown = {str(v) for array in values for v in evaluate([mask], array)[0].shown.to_pylist()}
-    return text in shown or _same_number(text, shown)
-
-
-def _same_number(text: str, shown: set[str]) -> bool:
-    """Return whether two numbers are written differently and are the same."""
-    try:
-        return float(text) in {float(number) for number in shown if _is_number(number)}
-    except ValueError:
-        return False
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-_OF_POPULATION = ("risk.journalist", "risk.marketer")
-"""Figures that a population has a part in."""
-
-
-def _differing(certified: Any, measured: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Yield path and both values of each figure that two documents state differently."""
-    if isinstance(certified, Mapping) and isinstance(measured, Mapping):
-        for key in dict.fromkeys((*certified, *measured)):
-            if path or key not in ("schema", "notes", "timings", "rule", "violations"):
-                own = f"{path}.{key}" if path else str(key)
-                yield from _differing(certified.get(key), measured.get(key), own)
-    elif not _alike(certified, measured):
-        yield path, certified, measured
-
-
-def _alike(certified: Any, two: Any) -> bool:
-    if isinstance(certified, float | int) and isinstance(two, float | int):
-        if isinstance(certified, bool) or isinstance(two, bool):
-            return certified is two
-        return math.isclose(certified, two, rel_tol=1e-9, abs_tol=1e-12)
-    if isinstance(certified, list | tuple) and isinstance(two, list | tuple):
-        return len(certified) == len(two) and all(map(_alike, certified, two))
-    if isinstance(certified, Mapping) and isinstance(two, Mapping):
-        return certified.keys() == two.keys() and all(
-            _alike(certified[key], two[key]) for key in certified
-        )
-    return bool(certified == two)
-
-
-def _brief(value: Any) -> str:
-    text = json.dumps(value, default=str) if not isinstance(value, str) else value
-    return text if len(text) <= 100 else f"{text[:97]}..."
 
 
 __all__ = ["CertificateCheck", "Mismatch", "check_certificate", "read_certificate"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from aegis.errors import PolicyError
-from aegis.masks import Mask, Suppress
+from aegis.masks import Mask, Suppress, parts_of
 from aegis.policy import Configuration, Policy, Role, SuppressedColumns
 
 
@@ -48,3 +48,12 @@ def hidden_columns(policy: Policy, masks: Mapping[str, Mask | None]) -> tuple[st
         if isinstance(mask, Suppress) and name not in policy.privacy.sensitive
     )
     return hidden if len(hidden) < len(masks) else ()
+
+
+def learnt_bounds(masks: Mapping[str, Mask], rows: int) -> dict[str, str]:
+    """Return per column what bounds that its mask learnt give away, of `rows` rows each."""
+    return {
+        name: " ".join(dict.fromkeys(learns))
+        for name, mask in masks.items()
+        if (learns := [m.learns.format(rows=rows) for m in parts_of(mask) if m.learns])
+    }

@@ -15,7 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 import aegis
-from aegis.advisor import Scorer, as_it_is, measure_for, tells_classes_apart, utility_kept
+from aegis.advisor import Scorer, as_it_is, measure_for, tells_classes_apart
+from aegis.advisor.released import KeptRows, lost_classes
+from aegis.advisor.utility import UtilityFigure
 from aegis.errors import InternalError
 from aegis.masks import SUPPRESSED
 from aegis.policy import Policy, policy_digest, policy_mapping
@@ -27,62 +29,33 @@ if TYPE_CHECKING:
     import pandas
     import polars
 
-CERTIFICATE_VERSION = 1
+CERTIFICATE_VERSION = 2
 """Version of the JSON form of the certificate."""
 
 
-@dataclass(frozen=True, eq=False)
-class Utility:
-    """Predictive value measured on the released rows.
+def utility_of(
+    source: Source, output: Source, policy: Policy, *, seed: int, measure: str | None = None
+) -> UtilityFigure | None:
+    """Return the utility of an output, against that of its input, both as they stand.
 
-    Attributes
-    ----------
-    measure
-        Name of the measure.
-    unmasked, released
-        The measure of the input as it is, and of the output.
-    utility_kept
-        Percent of the unmasked utility that the output keeps; None where there was none.
+    By `measure`, else by the policy's, else by what ranks the input by default. None where the
+    output shows one class only, so that there is nothing to predict.
     """
+    if not tells_classes_apart(output, policy):
+        return None
+    before = Scorer(summarize(source, as_it_is(policy), seed=seed))
+    chosen, _ = measure_for(before.summary, measure, policy.measure)
+    after = Scorer(summarize(with_hidden(output, policy), as_it_is(policy), seed=seed))
+    lost = lost_classes(before.summary.label, after.summary.label)
+    kept_rows = KeptRows(after, after.unmasked, lost)
+    return kept_rows.figure(chosen, before.value(before.unmasked, chosen), before.label_rows)
 
-    measure: str
-    unmasked: float
-    released: float
-    utility_kept: float | None
 
-    @classmethod
-    def between(
-        cls,
-        source: Source,
-        output: Source,
-        policy: Policy,
-        *,
-        seed: int,
-        measure: str | None = None,
-    ) -> Utility | None:
-        """Measure the predictive value of the input and of the output, both as they stand.
-
-        By `measure`, else by the policy's, else by what ranks the input by default. None where the
-        output shows one class only, so that there is nothing to predict.
-        """
-        if not tells_classes_apart(output, policy):
-            return None
-        before = Scorer(summarize(source, as_it_is(policy), seed=seed))
-        chosen, _ = measure_for(before.summary, measure, policy.measure)
-        after = Scorer(summarize(with_hidden(output, policy), as_it_is(policy), seed=seed))
-        unmasked = before.value(before.unmasked, chosen)
-        released = after.value(after.unmasked, chosen)
-        percent = utility_kept(released, unmasked, chosen, before.label_rows)
-        return cls(chosen.name, unmasked, released, percent)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return {
-            "measure": self.measure,
-            "unmasked": self.unmasked,
-            "released": self.released,
-            "kept": self.utility_kept,
-        }
+SEEDED = (
+    "a reader who knows it can repeat the draws and take them off, so they protect nothing "
+    "from that reader; leave the seed out of a release"
+)
+"""Why a release is drawn without a seed."""
 
 
 def with_hidden(output: Source, policy: Policy) -> Source:
@@ -137,7 +110,7 @@ class Released:
     persons: int | None = None
     suppressed_persons: int | None = None
     unseen: Mapping[str, int] = field(default_factory=dict)
-    utility: Utility | None = None
+    utility: UtilityFigure | None = None
     dropped: tuple[str, ...] = ()
     certificate: Mapping[str, Any] | None = None
     timings: Mapping[str, float] = field(default_factory=dict)
@@ -145,10 +118,12 @@ class Released:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What whoever passes the release on should know."""
+        """What you should know before you pass the release on."""
+        caveats = () if self.utility is None else self.utility.caveats(self.suppressed_rows)
         if not self.formulas:
-            return ()
+            return caveats
         return (
+            *caveats,
             f"Texts of {', '.join(map(repr, self.formulas))} begin with =, +, -, @ or a tabulator: a "
             "spreadsheet that opens the file takes them for formulas. --safe-csv puts an apostrophe "
             "before them.",

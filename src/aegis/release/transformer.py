@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import reprlib
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -20,9 +21,11 @@ from aegis.masking import (
     masked_table,
     noise_of,
     refuse_unseen,
+    seeded_noise,
 )
 from aegis.masks import SHARED_ROWS, Mask, parse_mask
 from aegis.policy import Configuration, Policy, Unseen
+from aegis.release.released import SEEDED
 from aegis.sources import Source, open_table
 
 
@@ -47,7 +50,9 @@ class MaskingTransformer:
         `error` or `suppress`: what happens to values that a mask does not know; by default what
         the policy says, else `error`.
     seed
-        Seed of noise masks; what they show also depends on the column, so two tables differ.
+        Seed of noise masks, for tests: a reader who knows it can take the noise off, and `fit`
+        warns of that. Without it they draw from the randomness of the system. Draws also depend
+        on the column, so two tables differ.
 
     Examples
     --------
@@ -66,7 +71,7 @@ class MaskingTransformer:
         *,
         keep_others: bool = False,
         unseen: str | None = None,
-        seed: int = 0,
+        seed: int | None = None,
     ) -> None:
         self.configuration = configuration
         self.policy = policy
@@ -101,6 +106,9 @@ class MaskingTransformer:
         shared = SHARED_ROWS if self.policy is None else self.policy.shared_rows
         fitted = fit_masks(source, masks, shared)
         self.masks_ = {name: mask for name, mask in fitted.items() if mask is not None}
+        noised = seeded_noise(self.masks_, self.seed)
+        if noised:
+            warnings.warn(f"{', '.join(noised)}: noise has a seed; {SEEDED}.", stacklevel=2)
         self.feature_names_in_ = np.array(source.columns, dtype=object)
         self.n_features_in_ = len(source.columns)
         names = [c for c in source.columns if c in masks or self.keep_others]

@@ -28,15 +28,18 @@ class FileTarget:
         The file; its extension names the format.
     safe_csv
         Whether texts are written so that no spreadsheet takes them for formulas.
+    force
+        Whether an existing file is replaced.
     """
 
     source: Source
     path: Path
     safe_csv: bool = False
+    force: bool = False
 
-    def check(self, *, force: bool) -> None:
+    def check(self) -> None:
         """Raise `PolicyError` unless the file can be made."""
-        check_output(self.path, force=force)
+        check_output(self.path, force=self.force)
         spare_input(self.source.files, self.path)
         if self.safe_csv and not is_text(self.path):
             raise PolicyError(
@@ -48,7 +51,7 @@ class FileTarget:
     def written(self, table: ir.Table) -> Iterator[Source]:
         """Write the result of a query and yield what was written; then give it its name."""
         rows = without_formulas(table) if self.safe_csv else table
-        with replacing(self.path) as temporary:
+        with replacing(self.path, force=self.force) as temporary:
             write_table(self.source, rows, temporary)
             yield open_table(temporary, reading=reading_of(rows, self.path))
 
@@ -58,7 +61,9 @@ def is_text(path: str | Path) -> bool:
     return format_of(Path(path)).startswith((".csv", ".tsv"))
 
 
-def target_of(source: Source, output: str | Path, *, safe_csv: bool = False) -> Target:
+def target_of(
+    source: Source, output: str | Path, *, safe_csv: bool = False, force: bool = False
+) -> Target:
     """Return where the engine of a table writes a release: a folder where rows stay there, else a file."""
-    own = own_target(source, str(output))
-    return FileTarget(source, Path(output), safe_csv) if own is None else own
+    own = own_target(source, str(output), force=force)
+    return FileTarget(source, Path(output), safe_csv, force) if own is None else own

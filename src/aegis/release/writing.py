@@ -8,6 +8,7 @@ take their names. So nothing that failed a check can be taken for a release.
 
 from __future__ import annotations
 
+import json
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -24,10 +25,11 @@ from aegis.measures import MEASURES
 from aegis.policy import Policy
 from aegis.progress import Progress
 from aegis.release.auditing import Audit
-from aegis.release.released import Released, Utility, certify, write_certificate
+from aegis.release.released import Released, certify, utility_of, write_certificate
 from aegis.release.write import is_text, target_of
+from aegis.signing import PrivateKey, seal
 from aegis.sources import Source, open_table
-from aegis.sources.table_files import formulas_in
+from aegis.sources.table_files import formulas_in, with_settled_floats
 
 R = TypeVar("R", bound=Released)
 
@@ -46,12 +48,18 @@ class Destination:
         Measure of the utility that the certificate states; None for the policy's or the default.
     safe_csv
         Whether texts of a CSV file are written so that no spreadsheet takes them for formulas.
+    force
+        Whether existing files are replaced.
+    key
+        What the certificate is signed with, or None.
     """
 
     output: str | Path | None = None
     certificate: Path | None = None
     measure: str | None = None
     safe_csv: bool = False
+    force: bool = False
+    key: PrivateKey | None = None
 
     @classmethod
     def checked(
@@ -63,6 +71,7 @@ class Destination:
         *,
         force: bool,
         safe_csv: bool = False,
+        key: PrivateKey | None = None,
     ) -> Destination:
         """Return the destination of a release of `source`; nothing is made yet.
 
@@ -75,13 +84,18 @@ class Destination:
         """
         file = None if certificate is None else Path(certificate)
         if output is not None:
-            target_of(source, output, safe_csv=safe_csv).check(force=force)
+            target_of(source, output, safe_csv=safe_csv, force=force).check()
         if file is not None:
             _check_certificate(file, output, force=force)
             spare_input(source.files, file)
         if measure is not None:
             MEASURES.get(measure)
-        return cls(output, file, measure, safe_csv)
+        if key is not None and file is None:
+            raise PolicyError(
+                "A signature is of a certificate, and none is asked for.",
+                hint="Name a certificate, or leave the key out.",
+            )
+        return cls(output, file, measure, safe_csv, force, key)
 
 
 def _check_certificate(certificate: Path, output: str | Path | None, *, force: bool) -> None:
@@ -185,6 +199,7 @@ def release_rows(plan: ReleasePlan[R], destination: Destination) -> R:
     EngineError
         The engine failed while it computed or wrote the rows.
     """
+    plan.table = with_settled_floats(plan.table)
     if destination.output is None:
         data = plan.engine.collect(plan.table)
         return plan.verified(open_table(data), data=data)
@@ -199,9 +214,15 @@ def _release_file(plan: ReleasePlan[R], output: str | Path, destination: Destina
         # Left last: it is whole on disk before the table takes its name, and takes its own
         # after that, so that there is no certificate of a table that is not there.
         certificate = destination.certificate
-        draft = None if certificate is None else stack.enter_context(replacing(certificate))
+        draft = (
+            None
+            if certificate is None
+            else stack.enter_context(replacing(certificate, force=destination.force))
+        )
         with plan.progress.step(f"Writing {name}"):
-            target = target_of(plan.engine, output, safe_csv=destination.safe_csv)
+            target = target_of(
+                plan.engine, output, safe_csv=destination.safe_csv, force=destination.force
+            )
             made = stack.enter_context(target.written(plan.table))
         plan.timings["write"] = time.perf_counter() - started
         with plan.progress.step(f"Verifying {name}"):
@@ -220,10 +241,11 @@ def _certified(
 ) -> R:
     """Measure the utility of a written table, write its certificate, return the release with both."""
     with plan.progress.step("Measuring the utility that is kept"):
-        utility = Utility.between(
+        utility = utility_of(
             plan.source, made, plan.policy, seed=plan.seed, measure=destination.measure
         )
     release = replace(release, utility=utility)
-    document = certify(release, plan.source, made, plan.policy, plan.how(release))
+    stated = certify(release, plan.source, made, plan.policy, plan.how(release))
+    document = seal(json.loads(json.dumps(stated)), destination.key)  # as its JSON holds it
     write_certificate(draft, document)
     return replace(release, certificate=document)

@@ -10,10 +10,10 @@ from aegis.errors import DataError
 from aegis.policy import rule_of
 from aegis.report.palette import DARK, HEAT_BOUNDS, LIGHT
 from aegis.report.render import environment
-from aegis.report.sections.shown import mask_words, release_facts
+from aegis.report.sections.shown import mask_words, release_facts, unique_figure
 from aegis.report.svg import FONT
 from aegis.report.words import clean, count, measured, percent, share
-from aegis.summary.outside import key_sentences, unique_sentence
+from aegis.summary.outside import Outside
 
 NEEDED = ("input", "output", "policy", "privacy")
 """Keys without which a document is no certificate."""
@@ -88,19 +88,17 @@ def _figures(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:
         "note": f"{'rows' if audit.get('person') is None else 'persons'} that look alike in every "
         "quasi-identifier, measured on the written file",
     }
-    outside = audit.get("outside")
-    if isinstance(outside, Mapping) and outside.get("rows"):
-        alone, rows = outside.get("unique_rows", 0), outside["rows"]
-        yield {
-            "label": "Unique in all columns",
-            "value": percent(100 * alone / rows),
-            "note": f"{count(alone)} of {count(rows)} released rows; the rule covers the "
-            "quasi-identifiers alone",
-        }
+    alone = unique_figure(_outside(certificate))
+    if alone is not None:
+        yield alone
     utility = certificate.get("utility")
     if utility:
         utility_kept = utility.get("kept")
-        value = measured(utility["released"]) if utility_kept is None else percent(utility_kept)
+        value = (
+            measured(utility.get("value", utility.get("released")))
+            if utility_kept is None
+            else percent(utility_kept)
+        )
         yield {"label": "Utility kept", "value": value, "note": f"by {utility['measure']}"}
 
 
@@ -124,10 +122,18 @@ def _notes(certificate: Mapping[str, Any]) -> Iterator[str]:
     if isinstance(override, Mapping):
         yield str(override.get("sentence"))
     yield from certificate["privacy"].get("notes") or ()
+    outside = _outside(certificate)
+    if outside is not None:
+        yield from outside.sentences
+
+
+def _outside(certificate: Mapping[str, Any]) -> Outside | None:
+    """Return what the certificate says that the rule does not cover."""
     outside = certificate["privacy"].get("outside")
-    if isinstance(outside, Mapping):
-        yield from unique_sentence(outside.get("unique_rows"), outside.get("rows"))
-        yield from key_sentences(outside.get("near_keys") or {})
+    if not isinstance(outside, Mapping):
+        return None
+    label = certificate["policy"].get("label")
+    return Outside.from_dict(outside, label.get("column") if isinstance(label, Mapping) else label)
 
 
 def _digests(certificate: Mapping[str, Any]) -> Iterator[dict[str, str]]:

@@ -269,10 +269,9 @@ def _expected_figure(advice: Advice) -> list[dict[str, str]]:
     told = advice.expectation
     if told is None or MEASURES.get(told.measure).unit != "AUC":
         return []
-    unmasked = max(told.unmasked, told.score)
     error = "" if told.stderr is None else f", standard error {told.stderr:.3f}"
-    note = f"of models; {unmasked:.3f} {FINEST.lower() if advice.against_finest else 'unmasked'}{error}"
-    return [{"label": "Expected AUC", "value": f"{told.score:.3f}", "note": note}]
+    note = f"of models; {told.reference:.3f} {told.reference_name.short}{error}"
+    return [{"label": "Expected AUC", "value": f"{told.value:.3f}", "note": note}]
 
 
 def _attributes(subject: Ranked, advice: Advice, measure: Measure) -> list[dict[str, Any]]:

@@ -1,7 +1,9 @@
 """The agent: runs beside the data, asks the service for work, and hands in what may leave.
 
 It opens no port. Rows stay here: what it uploads is a protected summary, a verdict on releases
-together, or a masked file that was verified, each signed with the provider's key.
+together, or a masked file that was verified, each signed with the provider's key. It believes
+nobody: each job is held against the provider's own policy and floor, a release also against the
+signatures of its approvers and the agent's own ledger.
 """
 
 from __future__ import annotations
@@ -14,13 +16,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from aegis.catalog.deliveries import sha256, signed_part
 from aegis.catalog.errors import WrongState
 from aegis.catalog.flow import configuration_of, policy_of
 from aegis.catalog.limited import LimitError, WorkLimits
+from aegis.catalog.statements import digest
 from aegis.errors import (
     AegisError,
     DataError,
@@ -29,22 +34,35 @@ from aegis.errors import (
     PolicyError,
 )
 from aegis.files import read_text
-from aegis.policy import Configuration, Policy
+from aegis.masks import privacy_account
+from aegis.policy import Configuration, Policy, policy_digest
 from aegis.policy.lines import read_yaml
 from aegis.progress import Progress, Step
+from aegis.service.agent_book import AgentBook, MadeOutput, key_of, write_private
 from aegis.service.apart import work_apart
 from aegis.service.client import Client
-from aegis.signing import PrivateKey, load_private_key, sign_bytes
+from aegis.service.pins import (
+    Approvers,
+    PinnedSource,
+    RefusedError,
+    certificate_of,
+    load_approvers,
+    load_sources,
+    require_shape,
+)
+from aegis.signing import PrivateKey, load_private_key, make_keys, seal, sign_bytes
 from aegis.temporary import temporary_folder
 
 _SIGN_OF_LIFE = 10.0
 """Seconds between two signs of life: well below the lease of a job."""
 _WAIT_MOST = 30.0
+_SETTINGS = ("url", "key", "sources", "name", "approvers", "approvals", "ledger", "certificate")
+"""Keys of an agent's file; the first three are needed."""
 
 
 @dataclass(frozen=True)
 class AgentSettings:
-    """What an agent knows: where the service is, its key, and its list of tables.
+    """What an agent knows: where the service is, its key, its tables, and whom it believes.
 
     Attributes
     ----------
@@ -53,9 +71,16 @@ class AgentSettings:
     key
         Its private key (PEM, Ed25519).
     sources
-        Name in the catalog to path or URL of a table. Nothing else is ever opened.
+        The tables by their names in the catalog, each with what is pinned. Nothing else is ever
+        opened.
+    approvers
+        Whose signatures count, and how many are needed.
+    ledger
+        Folder of its own ledger.
     name
         How the log names this agent.
+    certificate
+        The one certificate that the service may show (PEM); None for those that the machine trusts.
     work
         What one job may take, in a process of its own; None for this process, without limits.
     """
@@ -63,39 +88,106 @@ class AgentSettings:
     url: str
     token: str
     key: PrivateKey
-    sources: Mapping[str, str]
+    sources: Mapping[str, PinnedSource]
+    approvers: Approvers
+    ledger: Path
     name: str = field(default_factory=socket.gethostname)
+    certificate: Path | None = None
     work: WorkLimits | None = None
+
+    def __post_init__(self) -> None:
+        _require_private(self.url)
 
     @classmethod
     def load(cls, path: Path, token: str, work: WorkLimits | None = None) -> AgentSettings:
-        """Read the settings of an agent from YAML: `url`, `key`, `sources`, `name`.
+        """Read the settings of an agent from YAML.
 
         Raises
         ------
         PolicyError
-            A key is missing or unknown, or the private key cannot be read.
+            A key is missing or unknown, a key or policy cannot be read, or a source pins nothing.
         """
-        document = read_yaml(read_text(path, "agent", PolicyError), str(path)).data
-        if not isinstance(document, dict) or not {"url", "key", "sources"} <= document.keys():
-            raise PolicyError(
-                f"{path} is no agent's file.",
-                hint="It needs: url, key, sources; and may have name.",
-            )
-        unknown = document.keys() - {"url", "key", "sources", "name"}
-        if unknown or not isinstance(document["sources"], dict):
-            raise PolicyError(
-                f"{path}: {', '.join(sorted(unknown)) or 'sources'} is not as expected.",
-                hint="Allowed: url, key, sources (name: path), name.",
-            )
+        document = read_settings(path)
         folder = path.parent
-        sources = {
-            str(name): str(place) if "://" in str(place) else str(folder / str(place))
-            for name, place in document["sources"].items()
-        }
-        key = load_private_key(folder / str(document["key"]))
         more = {"name": str(document["name"])} if "name" in document else {}
-        return cls(str(document["url"]), token, key, sources, work=work, **more)
+        pinned = document.get("certificate")
+        return cls(
+            str(document["url"]),
+            token,
+            load_private_key(folder / str(document["key"])),
+            load_sources(document["sources"], folder),
+            load_approvers(document.get("approvers"), document.get("approvals"), folder),
+            folder / str(document.get("ledger", "agent-ledger")),
+            certificate=None if pinned is None else folder / str(pinned),
+            work=work,
+            **more,
+        )
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """Return the document of an agent's file.
+
+    Raises
+    ------
+    PolicyError
+        It is no mapping, or a key is missing or unknown.
+    """
+    document = read_yaml(read_text(path, "agent", PolicyError), str(path)).data
+    if not isinstance(document, dict) or not set(_SETTINGS[:3]) <= document.keys():
+        raise PolicyError(
+            f"{path} is no agent's file.",
+            hint=f"It needs: {', '.join(_SETTINGS[:3])}; and may have: {', '.join(_SETTINGS[3:])}.",
+        )
+    unknown = document.keys() - set(_SETTINGS)
+    if unknown:
+        raise PolicyError(
+            f"{path} has the unknown key {sorted(map(str, unknown))[0]!r}.",
+            hint=f"Allowed: {', '.join(_SETTINGS)}.",
+        )
+    return document
+
+
+def rotate_key(path: Path, token: str) -> int:
+    """Give an agent another key, which its data sets believe from then on; return how many they are.
+
+    Both keys sign the change. The former one is kept beside, under its name with `.former-`: who has
+    a release of it verifies that with its public half. A rotation that was interrupted is completed
+    by another call.
+
+    Raises
+    ------
+    PolicyError
+        The agent's file or its key cannot be read.
+    EngineError
+        The service does not answer; the key stays as it was.
+    """
+    settings = AgentSettings.load(path, token)
+    AgentBook(settings.ledger).secret(settings.key)  # before its key goes
+    held = path.parent / str(read_settings(path)["key"])
+    fresh = held.with_name(f"{held.name}.new")
+    if not fresh.exists():
+        write_private(fresh, make_keys()[0])
+    new = load_private_key(fresh)
+    with Client(settings.url, token, certificate=settings.certificate) as client:
+        changed = client.rotate(settings.key, new)
+    held.rename(held.with_name(f"{held.name}.former-{settings.key.public.text[:8]}"))
+    fresh.rename(held)
+    return changed
+
+
+def _require_private(url: str) -> None:
+    """Raise unless nobody on the way can read or change what the agent and the service say."""
+    address = urlsplit(url)
+    host = address.hostname or ""
+    try:
+        loopback = host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        loopback = False
+    if address.scheme != "https" and not (address.scheme == "http" and loopback):
+        raise PolicyError(
+            f"The agent does not call {url!r}: plain http goes to this machine alone.",
+            hint="Give https://HOST. `certificate` of the agent's file pins the one that it shows.",
+        )
 
 
 @dataclass
@@ -172,7 +264,7 @@ def _sayable(error: AegisError) -> str:
 
     Most errors quote what they speak of; in full they stand in the agent's own output.
     """
-    if isinstance(error, _NoSourceError | LimitError):
+    if isinstance(error, _NoSourceError | LimitError | RefusedError):
         return str(error)
     if isinstance(error, NoAdmissibleConfiguration):
         return "No configuration meets the rule, alone and with the earlier releases."
@@ -200,9 +292,12 @@ class Agent:
         say: Callable[[str], None] = lambda line: None,  # noqa: ARG005 - says nothing
     ) -> None:
         self.settings = settings
-        self.client = client or Client(settings.url, settings.token)
+        self.client = client or Client(
+            settings.url, settings.token, certificate=settings.certificate
+        )
+        self.book = AgentBook(settings.ledger)
         self.say = say
-        self._tasks: dict[str, Callable[[dict[str, Any], Progress], None]] = {
+        self._tasks: dict[str, Callable[[PinnedJob, Progress], None]] = {
             "summarize": self._summarize,
             "check": self._check,
             "release": self._release,
@@ -227,6 +322,8 @@ class Agent:
         job = self.client.work(self.settings.name)
         if job is None:
             return False
+        if not all(isinstance(job.get(key), str) for key in ("id", "kind", "data_set")):
+            raise EngineError("The service gives no job that can be read.", hint="See its version.")
         limits = self.settings.work
         if limits is None:
             self.do(job)
@@ -252,7 +349,7 @@ class Agent:
         try:
             before()
             with Heartbeat(self.client, job["id"], job["attempt"]) as life:
-                self._tasks[job["kind"]](job, life)
+                self._do(job, life)
             self.say(f"done in {time.perf_counter() - started:.1f} s")
         except WrongState as error:
             self.say(f"given up: {error.message}")
@@ -260,6 +357,18 @@ class Agent:
             raise
         except AegisError as error:
             self._give_up(job, error)
+
+    def _do(self, job: dict[str, Any], life: Progress) -> None:
+        """Do a job that is held against what is pinned; the book has what was refused."""
+        require_shape(job)
+        name = job["task"]["source"]
+        source, policy = self._source(name), policy_of(job["task"]["policy"])
+        try:
+            source.require_policy(policy)
+            self._tasks[job["kind"]](PinnedJob(job, source, policy), life)
+        except RefusedError as error:
+            self.book.note(name, "refused", kind=job["kind"], job=job["id"], why=error.message)
+            raise
 
     def _give_up(self, job: dict[str, Any], error: AegisError) -> None:
         """Say that a job failed; one that was cancelled or given to another meanwhile is let go."""
@@ -269,79 +378,152 @@ class Agent:
         except WrongState as late:
             self.say(f"given up: {late.message}")
 
-    def _summarize(self, job: dict[str, Any], life: Progress) -> None:
+    def _summarize(self, job: PinnedJob, life: Progress) -> None:
         from aegis.catalog.summaries import make
 
-        task = job["task"]
-        table = self._table(task["source"])
-        bundle = make(table, _policy(task), task, self._secret(task["source"]), progress=life)
-        digests = {"policy": sha256(task["policy"].encode()), "bundle": sha256(bundle)}
-        fields = {"policy": task["policy"]}
-        self._hand_in(job, "summary", fields, digests, "bundle", ("summary.protected", bundle))
+        task, source = job.task, job.source
+        source.require_summary(task)
+        secret = hmac.digest(
+            self.book.secret(self.settings.key), f"counts {job.name}".encode(), "sha256"
+        )
 
-    def _check(self, job: dict[str, Any], life: Progress) -> None:
+        def made() -> MadeOutput:
+            bundle = make(source.table, job.policy, task, secret, progress=life)
+            return MadeOutput({"policy": task["policy"]}, bundle)
+
+        key = key_of("summary", job.id, job.name, {k: v for k, v in task.items() if k != "source"})
+        epsilon = float(task["epsilon"]) if task["protect"] == "noise" else 0.0
+        output = self.book.spend(job.name, key, source.floor, epsilon, made)
+        digests = {"policy": sha256(task["policy"].encode()), "bundle": sha256(output.content)}
+        file = ("summary.protected", output.content)
+        self._hand_in(job, "summary", output.fields, digests, "bundle", file)
+        self.book.handed_in(job.name, key, "summary")
+
+    def _check(self, job: PinnedJob, life: Progress) -> None:
         from aegis.catalog.checking import check
 
-        task = job["task"]
+        task = job.task
+        seen = self._masks_seen(job)
+        for text in task["configurations"]:
+            job.source.require_masks(configuration_of(text, job.policy), job.policy, seen)
+        own = self.book.releases(job.name)
+        told = [certificate_of(text) for text in task["certificates"]]
+        # The service may forget a release; this agent does not.
+        earlier = [*told, *({"configuration": {"masks": r["masks"]}} for r in own)]
         answer = check(
-            self._table(task["source"]),
-            _policy(task),
+            job.source.table,
+            job.policy,
             task["configurations"],
-            [json.loads(text) for text in task["certificates"]],
+            earlier,
             measure=task["measure"],
             may_search=task["may_search"],
             progress=life,
         )
-        self.client.checked(job["id"], job["attempt"], answer)
+        self.book.note(
+            job.name,
+            "checked",
+            configuration=digest(answer["configuration"]),
+            policy=policy_digest(job.policy),
+            masks=configuration_of(answer["configuration"], job.policy).spec(),
+            holds=bool(answer["holds"]),
+            releases=[release["number"] for release in own],
+        )
+        self.client.checked(job.id, job.attempt, answer)
 
-    def _release(self, job: dict[str, Any], life: Progress) -> None:
+    def _masks_seen(self, job: PinnedJob) -> dict[str, list[Any]]:
+        """Return by attribute the masks, as written, that this agent answered with before."""
+        seen: dict[str, list[Any]] = {}
+        for note in self.book.noted(job.name, "checked"):
+            if note["policy"] == policy_digest(job.policy):
+                for name, mask in note["masks"].items():
+                    seen.setdefault(name, []).append(mask)
+        return seen
+
+    def _release(self, job: PinnedJob, life: Progress) -> None:
+        task, book, floor = job.task, self.book, job.source.floor
+        configuration = configuration_of(task["configuration"], job.policy)
+        job.source.require_masks(configuration, job.policy, self._masks_seen(job))
+        self.settings.approvers.require(job.given, job.policy)
+        approved = digest(task["configuration"])
+        key = key_of("release", job.given["request"], policy_digest(job.policy), approved)
+        if book.waiting(job.name, key) is None:
+            book.require_release(job.name, floor)
+            self._require_checked(job, approved)
+        account = privacy_account(configuration.masks)
+        epsilon = 0.0 if account is None else account.epsilon
+        output = book.spend(
+            job.name, key, floor, epsilon, lambda: self._masked(job, configuration, life)
+        )
+        detail = {"request": job.given["request"], "masks": configuration.spec()}
+        book.list_release(job.name, key, floor, detail, output)
+        text = output.fields["certificate"]
+        digests = {"certificate": sha256(text.encode()), "file": sha256(output.content)}
+        file = ("masked.parquet", output.content)
+        self._hand_in(job, "release", output.fields, digests, "file", file)
+        book.handed_in(job.name, key, "release")
+
+    def _require_checked(self, job: PinnedJob, approved: str) -> None:
+        """Raise unless this agent found the configuration to hold with all that it released."""
+        own = {release["number"] for release in self.book.releases(job.name)}
+        for note in self.book.noted(job.name, "checked"):
+            same = (note["configuration"], note["policy"]) == (approved, policy_digest(job.policy))
+            if same and note["holds"] and own <= set(note["releases"]):
+                return
+        raise RefusedError(
+            "The agent has not found this configuration to meet the rule together with all that it "
+            "has released.",
+            hint="Choose the configuration again, and have it approved.",
+        )
+
+    def _masked(self, job: PinnedJob, configuration: Configuration, life: Progress) -> MadeOutput:
+        import pyarrow.parquet as pq
+
         from aegis import apply
 
-        task = job["task"]
         with temporary_folder("agent") as folder:
             masked, certificate = folder / "masked.parquet", folder / "certificate.json"
             apply(
-                self._table(task["source"]),
-                _policy(task),
-                _configuration(task),
+                job.source.table,
+                job.policy,
+                configuration,
                 output=masked,
                 certificate=certificate,
-                measure=task.get("measure"),
+                measure=job.task.get("measure"),
                 progress=life,
             )
             text = certificate.read_text(encoding="utf-8")
+            job.source.require_columns(pq.read_schema(masked).names)
             content = masked.read_bytes()
-        text = _without_origin(text, job["data_set"])
-        digests = {"certificate": sha256(text.encode()), "file": sha256(content)}
-        fields = {"certificate": text}
-        self._hand_in(job, "release", fields, digests, "file", ("masked.parquet", content))
+        return MadeOutput({"certificate": self._certified(text, job.given["data_set"])}, content)
+
+    def _certified(self, certificate: str, name: str) -> str:
+        """Return a certificate that names the table as the catalog does, not where it lies here.
+
+        It is signed: who receives the file can tell that it comes from this provider.
+        """
+        document = json.loads(certificate)
+        document["input"]["origin"] = name
+        return json.dumps(seal(document, self.settings.key), indent=2, ensure_ascii=False)
 
     def _hand_in(
         self,
-        job: dict[str, Any],
+        job: PinnedJob,
         kind: str,
         fields: Mapping[str, Any],
         digests: Mapping[str, str],
         name: str,
         file: tuple[str, bytes],
     ) -> None:
-        signature = sign_bytes(
-            signed_part(kind, job["id"], job["attempt"], **digests), self.settings.key
-        )
+        signature = sign_bytes(signed_part(kind, job.id, job.attempt, **digests), self.settings.key)
         seal = {
             "signature": signature.to_dict(),
-            "job": job["id"],
-            "attempt": job["attempt"],
+            "job": job.id,
+            "attempt": job.attempt,
         }
-        form = {"attempt": str(job["attempt"]), "signature": json.dumps(seal), **fields}
-        self.client.upload(job["id"], kind, form, name, file)
+        form = {"attempt": str(job.attempt), "signature": json.dumps(seal), **fields}
+        self.client.upload(job.id, kind, form, name, file)
 
-    def _secret(self, source: str) -> bytes:
-        """Return the secret that perturbs counts of a table: the same at each summary of it."""
-        private = self.settings.key.key.private_bytes_raw()
-        return hmac.digest(private, f"aegis counts {source}".encode(), "sha256")
-
-    def _table(self, name: str) -> str:
+    def _source(self, name: str) -> PinnedSource:
         if name not in self.settings.sources:
             raise _NoSourceError(
                 f"This agent has no source {name!r}.",
@@ -350,16 +532,41 @@ class Agent:
         return self.settings.sources[name]
 
 
-def _policy(task: Mapping[str, Any]) -> Policy:
-    return policy_of(task["policy"])
+@dataclass(frozen=True)
+class PinnedJob:
+    """A job of a service, with what is pinned for its table.
 
+    Attributes
+    ----------
+    given
+        As the service gave it.
+    source
+        The table, and its pins.
+    policy
+        That of the task, which is a pinned one.
+    """
 
-def _configuration(task: Mapping[str, Any]) -> Configuration:
-    return configuration_of(task["configuration"], _policy(task))
+    given: Mapping[str, Any]
+    source: PinnedSource
+    policy: Policy
 
+    @property
+    def id(self) -> str:
+        """Its number."""
+        return str(self.given["id"])
 
-def _without_origin(certificate: str, name: str) -> str:
-    """Return a certificate that names the table as the catalog does, not where it lies here."""
-    document = json.loads(certificate)
-    document["input"]["origin"] = name
-    return json.dumps(document, indent=2, ensure_ascii=False)
+    @property
+    def attempt(self) -> int:
+        """Which attempt at it this is."""
+        return int(self.given["attempt"])
+
+    @property
+    def task(self) -> Mapping[str, Any]:
+        """What is to be done."""
+        task: Mapping[str, Any] = self.given["task"]
+        return task
+
+    @property
+    def name(self) -> str:
+        """Name of its source."""
+        return str(self.task["source"])

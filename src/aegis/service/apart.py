@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Any
 
 from aegis.catalog.limited import ENVIRONMENT, MIB, NO_MEMORY, LimitError, WorkLimits
@@ -83,11 +84,8 @@ def work_apart(
 
 def _told(settings: AgentSettings, job: Mapping[str, Any], limits: WorkLimits) -> dict[str, Any]:
     return {
-        "url": settings.url,
-        "token": settings.token,
+        "settings": replace(settings, work=None, key=None),  # type: ignore[arg-type]
         "key": settings.key.key.private_bytes_raw(),
-        "sources": dict(settings.sources),
-        "name": settings.name,
         "job": dict(job),
         "memory": limits.memory,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,9 +12,13 @@ from typing import Any
 
 import httpx
 
+from aegis.catalog.data_sets import rotation_of
 from aegis.catalog.errors import CatalogError, NotAllowed, NotSignedIn, NotThere, WrongState
-from aegis.errors import AegisError, DataError, EngineError
+from aegis.catalog.statements import SignedStatement, digest, sign_statement
+from aegis.errors import AegisError, DataError, EngineError, PolicyError
 from aegis.files import check_output, replacing
+from aegis.policy import policy_digest
+from aegis.signing import PrivateKey, sign_bytes
 
 _KINDS: dict[int, type[AegisError]] = {
     401: NotSignedIn,
@@ -35,6 +40,10 @@ class Client:
         From the page "Tokens", or `aegis catalog token`.
     transport
         How calls travel; for tests.
+    certificate
+        The one certificate that the service may show (PEM); None for those that the machine trusts.
+    key
+        The private key that `step(..., "approve")` signs with; None to approve without a signature.
 
     Examples
     --------
@@ -46,7 +55,13 @@ class Client:
     """
 
     def __init__(
-        self, url: str, token: str, *, transport: httpx.BaseTransport | None = None
+        self,
+        url: str,
+        token: str,
+        *,
+        transport: httpx.BaseTransport | None = None,
+        certificate: Path | None = None,
+        key: PrivateKey | None = None,
     ) -> None:
         if not url.startswith(("http://", "https://")):
             raise EngineError(f"{url!r} is no address.", hint="Give https://HOST.")
@@ -55,7 +70,9 @@ class Client:
             headers={"Authorization": f"Bearer {token}"},
             timeout=httpx.Timeout(60, read=600),
             transport=transport,
+            verify=True if certificate is None else _pinned(certificate),
         )
+        self._key = key
 
     def __enter__(self) -> Client:
         return self
@@ -125,6 +142,11 @@ class Client:
         body = {"account": account, "role": role, "granted": granted}
         self._object("POST", f"/data-sets/{identifier}/grants", body)
 
+    def admit(self, identifier: str, account: str, *, admitted: bool = True) -> None:
+        """Let another provider share the budget of a data set's population, or no longer."""
+        body = {"account": account, "admitted": admitted}
+        self._object("POST", f"/data-sets/{identifier}/members", body)
+
     def ask_summary(self, identifier: str, policy: str, **how: Any) -> dict[str, Any]:
         """Have the agent make a protected summary under a policy (YAML)."""
         return self._object("POST", f"/data-sets/{identifier}/summary", {"policy": policy, **how})
@@ -152,7 +174,13 @@ class Client:
     def step(self, request: str, step: str, **given: Any) -> dict[str, Any]:
         """Move a request: submit, withdraw, review, choose, approve, return, reject, run, retry,
         revoke, renew."""
+        if step == "approve" and self._key is not None:
+            given["signed"] = sign_approval(self.statement(request), self._key).to_dict()
         return self._object("POST", f"/requests/{request}/{step}", given)
+
+    def statement(self, request: str) -> dict[str, Any]:
+        """Return what an approver of a request signs, with the texts that its digests are of."""
+        return self._object("GET", f"/requests/{request}/statement")
 
     def wait(self, request: str, *, seconds: float = 600) -> dict[str, Any]:
         """Wait until no job of a request is under way; return the request.
@@ -211,18 +239,34 @@ class Client:
                 raise DataError("The download is not whole.", hint="Try it again.")
         return target
 
-    def log(self) -> Iterator[dict[str, Any]]:
-        """Yield the entries of the log that concern one, the newest first."""
-        yield from self._paged("/log", "entries")
+    def log(self, **chosen: str) -> Iterator[dict[str, Any]]:
+        """Yield the entries of the log that concern one, the newest first.
 
-    def verify_log(self) -> dict[str, Any]:
-        """Return whether the log is whole."""
-        return self._object("POST", "/log/verify")
+        Parameters
+        ----------
+        chosen
+            `by`, `action`, `data_set`, and `since` and `until` as ISO 8601 with a zone.
+        """
+        yield from self._paged("/log", "entries", **chosen)
+
+    def verify_log(self, head: str | None = None) -> dict[str, Any]:
+        """Return whether the log is whole, and holds a head that was noted."""
+        return self._object("POST", "/log/verify", params={} if head is None else {"head": head})
 
     def work(self, owner: str) -> dict[str, Any] | None:
         """Take the next job of one's own data sets; None where there is none."""
         answer = self._call("POST", "/work", {"owner": owner})
-        return None if answer.status_code == 204 else dict(answer.json())
+        return None if answer.status_code == 204 else _json(answer)
+
+    def rotate(self, old: PrivateKey, new: PrivateKey) -> int:
+        """Have one's data sets believe another key of their agent; return how many change."""
+        content = rotation_of(old.public.text, new.public.text)
+        body = {
+            "old": old.public.text,
+            "new": new.public.text,
+            "signatures": [sign_bytes(content, key).to_dict() for key in (old, new)],
+        }
+        return int(self._object("POST", "/keys", body)["data_sets"])
 
     def alive(self, job: str, attempt: int, progress: Mapping[str, Any]) -> None:
         """Show that a job is worked on."""
@@ -247,8 +291,7 @@ class Client:
     ) -> dict[str, Any]:
         """Hand in a protected summary or a masked file."""
         form = {k: v if isinstance(v, str) else json.dumps(v) for k, v in fields.items()}
-        answer = self._http.post(f"/uploads/{job}/{kind}", data=form, files={name: file})
-        return dict(_checked(answer).json())
+        return _json(self._answer("POST", f"/uploads/{job}/{kind}", data=form, files={name: file}))
 
     def _paged(self, path: str, key: str, **chosen: Any) -> Iterator[dict[str, Any]]:
         offset = 0
@@ -266,7 +309,7 @@ class Client:
         body: Mapping[str, Any] | None = None,
         params: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        return dict(self._call(method, path, body, params).json())
+        return _json(self._call(method, path, body, params))
 
     def _call(
         self,
@@ -275,8 +318,11 @@ class Client:
         body: Mapping[str, Any] | None = None,
         params: Mapping[str, Any] | None = None,
     ) -> httpx.Response:
+        return self._answer(method, path, json=body, params=params)
+
+    def _answer(self, method: str, path: str, **sent: Any) -> httpx.Response:
         try:
-            answer = self._http.request(method, path, json=body, params=params)
+            answer = self._http.request(method, path, **sent)
         except httpx.HTTPError as error:
             raise EngineError(
                 f"The service does not answer: {type(error).__name__}.",
@@ -285,7 +331,7 @@ class Client:
         return _checked(answer)
 
 
-def connect(url: str, token: str) -> Client:
+def connect(url: str, token: str, *, key: PrivateKey | None = None) -> Client:
     """Return a client of a service's catalog.
 
     Parameters
@@ -294,6 +340,8 @@ def connect(url: str, token: str) -> Client:
         Where the service is, such as https://aegis.example.org.
     token
         From the page "Tokens", or `aegis catalog token`.
+    key
+        The private key of an approver (`aegis.signing.load_private_key`): approvals are signed.
 
     Raises
     ------
@@ -307,13 +355,76 @@ def connect(url: str, token: str) -> Client:
     ...     type(catalog).__name__
     'Client'
     """
-    return Client(url, token)
+    return Client(url, token, key=key)
+
+
+def sign_approval(offered: Mapping[str, Any], key: PrivateKey) -> SignedStatement:
+    """Return the signed statement of an approval, after its digests were held against its texts.
+
+    Parameters
+    ----------
+    offered
+        What `Client.statement` gave: `statement`, `policy` and `configuration`.
+    key
+        The approver's private key.
+
+    Raises
+    ------
+    CatalogError
+        A digest is not that of the text that the service shows.
+    """
+    from aegis.catalog.flow import policy_of
+
+    statement = offered.get("statement")
+    if not isinstance(statement, Mapping):
+        raise CatalogError("The service offers no statement.", hint="Use one of this version.")
+    shown = {
+        "policy": policy_digest(policy_of(str(offered.get("policy")))),
+        "configuration": digest(str(offered.get("configuration"))),
+    }
+    wrong = [name for name, value in shown.items() if statement.get(name) != value]
+    if wrong:
+        raise CatalogError(
+            f"The service asks you to sign another {' and '.join(wrong)} than it shows.",
+            hint="Sign nothing, and tell the provider.",
+        )
+    return sign_statement(statement, key)
+
+
+def _pinned(certificate: Path) -> ssl.SSLContext:
+    """Return a context that believes one certificate and no authority."""
+    try:
+        context = ssl.create_default_context(cafile=certificate)
+    except (OSError, ssl.SSLError) as error:
+        raise PolicyError(
+            f"The certificate {certificate} cannot be read: {error}.", hint="Give a PEM file."
+        ) from error
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    return context
 
 
 def _checked(answer: httpx.Response) -> httpx.Response:
+    if answer.is_redirect:
+        raise EngineError(
+            "The service points to another address, which is not followed.",
+            hint="Give the address where the service answers itself.",
+        )
     if answer.is_error:
         raise _error(answer)
     return answer
+
+
+def _json(answer: httpx.Response) -> dict[str, Any]:
+    """Return the object that the service answered."""
+    try:
+        value = answer.json()
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise EngineError(
+            "The service answers what is no JSON object.", hint="Check that its address is right."
+        )
+    return value
 
 
 def _error(answer: httpx.Response) -> AegisError:

@@ -6,6 +6,7 @@ import os
 import pickle
 import sys
 import threading
+from dataclasses import replace
 from importlib import import_module
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -44,7 +45,7 @@ def main() -> None:
     told = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_end_with_agent, daemon=True).start()
     key = PrivateKey(Ed25519PrivateKey.from_private_bytes(told["key"]))
-    settings = AgentSettings(told["url"], told["token"], key, told["sources"], told["name"])
+    settings: AgentSettings = replace(told["settings"], key=key)
 
     def say(line: str) -> None:
         sys.stdout.write(f"{line}\n")

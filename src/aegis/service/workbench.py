@@ -6,6 +6,7 @@ the table answers at once; another role or mask has it summarised anew.
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections import OrderedDict
@@ -32,14 +33,19 @@ from aegis.measures import Measure
 from aegis.policy import (
     Configuration,
     Policy,
+    Role,
     dump_policy,
     policy_mapping,
 )
 from aegis.policy.load import parse_value
+from aegis.policy.suggest.masks import propose_masks
 from aegis.privacy import ClassTable, Verdict
+from aegis.sources import open_part
 from aegis.study import Study
+from aegis.study.answers import complete_advice
 
 if TYPE_CHECKING:
+    from aegis.policy.suggest.propose import ColumnProfile
     from aegis.release import Release
 
 _DRAWN = 24
@@ -48,13 +54,31 @@ _BENCHES = 8
 """Tables that are open at once; the one that was not used for longest is closed."""
 _REMEMBERED = 200_000
 """Most classes of one configuration that are remembered."""
-_BEST = 2
-"""The best and a runner-up: to prove the order of more takes longer than to prove the first."""
+_LISTED = 10
+"""Configurations that a search returns: as many as `aegis advise` lists, among which ties are settled alike."""
 _NOTICED = 0.5
 """Seconds that a search waits for the one before to end; then it begins without what that one knows."""
 _PREVIEW = 8
 """Values of each attribute that a preview shows."""
-TABLES = (".csv", ".tsv", ".parquet", ".pq", ".arrow", ".feather", ".json", ".xlsx")
+TABLES = (
+    ".csv",
+    ".tsv",
+    ".tab",
+    ".parquet",
+    ".pq",
+    ".arrow",
+    ".feather",
+    ".json",
+    ".jsonl",
+    ".ndjson",
+    ".xlsx",
+    ".xls",
+    ".ods",
+    ".sqlite",
+    ".sqlite3",
+    ".sav",
+    ".dta",
+)
 
 
 @dataclass(frozen=True)
@@ -225,24 +249,32 @@ class Bench:
     identifier
         Its name in URLs.
     table
-        The table's path, or a table in memory.
+        The table's path, a table in memory, or an open source.
     study
         The table under the policy as it is now.
     lock
         One change at a time.
+    profiles
+        What `aegis init` found on each column, from which masks for another role are proposed.
+    title
+        The file, and its sheet or table where it has several.
     """
 
     table: Any
     study: Study
     identifier: str = field(default_factory=lambda: uuid4().hex[:12])
     lock: threading.RLock = field(default_factory=threading.RLock)
+    profiles: Mapping[str, ColumnProfile] = field(default_factory=dict)
+    title: str = ""
     _known: _Known | None = None
     _turn: int = 0
 
     @classmethod
-    def open(cls, table: Any, label: str) -> Bench:
+    def open(cls, table: Any, label: str | None, title: str = "") -> Bench:
         """Open a table with the policy that `aegis init` proposes for it."""
-        return cls(table, Study(table, aegis.init_policy(table, label=label).policy))
+        proposed = aegis.init_policy(table, label=label)
+        study = Study(table, proposed.policy)
+        return cls(table, study, profiles=proposed.profiles, title=title)
 
     @property
     def policy(self) -> Policy:
@@ -280,9 +312,23 @@ class Bench:
         masks: Mapping[str, Sequence[str]],
         more: Mapping[str, str],
         privacy: Mapping[str, Any],
-    ) -> None:
-        """Go on with what the controls say, as `edited` reads them."""
-        self.take(edited(self.policy, roles, masks, more, privacy))
+    ) -> bool:
+        """Go on with what the controls say, as `edited` reads them; return whether a role changed.
+
+        A column with another role gets the masks that `aegis init` proposes for that role.
+        """
+        before = {name: a.role for name, a in self.policy.attributes.items()}
+        changed = {n: Role(role) for n, role in roles.items() if n in before and role != before[n]}
+        proposed = {
+            name: [
+                json.dumps(m.spec(), default=str)
+                for m in propose_masks(profile.facts, changed[name]).masks
+            ]
+            for name, profile in self.profiles.items()
+            if name in changed
+        }
+        self.take(edited(self.policy, roles, {**masks, **proposed}, more, privacy))
+        return bool(changed)
 
     def view(self) -> View:
         """Return what stands on the bench: costs, and some configurations under the rule.
@@ -325,32 +371,32 @@ class Bench:
         """
         with self.lock:
             self._turn += 1
-            watch = _Watch(self, self._turn)
+            turn = self._turn
+            watch = _Watch(self, turn)
             study = self.study
             summary, plan, policy = study.summary, study.plan, study.policy
-            source = study.source if plan.in_engine else None
             known = self._remembered()
-        # Not `Study.search`, which reads the table once more to say what lies outside the rule; and,
-        # where the table is not read, without the lock, so that controls go on moving.
+        # As `Study.search` does; without the lock where the table is not read, so that controls go on moving.
         # A search that was ended by this one notices at its next box, and gives up what is shared.
         # Beside a population it is in the policy which masks are alike.
         shares = known.searching.acquire(timeout=_NOTICED)
         try:
             with self.lock if plan.in_engine else nullcontext():
-                return search_combinations(
+                advice = search_combinations(
                     summary,
                     plan,
                     policy,
-                    source=source,
-                    top=_BEST,
+                    top=_LISTED,
                     time_limit=seconds,
-                    explain_best=False,
                     progress=watch,
                     prepared=known.prepared if shares and not plan.by_population else None,
                 )
         finally:
             if shares:
                 known.searching.release()
+        with self.lock:
+            watch.advance()
+            return complete_advice(study._subject, advice, None, study.seed)
 
     def front(self, span: str, seconds: float) -> Any:
         """Return the best for each of several strengths of the rule."""
@@ -442,8 +488,27 @@ def edited(
             entry.pop("masks", None)
         elif staying:
             entry["masks"] = staying
-    mapping["privacy"] = dict(privacy)
+    mapping["privacy"] = _of_sensitive(privacy, mapping["attributes"])
     return policy_in(mapping)
+
+
+def _of_sensitive(
+    privacy: Mapping[str, Any], attributes: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return a rule without what it asks of columns that are not sensitive any more."""
+    kept_rule: dict[str, Any] = {}
+    for model, asked in privacy.items():
+        listed = asked if isinstance(asked, list) else [asked]
+        staying = [
+            entry
+            for entry in listed
+            if not isinstance(entry, Mapping)
+            or attributes.get(entry.get("attribute", ""), {"role": Role.SENSITIVE})["role"]
+            == Role.SENSITIVE
+        ]
+        if staying:
+            kept_rule[model] = staying if isinstance(asked, list) else asked
+    return kept_rule
 
 
 @dataclass
@@ -480,9 +545,11 @@ class Benches:
             raise DataError(f"There is no table {name}.", hint="Choose one of the list.")
         return path
 
-    def open(self, name: str, label: str) -> Bench:
-        """Put a table on a bench."""
-        bench = Bench.open(str(self.path_of(name)), label)
+    def open(self, name: str, label: str | None, part: str | None = None) -> Bench:
+        """Put a table on a bench; `part` is the sheet or table of a file that has several."""
+        path = self.path_of(name)
+        title = path.name if part is None else f"{path.name}: {part}"
+        bench = Bench.open(str(path) if part is None else open_part(path, part), label, title)
         with self._lock:
             self._open[bench.identifier] = bench
             while len(self._open) > _BENCHES:

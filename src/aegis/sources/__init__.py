@@ -4,7 +4,7 @@ from aegis.sources.database import open_database, open_named, table_names, trans
 from aegis.sources.dialect import Reading, TextDialect
 from aegis.sources.embedded import embedded, query_progress
 from aegis.sources.memory import limit_memory
-from aegis.sources.open import open_table
+from aegis.sources.open import open_part, open_table, parts_of
 from aegis.sources.proposing import open_proposing
 from aegis.sources.source import Source
 
@@ -16,8 +16,10 @@ __all__ = [
     "limit_memory",
     "open_database",
     "open_named",
+    "open_part",
     "open_proposing",
     "open_table",
+    "parts_of",
     "query_progress",
     "table_names",
     "transaction",

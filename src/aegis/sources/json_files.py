@@ -1,4 +1,4 @@
-"""JSON documents: one array of records, as programs export a table; JSON lines go without this.
+"""JSON documents: one array of records, alone or in an object, as programs export a table.
 
 A document that was cut off is refused here, since whoever reads records one by one takes what is there for
 all of them.
@@ -7,11 +7,102 @@ all of them.
 from __future__ import annotations
 
 import gzip
+from collections.abc import Sequence
 from pathlib import Path
 
+import ibis
+import ibis.expr.datatypes as dt
+import ibis.expr.types as ir
+
 from aegis.errors import DataError
+from aegis.sources.delimited.column_types import literal, quoted
+from aegis.sources.embedded import embedded
 
 _CHUNK = 1 << 20
+_OBJECT = 1 << 24
+"""Bytes of an object that the engine takes without being told."""
+_SAFE = 1 << 53
+"""Whole numbers up to here are doubles of their own."""
+_LONG = r"[\[:,\s]-?[0-9]{19,}\s*[,\]}]"
+"""A whole number within other JSON that may be beyond 64 bits."""
+
+
+def read_records(files: Sequence[Path], given: str) -> ir.Table:
+    """Return the records of JSON documents or lines as a table that is held in memory.
+
+    The engine reads whole numbers beyond 64 bits as doubles, which makes different numbers equal. A
+    column that holds one is read as text, as from CSV.
+
+    Raises
+    ------
+    DataError
+        A nested column holds such a number.
+    """
+    engine = embedded()
+    name = ibis.util.gen_name("aegis")
+    size = max(map(_object_size, files))
+    options = {"maximum_object_size": size} if size > _OBJECT else {}
+    view = engine.read_json([str(file) for file in files], **options)
+    table = engine.create_table(name, view, temp=True)
+    paths = f"[{', '.join(literal(str(file)) for file in files)}]"
+    texts = [column for column in _doubtful(table) if _merges(paths, table, column, given)]
+    if not texts:
+        return table
+    kinds = ", ".join(f"{literal(column)}: 'VARCHAR'" for column in texts)
+    shown = ", ".join(f"b.{quoted(column)} AS {quoted(column)}" for column in texts)
+    exact = f"read_json({paths}, columns={{{kinds}}})"
+    query = f"SELECT a.* REPLACE ({shown}) FROM {quoted(name)} a POSITIONAL JOIN {exact} b"
+    schema = ibis.schema({**table.schema(), **dict.fromkeys(texts, "string")})
+    made = engine.create_table(
+        ibis.util.gen_name("aegis"), engine.sql(query, schema=schema), temp=True
+    )
+    engine.drop_table(name)
+    return made
+
+
+def _doubtful(table: ir.Table) -> list[str]:
+    """Return the columns whose doubles may have been whole numbers, and the nested ones with doubles."""
+    doubles = [name for name, kind in table.schema().items() if kind.is_floating()]
+    nested = [n for n, kind in table.schema().items() if kind.is_nested() and _holds_doubles(kind)]
+    if not doubles:
+        return nested
+    asked = {str(i): (table[name].abs() >= _SAFE).any() for i, name in enumerate(doubles)}
+    large = table.aggregate(**asked).to_pyarrow().to_pylist()[0]
+    return [*(name for i, name in enumerate(doubles) if large[str(i)]), *nested]
+
+
+def _holds_doubles(kind: dt.DataType) -> bool:
+    if isinstance(kind, dt.Struct):
+        return any(map(_holds_doubles, kind.types))
+    if isinstance(kind, dt.Array | dt.Map):
+        return _holds_doubles(kind.value_type)
+    return bool(kind.is_floating())
+
+
+def _merges(paths: str, table: ir.Table, column: str, given: str) -> bool:
+    """Return whether a double of the column is another number than the document states."""
+    text = quoted(column)
+    nested = table[column].type().is_nested()
+    # What is no whole number has no HUGEINT, and neither has what is beyond 128 bits.
+    merged = (
+        f"regexp_matches({text}, {literal(_LONG)})"
+        if nested
+        else f"regexp_full_match({text}, '-?[0-9]+') AND "
+        f"TRY_CAST(TRY_CAST({text} AS DOUBLE) AS HUGEINT) IS DISTINCT FROM TRY_CAST({text} AS HUGEINT)"
+        f" OR regexp_full_match({text}, '-?[0-9]{{39,}}')"
+    )
+    with embedded().con.cursor() as cursor:
+        rows = cursor.execute(
+            f"SELECT 1 FROM read_json({paths}, columns={{{literal(column)}: 'VARCHAR'}}) "
+            f"WHERE {merged} LIMIT 1"
+        ).fetchall()
+    merges = bool(rows)
+    if merges and nested:
+        raise DataError(
+            f"{given}: the nested column {column!r} holds whole numbers beyond 64 bits.",
+            hint="Write them as texts, or each field of it as a column.",
+        )
+    return merges
 
 
 def require_records(file: Path) -> None:
@@ -35,16 +126,38 @@ def require_records(file: Path) -> None:
         )
 
 
-def require_several(file: str, records: int) -> None:
-    """Check that a document whose fields hold others is not one object: of columns, or around a table.
+def _object_size(file: Path) -> int:
+    """Return the bytes of a document that is one object, as far as its first line says; 0 of others."""
+    with gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb") as stream:
+        line = stream.readline()
+        if not line.lstrip(b" \t\r\n\xef\xbb\xbf").startswith(b"{"):
+            return 0
+        rest = stream.readline()
+        if rest.strip().startswith(b"{"):
+            return 0
+        size = len(line) + len(rest)
+        while chunk := stream.read(_CHUNK):
+            size += len(chunk)
+    return size + 1
+
+
+def records_within(table: ir.Table, file: str) -> ir.Table:
+    """Return the records of the one array of records that an object holds.
 
     Raises
     ------
     DataError
-        It is one record.
+        It holds no such array, or several.
     """
-    if records == 1:
-        raise DataError(f"{file} holds one object, not one record per row.", hint=_RECORDS)
+    arrays = [
+        name
+        for name, kind in table.schema().items()
+        if isinstance(kind, dt.Array) and kind.value_type.is_struct()
+    ]
+    if len(arrays) != 1:
+        several = f", with {len(arrays)} arrays of records: {', '.join(arrays)}" if arrays else ""
+        raise DataError(f"{file} holds one object{several}, not one record per row.", hint=_RECORDS)
+    return table.select(record=table[arrays[0]].unnest()).unpack("record")
 
 
 _RECORDS = (

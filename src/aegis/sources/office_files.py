@@ -38,20 +38,29 @@ def read_workbook(file: Path, reading: Reading) -> tuple[pa.Table, list[str]]:
         It is no workbook, has several sheets with rows of which none is named, or its first row
         looks like data.
     """
+    sheets = _sheets(file)
+    rows = [row for row in _sheet(file, sheets, reading) if any(cell != "" for cell in row)]
+    return _from_rows(str(file), rows, reading)
+
+
+def filled_sheets(file: Path) -> list[str]:
+    """Return the names of the sheets with rows; raise as `read_workbook` does for what is none."""
+    return [name for name, rows in _sheets(file).items() if rows]
+
+
+def _sheets(file: Path) -> dict[str, list[list[Any]]]:
     try:
         import python_calamine as calamine
     except ImportError as error:
         raise _missing(file, "excel", error) from error
     try:
         book = calamine.load_workbook(str(file))
-        sheets = {name: book.get_sheet_by_name(name).to_python() for name in book.sheet_names}
+        return {name: book.get_sheet_by_name(name).to_python() for name in book.sheet_names}
     except calamine.CalamineError as error:
         raise DataError(
             f"Cannot read {file}: {error}.",
             hint="Check that it is a workbook, complete and without a password.",
         ) from error
-    rows = [row for row in _sheet(file, sheets, reading) if any(cell != "" for cell in row)]
-    return _from_rows(str(file), rows, reading)
 
 
 def read_statistics(file: Path, reading: Reading) -> pa.Table:

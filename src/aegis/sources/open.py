@@ -22,24 +22,31 @@ from aegis.sources.delimited.files import read_delimited
 from aegis.sources.dialect import Reading
 from aegis.sources.embedded import embedded, limits, turn
 from aegis.sources.failures import engine_errors
-from aegis.sources.json_files import require_records, require_several
+from aegis.sources.json_files import read_records, records_within, require_records
 from aegis.sources.names import refuse_duplicates
-from aegis.sources.office_files import STATISTICS, WORKBOOKS, read_statistics, read_workbook
+from aegis.sources.office_files import (
+    STATISTICS,
+    WORKBOOKS,
+    filled_sheets,
+    read_statistics,
+    read_workbook,
+)
 from aegis.sources.source import ROW_NUMBER, Source
 from aegis.sources.spark.session import connect, is_frame, open_frame, open_spark
+from aegis.sources.sqlite_files import SQLITE, read_sqlite, sqlite_tables
 from aegis.temporary import temporary_folder
 
 _PARQUET = {".parquet", ".pq"}
 _ARROW = {".arrow", ".feather", ".ipc"}
-_CSV = {".csv", ".tsv", ".txt"}
+_CSV = {".csv", ".tsv", ".tab", ".txt"}
 _DOCUMENT = ".json"
 _JSON = {_DOCUMENT, ".jsonl", ".ndjson"}
 _OFFICE = {*WORKBOOKS, *STATISTICS}
-_KNOWN = _PARQUET | _ARROW | _CSV | _JSON | _OFFICE
+_KNOWN = _PARQUET | _ARROW | _CSV | _JSON | _OFFICE | SQLITE
 _FILE_ROW = "file_row_number"
 _FILE = 1 << 40
 """More rows than one file has."""
-FORMATS = "CSV (.csv .tsv .txt, also .gz), Parquet (.parquet .pq), Arrow (.arrow .feather .ipc), JSON (.json .jsonl .ndjson), workbooks (.xlsx .xls .xlsb .ods), SPSS (.sav .zsav .por), Stata (.dta), SAS (.sas7bdat .xpt)"
+FORMATS = "CSV (.csv .tsv .tab .txt, also .gz), Parquet (.parquet .pq), Arrow (.arrow .feather .ipc), JSON (.json .jsonl .ndjson), workbooks (.xlsx .xls .xlsb .ods), SQLite (.sqlite .sqlite3 .db), SPSS (.sav .zsav .por), Stata (.dta), SAS (.sas7bdat .xpt)"
 
 
 def open_table(
@@ -60,7 +67,7 @@ def open_table(
         a Spark DataFrame; or a `Source`, which is returned as it is. Or the URL of a database: see
         `aegis.sources.database.open_database`.
     name
-        The table in the database, where a URL is given: table or schema.table.
+        The table in the database, where a URL is given: table or schema.table; or in a SQLite file.
     engine
         Who reads a path: "duckdb", the embedded engine (the default); or "spark", a SparkSession
         or an Ibis backend for Spark, where `table` may also be a table of its catalog.
@@ -93,13 +100,13 @@ def open_table(
         )
     if isinstance(table, str) and table.lower().startswith(SCHEMES):
         return open_database(table, name)
-    if name is not None:
+    if name is not None and not _is_sqlite(table):
         raise PolicyError(
             f"A table {name!r} is named, but what is opened is no database.",
-            hint=f"Give a URL ({', '.join(SCHEMES)}), or leave the name out.",
+            hint=f"Give a URL ({', '.join(SCHEMES)}) or a SQLite file, or leave the name out.",
         )
     if isinstance(table, str | Path):
-        source = _open_path(str(table), reading or Reading())
+        source = _open_path(str(table), reading or Reading(), name)
     elif isinstance(table, ir.Table):
         source = Source(table, "Ibis table")
     else:
@@ -109,6 +116,29 @@ def open_table(
     if not source.table.columns:
         raise DataError(f"{source.origin} has no columns.", hint="Give a table with a header.")
     return source
+
+
+def parts_of(file: Path) -> list[str]:
+    """Return the sheets with rows of a workbook, or the tables of a SQLite file; none of another.
+
+    Raises
+    ------
+    EngineError
+        The library that reads workbooks is not installed.
+    DataError
+        The file cannot be read.
+    """
+    suffix = _suffix(file)
+    if suffix in SQLITE:
+        return sqlite_tables(file)
+    return filled_sheets(file) if suffix in WORKBOOKS else []
+
+
+def open_part(file: Path, part: str | None) -> Source:
+    """Open one of `parts_of` a file; None where it has at most one. Errors as of `open_table`."""
+    if part is None or _suffix(file) in SQLITE:
+        return open_table(file, name=part)
+    return open_table(file, reading=Reading(sheet=part))
 
 
 def _open_on_spark(table: Any, name: str | None, engine: Any, master: str | None) -> Source:
@@ -167,7 +197,12 @@ def _register(arrow: pa.Table) -> ir.Table:
     return ibis.memtable(arrow.cast(pa.schema(fields)))
 
 
-def _open_path(given: str, reading: Reading) -> Source:
+def _is_sqlite(table: Any) -> bool:
+    """Return whether a path is that of a SQLite file."""
+    return isinstance(table, str | Path) and _suffix(Path(table)) in SQLITE
+
+
+def _open_path(given: str, reading: Reading, name: str | None) -> Source:
     if Path(given).is_fifo():
         return _open_pipe(given, reading)
     files = _files(given)
@@ -185,6 +220,8 @@ def _open_path(given: str, reading: Reading) -> Source:
             arrow = pa.concat_tables(_of_file(_read_arrow, file) for file in files)
             refuse_duplicates(arrow.column_names, given)
             return Source(_register(arrow), given, files)
+        if suffix in SQLITE:
+            return _open_sqlite(given, files, name)
         if suffix in _OFFICE:
             return _open_office(given, files, reading)
         with engine_errors(given):
@@ -229,20 +266,33 @@ def _open_json(given: str, files: tuple[Path, ...]) -> Source:
     for file in files if documents else ():
         require_records(file)
     with turn():
-        table = _materialise(embedded().read_json([str(file) for file in files]))
-    source = Source(table, given, files)
-    if documents and any(kind.is_nested() for kind in table.schema().types):
-        require_several(given, source.collect(table.limit(2)).num_rows)
-    return source
+        table = read_records(files, given)
+        nested = documents and any(kind.is_nested() for kind in table.schema().types)
+        if nested and len(files) == 1 and table.count().to_pyarrow().as_py() == 1:
+            name = ibis.util.gen_name("aegis")
+            table = embedded().create_table(name, records_within(table, given), temp=True)
+    return Source(table, given, files)
 
 
-def _open_office(given: str, files: tuple[Path, ...], reading: Reading) -> Source:
-    """Open one workbook, or one file of SPSS, SAS or Stata."""
+def _open_sqlite(given: str, files: tuple[Path, ...], name: str | None) -> Source:
+    """Open a table of one SQLite file."""
+    _require_one(given, files)
+    arrow, notes = read_sqlite(files[0], name)
+    refuse_duplicates(arrow.column_names, given)
+    return Source(_register(arrow), given, files, notes=tuple(notes))
+
+
+def _require_one(given: str, files: tuple[Path, ...]) -> None:
     if len(files) > 1:
         raise DataError(
             f"{given} stands for {len(files)} files of the format {_suffix(files[0])}.",
             hint="Give one file, or convert them to Parquet or CSV.",
         )
+
+
+def _open_office(given: str, files: tuple[Path, ...], reading: Reading) -> Source:
+    """Open one workbook, or one file of SPSS, SAS or Stata."""
+    _require_one(given, files)
     if _suffix(files[0]) in WORKBOOKS:
         arrow, notes = read_workbook(files[0], reading)
     else:
@@ -348,8 +398,3 @@ def _numbered(names: list[str], schema: ibis.Schema) -> ir.Table:
         f"FROM read_parquet([{listed}], hive_partitioning = true, file_row_number = true)"
     )
     return embedded().sql(query, schema=ibis.schema({**schema, ROW_NUMBER: "int64"}))
-
-
-def _materialise(view: ir.Table) -> ir.Table:
-    """Parse a text file once: a view would parse it again in every query."""
-    return embedded().create_table(ibis.util.gen_name("aegis"), view, temp=True)

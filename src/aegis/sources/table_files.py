@@ -75,6 +75,21 @@ def reading_of(table: ir.Table, path: Path) -> Reading:
     )
 
 
+def with_settled_floats(table: ir.Table) -> ir.Table:
+    """Return a table with one zero and one NaN.
+
+    Engines count -0.0 as 0.0, and NaN of either sign as one value; a reader of the text does not.
+    """
+    settled = {}
+    for name, dtype in table.schema().items():
+        if dtype.is_floating():
+            column, zero, nan = table[name], ibis.literal(0.0), ibis.literal(float("nan"))
+            settled[name] = ibis.cases(
+                (column == 0, zero.cast(dtype)), (column.isnan(), nan.cast(dtype)), else_=column
+            )
+    return table.mutate(settled) if settled else table
+
+
 def without_formulas(table: ir.Table) -> ir.Table:
     """Return a table whose texts no spreadsheet takes for formulas.
 

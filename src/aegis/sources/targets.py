@@ -14,16 +14,16 @@ from aegis.sources.spark.folder import SparkFolder
 class Target(Protocol):
     """Where a release goes."""
 
-    def check(self, *, force: bool) -> None:
+    def check(self) -> None:
         """Raise `PolicyError` unless it can be made."""
 
     def written(self, table: ir.Table) -> AbstractContextManager[Source]:
         """Write a query's result, yield what was written, and give it its name if all is well."""
 
 
-def own_target(source: Source, output: str) -> Target | None:
+def own_target(source: Source, output: str, *, force: bool) -> Target | None:
     """Return where the engine of a table writes a release; None where this process writes it.
 
     Of the engines whose rows stay there is one, Spark.
     """
-    return SparkFolder(source, output) if source.engine.rows_stay else None
+    return SparkFolder(source, output, force) if source.engine.rows_stay else None

@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aegis.advisor import Advice, Ranked, with_privacy, with_uncovered
+from aegis.advisor import Advice, Ranked, Scorer, with_privacy, with_uncovered
 from aegis.advisor.owner import with_owner_rule
+from aegis.advisor.released import ReleasedRows, with_utility
 from aegis.errors import PolicyError
 from aegis.policy import Configuration, OwnerRule, Policy
 from aegis.study.subject import Subject
@@ -60,10 +61,17 @@ def complete_advice(
             seed=seed,
             progress=subject.progress,
         )
+    advice = _with_utility(subject, advice)
     advice = with_uncovered(advice, summary, policy, subject.source, subject.plan, subject.known)
     if subject.source is None:
         advice = with_owner_rule(advice, summary, subject.overridden)
     return with_privacy(advice, summary, subject.plan, policy)
+
+
+def _with_utility(subject: Subject, advice: Advice) -> Advice:
+    """Return the advice with the utility of the rows that its best release keeps."""
+    released = ReleasedRows(subject.plan, subject.source, subject.policy, subject.seed)
+    return with_utility(advice, released, Scorer(subject.summary), subject.progress)
 
 
 def train_models(
@@ -84,7 +92,8 @@ def train_models(
         progress=subject.progress,
         **options,
     )
-    advice = with_privacy(evaluation.advice, subject.summary, subject.plan, subject.policy)
+    advice = _with_utility(subject, evaluation.advice)
+    advice = with_privacy(advice, subject.summary, subject.plan, subject.policy)
     return replace(evaluation, advice=advice)
 
 
@@ -153,7 +162,6 @@ def release_table(
     from aegis.release import apply
 
     chosen, measure, owner = configuration_to_apply(configuration)
-    options.setdefault("seed", subject.seed)
     options.setdefault("made_under", owner)
     options.setdefault("rule_override", subject.rule_override)
     if output is not None:
@@ -192,6 +200,8 @@ def configuration_to_apply(
     measure, owner = None, None
     if isinstance(given, Advice):
         measure, owner, given = given.measure, given.owner_rule, given.require_best()
+    elif given.utility is not None:
+        measure = given.utility.measure
     if given.method is not None:
         raise PolicyError(
             f"{given.name} groups records; it has no masks to apply.",

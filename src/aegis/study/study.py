@@ -49,7 +49,8 @@ class Study(Advising):
     exact
         Count co-occurrences on all rows, not on a sample of a large table.
     seed
-        Seed of whatever is random: the same seed gives the same answers.
+        Seed of samples, folds and estimates: the same seed gives the same answers. A release whose
+        draws protect does not use it: `apply` and `anonymize` take a `seed` for that.
     progress
         Receives the steps of long work.
     rule_override
@@ -247,12 +248,15 @@ class Study(Advising):
         >>> release.audit.report.k >= 5
         True
         """
+        from aegis.anonymizers import Recipe
         from aegis.files import check_output, write_text
         from aegis.release import anonymize
 
         if report is not None:
             check_output(Path(report), force=options.get("force", False), formats=(".html", ".htm"))
-        options.setdefault("seed", self.seed)
+        if isinstance(method, str) and "seed" not in options:
+            asked, style = options.pop("options", None) or {}, options.pop("style", None)
+            method = Recipe(method, asked, style=style).repeating(self.seed)
         release = anonymize(
             self._subject.rows_to("group"),
             self.policy,
@@ -290,8 +294,8 @@ class Study(Advising):
         Parameters
         ----------
         output
-            Write it there, with the extension `.protected`; then `force`, `ledger` and
-            `population` are options too: see `aegis.protect.release_protected`.
+            Write it there, with the extension `.protected`; then `force`, `ledger`,
+            `population` and `new_version` are options too: see `aegis.protect.release_protected`.
         options
             `level`, and with it `epsilon`, `delta`, `unit`, `rows_per_person`, `person`, `public`
             for noise, or `key`, `method`, `threshold`, `step`, `variance` for counts; `verdicts`.

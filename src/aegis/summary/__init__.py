@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from aegis.summary.attributes import pooled_groups
 from aegis.summary.build import summarize
-from aegis.summary.classes import PERSON, CountedClasses, count_classes
+from aegis.summary.classes import PERSON, CountedClasses, ShownColumns, count_classes
 from aegis.summary.cooccurrence import Chunk, Matrix, PairCounts, count_pairs
 from aegis.summary.count_cells import count_in_engine
 from aegis.summary.declared import declared_policy, says_rule
@@ -37,6 +37,7 @@ __all__ = [
     "LabelSummary",
     "Matrix",
     "PairCounts",
+    "ShownColumns",
     "Summary",
     "check_noise",
     "combine",

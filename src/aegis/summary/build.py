@@ -203,9 +203,9 @@ class _Builder:
         self.rows = int(counts.sum())
         if self.rows == 0:
             raise DataError(f"{self.source.origin} has no rows.", hint="Give a table with rows.")
-        if declared.bins is not None:
+        if declared.cut:
             if self.like is None:
-                self.label_mask = label_bins(column, values, counts, declared.bins)
+                self.label_mask = label_bins(column, values, counts, declared)
             else:
                 self.label_mask = self.like.label.mask
             values, counts = self._distinct(self._class(self.source.table))

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from aegis.errors import DataError
 from aegis.masks import Kind, Mask, Quantiles, ValueCounts
-from aegis.policy import Attribute, Policy, Role
+from aegis.policy import Attribute, Label, Policy, Role
 from aegis.sources import Source
 
 MAX_CLASSES = 1_024
@@ -49,16 +49,17 @@ def check_label(column: ir.Column) -> None:
 
 
 def label_bins(
-    column: ir.Column, values: pa.Array, counts: npt.NDArray[np.int64], bins: int
+    column: ir.Column, values: pa.Array, counts: npt.NDArray[np.int64], label: Label
 ) -> Mask:
-    """Return the quantile mask that cuts a numeric label into classes."""
+    """Return the mask that cuts a numeric label into classes: at declared cuts, else at quantiles."""
     kind = Kind.of(column.type())
+    bins = label.bins or len(label.cuts) + 1
     if kind is None or not kind.numeric:
         raise DataError(
             f"The label {column.get_name()!r} is cut into {bins} bins but has type {column.type()}.",
             hint="Bins are for numeric labels; leave them out.",
         )
-    return Quantiles(count=bins).fit(ValueCounts(kind, values, counts))
+    return Quantiles(bins, label.cuts or None).fit(ValueCounts(kind, values, counts))
 
 
 def check_values(name: str, values: int, most: int) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from aegis.errors import DataError
 from aegis.masks import Hierarchy
-from aegis.privacy import ClassTable
+from aegis.privacy import ClassTable, PrivacyRule, Verdict, joined, traces
 from aegis.sources import Source
 from aegis.summary.coded_rows import CodedRows
 from aegis.summary.codes import encode, natural_order, show
@@ -23,6 +23,41 @@ from aegis.summary.person_classes import PersonClasses, count_person_classes
 
 PERSON = "aegis_person"
 """Name of the column of a masked table that names persons, until its classes are checked."""
+
+
+@dataclass(frozen=True)
+class ShownColumns:
+    """The columns that one of several releases shows.
+
+    Attributes
+    ----------
+    quasi
+        The columns that form its classes.
+    sensitive
+        The column of each sensitive attribute.
+    """
+
+    quasi: tuple[str, ...]
+    sensitive: Mapping[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class LastRelease:
+    """The classes of a release beside those that were made before it.
+
+    Attributes
+    ----------
+    table
+        The classes that all of them form, absence included.
+    verdict
+        What the rule says of them.
+    left_out
+        Values `k0`, `k1`, ... of the counted quasi-identifiers whose rows are left out.
+    """
+
+    table: ClassTable
+    verdict: Verdict
+    left_out: pa.Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,16 +100,63 @@ class CountedClasses:
     @cached_property
     def table(self) -> ClassTable:
         """The classes without the values that form them."""
-        sensitive = {name: self._in_order(name) for name in self.sensitive}
-        counts = self.cells["n"].to_numpy().astype(np.int64)
+        sensitive, levels = self._protected({name: name for name in self.sensitive})
+        if self.population is None:
+            return ClassTable.from_cells(self._ids, self._counts, sensitive, hierarchies=levels)
+        return self._beside(self.population, self._counts, sensitive, levels)
+
+    @property
+    def _counts(self) -> npt.NDArray[np.int64]:
+        """Rows of each cell."""
+        rows: npt.NDArray[np.int64] = self.cells["n"].to_numpy().astype(np.int64)
+        return rows
+
+    def _protected(
+        self, columns: Mapping[str, str]
+    ) -> tuple[
+        dict[str, tuple[npt.NDArray[np.int64], tuple[str, ...]]], dict[str, npt.NDArray[np.int64]]
+    ]:
+        """Return values and levels of sensitive attributes; `columns` names the column of each."""
+        sensitive = {name: self._in_order(column) for name, column in columns.items()}
         levels = {
             name: self.hierarchies[name].ancestry(shown)
             for name, (_, shown) in sensitive.items()
             if name in self.hierarchies
         }
-        if self.population is None:
-            return ClassTable.from_cells(self._ids, counts, sensitive, hierarchies=levels)
-        return self._beside(self.population, counts, sensitive, levels)
+        return sensitive, levels
+
+    def after(self, rule: PrivacyRule, releases: Sequence[ShownColumns]) -> LastRelease:
+        """Return the classes of the last of `releases`, each made after those before it.
+
+        Parameters
+        ----------
+        rule
+            Which every release met, together with those before.
+        releases
+            The columns of each release, among those that were counted, in the order of release.
+        """
+
+        def count(
+            place: int, ids: npt.NDArray[np.int64], trace: npt.NDArray[np.int64]
+        ) -> ClassTable:
+            sensitive, levels = self._protected(releases[place].sensitive)
+            return ClassTable.from_cells(
+                ids, self._counts, sensitive, hierarchies=levels, earlier=trace
+            )
+
+        def codes(release: ShownColumns) -> npt.NDArray[np.int64]:
+            columns = (self._codes[name][0] for name in release.quasi)
+            return combine(columns, self.cells.num_rows)
+
+        start = np.zeros(self.cells.num_rows, dtype=np.int64)
+        trace = traces(rule, map(codes, releases[:-1]), count, start)
+        ids = joined(trace, codes(releases[-1]))
+        table = count(len(releases) - 1, ids, trace)
+        verdict = rule.check(table)
+        failing = np.isin(ids, table.kept_ids(~verdict.kept_classes))
+        keys = self.cells.select([f"k{i}" for i in range(len(self.quasi))])
+        left_out = keys.filter(pa.array(failing)).group_by(keys.column_names).aggregate([])
+        return LastRelease(table, verdict, left_out)
 
     def _beside(
         self,

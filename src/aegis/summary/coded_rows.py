@@ -17,7 +17,7 @@ from aegis.sources.embedded import limits
 from aegis.sources.memory import parse_size
 from aegis.sources.parquet_columns import stored_batches
 from aegis.summary.codes import encode, narrow, stored_codes
-from aegis.summary.frequency import FrequencyTable, combine, distinct_keys, rows_by_key
+from aegis.summary.frequency import FrequencyTable, combine, distinct_keys
 from aegis.summary.model import AttributeSummary
 
 MOST_ROWS = 2_000_000
@@ -109,33 +109,6 @@ class CodedRows:
         keys = [f"k{i}" for i in range(len(names))]
         return pa.table([*columns, pa.array(counts)], names=[*keys, "n"])
 
-    def alone(
-        self,
-        groups: Mapping[str, npt.NDArray[np.integer]],
-        label: npt.NDArray[np.integer] | None,
-        keep: npt.NDArray[np.bool_],
-    ) -> tuple[int, int]:
-        """Return how many rows are kept, and how many of them no other equals in what is shown.
-
-        Parameters
-        ----------
-        groups
-            Per released column the group of each value.
-        label
-            The group of each class, and of what is none; None where no label is released.
-        keep
-            Whether each row is kept, shape (N,).
-        """
-        every = bool(keep.all())
-        columns = [
-            own[self.codes[name] if every else self.codes[name][keep]]
-            for name, own in groups.items()
-        ]
-        if label is not None:
-            columns.append(label[self.label[keep]])
-        rows = int(keep.sum())
-        return rows, int((rows_by_key(combine(columns, rows)) == 1).sum())
-
 
 def read_coded(
     source: Source,
@@ -222,6 +195,24 @@ def _stored(source: Source, names: Sequence[str]) -> list[list[Part]]:
 
 def _at_a_time(names: Sequence[str]) -> int:
     return max(_FETCHED // (len(names) + 1), 1)
+
+
+def fetch_codes(source: Source, table: ir.Table) -> dict[str, npt.NDArray[np.unsignedinteger]]:
+    """Return the code of each row's value by column of a table that the engine makes, shape (N,).
+
+    Codes are places among the distinct values, ascending, null last. Rows come in no particular order,
+    which is the same for all columns.
+    """
+    names = table.columns
+    parts = [
+        [stored_codes(batch.column(name)) for name in names]
+        for batch in source.batches(table, rows=_at_a_time(names))
+    ]
+    codes = {}
+    for name in names:
+        dtype = table[name].type().to_pyarrow()
+        codes[name] = join_parts([columns.pop(0) for columns in parts], dtype)[0]
+    return codes
 
 
 def _classes_of(labels: Part, classes: pa.Array) -> Codes:

@@ -40,8 +40,8 @@ class FrequencyTable:
     persons
         The persons behind the cells, where the policy counts them in place of rows.
     earlier
-        What earlier releases showed of each cell, shape (cells,), from 0: classes are then those
-        that are formed together with them.
+        What earlier releases showed of each cell, shape (cells,), 0 where none showed it: classes
+        are then those that are formed together with them.
     """
 
     quasi: tuple[str, ...]
@@ -116,7 +116,9 @@ class FrequencyTable:
         """Return the classes `ids` (cells,) of the cells, in rows, or in persons where known."""
         if self.persons is not None:
             return self.persons.classes(ids, self.counts, sensitive, hierarchies)
-        return ClassTable.from_cells(ids, self.counts, sensitive, hierarchies=hierarchies)
+        return ClassTable.from_cells(
+            ids, self.counts, sensitive, hierarchies=hierarchies, earlier=self.earlier
+        )
 
 
 def combine(columns: Iterable[npt.NDArray[np.integer]], rows: int) -> Counts:

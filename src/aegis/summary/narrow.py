@@ -20,7 +20,7 @@ def narrow(summary: Summary, policy: Policy) -> Summary | None:
     own = policy.label_attribute
     asked = {a.name: a for a in (*policy.features, *([] if own is None else [own])) if a.scored}
     counted = None if summary.frequency is None else set(summary.frequency.sensitive)
-    label = summary.label.mask is None and policy.label.bins is None
+    label = summary.label.mask is None and not policy.label.cut
     if (
         not label
         or policy.label.column != summary.label.column

@@ -6,46 +6,105 @@ all that a table shows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import ibis
 import ibis.expr.types as ir
+import numpy as np
+import numpy.typing as npt
 
 from aegis.masks import Kind
+from aegis.privacy.inference import Implication
+from aegis.privacy.singling import RowCounts, Singling, find_singling
 from aegis.sources import Source
 from aegis.summary.classes import PERSON
 from aegis.summary.coded_rows import CodedRows
-from aegis.summary.frequency import combine, distinct_keys
+from aegis.summary.frequency import combine, rows_by_key
 from aegis.summary.person_classes import count_persons
+from aegis.words import percent
 
 NEAR_KEY = 0.5
 """Shown values per row from which a column is nearly a key: most of them stand in one or two rows."""
 MOST_ROWS = 2_000_000
 """Largest table whose rows are compared over all columns."""
+MOST_NAMED = 3
+"""Most hidden columns that are named as predicted by released ones; the record has all."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Outside:
-    """What of a table stands outside its rule.
+    """What the rule does not cover in a table: every result, page and certificate states this record.
 
     Attributes
     ----------
     rows, unique_rows
         Rows of the table, and how many of them no other row equals in all columns; where persons are
-        counted, no row of another person.
+        counted, no row of another person. None where the rows were not at hand, are drawn with noise,
+        or are more than two million.
     near_keys
         Columns that show nearly a value of their own for each row, with the number of values.
+    singling
+        A few columns which, known with the quasi-identifiers, single out most of the unique rows; None
+        where none do.
+    implied
+        Released columns that predict what masks hide; None where the true values were not at hand.
+    label
+        The column to predict, where it is known: it is masked in another way.
     """
 
-    rows: int
-    unique_rows: int
+    rows: int | None
+    unique_rows: int | None
     near_keys: Mapping[str, int] = field(default_factory=dict)
+    singling: Singling | None = None
+    implied: tuple[Implication, ...] | None = None
+    label: str | None = None
+
+    @classmethod
+    def from_dict(cls, entries: Mapping[str, Any], label: str | None = None) -> Outside:
+        """Return the record that `to_dict` made, also by a version that looked at less."""
+        few, implied = entries.get("singling"), entries.get("implied")
+        return cls(
+            rows=entries.get("rows"),
+            unique_rows=entries.get("unique_rows"),
+            near_keys=entries.get("near_keys") or {},
+            singling=None if few is None else Singling(tuple(few["columns"]), few["unique_rows"]),
+            implied=None if implied is None else tuple(Implication(**entry) for entry in implied),
+            label=label,
+        )
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """What a privacy officer should know, in words."""
-        return (*unique_sentence(self.unique_rows, self.rows), *key_sentences(self.near_keys))
+        return (
+            *self._unique(),
+            *(self._near_key(name, values) for name, values in self.near_keys.items()),
+            *(_implied(implication) for implication in (self.implied or ())[:MOST_NAMED]),
+        )
+
+    def _unique(self) -> tuple[str, ...]:
+        if not self.unique_rows or self.rows is None:
+            return ()
+        few = ""
+        if self.singling is not None:
+            *names, last = self.singling.columns
+            together = f"{', '.join(names)} and {last}" if names else last
+            few = f". The quasi-identifiers and {together} single out {self.singling.unique_rows:,} of them"
+        return (
+            f"{self.unique_rows:,} of {self.rows:,} released rows are the only ones with their values in "
+            "all columns together: the rule covers the quasi-identifiers, and whoever knows more of a "
+            f"person than those can find the row{few}",
+        )
+
+    def _near_key(self, name: str, values: int) -> str:
+        remedy = "Mask it, make it a quasi-identifier, or leave it out (--leave-out)"
+        if name == self.label:
+            remedy = (
+                "It is the label: to release ranges of it, write `label: COLUMN` without bins, and give "
+                "it `masks: [{quantiles: {count: 5}}]` among the attributes"
+            )
+        return f"{name} shows {values:,} values and is nearly a key: whoever knows it finds the row. {remedy}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
@@ -53,52 +112,35 @@ class Outside:
             "rows": self.rows,
             "unique_rows": self.unique_rows,
             "near_keys": dict(self.near_keys),
+            "singling": None if self.singling is None else self.singling.to_dict(),
+            "implied": None if self.implied is None else [i.to_dict() for i in self.implied],
         }
 
 
-def unique_sentence(unique: int | None, rows: int | None) -> tuple[str, ...]:
-    """Return what is to be known of rows that are alone in all columns; nothing without any."""
-    if not unique or rows is None:
-        return ()
+def _implied(implication: Implication) -> str:
+    hidden, released = implication.hidden, implication.released
+    fixed = f", and in {percent(100 * implication.fixed, 0)} of them it leaves one value"
     return (
-        f"{unique:,} of {rows:,} released rows are the only ones with their values in all columns "
-        "together: the rule covers the quasi-identifiers, and whoever knows more of a person than "
-        "those can find the row",
+        f"{released} predicts {hidden}, which its mask hides: a guess is right in "
+        f"{percent(100 * implication.right, 0)} of the released rows instead of "
+        f"{percent(100 * implication.right_without, 0)}{fixed if implication.fixed >= 0.01 else ''}. "
+        f"Mask {released} more coarsely, or leave it out (--leave-out)"
     )
-
-
-def key_sentences(near_keys: Mapping[str, int]) -> tuple[str, ...]:
-    """Return what is to be known of columns that are nearly keys."""
-    return tuple(
-        f"{name} shows {values:,} values and is nearly a key: whoever knows it finds the row. Mask it, "
-        "make it a quasi-identifier, or leave it out (--leave-out)"
-        for name, values in near_keys.items()
-    )
-
-
-def count_alone(source: Source, table: ir.Table, person: str | None = None) -> tuple[int, int]:
-    """Return the rows of a table, and those that are alone with their values in all columns.
-
-    Parameters
-    ----------
-    source
-        Runs the query.
-    table
-        The rows; columns that no mask works on take no part.
-    person
-        Column that names persons, which is none of those that are compared: rows of one person are
-        alone together.
-    """
-    rows, alone, _ = _count_groups(source, table, person)
-    return rows, alone
 
 
 def _count_groups(source: Source, table: ir.Table, person: str | None) -> tuple[int, int, int]:
-    """Return what `count_alone` returns, and how many different rows there are."""
+    """Return the rows of a table, those that are alone with their values in all columns, and how many
+    different rows there are."""
     columns = comparable(table, person)
     if not columns:
         rows = int(source.collect(table.aggregate(n=table.count()))["n"][0].as_py())
         return rows, int(rows == 1), min(rows, 1)
+    counted = source.collect(_sizes(table, columns, person)).to_pylist()[0]
+    return int(counted["rows"] or 0), int(counted["alone"] or 0), int(counted["groups"])
+
+
+def _sizes(table: ir.Table, columns: Sequence[str], person: str | None) -> ir.Table:
+    """Return one row: rows, rows that are alone in some columns, and combinations of their values."""
     # Numbered, since a column may be called n or p.
     named = {f"column_{place}": table[name] for place, name in enumerate(columns)}
     if person is None:
@@ -107,50 +149,107 @@ def _count_groups(source: Source, table: ir.Table, person: str | None) -> tuple[
     else:
         sizes = count_persons(table, named, person)
         alone = sizes["p"] == 1
-    figures = sizes.aggregate(
+    return sizes.aggregate(
         rows=sizes["n"].sum(), alone=sizes["n"].sum(where=alone), groups=sizes.count()
     )
-    told = source.collect(figures).to_pylist()[0]
-    return int(told["rows"] or 0), int(told["alone"] or 0), int(told["groups"])
 
 
 def outside_of(
-    source: Source, person: str | None = None, coded: CodedRows | None = None
+    source: Source,
+    quasi: Sequence[str],
+    *,
+    table: ir.Table | None = None,
+    person: str | None = None,
+    coded: CodedRows | None = None,
+    label: str | None = None,
 ) -> Outside | None:
-    """Return what stands outside any rule of a table; None where it has more than two million rows.
+    """Return what the rule does not cover in a table; None where it has more than two million rows.
 
     Parameters
     ----------
     source
         The table.
+    quasi
+        The quasi-identifiers, which the rule covers.
+    table
+        The rows, where they are not those of the source but made of them.
     person
-        As of `count_alone`.
+        Column that names persons, which is none of those that are compared: rows of one person are
+        alone together.
     coded
         All columns that are compared, where they have been read and rows count.
+    label
+        The column to predict.
     """
     if source.rows > MOST_ROWS:
         return None
-    if coded is not None:
-        return _outside_known(coded, comparable(source.table))
-    table = source.table
-    rows, alone, groups = _count_groups(source, table, person)
-    if groups < NEAR_KEY * rows:
-        # A column has at most as many values as there are different rows: none is nearly a key.
-        return Outside(rows, alone)
+    table = source.table if table is None else table
     columns = comparable(table, person)
+    if coded is not None:
+        values = {n: len(coded.values[n]) - coded.values[n].null_count for n in columns}
+        return outside_of_codes(coded.codes, values, quasi, label)
+    rows, alone, groups = _count_groups(source, table, person)
+    if not alone and groups < NEAR_KEY * rows:
+        # A column has at most as many values as there are different rows: none is nearly a key.
+        return Outside(rows=rows, unique_rows=alone, label=label)
     counts = {f"v{i}": table[name].nunique() for i, name in enumerate(columns)}
     figures = source.collect(table.aggregate(**counts)).to_pylist()[0] if counts else {}
     values = {name: int(figures[f"v{i}"] or 0) for i, name in enumerate(columns)}
-    near = {name: n for name, n in values.items() if n >= NEAR_KEY * rows > 1}
-    return Outside(rows, alone, near)
+
+    covered = [name for name in columns if name in quasi]
+
+    def count(sets: Sequence[tuple[str, ...]]) -> list[RowCounts]:
+        sizes = [
+            _sizes(table, [*covered, *names], person).mutate(place=place)
+            for place, names in enumerate(sets)
+        ]
+        counted = source.collect(ibis.union(*sizes).order_by("place")).to_pylist()
+        return [(int(row["alone"] or 0), int(row["groups"])) for row in counted]
+
+    others = {name: distinct for name, distinct in values.items() if name not in quasi}
+    return Outside(
+        rows=rows,
+        unique_rows=alone,
+        near_keys={name: n for name, n in values.items() if n >= NEAR_KEY * rows > 1},
+        singling=find_singling(others, alone, count),
+        label=label,
+    )
 
 
-def _outside_known(coded: CodedRows, names: list[str]) -> Outside:
-    rows = len(coded.label)
-    sizes = distinct_keys(combine((coded.codes[name] for name in names), rows))[2]
-    alone = int((sizes == 1).sum())
-    values = {name: len(coded.values[name]) - coded.values[name].null_count for name in names}
-    return Outside(rows, alone, {n: own for n, own in values.items() if own >= NEAR_KEY * rows > 1})
+def outside_of_codes(
+    codes: Mapping[str, npt.NDArray[np.integer[Any]]],
+    values: Mapping[str, int],
+    quasi: Sequence[str],
+    label: str | None = None,
+) -> Outside:
+    """Return `outside_of` from the code of each row's value by column, shape (N,).
+
+    Parameters
+    ----------
+    codes
+        Codes of the columns that are compared.
+    values
+        How many values each of these shows, null left out.
+    quasi, label
+        As of `outside_of`.
+    """
+    rows = max((len(codes[name]) for name in values), default=0)
+    covered = [name for name in values if name in quasi]
+
+    def count(sets: Sequence[tuple[str, ...]]) -> list[RowCounts]:
+        wider = ([*covered, *names] for names in sets)
+        sizes = [rows_by_key(combine((codes[name] for name in names), rows)) for names in wider]
+        return [(int((size == 1).sum()), len(size)) for size in sizes]
+
+    others = {name: distinct for name, distinct in values.items() if name not in quasi}
+    alone = count([tuple(others)])[0][0]
+    return Outside(
+        rows=rows,
+        unique_rows=alone,
+        near_keys={name: n for name, n in values.items() if n >= NEAR_KEY * rows > 1},
+        singling=find_singling(others, alone, count),
+        label=label,
+    )
 
 
 def comparable(table: ir.Table, person: str | None = None) -> list[str]:

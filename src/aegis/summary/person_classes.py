@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import ibis
 import ibis.expr.types as ir
 import numpy as np
 import numpy.typing as npt
@@ -144,11 +145,44 @@ class PersonClasses:
         """Return the distinct persons of the classes that are selected."""
         rows = self.rows
         if not classes.all():
-            chosen = self.source.upload(self.members(classes))
-            same = [rows[name].identical_to(chosen[f"k{i}"]) for i, name in enumerate(self.quasi)]
-            rows = rows.semi_join(chosen, same)
+            members = self.members(classes)
+            chosen = self.source.upload(members)
+            rows = rows.semi_join(chosen, same_class(rows, chosen, self.quasi, members))
         counted = self.source.collect(count_persons(rows, {}, self.person))
         return int(counted["p"][0].as_py())
+
+
+def same_class(
+    rows: ir.Table, classes: ir.Table, quasi: Sequence[str], members: pa.Table
+) -> list[ir.BooleanValue]:
+    """Return conditions under which a row is of one of some classes, where a null equals a null.
+
+    Equalities alone, which every engine can hash: `IS NOT DISTINCT FROM` makes PostgreSQL hold each row
+    against each class.
+
+    Parameters
+    ----------
+    rows
+        The rows.
+    classes
+        `members` in the engine of the rows.
+    quasi
+        The columns of the rows that form the classes.
+    members
+        Their values, one row per class: columns `k0`, `k1`, ... in the order of `quasi`.
+    """
+    same: list[ir.BooleanValue] = []
+    for i, name in enumerate(quasi):
+        own, other, values = rows[name], classes[f"k{i}"], members[f"k{i}"]
+        if values.null_count:
+            same.append(own.isnull() == other.isnull())
+            known = values.drop_null()
+            if not len(known):
+                continue
+            filler = ibis.literal(known[0].as_py(), type=own.type())
+            own, other = own.coalesce(filler), other.coalesce(filler)
+        same.append(own == other)
+    return same
 
 
 def count_persons(rows: ir.Table, keys: Mapping[str, ir.Value], person: str) -> ir.Table:

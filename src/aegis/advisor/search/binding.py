@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from aegis.advisor.figures import Binding, FinerMask, Relaxation
 from aegis.advisor.search.branch import Found
-from aegis.advisor.search.climb import next_finer
+from aegis.advisor.search.climb import NEXT, next_finer
 from aegis.advisor.search.clock import Clock
-from aegis.advisor.search.problem import Box
+from aegis.advisor.search.problem import Box, Problem
+from aegis.advisor.search.ties import masking
 from aegis.privacy import PrivacyRule
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[Fin
     finer = []
     for index, (variable, domain) in enumerate(zip(problem.variables, box, strict=True)):
         current = domain.bit_length() - 1
-        for candidate in next_finer(problem, index, current):
+        others = [*next_finer(problem, index, current), *_hiding_less(problem, index, current)]
+        for candidate in others:
             other = (*box[:index], 1 << candidate, *box[index + 1 :])
             if not clock.allows(2 * searcher.objective.effort(other)):
                 continue
@@ -73,6 +75,18 @@ def _finer(searcher: Searcher, box: Box, value: float, clock: Clock) -> list[Fin
     return finer
 
 
+def _hiding_less(problem: Problem, index: int, current: int) -> list[int]:
+    """Return candidates that hide less than the current one and do not nest in it, at most `NEXT`.
+
+    For example ranges of 7 years next to ranges of 10. Those that hide nearly as much come first.
+    """
+    variable = problem.variables[index]
+    nested = variable.finer[current] | variable.coarser[current]
+    hidden = [masking(variable, c) for c in range(len(variable.candidates))]
+    less = [c for c, share in enumerate(hidden) if share < hidden[current] and not nested >> c & 1]
+    return sorted(less, key=lambda c: (-hidden[c], c))[:NEXT]
+
+
 def _relaxed(
     searcher: Searcher, box: Box, highest: tuple[float, Box], clock: Clock
 ) -> list[Relaxation]:
@@ -86,8 +100,12 @@ def _relaxed(
         )
         if best.interrupted:
             clock.stop()
-        if best.best:
-            score, other = best.best[0]
+        # The best under the rule meets a weaker one, whatever a brief search found.
+        entries = best.best[:1]
+        if searcher.plan.under(rule).check(searcher.problem.choice(leader)).admissible:
+            entries = [*entries, (searcher.objective_under(rule).bound(leader), leader)]
+        if entries:
+            score, other = max(entries, key=lambda entry: entry[0])
             finer.append(
                 Relaxation(
                     change=change,
@@ -102,15 +120,20 @@ def _relaxed(
 
 
 def relaxations(rule: PrivacyRule) -> list[tuple[str, PrivacyRule]]:
-    """Return each rule that is one step weaker: by a model's own step, or 1 % more suppressed."""
+    """Return each rule that is one step weaker: by a model's own step, or 1 % more suppressed.
+
+    A criterion that has no weaker step is left out: for example distinct l-diversity with l = 2.
+    """
     weaker = []
     for index, criterion in enumerate(rule.criteria):
         step, lower = criterion.model.weakening, criterion.weaker()
+        before, after = rule.criteria[:index], rule.criteria[index + 1 :]
         if step is not None and lower is not None:
-            criteria = (*rule.criteria[:index], lower, *rule.criteria[index + 1 :])
             name = step.parameter
             text = f"{name} = {lower[name]:g} instead of {criterion[name]:g}"
-            weaker.append((text, replace(rule, criteria=criteria)))
+            weaker.append((text, replace(rule, criteria=(*before, lower, *after))))
+        elif before or after:
+            weaker.append((f"without {criterion}", replace(rule, criteria=(*before, *after))))
     limit = rule.suppression + SUPPRESSION_STEP
     if rule.criteria and limit < 1:
         text = f"{100 * limit:g} % of the rows suppressed instead of {100 * rule.suppression:g} %"

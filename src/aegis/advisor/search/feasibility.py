@@ -336,7 +336,7 @@ class InMemory:
     def admits(self, box: Box) -> bool:
         """Return whether a single configuration meets the whole rule."""
         if box not in self._admits:
-            quick = self.plan.rule.sizes_only and not self._by_person
+            quick = self.plan.rule.sizes_only and not (self._by_person or self.plan.after_others)
             if quick and self.plan.rule.criteria:
                 self._admits[box] = self._passes(box, self._rule(box))
             else:

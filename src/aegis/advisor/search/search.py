@@ -11,12 +11,12 @@ from aegis.advisor.advise import warnings_of
 from aegis.advisor.aside import aside_note
 from aegis.advisor.default import measure_for
 from aegis.advisor.doubts import with_doubts
-from aegis.advisor.expectation import expectation_of
 from aegis.advisor.generate import combinations
 from aegis.advisor.merits import disagreement
 from aegis.advisor.plan import PrivacyPlan
 from aegis.advisor.preference import Prefer
-from aegis.advisor.rank import AfterSuppression, against
+from aegis.advisor.rank import against
+from aegis.advisor.released import expected_auc
 from aegis.advisor.search.binding import explain
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.front import FrontRange, check_span, trace_front
@@ -30,7 +30,6 @@ from aegis.advisor.search.searcher import Searcher
 from aegis.blas import one_blas_thread
 from aegis.policy import Policy, policy_mapping
 from aegis.progress import SILENT, Progress
-from aegis.sources import Source
 from aegis.summary import Summary
 
 SEARCHED = 0.8
@@ -43,7 +42,6 @@ def search_combinations(
     plan: PrivacyPlan,
     policy: Policy,
     *,
-    source: Source | None = None,
     objective: str | None = None,
     measure: str | None = None,
     top: int = 5,
@@ -54,10 +52,10 @@ def search_combinations(
     progress: Progress = SILENT,
     prepared: Prepared | None = None,
 ) -> Advice:
-    """Return the best admissible configurations among all combinations, with proof.
+    """Return the best admissible configurations of all combinations, proven where the measure has a bound.
 
     Branch and bound (see `aegis.advisor.search.branch`) over boxes of candidates. The objective
-    scores the masks before suppression; what the kept rows score stands beside it.
+    scores the masks before suppression.
 
     Parameters
     ----------
@@ -67,8 +65,6 @@ def search_combinations(
         Holds configurations against the rule.
     policy
         Roles, candidate masks, the privacy rule and the measure.
-    source
-        The table, where it is at hand: some figures of the rows that are kept take it.
     objective
         A registered measure, or an information loss: `nu-entropy`, `loss`, `precision`,
         `discernibility`, `classification`, `class-entropy`. By default the measure.
@@ -86,9 +82,8 @@ def search_combinations(
     explain_best
         Whether to find out what binds the best configuration, and what models are expected to reach.
     prefer
-        Which comes first of configurations that their scores cannot tell apart: `least-masking`
-        (the data is the use of a release), `most-private`, or `score`, whichever is ahead by a
-        hair. Only where the objective is the measure: a loss has no standard error.
+        Which comes first of configurations that score about the same (`tie_margin`): `least-masking`,
+        `most-private`, or `score`. Only where the objective is the measure.
     progress
         Receives incumbent, bound and gap.
     prepared
@@ -120,17 +115,18 @@ def search_combinations(
     clock = Clock(time_limit)
     share = None if time_limit is None else SEARCHED * time_limit
     outcome, figures = searcher.run(plan.rule, top=top, time_limit=share, start=prepared.tried)
-    prepared.tried = tuple(box for _, box in outcome.best) or prepared.tried
+    prepared.tried = tuple(box for _, box in outcome.best[:top]) or prepared.tried
     if outcome.interrupted:
         clock.stop()
     if not outcome.best:
         figures = searcher.settle_for_closest(outcome, figures, clock)
-    ranking = searcher.rank(outcome, clock)
-    highest = outcome.best[:1]  # by score, before ties are settled
+    highest, why = outcome.best[:1], None  # by score, before ties are settled
     if outcome.best:
-        after = AfterSuppression(plan, shown, source, policy)
-        ranking, notes = searcher.judge(ranking, outcome, after, Prefer.of(prefer), clock)
-        figures = searcher.told(figures, notes, unmasked)
+        why = searcher.prefer(outcome, Prefer.of(prefer), top, clock)
+    ranking = searcher.rank(outcome, clock)
+    if outcome.best:
+        ranking, lacking = searcher.with_errors(ranking, outcome, clock)
+        figures = searcher.told(figures, why, lacking, unmasked)
     advice = Advice(
         measure=shown.name,
         ranking=tuple(ranking),
@@ -148,7 +144,7 @@ def search_combinations(
         search=figures,
     )
     if explain_best and outcome.best and not outcome.interrupted:
-        expected = expectation_of(searcher.scorer, shown, ranking)
+        expected = expected_auc(searcher.scorer, shown, ranking)
         binding = explain(searcher, outcome, highest[0], clock)
         advice = replace(advice, binding=binding, expected=expected)
     if span is not None:

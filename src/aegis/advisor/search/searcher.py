@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aegis.advisor.confidence import with_confidence
 from aegis.advisor.figures import ProvenList, SearchFigures
 from aegis.advisor.plan import PrivacyPlan
-from aegis.advisor.preference import Prefer
-from aegis.advisor.rank import AfterSuppression, rank_choice
+from aegis.advisor.preference import Prefer, configuration_masking, tie_margin
+from aegis.advisor.rank import rank_choice
 from aegis.advisor.ranked import Ranked
-from aegis.advisor.scoring import Scorer, utility_kept
+from aegis.advisor.released import error_of
+from aegis.advisor.scoring import Choice, Scorer, utility_kept
 from aegis.advisor.search.beside import BesidePopulation
 from aegis.advisor.search.branch import BranchAndBound, Found, gap
 from aegis.advisor.search.charged import ChargedLoss
@@ -28,7 +30,8 @@ from aegis.advisor.search.problem import Box, make_problem
 from aegis.advisor.search.reach import has_reach
 from aegis.advisor.search.shortlist import SPLITS, Shortlist
 from aegis.advisor.search.sieve import Sieve, pays
-from aegis.advisor.search.ties import settle_ties
+from aegis.advisor.search.ties import prefer_among_ties
+from aegis.blas import one_blas_thread
 from aegis.measures import MEASURES, Direction
 from aegis.privacy import PrivacyRule
 from aegis.progress import SILENT, Progress, Step
@@ -105,6 +108,7 @@ class Searcher:
             return self.objective
         return self.objective.under(self.plan.under(rule))
 
+    @one_blas_thread
     def run(
         self,
         rule: PrivacyRule,
@@ -131,7 +135,6 @@ class Searcher:
                 outcome, proven = self._find_by_list(
                     objective, feasibility, top, clock, start, step, briefly=briefly
                 )
-                outcome.best = outcome.best[:top]
         exact = objective.bounded or outcome.bound < math.inf
         if proven is not None and exact and proven.least is not None:
             notes = ("the bound is the AUC within reach before classes are counted",)
@@ -264,52 +267,71 @@ class Searcher:
             return ranked
         return replace(ranked, objective=self.objective.sign * value)
 
-    def judge(
-        self,
-        ranking: list[Ranked],
-        outcome: Found,
-        after: AfterSuppression,
-        prefer: Prefer,
-        clock: Clock,
-    ) -> tuple[list[Ranked], JudgedRanking]:
-        """Return the ranking, preferred first, with what its kept rows score and standard errors.
-
-        What would not end in time is left out and said. `outcome` takes the same order.
-        """
-        each = self.objective.effort(outcome.best[0][1])
-        timings = self.summary.timings
-        lacking = []
-        preferred = None
+    def prefer(self, outcome: Found, prefer: Prefer, top: int, clock: Clock) -> str | None:
+        """Keep the `top` best of what was found, the recommended one first; return why it is."""
+        first, why = outcome.best[0][1], None
         if self.objective.name == self.measure.name:
-            choices = [self.problem.choice(box) for _, box in outcome.best]
-            folds = self.summary.pairs.folds
-            count = 0 if folds is None else len(folds.rows)
-            # What is made of scores by part leaves parts out of them: no further fit.
-            by_part = self.measure.without_parts is not None
-            if by_part or clock.allows(
-                count * (timings.get("cooccurrence", 0.0) + each * len(choices))
-            ):
-                with self.progress.step("Estimating standard errors"):
-                    ranking = with_confidence(ranking, choices, self.scorer, self.measure)
-                settled = settle_ties(self, outcome, ranking, prefer, clock)
-                ranking, outcome.best, preferred = settled.ranking, settled.boxes, settled.note
-            else:
-                lacking.append("there was no time left to estimate standard errors")
-        choice = self.problem.choice(outcome.best[0][1])
-        again = sum(timings.values()) if after.reads_table else timings.get("cooccurrence", 0.0)
-        if after.keeps_all(ranking[0], choice):
-            ranking = [replace(ranking[0], after_suppression=ranking[0].score), *ranking[1:]]
-        elif clock.allows(again + each):
-            with self.progress.step("Scoring the rows that are kept"):
-                score = after.score(choice)
-            ranking = [replace(ranking[0], after_suppression=score), *ranking[1:]]
-        else:
-            lacking.append("there was no time left to score the rows that are kept")
-        return ranking, JudgedRanking(preferred, tuple(lacking))
+            unmasked = self.scorer.value(self.scorer.unmasked, self.measure)
+            best = self.scorer.value(self.problem.choice(first), self.measure)
+            error = self._error(first, clock)
+            margin = tie_margin(self.measure, unmasked, best, error, self.scorer.label_rows)
+            first, why = prefer_among_ties(self, outcome, prefer, margin, clock)
+        others = [(value, box) for value, box in outcome.best if box != first]
+        outcome.best = [(self.objective.bound(first), first), *others][:top]
+        return why
 
-    def told(self, figures: SearchFigures, judged: JudgedRanking, unmasked: float) -> SearchFigures:
-        """Return the figures with what was judged, and without proof where scores say nothing."""
-        notes = (*figures.notes, *judged.lacking)
+    def _error(self, box: Box, clock: Clock) -> float | None:
+        """Return the standard error of one score; None where there is no time for it."""
+        choice = self.problem.choice(box)
+        if not self._errors_allowed([choice], box, clock):
+            return None
+        return error_of(self.scorer, choice, self.measure)
+
+    def _errors_allowed(self, choices: Sequence[Choice], box: Box, clock: Clock) -> bool:
+        """Whether there is time for the standard errors of so many scores."""
+        # What is made of scores by part leaves parts out of them: no further fit.
+        if self.measure.without_parts is not None:
+            return True
+        folds = self.summary.pairs.folds
+        count = 0 if folds is None else len(folds.rows)
+        each = self.objective.effort(box) * len(choices)
+        return clock.allows(count * (self.summary.timings.get("cooccurrence", 0.0) + each))
+
+    def suppressed_rows(self, box: Box) -> int:
+        """Return the rows that a configuration leaves out."""
+        return self.plan.check(self.problem.choice(box)).suppressed_rows
+
+    def with_errors(
+        self, ranking: list[Ranked], outcome: Found, clock: Clock
+    ) -> tuple[list[Ranked], tuple[str, ...]]:
+        """Return the ranking with masking and standard errors, and what there was no time for."""
+        if self.objective.name != self.measure.name:
+            return ranking, ()
+        choices = [self.problem.choice(box) for _, box in outcome.best]
+        shown = [
+            replace(ranked, masking=configuration_masking(choice, self.scorer))
+            for ranked, choice in zip(ranking, choices, strict=True)
+        ]
+        if not self._errors_allowed(choices, outcome.best[0][1], clock):
+            return shown, ("there was no time left to estimate standard errors",)
+        with self.progress.step("Estimating standard errors"):
+            by_score = max(range(len(shown)), key=lambda i: outcome.best[i][0])
+            order = [by_score, *(i for i in range(len(shown)) if i != by_score)]
+            compared = with_confidence(
+                [shown[i] for i in order], [choices[i] for i in order], self.scorer, self.measure
+            )
+        placed = dict(zip(order, compared, strict=True))
+        return [placed[i] for i in range(len(shown))], ()
+
+    def told(
+        self,
+        figures: SearchFigures,
+        preferred: str | None,
+        lacking: tuple[str, ...],
+        unmasked: float,
+    ) -> SearchFigures:
+        """Return the figures with why the first is preferred, without proof where scores say nothing."""
+        notes = (*figures.notes, *lacking)
         blind = self.objective.name == self.measure.name and self.sees_nothing(unmasked)
         if blind:
             notes = (
@@ -321,7 +343,7 @@ class Searcher:
             figures,
             optimal=figures.optimal and not blind,
             notes=notes,
-            preferred=judged.preferred,
+            preferred=preferred,
             tells_masks_apart=not blind,
         )
 
@@ -329,15 +351,9 @@ class Searcher:
         """Return the percent of the unmasked utility that a configuration keeps."""
         measure, scorer = self.measure, self.scorer
         score = scorer.value(self.problem.choice(box), measure)
-        return utility_kept(score, scorer.reference(measure), measure, scorer.label_rows)
-
-
-@dataclass(frozen=True)
-class JudgedRanking:
-    """What came of judging a ranking: why the first is preferred, and what there was no time for."""
-
-    preferred: str | None
-    lacking: tuple[str, ...]
+        return utility_kept(
+            score, scorer.value(scorer.unmasked, measure), measure, scorer.label_rows
+        )
 
 
 def _stopped(outcome: Found) -> str:

@@ -1,20 +1,15 @@
-"""Ties go to the data: of what a score cannot tell apart, the configuration that masks least.
+"""Of configurations that score about the same, recommend the one that masks least.
 
-A score has a standard error, and many configurations lie within it. Which of them comes first by
-a hair is chance; how much each of them masks is not. So the space is searched a second time, for
-the least masking among configurations whose score reaches the best one's less what chance alone
-makes of it, and those that a paired test tells from the best are left out.
+Scores within a stated margin of the best count as equal: the difference costs models nothing that shows
+on fresh rows. A search that scores a list compares all of the list. A search by a score that has a
+bound looks for the least masking in a second search, among all that reach the best score less the margin.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from aegis.advisor.confidence import COMPARED, with_confidence
-from aegis.advisor.preference import Prefer, hidden_share, preferred, why_first
-from aegis.advisor.ranked import Ranked
+from aegis.advisor.preference import Prefer, hidden_share, why_first
 from aegis.advisor.search.branch import BranchAndBound, Found
 from aegis.advisor.search.clock import Clock
 from aegis.advisor.search.feasibility import Feasibility
@@ -25,8 +20,10 @@ from aegis.advisor.search.problem import Box, Problem, Variable
 if TYPE_CHECKING:
     from aegis.advisor.search.searcher import Searcher
 
-_DEVIATIONS = 2.0
-"""Standard errors below the best score from which on nothing is looked at."""
+_RIVALS = 9
+"""Configurations of the same masking that are compared by the rows they leave out, at most."""
+_ROUNDING = 1e-9
+"""Part of a score up to which a difference is rounding."""
 _NODES = 64
 """Boxes that are split while looking for less masking: what is not proven best is good."""
 
@@ -95,73 +92,51 @@ class AboveScore:
         return self._score.bound(box) >= self._least and self._inner.admits(box)
 
 
-@dataclass(frozen=True)
-class Settled:
-    """What became of ties.
+def prefer_among_ties(
+    searcher: Searcher, outcome: Found, prefer: Prefer, margin: float, clock: Clock
+) -> tuple[Box, str | None]:
+    """Return the configuration that is recommended, and why where another one scores higher.
 
-    Attributes
-    ----------
-    ranking, boxes
-        The preferred configuration first, then the others by score.
-    note
-        Why it comes first, where it has not the best score; else None.
-    """
-
-    ranking: list[Ranked]
-    boxes: list[tuple[float, Box]]
-    note: str | None = None
-
-
-def settle_ties(
-    searcher: Searcher, outcome: Found, ranking: Sequence[Ranked], prefer: Prefer, clock: Clock
-) -> Settled:
-    """Return what was found with the preferred one first of those that cannot be told apart.
+    All that score within the margin of the best count as equal: what was listed and scored, or what a
+    second search finds where the score has a bound. So it does not depend on how many are shown.
 
     Parameters
     ----------
     searcher
         Holds the space, the score and the rule; its objective is its measure.
-    outcome, ranking
-        What was found and its ranking, with standard errors where there was time for them.
+    outcome
+        What was found, best first.
     prefer
         What decides.
+    margin
+        How far below the best a score counts as equal.
     clock
-        Ends the second search; then the preferred one of what is known comes first.
+        Ends the second search; then the preferred one of what is known is returned.
     """
-    boxes = list(outcome.best)
-    amount = Masking(
-        searcher.problem,
-        prefer.sign,
-        divides=searcher.objective.divides,
-    )
-    shown = [replace(r, masking=amount.share(b)) for r, (_, b) in zip(ranking, boxes, strict=True)]
-    error = shown[0].stderr
-    if prefer is Prefer.SCORE or error is None:
-        return Settled(shown, boxes)
-    top = len(shown)
-    rivals = _rivals(searcher, outcome, amount, boxes[0][0] - _DEVIATIONS * error, clock)
-    for box in rivals:
-        if len(boxes) < max(COMPARED, top) and box not in [known for _, known in boxes]:
-            value = searcher.objective.bound(box)
-            boxes.append((value, box))
-            shown.append(replace(searcher.ranked("rival", box, value), masking=amount.share(box)))
-    choices = [searcher.problem.choice(box) for _, box in boxes]
-    if len(boxes) > top and clock.allows(len(rivals) * searcher.objective.effort(boxes[0][1])):
-        shown = with_confidence(shown, choices, searcher.scorer, searcher.measure)
-    tied = [i for i, ranked in enumerate(shown) if i == 0 or ranked.tied_with_best]
-    first = preferred(shown, tied, prefer)
-    rest = sorted((i for i in range(len(shown)) if i != first), key=lambda i: -boxes[i][0])
-    chosen = [first, *rest][:top]
-    named = [
-        replace(shown[i], configuration=replace(shown[i].configuration, name=f"best-{place + 1}"))
-        for place, i in enumerate(chosen)
-    ]
-    note = None if first == 0 else why_first(prefer, shown[first], shown[0])
-    return Settled(named, [boxes[i] for i in chosen], note)
+    value, best = outcome.best[0]
+    if prefer is Prefer.SCORE:
+        return best, None
+    objective = searcher.objective
+    amount = Masking(searcher.problem, prefer.sign, divides=objective.divides)
+    # Equal where only the last digits differ.
+    least = value - margin - _ROUNDING * max(abs(value), 1.0)
+    if objective.bounded:
+        ties = [best, *_rivals(searcher, best, amount, least, clock)]
+    else:
+        ties = [box for score, box in outcome.best if score >= least]
+    masked = [round(-prefer.sign * amount.share(box), 9) for box in ties]
+    alike = [box for box, share in zip(ties, masked, strict=True) if share == min(masked)]
+    first = best if best in alike else alike[0]
+    if best not in alike and len(alike) > 1:
+        first = min(alike, key=lambda box: searcher.suppressed_rows(box))
+    if first == best:
+        return best, None
+    score = objective.sign * value
+    return first, why_first(prefer, score, margin, amount.share(first), amount.share(best))
 
 
 def _rivals(
-    searcher: Searcher, outcome: Found, amount: Masking, least: float, clock: Clock
+    searcher: Searcher, best: Box, amount: Masking, least: float, clock: Clock
 ) -> list[Box]:
     """Return configurations that reach a score, the preferred ones first."""
     rule = searcher.plan.rule
@@ -171,9 +146,9 @@ def _rivals(
             searcher.problem,
             amount,
             feasibility,
-            top=COMPARED - 1,
+            top=_RIVALS,
             clock=clock,
             step=step,
             most_nodes=_NODES,
-        ).run(tuple(box for _, box in outcome.best))
+        ).run((best,))
     return [box for _, box in within.best]

@@ -219,18 +219,15 @@ def front(
         seconds = (time.perf_counter() - begun) / len(weights)
         for weight, solution in zip(weights, solutions, strict=True):
             setting = replace(chosen, weight=weight)
-            points.append(_point(records, setting, seed, solution, seconds))
+            points.append(_point(records, setting, solution, seconds))
     return tuple(replace(point, efficient=_efficient(point, points)) for point in points)
 
 
-def _point(
-    records: Records, options: ObamOptions, seed: int, solution: Solution, seconds: float
-) -> ObamPoint:
+def _point(records: Records, options: ObamOptions, solution: Solution, seconds: float) -> ObamPoint:
     groups = RecordGroups.number(solution.of)
     grouped = Grouped(
         "mo-obam",
         options,
-        seed,
         Style.CENTROID,
         groups,
         information_loss(records, groups, options.k, rounded=options.rounded),

@@ -22,11 +22,17 @@ VERBS: Mapping[str, Verb] = {
     "requests": Verb(requests.requests, ("aegis catalog requests", "aegis catalog requests --state submitted")),
     "choose": Verb(requests.choose, ("aegis catalog choose 4f2c9a", "aegis catalog choose 4f2c9a -c best.yaml")),
     **steps(),
+    "approve": Verb(requests.approve, ("aegis catalog approve 4f2c9a --key otto.pem", "aegis catalog approve 4f2c9a --key otto.pem --url https://aegis.example.org")),
+    "sign": Verb(requests.sign, ("aegis catalog sign statement-4f2c9a.json --key otto.pem", "aegis catalog sign statement-4f2c9a.json --key otto.pem > signed.json")),
     "run": Verb(requests.run, ("aegis catalog run 4f2c9a", "aegis catalog run 4f2c9a --url https://aegis.example.org")),
     "download": Verb(requests.download, ("aegis catalog download 4f2c9a -o masked.parquet", "aegis catalog download 4f2c9a -o masked.parquet --force")),
     "verify": Verb(requests.verify, ("aegis catalog verify 4f2c9a", "aegis catalog verify 4f2c9a --url https://aegis.example.org")),
     "ledger": Verb(data_sets.ledger, ("aegis catalog ledger census-2026", "aegis catalog ledger census-2026 --url https://aegis.example.org")),
-    "log": Verb(data_sets.log, ("aegis catalog log", "aegis catalog log --verify")),
+    "log": Verb(data_sets.log, ("aegis catalog log", "aegis catalog log --verify --head 9f2c...", "aegis catalog log --data-set census-2026 --since 2026-01-01T00:00:00+00:00 --export log.jsonl")),
+    "admit": Verb(data_sets.admit, ("aegis catalog admit census-2026 peter", "aegis catalog admit census-2026 peter --withdraw")),
+    "backup": Verb(accounts.backup, ("aegis catalog backup copies/monday", "aegis catalog backup copies/monday --database catalog.db")),
+    "restore": Verb(accounts.restore, ("aegis catalog restore copies/monday --database restored.db", "aegis catalog restore copies/monday --database restored.db --objects restored")),
+    "check": Verb(accounts.check, ("aegis catalog check", "aegis catalog check --database catalog.db")),
 }  # fmt: skip
 """Every verb by name."""
 

@@ -1,13 +1,15 @@
-"""Verbs on the machine of the service: accounts and their tokens."""
+"""Verbs on the machine of the service: accounts, tokens, copies, and state held against the log."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from aegis.cli.output import Output
-from aegis.cli.service_options import CATALOG, Database
+from aegis.cli.service_options import CATALOG, Database, Objects
+from aegis.errors import DataError
 
 
 def account(
@@ -75,3 +77,54 @@ def token(
         asked = [scope.strip() for scope in scopes.split(",") if scope.strip()] or scopes_of(owner)
         _, secret = accounts.make_token(session, owner, "command line", asked, days=days)
     Output().show(secret)
+
+
+def backup(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder for the copy.")],
+    database: Database = CATALOG,
+    objects: Objects = None,
+) -> None:
+    """Copy a catalog in SQLite while it runs.
+
+    In: the catalog. Out: a folder with its database and its objects.
+    """
+    from aegis.catalog import backup as copies
+
+    count = copies.backup(database, objects or f"{database}.objects", folder)
+    Output().say(f"Copied the catalog and {count:,} objects to {folder}")
+
+
+def restore(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="A copy, as aegis catalog backup makes it.")
+    ],
+    database: Database = CATALOG,
+    objects: Objects = None,
+) -> None:
+    """Make a catalog of a copy, where none is.
+
+    In: a copy. Out: the catalog; check it with `aegis catalog check`.
+    """
+    from aegis.catalog import backup as copies
+
+    count = copies.restore(folder, database, objects or f"{database}.objects")
+    Output().say(f"Restored the catalog and {count:,} objects to {database}")
+
+
+def check(database: Database = CATALOG, objects: Objects = None) -> None:
+    """Hold the state of a catalog against its log, on the machine of the service.
+
+    In: the catalog. Out: what its tables say otherwise than the log; exit code 1 where
+    anything differs. An object that is missing or was changed differs, too.
+    """
+    from aegis.catalog import Catalog, consistency
+
+    if "://" not in database and not Path(database).exists():
+        raise DataError(f"There is no catalog {database}.", hint="Name its file with --database.")
+    catalog = Catalog.open(database, objects)
+    with catalog.database.reading() as session:
+        wrong = consistency.compare(session, catalog.objects)
+    if wrong:
+        Output().show(*wrong)
+        raise typer.Exit(1)
+    Output().show("State, objects and log agree.")

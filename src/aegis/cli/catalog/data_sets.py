@@ -12,6 +12,7 @@ import typer
 from aegis.cli.catalog.options import DataSet, Token, Url, connected, show_rows
 from aegis.cli.options import Force, Format, FormatOption
 from aegis.cli.output import Output
+from aegis.errors import PolicyError
 from aegis.files import check_output, write_text
 from aegis.words import percent
 
@@ -218,25 +219,79 @@ def ledger(data_set: DataSet, url: Url = "", token: Token = "") -> None:
         Output().json(client.ledger(data_set))
 
 
+def admit(
+    data_set: DataSet,
+    account: Annotated[str, typer.Argument(metavar="ACCOUNT", help="Another provider.")],
+    withdraw: Annotated[bool, typer.Option("--withdraw", help="Take the consent back.")] = False,
+    url: Url = "",
+    token: Token = "",
+) -> None:
+    """Let another provider's data sets share the budget of your population.
+
+    In: one of your data sets, and a provider. Out: who may name its population.
+    """
+    with connected(url, token) as client:
+        client.admit(data_set, account, admitted=not withdraw)
+    joins = "may not share" if withdraw else "may share"
+    Output().say(f"{account} {joins} the budget of the population of {data_set}")
+
+
+Chosen = Annotated[str, typer.Option(metavar="NAME", help="Only entries of this one.")]
+Moment = Annotated[
+    str, typer.Option(metavar="TIME", help="Only entries from then, or until then (ISO 8601).")
+]
+
+
 def log(
     check: Annotated[
         bool, typer.Option("--verify", help="Only say whether the log is whole.")
     ] = False,
+    head: Annotated[
+        str | None,
+        typer.Option(
+            "--head",
+            metavar="HASH",
+            help="With --verify: a head that you noted, which must still be in the chain.",
+        ),
+    ] = None,
+    by: Chosen = "",
+    action: Chosen = "",
+    data_set: Chosen = "",
+    since: Moment = "",
+    until: Moment = "",
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            "--export", metavar="FILE", help="Write all details as JSON lines, the oldest first."
+        ),
+    ] = None,
     url: Url = "",
     token: Token = "",
     format: FormatOption = Format.TABLE,  # noqa: A002 - the option's name
 ) -> None:
     """Show what happened, or verify that the log is whole.
 
-    In: nothing. Out: the entries that concern you, the newest first; with `--verify`
-    exit code 1 where the chain is broken.
+    In: nothing, or whose entries you want. Out: the entries that concern you, the newest
+    first; with `--verify` exit code 1 where the chain is broken.
     """
+    if head is not None and not check:
+        raise PolicyError("--head is given without --verify.", hint="Give both.")
+    wanted = {"by": by, "action": action, "data_set": data_set, "since": since, "until": until}
+    given = {name: value for name, value in wanted.items() if value}
     with connected(url, token) as client:
+        if export is not None:
+            check_output(export, force=False, formats=None)
+            entries = list(client.log(**given))[::-1]
+            lines = [json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries]
+            write_text(export, "".join(lines))
+            Output().say(f"Wrote {len(lines):,} entries to {export}")
+            return
         if not check:
             keys = ("number", "time", "actor", "action", "data_set", "request")
-            show_rows([{key: entry[key] or "" for key in keys} for entry in client.log()], format)
+            rows = [{key: entry[key] or "" for key in keys} for entry in client.log(**given)]
+            show_rows(rows, format)
             return
-        verdict = client.verify_log()
+        verdict = client.verify_log(head)
     if verdict["whole"]:
         Output().show(f"The log is whole: {verdict['entries']:,} entries, head {verdict['head']}")
         return

@@ -14,6 +14,7 @@ from aegis.errors import PolicyError
 
 if TYPE_CHECKING:
     from aegis.service.client import Client
+    from aegis.signing import PrivateKey
 
 Url = Annotated[str, typer.Option("--url", envvar="AEGIS_URL", metavar="URL", help="The service.")]
 Token = Annotated[
@@ -32,7 +33,7 @@ Message = Annotated[
 ]
 
 
-def connected(url: str, token: str) -> Client:
+def connected(url: str, token: str, key: PrivateKey | None = None) -> Client:
     """Return a client of the service; raise where its address or the token is missing."""
     from aegis.service.client import connect
 
@@ -40,7 +41,7 @@ def connected(url: str, token: str) -> Client:
         raise PolicyError(
             "No service or token is given.", hint="Set AEGIS_URL and AEGIS_TOKEN, or give both."
         )
-    return connect(url, token)
+    return connect(url, token, key=key)
 
 
 def show_rows(rows: Iterable[Mapping[str, Any]], form: Format) -> None:

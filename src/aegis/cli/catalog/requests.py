@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -85,6 +86,61 @@ def choose(
     if answer is None:
         raise PolicyError(f"Nothing was found: {waited['job']['error']}.", hint="See the log.")
     Output().show(answer["headline"], *answer["why"])
+
+
+Key = Annotated[
+    Path | None,
+    typer.Option(
+        "--key",
+        metavar="FILE",
+        help="Your private key (PEM, as aegis keygen makes it): an agent that knows its public half "
+        "counts the approval.",
+    ),
+]
+
+
+def approve(number: RequestId, key: Key = None, url: Url = "", token: Token = "") -> None:
+    """Approve a request; with `--key` the approval is signed on this machine.
+
+    In: the number of a request in review, and your key. Out: it is approved, or waits
+    for a second person. You may sign an approval that you gave without a key.
+    """
+    from aegis.signing import load_private_key
+
+    held = None if key is None else load_private_key(key)
+    with connected(url, token, held) as client:
+        moved = client.step(number, "approve")
+    signed = "with your signature" if key is not None else "without a signature"
+    Output().say(f"You approved request {number} {signed}; it is {moved['state']}")
+
+
+def sign(
+    statement: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The statement, from the page of the request.")
+    ],
+    key: Annotated[Path, typer.Option("--key", metavar="FILE", help="Your private key (PEM).")],
+) -> None:
+    """Sign the statement of an approval, without a connection.
+
+    In: the statement that the page of a request offers, and your key. Out: the signed
+    approval, to be pasted into that page.
+    """
+    from aegis.files import read_text
+    from aegis.service.client import sign_approval
+    from aegis.signing import load_private_key
+
+    text = read_text(statement, "statement", PolicyError)
+    try:
+        offered = json.loads(text)
+    except ValueError as error:
+        raise PolicyError(
+            f"{statement} is no JSON: {error}.", hint="Download it from the page of the request."
+        ) from error
+    if not isinstance(offered, dict):
+        raise PolicyError(
+            f"{statement} is no statement.", hint="Download it from the page of the request."
+        )
+    Output().json(sign_approval(offered, load_private_key(key)).to_dict())
 
 
 def run(

@@ -37,7 +37,6 @@ def steps() -> dict[str, Verb]:
     """Return the verbs that move a request, by name."""
     plain = {
         "review": ("Take a request up for review.", "it is in review."),
-        "approve": ("Approve a request.", "it is approved, or waits for a second person."),
         "withdraw": ("Take your own request back.", "it is withdrawn."),
     }
     reasoned = {

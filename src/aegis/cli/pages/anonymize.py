@@ -26,7 +26,7 @@ def print_release(shell: Output, release: AnonymizedRelease, policy: Policy) -> 
 
 
 def _facts(release: AnonymizedRelease) -> list[tuple[str, str]]:
-    from aegis.cli.tables import fixed, percent, share
+    from aegis.cli.tables import percent, share
 
     grouped = release.grouped
     figures = [
@@ -46,8 +46,7 @@ def _facts(release: AnonymizedRelease) -> list[tuple[str, str]]:
         figures.append(("columns left out", ", ".join(release.dropped)))
     utility = release.utility
     if utility is not None:
-        text = f"({utility.measure} {fixed(utility.released)} of {fixed(utility.unmasked)})"
-        figures.append(("utility kept", f"{percent(utility.utility_kept)} {text}"))
+        figures.append(("utility kept", f"{percent(utility.utility_kept)} ({utility.detail})"))
     return figures
 
 

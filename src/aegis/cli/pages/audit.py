@@ -188,16 +188,12 @@ def _outside(audited: Audit) -> Iterator[RenderableType]:
     """Yield what the rule does not look at."""
     from aegis.cli.tables import heading, line, pairs, share
 
-    if audited.outside is None:
+    outside = audited.outside
+    if outside is None or outside.rows is None or outside.unique_rows is None:
         return
     yield heading("Outside the quasi-identifiers")
-    yield pairs(
-        (("rows unique in all columns", share(audited.outside.unique_rows, audited.outside.rows)),)
-    )
-    for name, values in audited.outside.near_keys.items():
-        yield line(
-            f"{name} shows {values:,} values and is nearly a key: whoever knows it finds the row."
-        )
+    yield pairs((("rows unique in all columns", share(outside.unique_rows, outside.rows)),))
+    yield from (line(f"{sentence[:1].upper()}{sentence[1:]}.") for sentence in outside.sentences)
 
 
 def _verdict(audited: Audit) -> Iterator[RenderableType]:

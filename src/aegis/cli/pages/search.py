@@ -38,15 +38,8 @@ def _proof(search: SearchFigures, advice: Advice) -> Iterator[RenderableType]:
     ]
     if search.proven is not None:
         rows.append(("proven", search.proven.words()))
-    if search.preferred is not None:
-        rows.append(("ties", search.preferred))
     if search.bound is not None:
         rows.append(("best, bound", f"{fixed(search.best)}, {fixed(search.bound)}"))
-    # A record-level release may stand first; what the search found is the first configuration.
-    first_ranked = next((ranked for ranked in advice.ranking if ranked.method is None), None)
-    after = None if first_ranked is None else first_ranked.after_suppression
-    if after is not None:
-        rows.append(("on the released rows", f"{fixed(after)} by {advice.measure}"))
     rows.append(
         (
             "work",
@@ -128,19 +121,14 @@ def _relaxations(binding: Binding) -> Iterator[RenderableType]:
 
 
 def _gain(relaxation: Relaxation) -> str:
-    from aegis.cli.tables import fixed, percent
+    from aegis.cli.tables import fixed
 
     if not relaxation.shows:
-        return (
-            "nothing"
-            if relaxation.utility_kept is None
-            else f"nothing ({percent(relaxation.utility_kept)} kept)"
-        )
+        return "nothing" if relaxation.proven else "nothing that was found"
     proof = "" if relaxation.proven else ", not proven"
     masks = ", ".join(f"{name} {mask}" for name, mask in relaxation.masks.items())
-    return (
-        f"{signed(relaxation.gain)}, to {fixed(relaxation.score)} ({percent(relaxation.utility_kept)} kept){proof}"
-        + (f", with {masks}" if masks else "")
+    return f"{signed(relaxation.gain)}, to {fixed(relaxation.score)}{proof}" + (
+        f", with {masks}" if masks else ""
     )
 
 

@@ -123,6 +123,17 @@ class ColumnFacts:
         form = self.kind is Kind.INTEGER or self.shape("code") > NEARLY_ALL
         return form and 0 < (1 - self.separation) * self.distinct <= EVEN
 
+    @property
+    def fractional(self) -> bool:
+        """Whether numbers have fractions: their bounds do, or fewer whole numbers lie between these.
+
+        Numbers of persons have none, even where nulls have made floats of them.
+        """
+        if self.kind is not Kind.NUMBER or self.low is None:
+            return False
+        low, high = self.low, self.high
+        return low != int(low) or high != int(high) or self.distinct > int(high) - int(low) + 2
+
     def shape(self, name: str) -> float:
         """Return the share of texts that have the form `name` of `SHAPES`."""
         return (self.shapes or {}).get(name, 0.0)

@@ -183,8 +183,8 @@ def _dates(facts: ColumnFacts) -> tuple[list[Spec], str]:
         {"truncate": {"unit": unit}} for unit in units if _period(low, unit) != _period(high, unit)
     ]
     specs += [
-        {"truncate": {"unit": "year", "count": years}}
-        for years in (5, 10)
+        {"truncate": {"unit": "year", "count": years, **show}}
+        for years, show in ((5, {}), (10, {"show": "decade"}))
         if days > 2 * years * 366
     ]
     return specs, f"the dates span {days:,} days"

@@ -55,7 +55,7 @@ class Concept:
     kinds: frozenset[Kind] = frozenset()
 
 
-AGE, POSTCODE = "age", "a postcode"
+AGE, POSTCODE, OCCUPATION = "age", "a postcode", "occupation"
 """Concepts that candidate masks depend on."""
 NUMBER = "a number that names one person or record"
 """Also what a word for a person or record beside one for a number says: `patient_nbr`."""
@@ -154,7 +154,8 @@ def find_concept(name: str, kind: Kind | None = None) -> Concept | None:
     (`is_mobile`, `has_email`) tells of a yes or no, not of the thing itself, and never names an
     identifier. The name of a thing is no person's, although `name` stands in it. How somebody
     rates a thing is not the thing (`job satisfaction`), nor is how often it happened
-    (`number_diagnoses`): counts are not sensitive.
+    (`number_diagnoses`): counts are not sensitive. The age of a thing (`account_age`) and the time of
+    a job (`job_date`) point at nobody.
 
     Parameters
     ----------
@@ -175,6 +176,7 @@ def find_concept(name: str, kind: Kind | None = None) -> Concept | None:
         and not (flag and concept.role is Role.IDENTIFIER)
         and not (concept.name == PERSON_NAME and whose is NameBearer.THING)
         and not _only_rated_or_counted(words, phrase, concept, kind)
+        and not _of_a_thing_or_time(words, phrase, concept)
     ]
     if not matches:
         return None
@@ -221,6 +223,18 @@ def _only_rated_or_counted(
         return True
     counted = not word_list("count").isdisjoint(others)
     return concept.role is Role.SENSITIVE and counted and (kind is None or kind.numeric)
+
+
+def _of_a_thing_or_time(words: Words, phrase: Phrase, concept: Concept) -> bool:
+    """Return whether an age is a thing's (`account_age`, `age of the house`), a job only a time."""
+    if concept.name == OCCUPATION:
+        return not word_list("tenure").isdisjoint(set(words.bare) - set(phrase.words))
+    if concept.name != AGE:
+        return False
+    before = words.bare[: phrase.start][-1:]
+    after = [word for word in words.bare[phrase.start + len(phrase.words) :] if word != "the"]
+    owners = {*before, *(after[1:2] if after[:1] == ["of"] else ())}
+    return not word_list("aged_thing").isdisjoint(owners)
 
 
 def names_codes(name: str) -> bool:

@@ -9,16 +9,24 @@ from typing import Any
 
 from aegis.errors import DataError, PolicyError
 from aegis.files import check_output, write_text
-from aegis.masks import Mask
+from aegis.masks import Mask, parse_mask
 from aegis.policy.model import NO_LABEL, Attribute, AttributeKind, Label, Policy, Role
 from aegis.policy.suggest.facts import ColumnFacts
-from aegis.policy.suggest.masks import propose_masks
+from aegis.policy.suggest.masks import RISKY_SHARE, propose_masks
 from aegis.policy.suggest.profile import measure_columns
-from aegis.policy.suggest.roles import names_persons, propose_role, warn_of, warn_of_label
+from aegis.policy.suggest.relations import find_identifying, find_twins
+from aegis.policy.suggest.roles import (
+    FEWEST_FOR_UNIQUE,
+    names_persons,
+    propose_role,
+    warn_of,
+    warn_of_label,
+)
 from aegis.policy.suggest.yaml_text import render, show
 from aegis.privacy import PrivacyRule
 from aegis.progress import SILENT, Progress
-from aegis.sources import open_proposing
+from aegis.sources import Source, open_proposing
+from aegis.words import percent
 
 K = 5
 SUPPRESSION = 0.02
@@ -54,6 +62,11 @@ class ColumnProfile:
         Masks that fit too but are not proposed, each with the reason.
     warning
         What a person must decide before the policy is used; empty where nothing calls for it.
+    question
+        Whether somebody could know this column, which the rule does not cover; empty where it helps
+        little to single out rows.
+    alternative
+        Masks of the column as a quasi-identifier, where there is a question.
     """
 
     facts: ColumnFacts
@@ -63,6 +76,8 @@ class ColumnProfile:
     masks_reason: str = ""
     unused: tuple[tuple[Mask, str], ...] = ()
     warning: str = ""
+    question: str = ""
+    alternative: tuple[Mask, ...] = ()
 
     @property
     def name(self) -> str:
@@ -98,6 +113,7 @@ class ColumnProfile:
             "role": None if self.role is None else str(self.role),
             "reason": self.reason,
             "warning": self.warning or None,
+            "question": self.question or None,
             "masks": [mask.spec() for mask in self.masks],
             "masks_reason": self.masks_reason,
             "unused": [{"mask": mask.spec(), "reason": why} for mask, why in self.unused],
@@ -116,11 +132,14 @@ class ProposedPolicy:
         The same as text; `load_policy` reads it to an equal policy.
     profiles
         What was found on every column, the label included, by name in the table's order.
+    identifying
+        Which few columns outside the rule single out many rows; empty where none do.
     """
 
     policy: Policy
     yaml: str
     profiles: Mapping[str, ColumnProfile]
+    identifying: str = ""
 
     @property
     def person(self) -> str | None:
@@ -129,12 +148,13 @@ class ProposedPolicy:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a person must decide, one entry per column, in the table's order."""
-        return tuple(
+        """What a person must decide: one entry per column, in the table's order, then one of several."""
+        by_column = tuple(
             f"{'label ' if profile.role is None else ''}{show(profile.name)!r}: {profile.warning}"
             for profile in self.profiles.values()
             if profile.warning
         )
+        return (*by_column, self.identifying) if self.identifying else by_column
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the YAML; an existing file is overwritten only with `force`.
@@ -226,6 +246,9 @@ def init_policy(
         target, label_profile = _propose_label(facts[label])
     profiles = {name: _propose(column) for name, column in facts.items() if name != label}
     _check_scored(list(profiles.values()), label)
+    with progress.step("Comparing columns"):
+        profiles = _with_twins(source, profiles)
+        profiles, identifying = _with_questions(source, profiles)
     attributes = {
         name: _attribute(profile, profile.role)
         for name, profile in profiles.items()
@@ -252,7 +275,7 @@ def init_policy(
     if label_profile is not None:
         profiles[label_profile.name] = label_profile
     ordered = {name: profiles[name] for name in facts}
-    return ProposedPolicy(policy, text, ordered)
+    return ProposedPolicy(policy, text, ordered, identifying)
 
 
 def _attribute(profile: ColumnProfile, role: Role) -> Attribute:
@@ -277,6 +300,75 @@ def _propose(facts: ColumnFacts) -> ColumnProfile:
     )
 
 
+def _outside(profiles: Mapping[str, ColumnProfile]) -> list[ColumnFacts]:
+    return [
+        profile.facts
+        for profile in profiles.values()
+        if profile.role in (Role.FEATURE, Role.SENSITIVE)
+    ]
+
+
+def _with_twins(source: Source, profiles: Mapping[str, ColumnProfile]) -> dict[str, ColumnProfile]:
+    """Return the profiles with copies of quasi-identifiers given their role, or asked about."""
+    quasi = [p.facts for p in profiles.values() if p.role is Role.QUASI_IDENTIFIER]
+    twins = find_twins(source, quasi, _outside(profiles))
+    changed = dict(profiles)
+    for name, twin in twins.items():
+        profile, of = profiles[name], show(twin.of)
+        said = f"gives {of} away in {percent(100 * twin.right, 0)} of the rows"
+        if twin.linear:
+            said = f"{of} in other units: the two are on a line"
+        if twin.certain and profile.role is Role.FEATURE:
+            candidates = propose_masks(profile.facts, Role.QUASI_IDENTIFIER)
+            changed[name] = ColumnProfile(
+                profile.facts,
+                Role.QUASI_IDENTIFIER,
+                said,
+                candidates.masks,
+                candidates.reason,
+                candidates.unused,
+            )
+        else:
+            asked = (
+                f"{said}: masks of {of} hide little unless this column is a quasi-identifier too"
+            )
+            warning = f"{profile.warning}. It {asked}" if profile.warning else asked
+            changed[name] = replace(profile, warning=warning)
+    return changed
+
+
+def _with_questions(
+    source: Source, profiles: Mapping[str, ColumnProfile]
+) -> tuple[dict[str, ColumnProfile], str]:
+    """Return the profiles with what to ask of few columns that single out rows, and all in a sentence.
+
+    Columns that are masked already are not asked about.
+    """
+    as_they_are = {n: p for n, p in profiles.items() if "identity" in map(str, p.masks)}
+    identifying = find_identifying(source, _outside(as_they_are))
+    if identifying is None:
+        return dict(profiles), ""
+    few, rows = identifying
+    sampled = "" if rows == source.rows else f" of a sample of {rows:,}"
+    share = f"{percent(100 * few.unique_rows / rows, 0)} of the rows{sampled}"
+    *names, last = (show(name) for name in few.columns)
+    together = f"{', '.join(names)} and {last}" if names else last
+    verb = "singles out" if len(few.columns) == 1 else "single out"
+    changed = dict(profiles)
+    for name in few.columns:
+        others = ", ".join(show(other) for other in few.columns if other != name)
+        beside = f"with {others} it" if others else "it"
+        changed[name] = replace(
+            profiles[name],
+            question=f"could somebody know this? The rule does not cover it; {beside} singles out {share}",
+            alternative=propose_masks(profiles[name].facts, Role.QUASI_IDENTIFIER).masks,
+        )
+    return changed, (
+        f"{together} {verb} {share}, and the rule does not cover {'it' if not names else 'them'}: could "
+        "somebody know this of a person? Then uncomment the role quasi-identifier and its masks"
+    )
+
+
 def _propose_label(facts: ColumnFacts) -> tuple[Label, ColumnProfile]:
     """Return the label, cut into bins where it is a number with many values."""
     if facts.kind is None:
@@ -297,7 +389,17 @@ def _propose_label(facts: ColumnFacts) -> tuple[Label, ColumnProfile]:
     if facts.kind.numeric and facts.distinct > most:
         reason = f"many numbers, so cut into {BINS} bins of about equally many rows"
         warning = warn_of_label(facts, bins=BINS)
-        return Label(facts.name, BINS), ColumnProfile(facts, None, reason, warning=warning)
+        if facts.unique_share <= RISKY_SHARE or facts.values < FEWEST_FOR_UNIQUE:
+            return Label(facts.name, BINS), ColumnProfile(facts, None, reason, warning=warning)
+        exact = (
+            f"{facts.distinct:,} values in {facts.values:,} rows, and a release shows them as they are: "
+            "whoever knows one finds its row"
+        )
+        warning = f"{warning}. It has {exact}" if warning else exact
+        ranges = parse_mask({"quantiles": {"count": BINS}})
+        return Label(facts.name, BINS), ColumnProfile(
+            facts, None, reason, warning=warning, alternative=(ranges,)
+        )
     if facts.distinct > MOST_CLASSES:
         raise DataError(
             f"The label {facts.name!r} has {facts.distinct:,} different values; at most {MOST_CLASSES} classes are allowed.",

@@ -49,6 +49,10 @@ GIVEN = 0.3
 """Share of values with a common given name from which texts are names of persons."""
 CODED = 0.9
 """Share of values in the form of a code system from which a column is of that system."""
+MOSTLY = 0.5
+"""Share of values in forms that name persons from which a column does: the others say that none is known."""
+PARTLY = 0.1
+"""Share of such values from which a person is asked."""
 
 _IDENTIFYING_SHAPES = {
     "email": "e-mail addresses",
@@ -174,6 +178,9 @@ def _doubt(facts: ColumnFacts) -> str | None:
         return f"the name speaks of {concept.name}, but only {facts.distinct:,} values occur"
     if facts.distinct < MANY_VALUES:
         return None
+    share, forms = _identifying_forms(facts)
+    if share >= PARTLY:
+        return f"{_how_many(share)} of the values look like {forms}"
     for shape, name in _DOUBTFUL_SHAPES.items():
         if facts.shape(shape) > NEARLY_ALL and not (
             shape == "person" and names_thing(facts.spoken)
@@ -255,9 +262,9 @@ def _reason_to_identify(facts: ColumnFacts, concept: Concept | None) -> str | No
     if facts.kind in (Kind.BOOLEAN, Kind.DATE) or _is_written_date(facts):
         return None
     many = facts.unique_share > 0.5 or facts.distinct >= MANY_VALUES
-    for shape, name in _IDENTIFYING_SHAPES.items():
-        if many and facts.shape(shape) > NEARLY_ALL:
-            return f"the values are {name}"
+    share, named = _identifying_forms(facts)
+    if many and share > MOSTLY:
+        return f"{_how_many(share)} of the values look like {named}"
     if concept is not None and concept.role is Role.IDENTIFIER:
         if _named_to_identify(facts, concept, many=many):
             return f"the name speaks of {concept.name}"
@@ -272,11 +279,25 @@ def _reason_to_identify(facts: ColumnFacts, concept: Concept | None) -> str | No
     return next((reason for test in tests if (reason := test(facts, concept)) is not None), None)
 
 
+def _identifying_forms(facts: ColumnFacts) -> tuple[float, str]:
+    """Return the share of texts in forms that name persons, and what these are, the most frequent first."""
+    by_share = sorted(
+        ((facts.shape(shape), name) for shape, name in _IDENTIFYING_SHAPES.items()), reverse=True
+    )
+    frequent = [name for share, name in by_share if share >= PARTLY]
+    # One text may have two forms: the share of all is at most their sum.
+    return min(1.0, sum(share for share, _ in by_share)), " or ".join(frequent or [by_share[0][1]])
+
+
+def _how_many(share: float) -> str:
+    return "all" if share == 1 else percent(100 * share, 0)
+
+
 def _named_to_identify(facts: ColumnFacts, concept: Concept, *, many: bool) -> bool:
     """Return whether a column called like an identifier has the values of one."""
     if concept.name == PERSON_NAME and facts.kind is Kind.TEXT:
         return many or (facts.distinct > ROWS_PER_VALUE and not facts.coded_name)
-    if names_measure(facts.spoken) and facts.kind is Kind.NUMBER:
+    if facts.fractional or (names_measure(facts.spoken) and facts.kind is Kind.NUMBER):
         return False
     if concept.weak and not many:
         return _is_bare(facts) and facts.distinct >= FEWEST_FOR_UNIQUE and facts.even

@@ -213,6 +213,9 @@ def _label(policy: Policy, label: ColumnProfile | None) -> Iterator[str]:
         yield f"# most frequent: {shown}"
     if label.warning:
         yield f"# WARNING: {label.warning}"
+    if label.alternative:
+        yield f"# To release ranges instead, write `label: {column}`, and under `attributes`"
+        yield f"#   {column}: {{role: {Role.FEATURE}, masks: {flow([m.spec() for m in label.alternative])}}}"
     if policy.label.bins is None:
         yield f"label: {column}"
         if facts.kind is not None and facts.kind.numeric and facts.distinct > 2:
@@ -271,9 +274,15 @@ def _attribute(column: ColumnProfile) -> Iterator[str]:
     yield f"  # {column.role}: {column.reason}"
     if column.warning:
         yield f"  # WARNING: {column.warning}"
+    if column.question:
+        yield f"  # ASK: {column.question}."
     if column.masks_reason:
         yield f"  # masks: {column.masks_reason}"
     yield from _entry(column)
+    if column.question:
+        yield f"    # role: {Role.QUASI_IDENTIFIER}   # if somebody could, in place of the two lines above"
+        yield f"    # masks: {flow([mask.spec() for mask in column.alternative])}"
+        return
     for mask, why in column.unused:
         yield f"    # masks: [{flow([mask.spec()])[1:-1]}]   # {why}"
     if column.role is Role.QUASI_IDENTIFIER and facts.kind is Kind.TEXT and facts.distinct > 2:

@@ -234,8 +234,9 @@ def _check_lines(column: str, dialect: Dialect) -> None:
     """Raise where a dialect is not known to take names of several lines."""
     if _BREAK.search(column) and dialect not in (Dialect.DUCKDB, Dialect.POSTGRES):
         raise DataError(
-            f"Column {column!r} has a line break in its name, which {dialect} may not read.",
-            hint="Rename it.",
+            f"Column {' '.join(column.split())!r} has a line break in its name, which {dialect} may "
+            "not read.",
+            hint="Write a space there.",
         )
 
 

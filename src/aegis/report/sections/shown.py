@@ -10,7 +10,7 @@ from aegis.report.words import clean, count, part, percent
 
 if TYPE_CHECKING:
     from aegis.advisor.shown import Share, Shown
-    from aegis.advisor.uncovered import Uncovered
+    from aegis.summary.outside import Outside
 
 VALUE_LIMIT = 40
 """Characters of a value that are shown."""
@@ -84,13 +84,13 @@ def _share(share: Share) -> dict[str, str]:
     }
 
 
-def unique_figure(uncovered: Uncovered | None) -> dict[str, str] | None:
+def unique_figure(outside: Outside | None) -> dict[str, str] | None:
     """Return the rows that are alone with their values in all columns, as a key figure."""
-    if uncovered is None or uncovered.unique_rows is None or not uncovered.released_rows:
+    if outside is None or outside.unique_rows is None or not outside.rows:
         return None
     return {
         "label": "Unique in all columns",
-        "value": percent(100 * uncovered.unique_rows / uncovered.released_rows),
-        "note": f"{count(uncovered.unique_rows)} of {count(uncovered.released_rows)} released rows; "
+        "value": percent(100 * outside.unique_rows / outside.rows),
+        "note": f"{count(outside.unique_rows)} of {count(outside.rows)} released rows; "
         "the rule covers the quasi-identifiers alone",
     }

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Query
 from fastapi.responses import Response
 
-from aegis.catalog import Action, budget, data_sets, exports, flow, requests
+from aegis.catalog import Action, budget, data_sets, exports, flow, populations, requests
 from aegis.catalog.errors import NotThere
 from aegis.service.api import shapes
 from aegis.service.identity import ActorOf, CatalogOf, SettingsOf
@@ -141,12 +141,25 @@ def ask_summary(
         return shapes.job(job)
 
 
+@routes.post("/{identifier}/members", Action.PUBLISH)
+def admit(
+    identifier: str, given: shapes.MemberGiven, actor: ActorOf, catalog: CatalogOf
+) -> dict[str, Any]:
+    """Let another provider's data sets share the budget of this one's population, or no longer."""
+    with catalog.database.writing() as session:
+        data_set = data_sets.seen(session, actor, Action.PUBLISH, identifier)
+        populations.admit(
+            session, actor, data_set.population, given.account, admitted=given.admitted
+        )
+    return given.model_dump()
+
+
 @routes.get("/{identifier}/ledger", Action.SEE_LEDGER)
 def ledger(identifier: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
     """The privacy budget of the data set's population, and what was released of it."""
     with catalog.database.reading() as session:
         data_set = data_sets.seen(session, actor, Action.SEE_LEDGER, identifier)
-        left = budget.balance(session, data_set.population)
+        left = budget.balance(session, data_set)
         return {
             "population": left.population,
             "spent": left.spent,
@@ -159,11 +172,9 @@ def ledger(identifier: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any
                     "state": entry.state,
                     "created": shapes.moment(entry.created),
                 }
-                for entry in budget.entries(session, data_set.population)
+                for entry in budget.entries(session, data_set)
             ],
-            "releases": [
-                shapes.release(entry) for entry in budget.releases(session, data_set.population)
-            ],
+            "releases": [shapes.release(entry) for entry in budget.releases(session, data_set)],
         }
 
 

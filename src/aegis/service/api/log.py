@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+from fastapi import Depends, Query
+from pydantic import AwareDatetime
 
 from aegis.catalog import Action, logbook
 from aegis.service.api import shapes
@@ -13,21 +16,38 @@ from aegis.service.routes import PUBLIC, Routes
 routes = Routes(tags=["log"])
 
 
+Word = Annotated[str, Query(max_length=120)]
+Head = Annotated[str | None, Query(pattern="^[0-9a-f]{64}$")]
+
+
+def _filter(
+    by: Annotated[str, Query(max_length=120)] = "",
+    action: Word = "",
+    data_set: Word = "",
+    since: AwareDatetime | None = None,
+    until: AwareDatetime | None = None,
+) -> logbook.LogFilter:
+    return logbook.LogFilter(by, action, data_set, since, until)
+
+
+Filter = Annotated[logbook.LogFilter, Depends(_filter)]
+
+
 @routes.get("/log", Action.SEE_LOG)
 def listed(
-    actor: ActorOf, catalog: CatalogOf, offset: Offset = 0, limit: Limit = 50
+    actor: ActorOf, catalog: CatalogOf, chosen: Filter, offset: Offset = 0, limit: Limit = 50
 ) -> dict[str, Any]:
-    """What happened to what one may see, the newest first."""
+    """What happened to what one may see, the newest first; `by` and `action` choose."""
     with catalog.database.reading() as session:
-        listed, count = logbook.listed(session, actor, offset=offset, limit=limit)
+        listed, count = logbook.listed(session, actor, offset=offset, limit=limit, chosen=chosen)
         return {"count": count, "entries": [shapes.log_entry(entry) for entry in listed]}
 
 
 @routes.post("/log/verify", Action.SEE_LOG)
-def verify(actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Whether the log is whole."""
+def verify(actor: ActorOf, catalog: CatalogOf, head: Head = None) -> dict[str, Any]:
+    """Whether the log is whole, and holds a head that was noted."""
     with catalog.database.reading() as session:
-        checked = logbook.verify(session, actor)
+        checked = logbook.verify(session, actor, head)
         return {
             "whole": checked.whole,
             "entries": checked.entries,

@@ -96,9 +96,19 @@ def choose(
 
 
 @routes.post("/{request_id}/approve", Action.APPROVE)
-def approve(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
-    """Say yes to what stands there."""
-    return _do(catalog, requests.approve, actor, request_id)
+def approve(
+    request_id: str, actor: ActorOf, catalog: CatalogOf, given: shapes.ApprovalGiven | None = None
+) -> dict[str, Any]:
+    """Say yes to what stands there; a signature may be added to a yes without one."""
+    signed = None if given is None else given.signed
+    return _do(catalog, requests.approve, actor, request_id, signed)
+
+
+@routes.get("/{request_id}/statement", Action.APPROVE)
+def statement(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+    """What an approver signs, with the policy and the configuration that its digests are of."""
+    with catalog.database.reading() as session:
+        return requests.statement(session, actor, request_id)
 
 
 @routes.post("/{request_id}/return", Action.REVIEW)
@@ -154,7 +164,7 @@ def release(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, An
         return shapes.release(made) | {
             "certificate": made.certificate,
             "signature": made.signature,
-            "public_key": request.data_set.public_key,
+            "public_key": deliveries.key_of(made, request.data_set),
         }
 
 
@@ -178,7 +188,7 @@ def verify(request_id: str, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any
     with catalog.database.reading() as session:
         request = requests.seen(session, actor, Action.VERIFY, request_id)
         made = requests.release_of(session, request)
-        key = request.data_set.public_key
+        key = deliveries.key_of(made, request.data_set)
     wrong = deliveries.verify(catalog, made, key)
     return {"verified": not wrong, "wrong": wrong}
 

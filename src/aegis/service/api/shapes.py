@@ -84,6 +84,13 @@ class GrantGiven(Sent):
     granted: bool = True
 
 
+class MemberGiven(Sent):
+    """A provider whose data sets may share the budget of a population."""
+
+    account: str = _NAME
+    admitted: bool = True
+
+
 class SummaryAsked(Sent):
     """A protected summary that the agent is to make."""
 
@@ -109,6 +116,20 @@ class Reason(Sent):
     """Why something is done."""
 
     message: str = Field(min_length=1, max_length=4000)
+
+
+class ApprovalGiven(Sent):
+    """An approval, and the statement that its giver has signed."""
+
+    signed: dict[str, Any] | None = Field(default=None, max_length=4)
+
+
+class Rotation(Sent):
+    """Another key of an agent, signed by the old one and the new one."""
+
+    old: str = Field(pattern="^[0-9a-f]{64}$")
+    new: str = Field(pattern="^[0-9a-f]{64}$")
+    signatures: list[dict[str, Any]] = Field(min_length=2, max_length=2)
 
 
 class Choice(Sent):

@@ -12,7 +12,7 @@ from fastapi import Request as Call
 from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from aegis.catalog import Action, Catalog, CatalogError, deliveries, flow, jobs
+from aegis.catalog import Action, Catalog, CatalogError, data_sets, deliveries, flow, jobs
 from aegis.catalog.access import ActedOn, Actor, authorise
 from aegis.catalog.errors import TooLarge
 from aegis.service.api import shapes
@@ -106,6 +106,13 @@ def upload_release(
         signature=_signature(signature),
     )
     return shapes.release(made)
+
+
+@routes.post("/keys", Action.WORK)
+def rotate(given: shapes.Rotation, actor: ActorOf, catalog: CatalogOf) -> dict[str, Any]:
+    """Have the agent of one's data sets sign with another key."""
+    with catalog.database.writing() as session:
+        return {"data_sets": data_sets.rotate(session, actor, given.model_dump())}
 
 
 @routes.get("/jobs/{job_id}", Action.SEE_REQUEST)

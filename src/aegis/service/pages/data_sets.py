@@ -171,9 +171,9 @@ def ledger(identifier: str, request: Request, who: CallerOf, catalog: CatalogOf)
     """What was spent and released of a population."""
     with catalog.database.reading() as session:
         data_set = data_sets.seen(session, who.actor, Action.SEE_LEDGER, identifier)
-        balance = budget.balance(session, data_set.population)
-        entries = budget.entries(session, data_set.population)
-        releases = budget.releases(session, data_set.population)
+        balance = budget.balance(session, data_set)
+        entries = budget.entries(session, data_set)
+        releases = budget.releases(session, data_set)
     return page(
         request,
         "ledger.html",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from fastapi import Depends, Form, Query, Request
@@ -22,13 +21,14 @@ from aegis.service.pages.people import Text
 from aegis.service.pages.render import fragment, page, see
 from aegis.service.routes import Routes
 from aegis.service.workbench import Bench, Benches
-from aegis.sources import open_table
+from aegis.sources import open_part, parts_of
+from aegis.study import SEARCH_SECONDS
 
 routes = Routes(include_in_schema=False)
 SECONDS = 10.0
 """Most seconds of one front."""
-EFFORTS = (1.5, 4.0, 15.0)
-"""Seconds of a search; the page asks for the next while the best is not proven."""
+EFFORTS = (1.5, 4.0, SEARCH_SECONDS)
+"""Seconds of a search; the page starts the next while the best is not proven, at last as long as `aegis advise`."""
 _FILES = ("masked.parquet", "certificate.json", "report.html", "configuration.yaml", "policy.yaml")
 
 
@@ -62,19 +62,33 @@ def tables(request: Request, who: CallerOf, benches: BenchesOf) -> Response:
 
 
 @routes.get("/table", Action.STUDY)
-def table(request: Request, who: CallerOf, benches: BenchesOf, name: str) -> Response:
-    """One table: which column is to be predicted?"""
-    source = open_table(str(benches.path_of(name)))
+def table(
+    request: Request, who: CallerOf, benches: BenchesOf, name: str, part: str = ""
+) -> Response:
+    """One file: which sheet or table of several, and which column is to be predicted?"""
+    path = benches.path_of(name)
+    parts = parts_of(path)
+    if len(parts) > 1 and not part:
+        return page(request, "part.html", who, name=name, parts=parts)
+    source = open_part(path, part or None)
     return page(
-        request, "table.html", who, name=name, columns=list(source.columns), rows=source.rows
+        request,
+        "table.html",
+        who,
+        name=name,
+        part=part,
+        columns=list(source.columns),
+        rows=source.rows,
     )
 
 
 @routes.post("/open", Action.STUDY)
-def open_bench(who: FormCallerOf, benches: BenchesOf, name: Text, label: Text) -> Response:
-    """Put a table on the bench, with the policy that is proposed for it."""
+def open_bench(
+    who: FormCallerOf, benches: BenchesOf, name: Text, label: Text = "", part: Text = ""
+) -> Response:
+    """Put a table on the bench, with the policy that is proposed for it; without a label if none is named."""
     del who
-    return see(f"/bench/{benches.open(name, label).identifier}")
+    return see(f"/bench/{benches.open(name, label or None, part or None).identifier}")
 
 
 @routes.get("/bench/{identifier}", Action.STUDY)
@@ -87,7 +101,7 @@ def show(identifier: str, request: Request, who: CallerOf, benches: BenchesOf) -
         who,
         bench=bench,
         base=f"/bench/{identifier}",
-        title=Path(bench.table).name,
+        title=bench.title,
         label=bench.policy.label.column,
         attributes=controls.attributes_of(bench.policy),
         rule=controls.rule_of(bench.policy),
@@ -102,8 +116,11 @@ def show(identifier: str, request: Request, who: CallerOf, benches: BenchesOf) -
 @routes.post("/bench/{identifier}/draw", Action.STUDY)
 def draw(identifier: str, who: CallerOf, benches: BenchesOf, form: FormOf) -> Response:
     """Take what the controls say, and show what follows."""
-    bench = _taken(identifier, who, benches, form)
-    return fragment("bench_view.html", view=bench.view(), yaml=bench.yaml(), swapped=True)
+    bench, role_changed = _taken(identifier, who, benches, form)
+    shown = fragment("bench_view.html", view=bench.view(), yaml=bench.yaml(), swapped=True)
+    if role_changed:  # the column's line, the rule and the candidates are others now
+        shown.headers["HX-Refresh"] = "true"
+    return shown
 
 
 @routes.post("/bench/{identifier}/policy", Action.STUDY)
@@ -128,7 +145,7 @@ def best(
     effort: Annotated[int, Query(ge=0, lt=len(EFFORTS))] = 0,
 ) -> Response:
     """Search the best configuration under the rule as it stands, the longer the higher the effort."""
-    bench = _taken(identifier, who, benches, form)
+    bench, _ = _taken(identifier, who, benches, form)
     advice = bench.best(EFFORTS[effort])
     best = advice.best
     more = effort + 1 if not advice.optimal and effort + 1 < len(EFFORTS) else None
@@ -138,6 +155,7 @@ def best(
         problem=_problem(advice) if more is None else None,
         advice=advice,
         best=best,
+        predicts=bool(bench.policy.label),
         previews=() if best is None else bench.preview(best.configuration),
         base=f"/bench/{identifier}",
         form_key=who.form_key,
@@ -148,7 +166,7 @@ def best(
 @routes.post("/bench/{identifier}/front", Action.STUDY)
 def front(identifier: str, who: CallerOf, benches: BenchesOf, form: FormOf) -> Response:
     """Draw privacy against utility: the best for several k."""
-    bench = _taken(identifier, who, benches, form)
+    bench, _ = _taken(identifier, who, benches, form)
     return fragment("front.html", chart=front_chart(bench.front("k=2,3,5,10,20,50", SECONDS)))
 
 
@@ -191,16 +209,17 @@ def file(identifier: str, name: str, who: CallerOf, benches: BenchesOf) -> Respo
     return FileResponse(path, filename=name)
 
 
-def _taken(identifier: str, who: CallerOf, benches: Benches, form: FormData) -> Bench:
+def _taken(identifier: str, who: CallerOf, benches: Benches, form: FormData) -> tuple[Bench, bool]:
+    """Return the bench under what the controls say, and whether a role changed."""
     require_form_key(who, str(form.get("form_key", "")))
     bench = benches.get(identifier)
-    bench.take_form(
+    role_changed = bench.take_form(
         controls.roles_of(form),
         controls.masks_of(form),
         controls.more_of(form),
         controls.privacy_of(bench.policy, form),
     )
-    return bench
+    return bench, role_changed
 
 
 def _problem(advice: Advice) -> NoAdmissibleConfiguration | None:

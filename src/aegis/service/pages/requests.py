@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from aegis.catalog import Action, data_sets, deliveries, flow, jobs, requests
 from aegis.catalog.access import may
-from aegis.catalog.errors import NotThere
+from aegis.catalog.errors import CatalogError, NotThere
 from aegis.catalog.states import RequestState
 from aegis.service.api.requests import file_of
 from aegis.service.identity import CallerOf, CatalogOf, FormCallerOf
@@ -133,6 +133,7 @@ def show(request_id: str, request: Request, who: CallerOf, catalog: CatalogOf) -
             release = None
         drifted = asked.state == RequestState.APPROVED and requests.drifted(session, asked)
         approvals = requests.approvals_of(session, asked)
+        signatures = len(requests.signatures(session, asked))
     steps = [
         step
         for step, action in _OPEN_STEPS.items()
@@ -140,6 +141,7 @@ def show(request_id: str, request: Request, who: CallerOf, catalog: CatalogOf) -
         and may(who.actor, action, subject)
         and (step != "approve" or asked.configuration is not None)
     ]
+    may_sign = asked.configuration is not None and may(who.actor, Action.APPROVE, subject)
     return page(
         request,
         "request.html",
@@ -152,6 +154,9 @@ def show(request_id: str, request: Request, who: CallerOf, catalog: CatalogOf) -
         certificate=None if release is None else json.loads(release.certificate),
         drifted=drifted,
         approvals=approvals,
+        may_sign=may_sign and asked.state in requests.SIGNED_IN,
+        signatures=signatures,
+        needed=requests.needed(asked),
         may_download=may(who.actor, Action.DOWNLOAD, subject),
         may_see_masks=not may(who.actor, Action.DOWNLOAD, subject)
         or asked.state == RequestState.RELEASED,
@@ -167,6 +172,7 @@ def do(
     message: Long = "",
     configuration: Long = "",
     days: Annotated[int, Form()] = 365,
+    signed: Long = "",
 ) -> Response:
     """Make a step; whether the account may is decided by the step itself."""
     steps: dict[str, Callable[[Any], Any]] = {
@@ -175,7 +181,7 @@ def do(
         "review": lambda s: requests.review(s, who.actor, request_id),
         "search": lambda s: flow.ask_search(s, who.actor, request_id),
         "choose": lambda s: flow.choose(s, who.actor, request_id, configuration),
-        "approve": lambda s: requests.approve(s, who.actor, request_id),
+        "approve": lambda s: requests.approve(s, who.actor, request_id, _signed(signed)),
         "return": lambda s: requests.send_back(s, who.actor, request_id, message),
         "reject": lambda s: requests.reject(s, who.actor, request_id, message),
         "run": lambda s: flow.run(s, who.actor, request_id),
@@ -189,6 +195,15 @@ def do(
     with catalog.database.writing() as session:
         steps[step](session)
     return see(f"/requests/{request_id}")
+
+
+@routes.get("/requests/{request_id}/statement", Action.APPROVE)
+def statement(request_id: str, who: CallerOf, catalog: CatalogOf) -> Response:
+    """What an approver signs, as a file."""
+    with catalog.database.reading() as session:
+        offered = requests.statement(session, who.actor, request_id)
+    headers = {"Content-Disposition": f'attachment; filename="statement-{request_id[:8]}.json"'}
+    return Response(json.dumps(offered, indent=2), media_type="application/json", headers=headers)
 
 
 @routes.get("/requests/{request_id}/download", Action.DOWNLOAD)
@@ -213,9 +228,27 @@ def verification(request_id: str, request: Request, who: CallerOf, catalog: Cata
     with catalog.database.reading() as session:
         asked = requests.seen(session, who.actor, Action.VERIFY, request_id)
         made = requests.release_of(session, asked)
-        key = asked.data_set.public_key
+        key = deliveries.key_of(made, asked.data_set)
     wrong = deliveries.verify(catalog, made, key)
     return page(request, "verification.html", who, asked=asked, release=made, wrong=wrong, key=key)
+
+
+def _signed(text: str) -> dict[str, Any] | None:
+    """Return the signed approval that was pasted; None where none was."""
+    if not text.strip():
+        return None
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise CatalogError(
+            "The signed approval is no JSON.", hint="Paste what `aegis catalog sign` printed."
+        ) from error
+    if not isinstance(value, dict):
+        raise CatalogError(
+            "The signed approval is no JSON object.",
+            hint="Paste what `aegis catalog sign` printed.",
+        )
+    return value
 
 
 def _cancel(session: Any, who: CallerOf, request_id: str) -> None:

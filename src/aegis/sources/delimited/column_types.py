@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import product
 from typing import Any, TypeVar
 
@@ -30,8 +31,14 @@ _ORDERS = {
     "year-first": ("%Y/%m/%d", "%Y.%m.%d"),
 }
 """Dates with points begin with the day wherever they are written."""
+_WEEKDAYS = ("", "%A, ", "%a, ", "%A ", "%a ")
+_DAYS = ("%d-%b-%Y", "%d%b%Y", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y")
+_MONTHS = ("%b-%Y", "%b %Y", "%B-%Y", "%B %Y")
+_NAMED = (*_MONTHS, *(weekday + day for weekday, day in product(_WEEKDAYS, _DAYS)))
+"""Dates with the English name of a month; a month of a year is read as its first day."""
 _BOOLEANS = (("true", "false"), ("True", "False"), ("TRUE", "FALSE"))
 _TIMELY = re.compile(r"[0-9][-0-9/.:TZ+ ]+")
+_WITH_NAMES = re.compile(r"[A-Za-z0-9][-A-Za-z0-9, ]*[0-9]{4}")
 _TIMES = ("", " %H:%M:%S", " %H:%M")
 
 
@@ -250,7 +257,32 @@ def _forms(name: str, first: Sequence[str | None], dialect: TextDialect) -> list
         for order, formats in _ORDERS.items():
             seen = [day for day in formats if not values or day[2] in values[0]]
             forms += [form for day in seen for form in _dates(text, order, day)]
+    if values and all(map(_WITH_NAMES.fullmatch, values)):
+        written = [form for form in _NAMED if _is_written(values[0], form)]
+        forms += [named for form in written for named in _named_dates(text, form)]
     return forms
+
+
+def _is_written(value: str, form: str) -> bool:
+    """Return whether a text is a date in a form; where days have no zero before them, too."""
+    try:
+        datetime.strptime(value, form)
+    except ValueError:
+        return False
+    return True
+
+
+def _named_dates(text: str, form: str) -> Iterator[_Form]:
+    """Yield the forms of dates with the name of a month: each text is the spelling of its date.
+
+    So no two texts become one date, whatever weekday is written before them.
+    """
+    parsed = f"try_strptime({text}, {literal(form)})"
+    for spelling in dict.fromkeys((form, form.replace("%d", "%-d"))):
+        written = f"strftime({parsed}, {literal(spelling)})"
+        for shown in (written, f"upper({written})"):
+            meets = f"{parsed} IS NOT NULL AND {text} = {shown}"
+            yield _Form("DATE", f"CAST({parsed} AS DATE)", meets)
 
 
 def _without(value: str, unit: str, before: bool) -> str | None:

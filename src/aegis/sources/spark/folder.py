@@ -33,10 +33,13 @@ class SparkFolder:
         The table whose session writes.
     place
         The folder: a path or a URL (hdfs://, s3a://, ...), as Spark understands it.
+    force
+        Whether an existing folder is replaced.
     """
 
     source: Source
     place: str
+    force: bool = False
     _files: Any = field(init=False, repr=False, compare=False)
     _local: Path | None = field(init=False, repr=False, compare=False)
 
@@ -49,7 +52,7 @@ class SparkFolder:
         local = Path(unquote(whole.path)) if whole.scheme == "file" else None
         object.__setattr__(self, "_local", local)
 
-    def check(self, *, force: bool) -> None:
+    def check(self) -> None:
         """Raise `PolicyError` unless the folder can be made."""
         name = self._path(self.place).getName()
         suffix = f".{name.rpartition('.')[2]}" if "." in name else ""
@@ -60,7 +63,7 @@ class SparkFolder:
             )
         with engine_errors(self.place):
             there = self._files.exists(self._path(self.place))
-        if there and not force:
+        if there and not self.force:
             raise PolicyError(
                 f"{self.place} exists.",
                 hint="Choose another name, or overwrite it: --force, in Python force=True.",

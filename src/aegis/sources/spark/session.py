@@ -26,7 +26,7 @@ from aegis.sources.source import Source
 from aegis.sources.urls import without_secrets
 
 INSTALL = "pip install 'aegis-advisor[spark]'"
-_OTHER = {".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".arrow", ".feather", ".gz"}
+_OTHER = {".csv", ".tsv", ".tab", ".txt", ".json", ".jsonl", ".ndjson", ".arrow", ".feather", ".gz"}
 _PATIENCE = 5.0
 """Seconds in which a master must answer."""
 

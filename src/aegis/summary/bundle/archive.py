@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from aegis.errors import DataError
 from aegis.files import replacing
-from aegis.signing import PrivateKey, PublicKey, Signature, canonical, sign_bytes, verify_bytes
+from aegis.signing import PrivateKey, PublicKey, Signature, seal, sealed_digest, verify_seal
 
 FORMAT = "aegis-summary"
 VERSION = 4
@@ -107,9 +107,7 @@ def write_archive(
         },
         "summary": content,
     }
-    if key is not None:
-        manifest["signature"] = sign_bytes(_unsigned(manifest), key).to_dict()
-    manifest["digest"] = _digest(manifest)
+    manifest = seal(manifest, key)
     text = json.dumps(manifest, sort_keys=True, indent=1).encode()
     if len(text) > MAX_MANIFEST:
         raise DataError(
@@ -221,17 +219,6 @@ def _looks_zipped(path: Path) -> bool:
         return file.read(4) == b"PK\x03\x04"
 
 
-def _unsigned(manifest: Mapping[str, Any]) -> bytes:
-    """Return the bytes that a signature is of: the manifest without signature and digest."""
-    return canonical({k: v for k, v in manifest.items() if k not in ("digest", "signature")})
-
-
-def _digest(manifest: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a manifest without its own digest."""
-    rest = {key: value for key, value in manifest.items() if key != "digest"}
-    return hashlib.sha256(canonical(rest)).hexdigest()
-
-
 def _checked(path: Path, archive: zipfile.ZipFile, key: PublicKey | None) -> Archive:
     entries = {entry.filename: entry for entry in archive.infolist()}
     if MANIFEST not in entries:
@@ -293,7 +280,7 @@ def _check_signature(path: Path, manifest: Mapping[str, Any], key: PublicKey | N
             f"({key.text}).",
             hint="Ask its maker for the public key, by a way that you trust.",
         )
-    if not verify_bytes(_unsigned(manifest), signature, key):
+    if not verify_seal(manifest, signature, key):
         raise DataError(
             f"The signature of {path} is not that of its content.",
             hint="It was changed after it was signed: ask its maker for another one.",
@@ -318,7 +305,7 @@ def _manifest(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> d
             f"{READABLE[0]} to {VERSION}.",
             hint="Update Aegis, or summarise again with this one." if newer else AGAIN,
         )
-    if manifest.get("digest") != _digest(manifest):
+    if manifest.get("digest") != sealed_digest(manifest):
         raise damaged(path, "the digest of its manifest does not fit")
     members = manifest.get("members")
     if not isinstance(members, dict) or any(

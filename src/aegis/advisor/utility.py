@@ -1,0 +1,186 @@
+"""The utility of a release: one figure, against one reference, on every screen.
+
+A ranking compares masks on all rows. A release leaves rows out, and is read without the order of its
+ranges. So the figure that is stated of a release is measured on the released rows, as they stand:
+the same in an advice, on a front, in a report and in the certificate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from aegis.advisor.scores import utility_kept
+from aegis.measures import MEASURES, Measure
+from aegis.words import counted
+
+IN_WORDS = {"AUC": "AUC", "accuracy": "an accuracy of", "nats": "a log loss of"}
+"""What a sentence calls a metric of models, by the unit of its measure."""
+_NAMED = 5
+"""Label classes that a sentence names, at most."""
+
+
+class Reference(StrEnum):
+    """What a utility is compared with, by the same measure."""
+
+    UNMASKED = "the unmasked table"
+    FINEST = "the table under its finest masks"
+    BEST_TABLE = "the best masked table"
+
+    @property
+    def short(self) -> str:
+        """The same as the end of a phrase."""
+        return {
+            Reference.UNMASKED: "unmasked",
+            Reference.FINEST: "with the finest masks",
+            Reference.BEST_TABLE: "in the best masked table",
+        }[self]
+
+
+class Rows(StrEnum):
+    """Which rows a utility is measured on."""
+
+    RELEASED = "released"
+    ALL = "all"
+
+
+@dataclass(frozen=True)
+class UtilityFigure:
+    """The utility of one release.
+
+    Attributes
+    ----------
+    measure
+        Name of the measure.
+    value
+        The measure of the release.
+    reference
+        The same measure of what the release is compared with.
+    reference_name
+        What that is: the unmasked table, unless only masked tables are known.
+    utility_kept
+        Percent of the reference's utility that the release keeps, from 0 to 100; None where the
+        reference has none.
+    stderr
+        Standard error of the value; None where it was not computed.
+    rows
+        `released`: the rows of the release, as they stand. `all`: the masks on all rows, where the
+        released rows are not at hand.
+    lost_classes
+        Label classes that the release leaves out whole, with their rows in the unmasked table.
+
+    Examples
+    --------
+    >>> from aegis.advisor.utility import UtilityFigure
+    >>> UtilityFigure("held-out-auc", 0.9081, 0.9169).detail
+    'held-out-auc 0.9081 of 0.9169 unmasked'
+    """
+
+    measure: str
+    value: float
+    reference: float
+    reference_name: Reference = Reference.UNMASKED
+    utility_kept: float | None = None
+    stderr: float | None = None
+    rows: Rows = Rows.RELEASED
+    lost_classes: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        measure: Measure,
+        value: float,
+        reference: float,
+        label_rows: Sequence[float] | None,
+        **more: Any,
+    ) -> UtilityFigure:
+        """Return the figure of a value, with the percent of the reference that it keeps."""
+        percent = utility_kept(value, reference, measure, label_rows)
+        return cls(measure.name, value, reference, utility_kept=percent, **more)
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether the release scores better than its reference: fewer values are learnt more surely."""
+        sign = MEASURES.get(self.measure).direction.sign
+        return sign * self.value > sign * self.reference
+
+    @property
+    def detail(self) -> str:
+        """The value and its reference, such as "held-out-auc 0.9081 of 0.9169 unmasked"."""
+        return f"{self.measure} {self._compared(4)}"
+
+    @property
+    def on(self) -> str:
+        """The rows that it is measured on, in words."""
+        return "the released rows" if self.rows is Rows.RELEASED else "all rows"
+
+    def _compared(self, digits: int) -> str:
+        value, reference = f"{self.value:.{digits}f}", f"{self.reference:.{digits}f}"
+        better = "better than" if self.exceeds and value != reference else "of"
+        return f"{value} {better} {reference} {self.reference_name.short}"
+
+    def expected(self, label_rows: Sequence[float] | None) -> str:
+        """Return what models are expected to reach, as a sentence without its full stop.
+
+        Parameters
+        ----------
+        label_rows
+            Labelled rows of each class: what a constant prediction reaches depends on them.
+
+        Examples
+        --------
+        >>> from aegis.advisor.utility import UtilityFigure
+        >>> figure = UtilityFigure("held-out-auc", 0.9182, 0.9213, stderr=0.0018)
+        >>> figure.expected([700, 300])
+        'Models are expected to reach AUC 0.918 of 0.921 unmasked (+-0.002)'
+        """
+        measure, error = MEASURES.get(self.measure), self.stderr
+        # One digit of the error is worth showing.
+        digits = min(max(2, math.ceil(-math.log10(error))), 4) if error else 2
+        said = f"Models are expected to reach {IN_WORDS[measure.unit]} {self._compared(digits)}"
+        if error is None:
+            return said
+        sign = measure.direction.sign
+        whole = max(sign * self.reference, sign * self.value)
+        gain = whole - sign * measure.worst(label_rows)
+        small = ": the table is too small to tell masks apart" if gain < 2 * error else ""
+        return f"{said} (+-{error:.{digits}f}){small}"
+
+    def caveats(self, suppressed_rows: int) -> tuple[str, ...]:
+        """Return what a reader has to know of a release that leaves out so many rows.
+
+        Label classes that vanish come first.
+        """
+        said = []
+        if self.lost_classes:
+            named = [f"{name} ({counted(n, 'row')})" for name, n in self.lost_classes.items()]
+            more = f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
+            classes = counted(len(named), "class vanishes", "classes vanish")
+            said.append(
+                f"{classes} from the label: {', '.join(named[:_NAMED])}{more}. The release leaves out all "
+                "their rows, so no model can learn them. Join them with other classes, or allow "
+                "coarser masks"
+            )
+        if self.rows is Rows.ALL and suppressed_rows:
+            said.append(
+                "utility kept is measured on all rows, before "
+                f"{counted(suppressed_rows, 'row is', 'rows are')} left out: the released rows are not "
+                "at hand. The certificate states it for the released rows"
+            )
+        return tuple(said)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return {
+            "measure": self.measure,
+            "value": self.value,
+            "reference": self.reference,
+            "reference_name": str(self.reference_name),
+            "kept": self.utility_kept,
+            "stderr": self.stderr,
+            "rows": str(self.rows),
+            "lost_classes": dict(self.lost_classes),
+        }

@@ -1,0 +1,109 @@
+"""Copies of a catalog in SQLite while it runs, and back.
+
+The tables lie in the file and in a journal beside it: a copy of the file alone holds none of what is new,
+and often none at all. So SQLite itself makes the copy, from one moment.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from aegis.errors import DataError, PolicyError
+
+DATABASE = "catalog.db"
+OBJECTS = "objects"
+_PRIVATE = 0o600
+
+
+def backup(database: str, objects: str, folder: Path) -> int:
+    """Copy a catalog into a new folder; return how many objects it has.
+
+    The database is copied first: an object is never changed, so the copy has all that it names.
+
+    Parameters
+    ----------
+    database, objects
+        The SQLite file, and the folder of objects.
+    folder
+        Where the copy goes; it must not exist.
+
+    Raises
+    ------
+    PolicyError
+        The catalog is not in files, or the folder exists.
+    DataError
+        There is no catalog, or it cannot be copied.
+    """
+    _require_files(database, objects)
+    if not Path(database).is_file():
+        raise DataError(f"There is no catalog {database}.", hint="Name its file with --database.")
+    if folder.exists():
+        raise PolicyError(f"{folder} exists.", hint="Name a folder that does not.")
+    folder.mkdir(mode=0o700, parents=True)
+    try:
+        with (
+            closing(sqlite3.connect(database)) as source,
+            closing(sqlite3.connect(folder / DATABASE)) as target,
+        ):
+            source.backup(target)
+            target.execute("PRAGMA journal_mode=DELETE")
+        (folder / DATABASE).chmod(_PRIVATE)
+        return _copy(Path(objects), folder / OBJECTS)
+    except (sqlite3.Error, OSError) as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise DataError(
+            f"The catalog cannot be copied: {error}.", hint="Check the place and who may write it."
+        ) from error
+
+
+def restore(folder: Path, database: str, objects: str) -> int:
+    """Make a catalog of a copy; return how many objects it has.
+
+    Raises
+    ------
+    PolicyError
+        A catalog is there already, or it would not be in files.
+    DataError
+        The folder holds no copy, or a copy that is not whole.
+    """
+    _require_files(database, objects)
+    for place in (Path(database), Path(objects)):
+        if place.exists():
+            raise PolicyError(f"{place} exists.", hint="Restore to a place where nothing is.")
+    copy = folder / DATABASE
+    if not copy.is_file():
+        raise DataError(
+            f"{folder} holds no copy of a catalog.", hint="Give what aegis catalog backup made."
+        )
+    try:
+        with closing(sqlite3.connect(copy)) as source:
+            whole = source.execute("PRAGMA integrity_check").fetchone()[0]
+            if whole != "ok":
+                raise DataError(f"{copy} is not whole: {whole}.", hint="Use another copy.")
+            with closing(sqlite3.connect(database)) as target:
+                source.backup(target)
+        Path(database).chmod(_PRIVATE)
+        return _copy(folder / OBJECTS, Path(objects))
+    except (sqlite3.Error, OSError) as error:
+        raise DataError(
+            f"The catalog cannot be restored: {error}.",
+            hint="Check the place, or use another copy.",
+        ) from error
+
+
+def _require_files(database: str, objects: str) -> None:
+    if "://" in database or "://" in objects:
+        raise PolicyError(
+            "Only a catalog in files is copied by this command.",
+            hint="Use pg_dump for PostgreSQL, and the means of your store for objects.",
+        )
+
+
+def _copy(source: Path, target: Path) -> int:
+    if not source.exists():
+        return 0
+    shutil.copytree(source, target)
+    return sum(1 for path in target.rglob("*") if path.is_file())

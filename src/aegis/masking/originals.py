@@ -1,0 +1,78 @@
+"""The rows of a release beside their true values: what released columns say of hidden ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import ibis.expr.types as ir
+
+from aegis.masks import Kind, Mask, NoiseMask
+from aegis.privacy.inference import Implication, find_implications
+from aegis.sources import Source
+from aegis.summary.coded_rows import fetch_codes, fits
+from aegis.summary.outside import comparable
+
+_PREFIX = "aegis original"
+
+
+@dataclass(frozen=True)
+class WithOriginals:
+    """A table with the columns that masks hide once more, as they are.
+
+    Attributes
+    ----------
+    source
+        The table.
+    columns
+        Per hidden column the name of the added one; they are not released.
+    known
+        Whether hidden columns could be added: the rows are in this process, few enough, without noise.
+    """
+
+    source: Source
+    columns: Mapping[str, str] = field(default_factory=dict)
+    known: bool = False
+
+    @classmethod
+    def of(cls, source: Source, masks: Mapping[str, Mask | None]) -> WithOriginals:
+        """Return the table with the columns that `masks` hide; as it is where they cannot be compared."""
+        schema = source.table.schema()
+        hidden = {
+            name: f"{_PREFIX} {place} {name}"
+            for place, (name, mask) in enumerate(masks.items())
+            if mask is not None and str(mask) != "identity" and Kind.of(schema[name]) is not None
+        }
+        drawn = any(isinstance(mask, NoiseMask) for mask in masks.values())
+        if drawn or not fits(source, source.rows, len(masks) + len(hidden)):
+            return cls(source)
+        table = source.table.mutate(**{new: source.table[old] for old, new in hidden.items()})
+        numbered = source.numbered
+        if numbered is not None:
+            numbered = numbered.mutate(**{new: numbered[old] for old, new in hidden.items()})
+        return cls(replace(source, table=table, numbered=numbered), hidden, known=True)
+
+    @property
+    def masks(self) -> dict[str, Mask | None]:
+        """The added columns, as they are."""
+        return dict.fromkeys(self.columns.values())
+
+    def implied(self, released: ir.Table) -> tuple[Implication, ...] | None:
+        """Return which released columns predict hidden ones; None where that is not known.
+
+        Parameters
+        ----------
+        released
+            The masked rows that are released, with the added columns.
+        """
+        if not self.known:
+            return None
+        added = set(self.columns.values())
+        shown = [name for name in comparable(released) if name not in added]
+        codes = fetch_codes(self.source, released.select(*shown, *added))
+        hidden = {
+            name: (codes[original], codes[name])
+            for name, original in self.columns.items()
+            if name in shown
+        }
+        return find_implications(hidden, {name: codes[name] for name in shown})

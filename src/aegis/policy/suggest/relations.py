@@ -1,0 +1,190 @@
+"""What columns say together: copies of quasi-identifiers, and few columns outside the rule that identify.
+
+A role that is proposed column by column misses both. A title gives away sex, a code its name, months
+an age in years; and four harmless numbers may single out nearly every row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from aegis.masks import Kind
+from aegis.policy.suggest.facts import ColumnFacts
+from aegis.policy.suggest.names import names_survey_weight
+from aegis.privacy.inference import lift, predictability_of_rows
+from aegis.privacy.singling import RowCounts, Singling, find_singling
+from aegis.sources import Source
+
+TWIN = 0.98
+"""Lift from which a column is a copy of a quasi-identifier: tables hold slips of the pen."""
+LIKELY_TWIN = 0.8
+"""Lift from which a person is asked whether it is one."""
+LINEAR = 0.999
+"""Correlation from which a number is another one in other units."""
+FEWEST_OTHERS = 20
+"""Rows that do not hold the most frequent value: with fewer, that they are predicted may be chance."""
+FEWEST_NUMBERS = 10
+"""Values that two numbers need before a line through them says anything."""
+ROWS_PER_VALUE = 20
+"""Rows per value that a copy needs: what is constant for a person in few rows follows everything else that is."""
+TWIN_ROWS = 20_000
+"""Rows of the sample on which columns are compared in pairs."""
+SINGLED_ROWS = 100_000
+"""Rows on which few columns are counted together; a sample singles out more than the table does."""
+SINGLED_SHARE = 0.2
+"""Share of the rows from which columns that single them out are asked about."""
+MOST_COPIED = 20
+"""Most quasi-identifiers whose copies are looked for."""
+MOST_COMPARED = 100
+"""Most other columns that are compared with them, those with the fewest values."""
+
+Codes = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Twin:
+    """A quasi-identifier that another column gives away.
+
+    Attributes
+    ----------
+    of
+        The quasi-identifier.
+    right
+        Share of the rows in which it is guessed right from the other column; 1 of numbers on a line.
+    certain
+        Whether the other column is a copy of it; else a person is asked.
+    linear
+        Whether both are numbers on a line, as a length in other units.
+    """
+
+    of: str
+    right: float
+    certain: bool
+    linear: bool = False
+
+
+def find_twins(
+    source: Source, quasi: Sequence[ColumnFacts], others: Sequence[ColumnFacts]
+) -> dict[str, Twin]:
+    """Return by column the quasi-identifier that it gives away best, where it does.
+
+    Measured on a sample, held out: a key, which has a value for each row, gives nothing away.
+
+    Raises
+    ------
+    EngineError
+        The engine failed.
+    """
+    # What is constant for a person gives away whatever else is, and is no copy of it.
+    able = [f for f in others if not f.fixes and not names_survey_weight(f.spoken)]
+    compared = sorted(able, key=lambda facts: facts.distinct)[:MOST_COMPARED]
+    copied = [facts for facts in quasi if facts.distinct > 1][:MOST_COPIED]
+    if not copied or not compared:
+        return {}
+    columns = _collect(source, [*copied, *compared], TWIN_ROWS)
+    codes = {name: _codes(column) for name, column in columns.items()}
+    numbers = {
+        facts.name: _numbers(columns[facts.name])
+        for facts in (*copied, *compared)
+        if facts.kind in (Kind.INTEGER, Kind.NUMBER) and facts.distinct >= FEWEST_NUMBERS
+    }
+    twins: dict[str, Twin] = {}
+    for other in compared:
+        for own in copied:
+            twin = _linear(own.name, other.name, numbers) or _predicted(own.name, other.name, codes)
+            best = twins.get(other.name)
+            if twin is not None and (best is None or twin.right > best.right):
+                twins[other.name] = twin
+    return twins
+
+
+def find_identifying(source: Source, others: Sequence[ColumnFacts]) -> tuple[Singling, int] | None:
+    """Return few columns outside the rule that single out many rows, and of how many rows.
+
+    None where they single out less than a fifth.
+
+    Raises
+    ------
+    EngineError
+        The engine failed.
+    """
+    if not others:
+        return None
+    # `find_singling` tries those with the most values.
+    ranked = sorted(others, key=lambda facts: (-facts.distinct, facts.name))[:10]
+    columns = _collect(source, ranked, SINGLED_ROWS)
+    codes = {name: _codes(column) for name, column in columns.items()}
+    rows = len(next(iter(codes.values())))
+
+    def count(sets: Sequence[tuple[str, ...]]) -> list[RowCounts]:
+        sizes = [np.bincount(_together([codes[name] for name in names])) for names in sets]
+        return [(int((size == 1).sum()), len(size)) for size in sizes]
+
+    unique = count([tuple(codes)])[0][0]
+    values = {name: int(own.max(initial=0)) + 1 for name, own in codes.items()}
+    few = find_singling(values, unique, count)
+    if few is None or few.unique_rows < SINGLED_SHARE * rows:
+        return None
+    return few, rows
+
+
+def _collect(source: Source, facts: Sequence[ColumnFacts], most: int) -> dict[str, pa.Array]:
+    """Return columns of a sample of rows, in one query."""
+    table = source.table if source.rows <= most else source.sample(most, seed=0)
+    selected = table.select(**{f"c{i}": table[own.name] for i, own in enumerate(facts)})
+    collected = source.collect(selected)
+    return {own.name: collected[f"c{i}"].combine_chunks() for i, own in enumerate(facts)}
+
+
+def _codes(column: pa.Array) -> Codes:
+    """Return a code for each row, equal where values are, null being one of its own."""
+    encoded = column.dictionary_encode(null_encoding="encode")
+    codes: Codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes
+
+
+def _numbers(column: pa.Array) -> npt.NDArray[np.float64]:
+    numbers: npt.NDArray[np.float64] = pc.cast(column, pa.float64(), safe=False).to_numpy(
+        zero_copy_only=False
+    )
+    return numbers
+
+
+def _together(columns: Sequence[Codes]) -> Codes:
+    """Return one code per row from 0 without gaps, equal where all columns are."""
+    key = columns[0]
+    for column in columns[1:]:
+        key = key * (int(column.max(initial=0)) + 1) + column
+        key = np.unique(key, return_inverse=True)[1]
+    return key
+
+
+def _linear(own: str, other: str, numbers: Mapping[str, npt.NDArray[np.float64]]) -> Twin | None:
+    if own not in numbers or other not in numbers:
+        return None
+    both = np.isfinite(numbers[own]) & np.isfinite(numbers[other])
+    x, y = numbers[own][both], numbers[other][both]
+    if len(x) < FEWEST_OTHERS:
+        return None
+    with np.errstate(
+        all="ignore"
+    ):  # of constant or huge numbers the correlation is NaN, and no line
+        line = abs(np.corrcoef(x, y)[0, 1]) >= LINEAR
+    return Twin(own, 1.0, certain=True, linear=True) if line else None
+
+
+def _predicted(own: str, other: str, codes: Mapping[str, Codes]) -> Twin | None:
+    values, groups = codes[own], codes[other]
+    rows = len(values)
+    sizes = np.bincount(values)
+    if rows - sizes.max() < FEWEST_OTHERS or (groups.max() + 1) * ROWS_PER_VALUE > rows:
+        return None
+    right = predictability_of_rows(groups, values).right
+    gain = lift(right, float(sizes.max() / rows))
+    return Twin(own, right, certain=gain >= TWIN) if gain >= LIKELY_TWIN else None

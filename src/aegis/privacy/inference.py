@@ -1,0 +1,188 @@
+"""How well released columns predict the values of a column that is hidden by its mask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Codes = npt.NDArray[np.integer[Any]]
+
+FIXED = 0.99
+"""Share of the rows of one released value that have one hidden value: the others are slips of the pen."""
+FEWEST_ROWS = 5
+"""Rows of one released value below which that they have one hidden value says nothing."""
+WORTH_SAYING = 0.2
+"""Gain over what the hidden column's own mask shows from which a column is named."""
+MOST_VALUES = 0.2
+"""Values per row above which a column has too few rows of each for a guess that is held out."""
+MOST_PAIRS = 2_000
+"""Most pairs of columns that are compared."""
+_SCREENED_ROWS = 50_000
+"""Rows on which pairs are compared first: of larger tables only promising ones are counted in full."""
+
+
+@dataclass(frozen=True)
+class Predictability:
+    """How well groups predict a column.
+
+    Attributes
+    ----------
+    right
+        Share of the rows that are guessed right, each by the most frequent value of the other rows of
+        its group; a row that is alone by the most frequent value of all.
+    fixed
+        Share of the rows in groups of at least five, of which 99 % have one value.
+    at_most
+        Share of the rows that have the most frequent value of their group: `right` of somebody who
+        knows the table.
+    """
+
+    right: float
+    fixed: float
+    at_most: float
+
+
+@dataclass(frozen=True)
+class Implication:
+    """A released column that predicts a hidden one.
+
+    Attributes
+    ----------
+    hidden, released
+        The two columns.
+    right, right_without
+        Share of the released rows whose hidden value is guessed right, with the released column and
+        from the hidden column's own mask alone; the second by somebody who knows the table, so that
+        the gain is rather too small.
+    fixed
+        Share of the released rows for which the released column leaves one hidden value.
+    """
+
+    hidden: str
+    released: str
+    right: float
+    right_without: float
+    fixed: float
+
+    @property
+    def lift(self) -> float:
+        """What the released column adds, as a share of what could be added, from 0 to 1."""
+        return lift(self.right, self.right_without)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return {
+            "hidden": self.hidden,
+            "released": self.released,
+            "right": self.right,
+            "right_without": self.right_without,
+            "fixed": self.fixed,
+        }
+
+
+def lift(right: float, right_without: float) -> float:
+    """Return how far a share of right guesses is above another, as a share of what is left to 1."""
+    return max(0.0, (right - right_without) / (1 - right_without)) if right_without < 1 else 0.0
+
+
+def predictability(groups: Codes, values: Codes, counts: Codes) -> Predictability:
+    """Return how well groups predict values, from the cells of their contingency table.
+
+    A guess never sees the row itself, so that groups of single rows, as those of a key, predict
+    nothing.
+
+    Parameters
+    ----------
+    groups, values, counts
+        Group, value and rows of each cell that is not empty, shape (cells,).
+    """
+    rows = int(counts.sum())
+    if not rows:
+        return Predictability(0.0, 0.0, 0.0)
+    most_frequent = int(np.bincount(values, weights=counts).argmax())
+    order = np.lexsort((-counts, groups))
+    groups, values, counts = groups[order], values[order], counts[order]
+    first = np.flatnonzero(np.diff(groups, prepend=-1))
+    sizes = np.add.reduceat(counts, first)
+    largest = counts[first]
+    padded = np.append(counts, 0)[first + 1]
+    cells = np.diff(first, append=len(groups))
+    second = np.where(cells > 1, padded, 0)
+    guessed = largest[largest - 1 > second].sum()
+    guessed += int(((sizes == 1) & (values[first] == most_frequent)).sum())
+    fixed = sizes[(sizes >= FEWEST_ROWS) & (largest >= FIXED * sizes)].sum()
+    return Predictability(*(float(hits / rows) for hits in (guessed, fixed, largest.sum())))
+
+
+def predictability_of_rows(groups: Codes, values: Codes) -> Predictability:
+    """Return `predictability` from the group and the value of each row, shape (N,)."""
+    width = int(values.max(initial=0)) + 1
+    keys = groups.astype(np.int64) * width + values
+    space = (int(groups.max(initial=0)) + 1) * width
+    if space <= max(4 * len(keys), 1 << 16):
+        counted = np.bincount(keys, minlength=space)
+        cells = np.flatnonzero(counted)
+        counts = counted[cells]
+    else:
+        cells, counts = np.unique(keys, return_counts=True)
+    return predictability(cells // width, cells % width, counts)
+
+
+def find_implications(
+    hidden: Mapping[str, tuple[Codes, Codes]], released: Mapping[str, Codes]
+) -> tuple[Implication, ...]:
+    """Return for each hidden column the released one that predicts it best, where this is worth saying.
+
+    Parameters
+    ----------
+    hidden
+        Per column that its mask hides, the true value and the shown value of each row, shape (N,).
+    released
+        Per released column what each row shows, shape (N,).
+
+    Returns
+    -------
+    tuple
+        At most one entry per hidden column, the largest lift first.
+    """
+    rows = max((len(shown) for shown in released.values()), default=0)
+    few = {n: c for n, c in released.items() if 1 < _size(c) <= max(MOST_VALUES * rows, 2)}
+    pairs = [
+        (name, other)
+        for name, (true, _) in sorted(hidden.items())
+        if 1 < _size(true) <= max(MOST_VALUES * rows, 2)
+        for other in sorted(few)
+        if other != name
+    ]
+    best: dict[str, tuple[float, Implication]] = {}
+    for name, other in pairs[:MOST_PAIRS]:
+        true, shown = hidden[name]
+        step = -(-rows // _SCREENED_ROWS)
+        if step > 1:
+            screened = _compare(name, other, true[::step], shown[::step], few[other][::step])
+            if screened[0] < WORTH_SAYING / 2:
+                continue
+        gain, implication = _compare(name, other, true, shown, few[other])
+        if gain >= WORTH_SAYING and gain > best.get(name, (0.0, None))[0]:
+            best[name] = gain, implication
+    ranked = sorted(best.values(), key=lambda entry: (-entry[0], entry[1].hidden))
+    return tuple(implication for _, implication in ranked)
+
+
+def _compare(
+    name: str, other: str, true: Codes, shown: Codes, released: Codes
+) -> tuple[float, Implication]:
+    """Return what a released column adds to the hidden column's own mask, and how well it predicts."""
+    without = predictability_of_rows(shown, true)
+    both = shown.astype(np.int64) * _size(released) + released
+    together = predictability_of_rows(both, true)
+    implication = Implication(name, other, together.right, without.at_most, together.fixed)
+    return max(implication.lift, together.fixed - without.fixed), implication
+
+
+def _size(codes: Codes) -> int:
+    return int(codes.max(initial=0)) + 1

@@ -1,0 +1,70 @@
+"""What several releases of one table show of each row together, absence included.
+
+A reader who can link the rows of releases sees of each row what every release shows, and which
+releases lack it. Rows that agree in both are one class for that reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from aegis.privacy.classes import ClassTable
+from aegis.privacy.rule import PrivacyRule
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+def joined(trace: Ints, shown: Ints) -> Ints:
+    """Return one number per cell for what was shown before and what one more release shows, (cells,)."""
+    dense = np.unique(shown, return_inverse=True)[1].astype(np.int64)
+    return trace * (int(dense.max(initial=0)) + 1) + dense
+
+
+def extended(trace: Ints, classes: Ints, released: Bools) -> Ints:
+    """Return what releases show of each cell, one more release among them: 0 where none shows it.
+
+    Parameters
+    ----------
+    trace
+        What the releases before show of each cell, shape (cells,): 0 where none shows it.
+    classes
+        The class of each cell in the release, told apart by `trace`, too: see `joined`.
+    released
+        Which cells the release shows.
+    """
+    seen = np.where(released, classes + int(trace.max(initial=0)) + 1, trace)
+    unique, place = np.unique(seen, return_inverse=True)
+    absent = len(unique) > 0 and unique[0] == 0
+    return place.astype(np.int64) + (0 if absent else 1)
+
+
+def traces(
+    rule: PrivacyRule,
+    releases: Iterable[Ints],
+    count: Callable[[int, Ints, Ints], ClassTable],
+    start: Ints,
+) -> Ints:
+    """Return what releases show of each cell, shape (cells,), each made after those before it.
+
+    Parameters
+    ----------
+    rule
+        Which every release met, together with those before.
+    releases
+        What the masks of each release show alike, shape (cells,) each, in the order of release.
+    count
+        Counts the classes of a release: its place, the class of each cell, what was shown before.
+    start
+        What was shown before the first one, shape (cells,): 0 where nothing was.
+    """
+    trace = start
+    for place, shown in enumerate(releases):
+        classes = joined(trace, shown)
+        table = count(place, classes, trace)
+        released = np.isin(classes, table.kept_ids(rule.check(table).kept_classes))
+        trace = extended(trace, classes, released)
+    return trace

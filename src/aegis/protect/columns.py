@@ -1,0 +1,302 @@
+"""Columns as level `noise` reads them: of a type that no single row decides, value by value.
+
+An engine gives a whole column one type, which a single value can turn: 30.5 makes numbers of
+integers, "n/a" makes texts of them. So the type is declared in the policy, or bought: each row votes
+for the type of its own value, and the votes get noise. Every value is then read as that type by
+itself; one that cannot be has no name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from aegis.errors import PolicyError
+from aegis.masks import Kind
+from aegis.masks.mapping import text_of
+from aegis.policy import ValueType
+from aegis.summary import AttributeSummary
+from aegis.summary.codes import encode, settle
+
+Ints = npt.NDArray[np.int64]
+CLEAR_VOTES = 4.0
+"""A type occurs where its noisy votes exceed their error by this factor."""
+_INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})")
+_NUMBER = re.compile(r"-?(0|[1-9]\d*)\.\d+")
+_MOST = 1 << 63
+
+
+class ColumnType(StrEnum):
+    """What a value is by itself."""
+
+    BOOLEAN = "boolean"
+    DATE = "date"
+    TIME = "time"
+    INTEGER = "integer"
+    NUMBER = "number"
+    TEXT = "text"
+
+    @property
+    def kind(self) -> Kind:
+        """What masks call it."""
+        return Kind.DATE if self is ColumnType.TIME else Kind(self.value)
+
+
+TYPES = tuple(ColumnType)
+_COVERS = {
+    ColumnType.TIME: {ColumnType.DATE, ColumnType.TIME},
+    ColumnType.NUMBER: {ColumnType.INTEGER, ColumnType.NUMBER},
+    ColumnType.TEXT: set(TYPES),
+}
+"""The types whose values can be read as a type, beside itself."""
+_ARROW = {
+    ColumnType.BOOLEAN: pa.bool_(),
+    ColumnType.DATE: pa.date32(),
+    ColumnType.TIME: pa.timestamp("us"),
+    ColumnType.INTEGER: pa.int64(),
+    ColumnType.NUMBER: pa.float64(),
+    ColumnType.TEXT: pa.string(),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class TypedColumn:
+    """The values of an attribute as they are read.
+
+    Attributes
+    ----------
+    attribute
+        The exact attribute.
+    kind
+        What the values are.
+    values
+        Distinct values, shape (U,), ascending, null last: those of the table, or all that are
+        declared and null.
+    place
+        Place among `values` of each distinct value of the table, shape (V,); -1 where it has none.
+    """
+
+    attribute: AttributeSummary
+    kind: Kind
+    values: pa.Array
+    place: Ints
+
+    @property
+    def joint(self) -> Ints:
+        """Labelled rows per value and class, shape (U, C)."""
+        known = self.place >= 0
+        joint = np.zeros((len(self.values), self.attribute.joint.shape[1]), dtype=np.int64)
+        np.add.at(joint, self.place[known], self.attribute.joint[known])
+        return joint
+
+
+def type_of(value: Any) -> ColumnType:
+    """Return what a value is by itself, whatever the type of its column."""
+    if isinstance(value, bool):
+        return ColumnType.BOOLEAN
+    if isinstance(value, int):
+        return ColumnType.INTEGER
+    if isinstance(value, (float, Decimal)):
+        whole = abs(float(value)) < _MOST and value == int(value)
+        return ColumnType.INTEGER if whole else ColumnType.NUMBER
+    if isinstance(value, datetime):
+        midnight = value.time() == time() and value.tzinfo is None
+        return ColumnType.DATE if midnight else ColumnType.TIME
+    if isinstance(value, date):
+        return ColumnType.DATE
+    return _type_of_text(str(value))
+
+
+def _type_of_text(text: str) -> ColumnType:
+    if _INTEGER.fullmatch(text):
+        return ColumnType.INTEGER
+    if _NUMBER.fullmatch(text):
+        return ColumnType.NUMBER
+    if text.lower() in ("true", "false"):
+        return ColumnType.BOOLEAN
+    try:
+        return type_of(datetime.fromisoformat(text)) if text[4:5] == "-" else ColumnType.TEXT
+    except ValueError:
+        return ColumnType.TEXT
+
+
+def votes_of(attribute: AttributeSummary) -> Ints:
+    """Return how many rows hold values of each of `TYPES`, null aside, shape (6,)."""
+    values, counts = attribute.values, attribute.counts
+    votes = np.zeros(len(TYPES), dtype=np.int64)
+    if pa.types.is_integer(values.type):
+        valid = pc.is_valid(values).to_numpy(zero_copy_only=False)
+        votes[TYPES.index(ColumnType.INTEGER)] = counts[valid].sum()
+        return votes
+    for value, count in zip(values.to_pylist(), counts.tolist(), strict=True):
+        if value is not None:
+            votes[TYPES.index(type_of(value))] += count
+    return votes
+
+
+def agreed_type(votes: Ints, sigma: float, allowed: Collection[ColumnType]) -> ColumnType:
+    """Return the narrowest allowed type that noisy votes agree on.
+
+    Parameters
+    ----------
+    votes
+        Noisy rows of each of `TYPES`, shape (6,).
+    sigma
+        Error of each.
+    allowed
+        Types that the candidate masks fit, at least one.
+    """
+    cast = {t for t, n in zip(TYPES, votes.tolist(), strict=True) if n > CLEAR_VOTES * sigma}
+    cast = cast or {TYPES[int(votes.argmax())]}
+    own = dict(zip(TYPES, votes.tolist(), strict=True))
+    listed = [t for t in TYPES if t in allowed]
+    fitting = [t for t in listed if cast <= _covered(t)]
+    return fitting[0] if fitting else max(listed, key=lambda t: sum(own[c] for c in _covered(t)))
+
+
+def _covered(own: ColumnType) -> set[ColumnType]:
+    return _COVERS.get(own, {own})
+
+
+def types_allowed(
+    attribute: AttributeSummary, declared: ValueType | None
+) -> tuple[ColumnType, ...]:
+    """Return the types that a column can have by what is declared and by the masks that it has."""
+    return tuple(
+        t
+        for t in TYPES
+        if (declared is None or t.kind == Kind(declared.value))
+        and all(_fits(c.declared, t.kind) for c in attribute.candidates)
+    )
+
+
+def _fits(mask: Any, kind: Kind) -> bool:
+    try:
+        mask.check(kind, "")
+    except PolicyError:
+        return False
+    return True
+
+
+def implied_type(values: Sequence[Any]) -> ValueType | None:
+    """Return the type of declared values; None where none are declared."""
+    if not values:
+        return None
+    kinds = {type_of(v) if not isinstance(v, str) else ColumnType.TEXT for v in values}
+    if kinds <= {ColumnType.INTEGER, ColumnType.NUMBER}:
+        whole = all(isinstance(v, int) for v in values)
+        return ValueType.INTEGER if whole else ValueType.NUMBER
+    return ValueType.BOOLEAN if kinds == {ColumnType.BOOLEAN} else ValueType.TEXT
+
+
+def as_stored(attribute: AttributeSummary) -> TypedColumn:
+    """Return a column as its engine has it."""
+    places = np.arange(len(attribute.values), dtype=np.int64)
+    return TypedColumn(attribute, attribute.kind, attribute.values, places)
+
+
+def read_column(
+    attribute: AttributeSummary, own: ColumnType, declared: Sequence[Any] = ()
+) -> TypedColumn:
+    """Return a column whose values are read as a type, one by one.
+
+    Parameters
+    ----------
+    attribute
+        The exact attribute.
+    own
+        The type.
+    declared
+        All values that it can have, null aside; without any those that the table holds.
+
+    Raises
+    ------
+    PolicyError
+        A declared value is not of the type.
+    """
+    values, fits = _read(attribute.values, own)
+    place = np.full(len(values), -1, dtype=np.int64)
+    if not declared:
+        codes, distinct = encode(values.filter(pa.array(fits.tolist(), pa.bool_())))
+        place[fits] = codes
+        return TypedColumn(attribute, own.kind, distinct, place)
+    listed, sound = _read(pa.array([text_of(v) for v in declared], pa.string()), own)
+    if not sound.all():
+        wrong = declared[int(np.flatnonzero(~sound)[0])]
+        raise PolicyError(
+            f"The declared value {wrong!r} of {attribute.name!r} is no {own.kind}.",
+            hint="Declare values of one type, and `type` where it is not theirs.",
+        )
+    distinct = encode(pa.concat_arrays([listed, pa.nulls(1, listed.type)]))[1]
+    declared_at = pc.index_in(settle(values), value_set=distinct).fill_null(-1)
+    place[fits] = declared_at.to_numpy(zero_copy_only=False).astype(np.int64)[fits]
+    return TypedColumn(attribute, own.kind, distinct, place)
+
+
+def _read(values: pa.Array, own: ColumnType) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+    """Return values read as a type, null where they cannot be, and whether they can; null is null."""
+    goal = _ARROW[own]
+    fits = np.ones(len(values), dtype=bool)
+    if values.type == goal:
+        return values, fits
+    reader = _READERS[own]
+    read = [None if v is None else reader(v) for v in values.to_pylist()]
+    missing = [r is None for r in read]
+    fits = ~np.array(missing, dtype=bool) | ~pc.is_valid(values).to_numpy(zero_copy_only=False)
+    return pa.array(read, goal), fits
+
+
+def _as_integer(value: Any) -> int | None:
+    """Return a number cut off to a whole one, so that 30.5 counts as 30 among integers."""
+    number = _as_number(value)
+    if number is None or not abs(number) < _MOST:
+        return None
+    return int(value) if isinstance(value, (int, str)) and "." not in str(value) else int(number)
+
+
+def _as_number(value: Any) -> float | None:
+    if isinstance(value, bool) or (
+        isinstance(value, str) and not (_INTEGER.fullmatch(value) or _NUMBER.fullmatch(value))
+    ):
+        return None
+    return float(value) if isinstance(value, (int, float, Decimal, str)) else None
+
+
+def _as_time(value: Any) -> datetime | None:
+    if isinstance(value, str) and type_of(value) in (ColumnType.DATE, ColumnType.TIME):
+        value = datetime.fromisoformat(value)
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=None)
+    return datetime.combine(value, time()) if isinstance(value, date) else None
+
+
+def _as_date(value: Any) -> date | None:
+    moment = _as_time(value)
+    return None if moment is None else moment.date()
+
+
+def _as_boolean(value: Any) -> bool | None:
+    if isinstance(value, bool):
+        return value
+    text = str(value).lower()
+    return text == "true" if text in ("true", "false") else None
+
+
+_READERS: dict[ColumnType, Callable[[Any], Any]] = {
+    ColumnType.BOOLEAN: _as_boolean,
+    ColumnType.DATE: _as_date,
+    ColumnType.TIME: _as_time,
+    ColumnType.INTEGER: _as_integer,
+    ColumnType.NUMBER: _as_number,
+    ColumnType.TEXT: text_of,
+}

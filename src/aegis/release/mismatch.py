@@ -1,0 +1,69 @@
+"""Compare two documents leaf by leaf: what a certificate states, and what a file shows."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+NOTHING = "nothing"
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """One thing that certificate and file say differently.
+
+    Attributes
+    ----------
+    what
+        Which thing: a path in the certificate, such as `privacy.k`.
+    certified, measured
+        What the certificate says, and what the file shows.
+    """
+
+    what: str
+    certified: Any
+    measured: Any
+
+    def __str__(self) -> str:
+        return (
+            f"{self.what}: the certificate says {brief(self.certified)}, the file shows "
+            f"{brief(self.measured)}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return {"what": self.what, "certified": self.certified, "measured": self.measured}
+
+
+def differing(certified: Any, measured: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+    """Yield path and both values of each figure that two documents state differently."""
+    if isinstance(certified, Mapping) and isinstance(measured, Mapping):
+        for key in dict.fromkeys((*certified, *measured)):
+            values = certified.get(key, NOTHING), measured.get(key, NOTHING)
+            yield from differing(*values, f"{path}.{key}")
+    elif not alike(certified, measured):
+        yield path, certified, measured
+
+
+def alike(certified: Any, measured: Any) -> bool:
+    """Return whether two values are the same, figures to nine digits."""
+    if isinstance(certified, float | int) and isinstance(measured, float | int):
+        if isinstance(certified, bool) or isinstance(measured, bool):
+            return certified is measured
+        return math.isclose(certified, measured, rel_tol=1e-9, abs_tol=1e-12)
+    if isinstance(certified, list | tuple) and isinstance(measured, list | tuple):
+        return len(certified) == len(measured) and all(map(alike, certified, measured))
+    if isinstance(certified, Mapping) and isinstance(measured, Mapping):
+        return certified.keys() == measured.keys() and all(
+            alike(certified[key], measured[key]) for key in certified
+        )
+    return bool(certified == measured)
+
+
+def brief(value: Any) -> str:
+    """Return a value as a message shows it, cut where it is long."""
+    text = json.dumps(value, default=str) if not isinstance(value, str) else value
+    return text if len(text) <= 100 else f"{text[:97]}..."

@@ -1,0 +1,254 @@
+"""What an agent remembers on its own disk: what it spent, released, checked and refused.
+
+It is a ledger (`aegis.ledger`): append-only, chained, and written before anything is handed in. So
+budgets hold against a service that forgets or lies. What was made and not yet handed in lies beside
+it, and is handed in again as it is: a repeated job shows nothing new.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from aegis.catalog.statements import digest
+from aegis.errors import DataError
+from aegis.ledger import Ledger, Spend
+from aegis.ledger.record import Entry, EntryState
+from aegis.protect.accounting import budget_of
+from aegis.service.pins import Floor, RefusedError
+from aegis.signing import PrivateKey
+
+_BOUNDLESS = 1e9
+"""Ceiling of a population of the ledger: the floor of the agent's file decides, in epsilon."""
+_DELTA = 1e-6
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class MadeOutput:
+    """What a job has made: it leaves only after it stands in the book.
+
+    Attributes
+    ----------
+    fields
+        What goes along as text, such as a certificate.
+    content
+        The file.
+    """
+
+    fields: Mapping[str, str]
+    content: bytes
+
+
+class AgentBook:
+    """The ledger of an agent, with what waits to be handed in.
+
+    Parameters
+    ----------
+    folder
+        Where it lies; made where there is none, readable by its owner alone.
+
+    Raises
+    ------
+    DataError
+        The ledger was tampered with, or cannot be used.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._waiting = folder / "waiting"
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._waiting.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise DataError(
+                f"The agent cannot keep its ledger in {folder}: {error.strerror or error}.",
+                hint="Name a folder that it may write: `ledger` of the agent's file.",
+            ) from error
+        self._secret_file = folder / "secret"
+        self.ledger = Ledger(folder / "ledger.db", create=True)
+        (folder / "ledger.db").chmod(0o600)
+        self.ledger.verify()
+
+    def secret(self, key: PrivateKey) -> bytes:
+        """Return the secret that perturbs counts: the first key's, also after keys were rotated.
+
+        With another secret the same counts would be perturbed otherwise, and their mean would show
+        them.
+        """
+        if not self._secret_file.exists():
+            made = hmac.digest(key.key.private_bytes_raw(), b"aegis agent secret", "sha256")
+            write_private(self._secret_file, made)
+        return self._secret_file.read_bytes()
+
+    def note(self, source: str, event: str, **detail: Any) -> None:
+        """Write down what happened."""
+        self._open(source)
+        moment = datetime.now(UTC).isoformat(timespec="seconds")
+        self.ledger.note(source, json.dumps({"event": event, "time": moment, **detail}))
+
+    def noted(self, source: str, event: str) -> list[dict[str, Any]]:
+        """Return what was written down of one kind."""
+        self._open(source)
+        return [n for n in map(json.loads, self.ledger.notes(source)) if n["event"] == event]
+
+    def releases(self, source: str) -> list[dict[str, Any]]:
+        """Return the masks and numbers of all releases of a source, in order."""
+        self._open(source)
+        return [
+            {**json.loads(entry.note), "number": entry.number, "time": entry.time}
+            for entry in self.ledger.entries(source)
+            if entry.state is EntryState.LISTED
+        ]
+
+    def list_release(
+        self, source: str, key: str, floor: Floor, detail: Mapping[str, Any], made: MadeOutput
+    ) -> None:
+        """Write a release into the book before it is handed in, once.
+
+        Parameters
+        ----------
+        source
+            The table.
+        key
+            Names what was approved: the same key is released once.
+        floor
+            Holds the most releases of a day.
+        detail
+            What is written down of it.
+        made
+            The masked file and its certificate.
+
+        Raises
+        ------
+        RefusedError
+            As many releases as a day may have were made.
+        """
+        if any(release["key"] == key for release in self.releases(source)):
+            return
+        self.require_release(source, floor)
+        content = hashlib.sha256(made.content).hexdigest()
+        self.ledger.list_release(source, json.dumps({**detail, "key": key}), content)
+
+    def require_release(self, source: str, floor: Floor) -> None:
+        """Raise where a source has had as many releases as a day may have."""
+        since = datetime.now(UTC) - _DAY
+        made = [r for r in self.releases(source) if datetime.fromisoformat(r["time"]) > since]
+        if len(made) >= floor.releases_a_day:
+            raise RefusedError(
+                f"The agent has made {len(made)} releases of {source} in 24 hours; allowed are "
+                f"{floor.releases_a_day}.",
+                hint="Wait, or have the provider raise `releases_a_day` of the floor.",
+            )
+
+    def waiting(self, source: str, key: str) -> MadeOutput | None:
+        """Return what was made under a key and not handed in yet; None where nothing was made.
+
+        Raises
+        ------
+        RefusedError
+            It was made and handed in: an approval is for one release.
+        """
+        fields = self._waiting / f"{key}.json"
+        if fields.exists():
+            content = (self._waiting / f"{key}.file").read_bytes()
+            return MadeOutput(json.loads(fields.read_text(encoding="utf-8")), content)
+        for release in self.releases(source):
+            if release["key"] == key:
+                raise RefusedError(
+                    f"The agent has released this at {release['time']}: an approval is for one "
+                    "release.",
+                    hint="Make another request, and have it approved.",
+                )
+        return None
+
+    def handed_in(self, source: str, key: str, kind: str) -> None:
+        """Note that an output has left; it need not be kept any more."""
+        self.note(source, "handed in", kind=kind, key=key)
+        (self._waiting / f"{key}.json").unlink(missing_ok=True)
+        (self._waiting / f"{key}.file").unlink(missing_ok=True)
+
+    def spend(
+        self, source: str, key: str, floor: Floor, epsilon: float, make: Callable[[], MadeOutput]
+    ) -> MadeOutput:
+        """Return an output whose epsilon stands in the book before it is made.
+
+        Raises
+        ------
+        RefusedError
+            The epsilon is more than the floor leaves, in all or in a day.
+        """
+        waiting = self.waiting(source, key)
+        if waiting is not None:
+            return waiting
+        entry = self._reserve(source, key, floor, epsilon) if epsilon > 0 else None
+        try:
+            made = make()
+            self._keep(key, made)
+        except BaseException:
+            if entry is not None:
+                self.ledger.cancel(entry)
+            raise
+        if entry is not None:
+            self.ledger.commit(entry, hashlib.sha256(made.content).hexdigest())
+        return made
+
+    def _reserve(self, source: str, key: str, floor: Floor, epsilon: float) -> int:
+        self._open(source)
+        for entry in self.ledger.entries(source):  # begun under this key, and ended by a kill
+            if entry.state is EntryState.RESERVED and json.loads(entry.note)["key"] == key:
+                self.ledger.cancel(entry.number)
+        note = json.dumps({"key": key, "epsilon": epsilon})
+        spend = Spend("output of the agent", budget_of(epsilon, _DELTA))
+        number = self.ledger.reserve(source, spend, note=note)
+        spent = [e for e in self.ledger.entries(source) if e.rho > 0]
+        since = datetime.now(UTC) - _DAY
+        today = [e for e in spent if datetime.fromisoformat(e.time) > since]
+        a_day = floor.epsilon if floor.epsilon_a_day is None else floor.epsilon_a_day
+        for total, most, when in (
+            (_epsilon(spent), floor.epsilon, "in all"),
+            (_epsilon(today), a_day, "in 24 hours"),
+        ):
+            if total > most + 1e-9:
+                self.ledger.cancel(number)
+                raise RefusedError(
+                    f"The agent refuses to spend epsilon {epsilon:g} on {source}: "
+                    f"{total - epsilon:g} is spent {when}, and {most:g} is allowed.",
+                    hint="Ask for a smaller epsilon, or have the provider raise the floor's.",
+                )
+        return number
+
+    def _keep(self, key: str, made: MadeOutput) -> None:
+        write_private(self._waiting / f"{key}.file", made.content)
+        write_private(self._waiting / f"{key}.json", json.dumps(dict(made.fields)).encode())
+
+    def _open(self, source: str) -> None:
+        if source not in {population.name for population in self.ledger.populations()}:
+            self.ledger.open_population(source, ceiling=_BOUNDLESS, delta=_DELTA)
+
+
+def key_of(*parts: Any) -> str:
+    """Return the key of an output: the digest of what it is made from."""
+    return digest(json.dumps(parts, sort_keys=True))
+
+
+def _epsilon(entries: Sequence[Entry]) -> float:
+    """Return the epsilon of outputs together (basic composition)."""
+    return sum(float(json.loads(entry.note)["epsilon"]) for entry in entries)
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file that its owner alone may read; it has its name once it is whole and on disk."""
+    temporary = path.with_name(f"{path.name}.part")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)

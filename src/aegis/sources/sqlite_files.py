@@ -1,0 +1,158 @@
+"""SQLite files: one table of them, with types that keep each value.
+
+The engine's own reader of SQLite is an extension that it downloads; Python brings one.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+
+from aegis.errors import DataError, PolicyError
+from aegis.sources.delimited.column_types import quoted
+
+SQLITE = frozenset({".sqlite", ".sqlite3", ".db"})
+_ROWS = 50_000
+"""Rows that are held as objects of Python at once."""
+_EXACT = 1 << 53
+"""Whole numbers that doubles tell apart are below."""
+_TIMES = {"DATE": pa.date32(), "DATETIME": pa.timestamp("us"), "TIMESTAMP": pa.timestamp("us")}
+"""Declared types whose texts are dates or times where all of them are in ISO 8601."""
+
+
+def read_sqlite(file: Path, name: str | None) -> tuple[pa.Table, list[str]]:
+    """Return the rows of a table or view, and what a user is told of them.
+
+    Parameters
+    ----------
+    file
+        The database, which is opened for reading only.
+    name
+        The table; None where the database has but one.
+
+    Raises
+    ------
+    DataError
+        It is no SQLite file, has no such table, or the table holds bytes.
+    PolicyError
+        It has several tables, and none is named.
+    """
+    with _reading(file) as database:
+        table = _chosen(database, file, name)
+        declared = database.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
+        columns = {row[1]: str(row[2]).upper() for row in declared if row[6] != 1}
+        types, notes = _types(database, table, list(columns), f"{table} of {file}")
+        arrow = pa.Table.from_batches(_batches(database, table, types), pa.schema(types))
+    return _with_declared(arrow, columns), notes
+
+
+def sqlite_tables(file: Path) -> list[str]:
+    """Return the names of the tables and views of a database; raise `DataError` if it is none."""
+    with _reading(file) as database:
+        return _listed(database)
+
+
+@contextmanager
+def _reading(file: Path) -> Iterator[sqlite3.Connection]:
+    """Open a database for reading only; raise `DataError` for what SQLite cannot read."""
+    try:
+        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as database:
+            yield database
+    except sqlite3.Error as error:
+        raise DataError(
+            f"Cannot read {file}: {str(error).rstrip('.')}.",
+            hint="Check that it is a SQLite database, complete and not locked by a program.",
+        ) from error
+
+
+def _listed(database: sqlite3.Connection) -> list[str]:
+    listed = database.execute(
+        "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') "
+        "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
+    )
+    return [str(row[0]) for row in listed]
+
+
+def _chosen(database: sqlite3.Connection, file: Path, name: str | None) -> str:
+    """Return the table that is meant."""
+    tables = _listed(database)
+    if not tables:
+        raise DataError(f"{file} has no tables.", hint="Give a database with a table.")
+    if name is None and len(tables) > 1:
+        raise PolicyError(
+            f"{file} has {len(tables)} tables: {', '.join(tables)}.", hint="Name one with --table."
+        )
+    if name is not None and name not in tables:
+        raise DataError(f"{file} has no table {name!r}.", hint=f"It has {', '.join(tables)}.")
+    return name or tables[0]
+
+
+def _types(
+    database: sqlite3.Connection, table: str, columns: Sequence[str], origin: str
+) -> tuple[list[tuple[str, pa.DataType]], list[str]]:
+    """Return the type of each column by what it stores, and a note on those that mix types.
+
+    A column of SQLite may hold values of several types. Whole numbers and others are numbers, where
+    doubles keep them; everything else that is mixed is text.
+    """
+    asked = ", ".join(
+        f"count(*) FILTER (WHERE typeof({column}) = '{kind}')"
+        for column in map(quoted, columns)
+        for kind in ("integer", "real", "text", "blob")
+    )
+    far = ", ".join(
+        f"count(*) FILTER (WHERE typeof({c}) = 'integer' AND {c} NOT BETWEEN -{_EXACT} AND {_EXACT})"
+        for c in map(quoted, columns)
+    )
+    answer = database.execute(f"SELECT {asked}, {far} FROM {quoted(table)}").fetchone()
+    types, notes = [], []
+    for place, column in enumerate(columns):
+        whole, real, text, blob = answer[4 * place : 4 * place + 4]
+        if blob:
+            raise DataError(
+                f"Column {column!r} of {origin} holds bytes, which are no values to mask.",
+                hint="Give a view without it.",
+            )
+        mixed = bool(text and (whole or real)) or bool(real and answer[4 * len(columns) + place])
+        if mixed:
+            notes.append(f"{column}: values of several types are read as text.")
+        number = pa.float64() if real else pa.int64()
+        types.append((column, pa.string() if mixed or text or not (whole or real) else number))
+    return types, notes
+
+
+def _batches(
+    database: sqlite3.Connection, table: str, types: Sequence[tuple[str, pa.DataType]]
+) -> Iterator[pa.RecordBatch]:
+    names = [name for name, _ in types]
+    listed = ", ".join(
+        f"CAST({quoted(name)} AS TEXT)" if kind == pa.string() else quoted(name)
+        for name, kind in types
+    )
+    cursor = database.execute(f"SELECT {listed} FROM {quoted(table)}")
+    while rows := cursor.fetchmany(_ROWS):
+        arrays = [
+            pa.array(values, kind)
+            for values, (_, kind) in zip(zip(*rows, strict=True), types, strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def _with_declared(table: pa.Table, declared: dict[str, str]) -> pa.Table:
+    """Return the table with dates, times and Booleans where a column is declared so and holds them."""
+    for place, (name, kind) in enumerate(declared.items()):
+        column = table.column(place)
+        made = column
+        if kind in _TIMES and pa.types.is_string(column.type):
+            try:
+                made = column.cast(_TIMES[kind])
+            except pa.ArrowInvalid:
+                continue
+        elif kind in ("BOOLEAN", "BOOL") and set(column.unique().to_pylist()) <= {0, 1, None}:
+            made = column.cast(pa.bool_())
+        table = table.set_column(place, name, made)
+    return table

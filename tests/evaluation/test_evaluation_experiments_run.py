@@ -1,0 +1,40 @@
+"""Scripts of the experiments compute what they are there to compute, with tiny parameters."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiment_modules import FOLDER, experiment
+
+
+def test_variants_of_codings_read_what_pairs_tell(
+    shared_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert shared_data.is_dir()
+    monkeypatch.syspath_prepend(FOLDER)
+    codings = experiment("codings")
+    scores = codings.Scores("German")
+    for configuration in codings.paper_configurations(scores.summary, 2, seed=1):
+        found = scores.of(scores.scorer.choose(configuration))
+        assert found["synergy 1"] != found["default"]
+
+
+def test_theorem_1_finds_a_deviation_of_zero_before_rounding(
+    shared_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert shared_data.is_dir()
+    monkeypatch.syspath_prepend(FOLDER)
+    theorem = experiment("theorem_1")
+    written = {}
+    monkeypatch.setattr(theorem, "write_csv", lambda name, rows: None)
+    monkeypatch.setattr(theorem, "write_json", lambda name, facts: written.update(facts))
+    monkeypatch.setattr(theorem, "draw", lambda rows: None)
+    monkeypatch.setattr(sys, "argv", ["theorem_1.py", "--count", "2"])
+    theorem.main()
+    assert written["count"] == 2
+    exact = [facts for name, facts in written["estimates"].items() if "before" in name]
+    assert exact
+    assert all(facts["largest"] < 1e-9 for facts in exact)

@@ -1,0 +1,167 @@
+"""Draw mutants of some rooms, run the tests that execute the changed line, and list survivors."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from itertools import accumulate
+from pathlib import Path
+from queue import SimpleQueue
+
+from coverage import CoverageData
+
+from .mutations import Mutation, draw, mutations
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("protect", "privacy", "release", "catalog", "advisor/search", "sources", "ledger")
+TESTS = ("protect", "privacy", "release", "catalog", "advisor", "sources", "ledger", "service")
+LIMIT = 1200.0
+"""Seconds of one mutant: many times the tests that it runs, also on a busy machine. One that is not
+done then is killed."""
+MOST = 60.0
+"""Seconds of tests that judge one mutant, the quickest first."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the tests said of a mutant."""
+
+    mutation: Mutation
+    killed: bool
+    tests: int
+
+
+def main() -> int:
+    """Return 1 where fewer mutants than asked for were killed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("--number", type=int, default=300, help="mutants to draw")
+    parser.add_argument("--seed", type=int, default=0, help="which are drawn")
+    parser.add_argument("--rooms", default=",".join(ROOMS), help="folders below src/aegis")
+    parser.add_argument("--tests", default=",".join(TESTS), help="folders below tests")
+    parser.add_argument("--folder", type=Path, default=ROOT / ".mutants", help="where to work")
+    parser.add_argument("--again", action="store_true", help="record anew what each test executes")
+    parser.add_argument("--least", type=float, default=0.95, help="share that must be killed")
+    options = parser.parse_args()
+    folder: Path = options.folder.resolve()
+    folder.mkdir(exist_ok=True)
+    if options.again or not (folder / "seconds.json").exists():
+        _record(folder, [f"tests/{name}" for name in options.tests.split(",")])
+    executed = Executed(folder)
+    drawn = draw(_candidates(options.rooms.split(","), executed), options.number, options.seed)
+    verdicts = _judge(drawn, executed, folder)
+    killed = sum(verdict.killed for verdict in verdicts)
+    print(f"\n{killed} of {len(verdicts)} mutants killed ({killed / max(1, len(verdicts)):.1%})")
+    for verdict in verdicts:
+        if not verdict.killed:
+            print(f"  survives {verdict.tests} tests: {verdict.mutation}")
+    return 0 if killed >= options.least * len(verdicts) else 1
+
+
+def _record(folder: Path, tests: list[str]) -> None:
+    """Run the tests once, and keep which line each executes and how long it takes."""
+    (folder / "coveragerc").write_text(
+        f"[run]\nsource = {ROOT / 'src' / 'aegis'}\ndynamic_context = test_function\n"
+        f"data_file = {folder / 'executed'}\nparallel = true\nconcurrency = multiprocessing,thread\n",
+        encoding="utf-8",
+    )
+    for old in folder.glob("executed*"):
+        old.unlink()
+    environment = os.environ | {"AEGIS_MUTANTS_SECONDS": str(folder / "seconds.json")}
+    run = [sys.executable, "-m", "coverage", "run", f"--rcfile={folder / 'coveragerc'}"]
+    run += ["-m", "pytest", "-p", "tests.mutants.recorder", *tests]
+    subprocess.run(run, cwd=ROOT, env=environment, check=False)
+    combine = [sys.executable, "-m", "coverage", "combine", f"--rcfile={folder / 'coveragerc'}"]
+    subprocess.run(combine, cwd=ROOT, check=True)
+
+
+class Executed:
+    """Which tests execute a line, the quickest first."""
+
+    def __init__(self, folder: Path) -> None:
+        self._data = CoverageData(str(folder / "executed"))
+        self._data.read()
+        self._contexts = cache(self._data.contexts_by_lineno)
+        self._seconds: dict[str, float] = json.loads((folder / "seconds.json").read_text("utf-8"))
+        self._nodes: dict[str, list[str]] = {}
+        for node in sorted(self._seconds, key=lambda node: self._seconds[node]):
+            self._nodes.setdefault(_context(node), []).append(node)
+
+    def tests(self, path: str, line: int) -> list[str]:
+        """Return the tests that execute a line; the quickest of the module for its top level."""
+        contexts = self._contexts(str(ROOT / path))
+        named = {context for context in contexts.get(line, ()) if context}
+        if not named:
+            named = {context for those in contexts.values() for context in those if context}
+        nodes = [node for context in named for node in self._nodes.get(context, ())]
+        nodes.sort(key=lambda node: self._seconds[node])
+        spent = accumulate(self._seconds[node] for node in nodes)
+        return [node for node, seconds in zip(nodes, spent, strict=True) if seconds <= MOST]
+
+
+def _context(node: str) -> str:
+    """Return what coverage calls a test: its module and function, without its parameters."""
+    path, *names = node.split("[")[0].split("::")
+    return ".".join([Path(path).stem, *names])
+
+
+def _candidates(rooms: list[str], executed: Executed) -> list[Mutation]:
+    """Return every mutation of the rooms on a line that some test executes."""
+    candidates = []
+    for room in rooms:
+        for path in sorted((ROOT / "src" / "aegis" / room).rglob("*.py")):
+            name = path.relative_to(ROOT).as_posix()
+            edits = mutations(path, name)
+            candidates += [edit for edit in edits if executed.tests(name, edit.line)]
+    return candidates
+
+
+def _judge(drawn: list[Mutation], executed: Executed, folder: Path) -> list[Verdict]:
+    """Return the verdicts, two at a time; each worker has a copy of the source to change."""
+    copies: SimpleQueue[Path] = SimpleQueue()
+    for number in range(2):
+        copy = folder / f"source{number}"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
+        copies.put(copy)
+
+    def judge(mutation: Mutation) -> Verdict:
+        copy = copies.get()
+        try:
+            verdict = _run(mutation, executed.tests(mutation.path, mutation.line), copy)
+        finally:
+            copies.put(copy)
+        print(f"{'killed  ' if verdict.killed else 'SURVIVES'} {mutation}", flush=True)
+        return verdict
+
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(judge, drawn))
+
+
+def _run(mutation: Mutation, tests: list[str], copy: Path) -> Verdict:
+    """Return whether one of the tests fails on the changed source."""
+    module = copy / Path(mutation.path).relative_to("src")
+    before = module.read_bytes()
+    module.write_bytes(mutation.apply(before))
+    run = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+    environment = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        done = subprocess.run(
+            run, cwd=ROOT, env=environment, capture_output=True, timeout=LIMIT, check=False
+        )
+        killed = done.returncode != 0
+    except subprocess.TimeoutExpired:
+        killed = True
+    finally:
+        module.write_bytes(before)
+    return Verdict(mutation, killed, len(tests))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

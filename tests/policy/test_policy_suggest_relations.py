@@ -1,0 +1,120 @@
+"""What columns say together: copies of quasi-identifiers, few columns that identify, labels that do."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import yaml
+from suggest_support import load_text
+
+import aegis
+from aegis.policy import Role
+from aegis.policy.suggest import ProposedPolicy, init_policy
+
+ROWS = 600
+
+
+def propose(**columns: Any) -> ProposedPolicy:
+    draw = random.Random(11)
+    return init_policy(
+        pa.table({**columns, "y": [draw.randrange(2) for _ in range(ROWS)]}), label="y"
+    )
+
+
+def people() -> dict[str, list[Any]]:
+    draw = random.Random(5)
+    sex = [draw.choice("fm") for _ in range(ROWS)]
+    age = [draw.randrange(18, 70) for _ in range(ROWS)]
+    return {
+        "sex": sex,
+        "age": age,
+        "anrede": [{"f": draw.choice(["Ms.", "Mme"]), "m": "Mr."}[s] for s in sex],
+        "m_alive": [12 * a + draw.randrange(12) for a in age],
+        "shade": [draw.choice("rgb") for _ in range(ROWS)],
+        "k": [draw.randrange(9) for _ in range(ROWS)],
+    }
+
+
+def test_copies_of_quasi_identifiers_get_their_role() -> None:
+    proposed = propose(**people())
+    roles = {name: a.role for name, a in proposed.policy.attributes.items()}
+    assert roles["anrede"] is roles["m_alive"] is Role.QUASI_IDENTIFIER
+    assert roles["shade"] is roles["k"] is Role.FEATURE
+    assert proposed.profiles["anrede"].reason == "gives sex away in 100 % of the rows"
+    assert "in other units" in proposed.profiles["m_alive"].reason
+    assert load_text(proposed.yaml) == proposed.policy
+
+
+def test_likely_copies_are_asked_about_and_sensitive_ones_stay() -> None:
+    columns = people()
+    draw = random.Random(2)
+    columns["anrede"] = ["Dr." if draw.random() < 0.15 else a for a in columns["anrede"]]
+    columns["diagnosis"] = [s + draw.choice("12") for s in columns["sex"]]
+    proposed = propose(**columns)
+    assert proposed.policy.attributes["anrede"].role is Role.FEATURE
+    assert "gives sex away in 9" in proposed.profiles["anrede"].warning
+    assert proposed.policy.attributes["diagnosis"].role is Role.SENSITIVE
+    assert "gives sex away" in proposed.profiles["diagnosis"].warning
+
+
+def test_a_value_for_each_row_and_rare_values_give_nothing_away() -> None:
+    columns = people()
+    columns["sex"] = ["f" if i < 3 else "m" for i in range(ROWS)]
+    columns["shade"] = ["r" if i < 3 else "g" for i in range(ROWS)]
+    columns["measured_value"] = [random.Random(i).random() for i in range(ROWS)]
+    proposed = propose(**columns)
+    assert proposed.policy.attributes["shade"].role is Role.FEATURE
+    assert proposed.policy.attributes["measured_value"].role is Role.FEATURE
+
+
+def test_few_columns_that_single_out_rows_are_asked_about() -> None:
+    draw = random.Random(8)
+    columns = {"age": people()["age"]}
+    columns |= {name: [draw.randrange(12) for _ in range(ROWS)] for name in "abcde"}
+    proposed = propose(**columns)
+    asked = {n: p for n, p in proposed.profiles.items() if p.question}
+    assert 1 < len(asked) <= 4
+    rows = list(zip(*(columns[name] for name in asked), strict=True))
+    alone = sum(rows.count(row) == 1 for row in rows)
+    share = round(100 * alone / ROWS)
+    assert all(f"singles out {share} % of the rows" in p.question for p in asked.values())
+    assert f"single out {share} % of the rows" in proposed.warnings[-1]
+    assert "could somebody know this?" in proposed.yaml
+    # What is proposed is a policy once its lines are uncommented.
+    name = next(iter(asked))
+    block = proposed.yaml.split(f"\n  {name}:\n")[1].split("\n\n")[0]
+    lines = [line.strip() for line in block.splitlines()]
+    uncommented = "\n".join(line.removeprefix("# ") for line in lines if line.startswith("# "))
+    entry = yaml.safe_load(uncommented)
+    document = yaml.safe_load(proposed.yaml)
+    document["attributes"][name] = entry
+    assert aegis.load_policy(document).attributes[name].role is Role.QUASI_IDENTIFIER
+
+
+def test_columns_that_single_out_few_rows_are_not_asked_about() -> None:
+    proposed = propose(age=people()["age"], a=[i % 3 for i in range(ROWS)])
+    assert not any(p.question for p in proposed.profiles.values())
+    assert proposed.warnings == ()
+
+
+@pytest.mark.parametrize(("values", "warned"), [(ROWS, True), (60, False)])
+def test_a_label_that_is_nearly_a_key_is_warned_of_and_its_ranges_proposed(
+    values: int, warned: bool
+) -> None:
+    charges = [1000 + 37.5 * (i % values) for i in range(ROWS)]
+    table = pa.table({"age": people()["age"], "charges": charges})
+    proposed = init_policy(table, label="charges")
+    assert any("whoever knows one finds its row" in text for text in proposed.warnings) is warned
+    assert ("To release ranges instead" in proposed.yaml) is warned
+    if not warned:
+        return
+    [line] = [text for text in proposed.yaml.splitlines() if text.startswith("#   charges: {")]
+    document = yaml.safe_load(proposed.yaml)
+    document["attributes"] |= yaml.safe_load(line.removeprefix("#   "))
+    study = aegis.Study(table, aegis.load_policy({**document, "label": "charges"}))
+    release = study.apply(study.search())
+    assert release.audit.outside is not None
+    assert not release.audit.outside.near_keys

@@ -1,0 +1,171 @@
+"""Releases of one table linked row by row: rows that one of them lacks do not stand alone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import aegis
+from aegis.advisor.composition import compose, summary_after, summary_of
+from aegis.errors import NoAdmissibleConfiguration
+from aegis.masks import parse_mask
+from aegis.policy import Configuration, Policy, load_policy
+from aegis.release import Release, apply
+from aegis.study import Study
+
+MASKS: dict[str, list[Any]] = {
+    "a": ["identity", {"bucketize": {"width": 2}}, {"bucketize": {"width": 3}}, "suppress"],
+    "b": [
+        "identity",
+        {"group": {"groups": {"uv": ["u", "v"], "w": ["w"]}}},
+        {"group": {"groups": {"u": ["u"], "vw": ["v", "w"]}}},
+        "suppress",
+    ],
+}
+RULES: list[dict[str, Any]] = [
+    {"k": 3, "suppression": 0.5},
+    {"k": 2, "suppression": 0.2},
+    {"k": 2, "suppression": 0.6, "l_diversity": {"attribute": "s", "l": 2}},
+]
+
+
+def policy(rule: dict[str, Any]) -> Policy:
+    attributes = {n: {"role": "quasi-identifier", "masks": m} for n, m in MASKS.items()}
+    more = {
+        "s": {"role": "sensitive", "masks": ["identity"]},
+        "row": {"role": "feature", "masks": ["identity"]},
+    }
+    return load_policy(
+        {"version": 1, "label": "y", "privacy": rule, "attributes": attributes | more}
+    )
+
+
+def table(rows: int, seed: int) -> pa.Table:
+    random = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "a": pa.array(random.integers(0, 6, rows), pa.int64()),
+            "b": random.choice(["u", "v", "w"], rows, p=[0.6, 0.3, 0.1]).tolist(),
+            "s": random.choice(["x", "z"], rows).tolist(),
+            "row": list(range(rows)),
+            "y": [("n", "p")[i % 2] for i in range(rows)],
+        }
+    )
+
+
+OTHERS = {"s": parse_mask("identity"), "row": parse_mask("identity")}
+
+
+def picks(random: np.random.Generator, count: int) -> list[Configuration]:
+    return [
+        Configuration(
+            f"c{i}", OTHERS | {n: parse_mask(m[random.integers(len(m))]) for n, m in MASKS.items()}
+        )
+        for i in range(count)
+    ]
+
+
+def made_in_order(
+    data: pa.Table, rules: Policy, chosen: list[Configuration]
+) -> list[Release] | None:
+    """Return the releases, each made after those before it; None where one breaks the rule."""
+    made: list[Release] = []
+    for configuration in chosen:
+        earlier = [release.configuration for release in made]
+        try:
+            made.append(apply(data, rules, configuration, after=earlier))
+        except NoAdmissibleConfiguration:
+            return None
+    return made
+
+
+def linked(releases: list[Release]) -> dict[tuple[Any, ...], list[str]]:
+    """Return the sensitive values of rows that a reader of all releases cannot tell apart."""
+    rows: dict[int, list[Any]] = defaultdict(lambda: [None] * len(releases))
+    values = {}
+    for place, release in enumerate(releases):
+        assert release.data is not None
+        for row in release.data.to_pylist():
+            rows[row["row"]][place] = (row["a"], row["b"])
+            values[row["row"]] = row["s"]
+    classes = defaultdict(list)
+    for row, shown in rows.items():
+        classes[tuple(shown)].append(values[row])
+    return classes
+
+
+def lonely(releases: list[Release], rule: dict[str, Any]) -> list[list[str]]:
+    """Return the classes of linked rows that break the rule."""
+    diverse = rule.get("l_diversity", {"l": 1})["l"]
+    found = linked(releases).values()
+    return [rows for rows in found if len(rows) < rule["k"] or len(set(rows)) < diverse]
+
+
+@given(st.integers(0, 10**6), st.integers(12, 60), st.integers(2, 3), st.sampled_from(RULES))
+@settings(max_examples=40, deadline=None)
+def test_every_row_is_in_a_class_that_meets_the_rule_over_all_releases(seed, rows, count, rule):
+    random = np.random.default_rng(seed)
+    data, rules, chosen = table(rows, seed), policy(rule), picks(random, count)
+    made = made_in_order(data, rules, chosen)
+    together = compose(summary_of(data, rules, chosen), chosen, rules.privacy)
+    first_alone = compose(summary_of(data, rules, chosen), chosen[:1] * 2, rules.privacy)
+    assert (made is not None) == (together.admissible and first_alone.each[0].admissible)
+    if made is not None:
+        assert lonely(made, rule) == []
+        assert made[-1].suppressed_rows == together.verdict.suppressed_rows
+        after = Study(summary_after(data, rules, chosen[:-1]), rules)
+        [ranked] = after.rank(configurations=[chosen[-1]]).ranking
+        assert (ranked.admissible, ranked.suppressed_rows) == (True, made[-1].suppressed_rows)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_search_after_a_release_is_the_best_of_all_that_may_follow(rule):
+    found = 0
+    for seed in range(6):
+        data, rules = table(60, seed), policy(rule)
+        first = picks(np.random.default_rng(seed), 1)
+        if made_in_order(data, rules, first) is None:
+            continue
+        study = Study(summary_after(data, rules, first), rules)
+        every = study.rank(generate_count=16, measure="adjusted-pillai").ranking
+        assert len(every) == 16
+        advice = study.search(measure="adjusted-pillai")
+        met = [one for one in every if made_in_order(data, rules, [*first, one.configuration])]
+        assert {one.name for one in every if one.admissible} == {one.name for one in met}
+        best = [one for one in advice.ranking if one.admissible]
+        assert bool(best) == bool(met)
+        if met:
+            found += 1
+            assert best[0].score == pytest.approx(max(one.score for one in met))
+    assert found
+
+
+def test_missing_rows_cost_the_smallest_class_beside_them():
+    """Two rows of ten fail beside the first release: three more must be missing with them."""
+    data = pa.table(
+        {
+            "a": [0] * 2 + [1] * 3 + [4] * 5,
+            "b": ["u"] * 10,
+            "s": ["x", "z"] * 5,
+            "row": list(range(10)),
+            "y": ["n", "p"] * 5,
+        }
+    )
+    rule = {"k": 3, "suppression": 0.5}
+    hidden = Configuration("hidden", OTHERS | {n: parse_mask("suppress") for n in MASKS})
+    shown = Configuration("shown", OTHERS | {n: parse_mask("identity") for n in MASKS})
+    made = made_in_order(data, policy(rule), [hidden, shown])
+    assert made is not None
+    assert made[1].data is not None
+    assert made[1].data["row"].to_pylist() == [5, 6, 7, 8, 9]
+    tight = policy(rule | {"suppression": 0.4})
+    with pytest.raises(NoAdmissibleConfiguration, match="missing rows do not stand alone"):
+        apply(data, tight, shown, after=[hidden])
+    together = compose(aegis.summarize(data, tight), [hidden, shown], tight.privacy)
+    assert not together.admissible

@@ -1,0 +1,121 @@
+"""No field of a certificate changes unnoticed: it is found, or named as not checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatch
+from random import Random
+from typing import Any
+
+import certificates
+import pytest
+from certificates import KINDS, Certified, changed, changes, deleted, leaves
+
+from aegis.errors import DataError
+from aegis.release import CertificateCheck, check_certificate
+from aegis.signing import seal
+from aegis.sources import Source, open_table
+
+STATED = {
+    "input",
+    "created",
+    "aegis",
+    "output.file",
+    "policy.sha256",
+    "configuration.name",
+    "utility.reference",
+    "utility.stderr",
+    "utility.lost_classes",
+    "utility.kept",
+    "privacy.outside.implied",
+}
+"""Fields that a check of a release under masks takes as they are."""
+OF_KIND = {
+    "masked": set(),
+    "suppressed": set(),
+    "grouped": {"anonymizer", "groups", "information_loss", "details", "notes"},
+    "persons": {"persons", "suppressed_persons", "privacy"},
+    "noised": {"configuration.masks.age"},
+}
+"""Fields that it takes as they are for other kinds of release."""
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def release(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, Certified]:
+    return request.param, KINDS[request.param](tmp_path_factory.mktemp(request.param))
+
+
+def not_checked(check: CertificateCheck) -> set[str]:
+    return {name.strip() for text in check.unchecked for name in text.partition(":")[0].split(",")}
+
+
+def covered(path: tuple[str | int, ...], names: set[str]) -> bool:
+    whole = ".".join(map(str, path))
+    return any(
+        whole == name or whole.startswith(f"{name}.") or fnmatch(whole, name) for name in names
+    )
+
+
+def checked(source: Source, document: Mapping[str, Any]) -> CertificateCheck | None:
+    """Return the check; None where the document is refused as no certificate."""
+    try:
+        return check_certificate(source, document)
+    except DataError:
+        return None
+
+
+def unnoticed(source: Source, path: tuple[str | int, ...], document: Mapping[str, Any]) -> bool:
+    """Return whether a forged certificate passes, and does not say that the field is not checked."""
+    check = checked(source, document)
+    return check is not None and check.passed and not covered(path, not_checked(check))
+
+
+def test_a_true_certificate_passes(release: tuple[str, Certified]) -> None:
+    kind, certified = release
+    check = check_certificate(certified.file, certified.document)
+    assert check.passed, list(map(str, check.mismatches))
+    assert not_checked(check) <= STATED | OF_KIND[kind]
+    if certified.policy is not None:
+        given = check_certificate(certified.file, certified.document, policy=certified.policy)  # type: ignore[arg-type]
+        assert given.passed, list(map(str, given.mismatches))
+
+
+def test_every_change_breaks_the_digest(release: tuple[str, Certified]) -> None:
+    """In the last digit, too: nothing but the digest is looked at."""
+    _, certified = release
+    with certificates.measured_once():
+        source, document = open_table(certified.file), certified.document
+        random = Random(7)
+        paths = list(leaves(document))
+        for path in random.sample(paths, 40):
+            value: Any = document
+            for key in path:
+                value = value[key]
+            last = value * (1 + 2**-52) if isinstance(value, float) else changes(value)[0]
+            for other in (changed(document, path, last), deleted(document, path)):
+                if other == document:  # 0.0 has no last digit
+                    continue
+                check = checked(source, other)
+                assert check is None or not check.passed, path
+
+
+def test_every_forged_field_is_found_or_named_as_not_checked(
+    release: tuple[str, Certified],
+) -> None:
+    """Who forges a certificate computes its digest, too: each leaf is changed, and deleted."""
+    _, certified = release
+    random = Random(31)
+    with certificates.measured_once():
+        source, document = open_table(certified.file), certified.document
+        missed = []
+        for path in leaves(document):
+            value: Any = document
+            for key in path:
+                value = value[key]
+            forged = [changed(document, path, random.choice(changes(value)))]
+            forged.append(deleted(document, path))
+            if path != ("digest",) and any(unnoticed(source, path, seal(f)) for f in forged):
+                missed.append(path)
+    assert missed == []

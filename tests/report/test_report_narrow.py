@@ -1,0 +1,67 @@
+"""Pages on a phone: nothing is wider than the screen."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import aegis
+from aegis.report import render_certificate
+
+BROWSER = shutil.which("chromium")
+WIDTHS = (320, 400, 720)
+FRAMES = """<!doctype html><title></title>
+{frames}
+<script>addEventListener('load', () => document.title = [...document.querySelectorAll('iframe')]
+  .map(frame => frame.contentDocument.documentElement.scrollWidth).join(' '))</script>"""
+
+
+def widths_of(page: str, folder: Path) -> list[int]:
+    """Return how wide a page is, in pixels, on screens of `WIDTHS`.
+
+    A browser's window is never narrow, a frame in it may be.
+    """
+    inner = html.escape(page)
+    frames = "\n".join(f'<iframe width={w} height=900 srcdoc="{inner}"></iframe>' for w in WIDTHS)
+    held = folder / "frames.html"
+    held.write_text(FRAMES.format(frames=frames), encoding="utf-8")
+    made = subprocess.run(
+        [
+            str(BROWSER),
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+            "--disable-dev-shm-usage",
+            f"--user-data-dir={folder / 'profile'}",
+            "--virtual-time-budget=5000",
+            "--dump-dom",
+            held.as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    title = re.search("<title>([0-9 ]+)</title>", made.stdout)
+    assert title is not None, made.stdout[:200]
+    return [int(width) for width in title[1].split()]
+
+
+@pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
+def test_no_report_is_wider_than_the_screen(tmp_path: Path) -> None:
+    study = aegis.Study("data/adult.parquet", "examples/adult/policy.yaml")
+    advice = study.search(top=3)
+    study.apply(advice, tmp_path / "m.parquet", certificate=tmp_path / "c.json")
+    pages = {
+        "report": study.report(advice),
+        "certificate": render_certificate(json.loads((tmp_path / "c.json").read_text())),
+    }
+    for name, page in pages.items():
+        assert widths_of(page, tmp_path) == list(WIDTHS), name

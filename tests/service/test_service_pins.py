@@ -1,0 +1,413 @@
+"""An agent believes nobody: a catalog that lies gets nothing beyond what the provider pinned."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from service_support import CANARY, POLICY, new_key, write_table
+
+from aegis.catalog.flow import policy_of
+from aegis.catalog.statements import digest, sign_statement, statement_of
+from aegis.errors import AegisError, EngineError, PolicyError
+from aegis.ledger import Ledger
+from aegis.policy import policy_digest
+from aegis.service.agent import Agent, AgentSettings
+from aegis.signing import PrivateKey
+
+WEAK = POLICY.replace("k: 3", "k: 1")
+OTHER_ROLES = POLICY.replace("canary: {role: identifier}", "canary: {role: feature}")
+OTHER_MASKS = POLICY.replace("{bucketize: {width: 10}}", "identity")
+RAW = """configurations:
+  raw: {age: identity, sex: identity}
+"""
+GOOD = """configurations:
+  wide: {age: {bucketize: {width: 40}}, sex: suppress}
+"""
+
+
+class FakeCatalog:
+    """A catalog that somebody took over: it serves the jobs it likes, and keeps what it gets."""
+
+    def __init__(self) -> None:
+        self.jobs: list[dict[str, Any]] = []
+        self.got: dict[str, list[bytes]] = {}
+        self.redirect: str | None = None
+        self.number = 0
+
+    def serve(self, kind: str, *, request: str | None = "r1", **task: Any) -> None:
+        self.number += 1
+        job = {"id": f"j{self.number}", "kind": kind, "attempt": 1, "request": request}
+        given = {"policy": POLICY, "source": "adult", "measure": None, **task}
+        self.jobs.append({**job, "data_set": "census", "task": given})
+
+    def answered(self, what: str) -> list[bytes]:
+        """Return what the agent sent to paths that hold a word."""
+        return [body for path, bodies in self.got.items() if what in path for body in bodies]
+
+    def reasons(self) -> str:
+        return " ".join(json.loads(body)["reason"] for body in self.answered("/failed"))
+
+
+@contextmanager
+def answering(fake: FakeCatalog) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            fake.got.setdefault(self.path, []).append(body)
+            if fake.redirect:
+                self.send_response(307)
+                self.send_header("Location", fake.redirect + self.path)
+                self.end_headers()
+                return
+            work = self.path.endswith("/work")
+            answer = json.dumps(fake.jobs.pop(0) if work and fake.jobs else {}).encode()
+            self.send_response(204 if work and answer == b"{}" else 200)
+            self.end_headers()
+            self.wfile.write(b"" if work and answer == b"{}" else answer)
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class Scene:
+    """An honest agent beside a table, and the catalog that it calls."""
+
+    def __init__(self, folder: Path, url: str, fake: FakeCatalog) -> None:
+        self.folder, self.fake = folder, fake
+        write_table(folder / "adult.csv")
+        write_table(folder / "secret.csv")
+        new_key(folder, "agent")
+        self.otto = new_key(folder, "otto")
+        self.stranger = new_key(folder, "stranger")
+        (folder / "policy.yaml").write_text(POLICY)
+        self.file = folder / "agent.yaml"
+        self.write(url=url)
+
+    def write(self, *, url: str, floor: str = "", more: str = "") -> None:
+        self.file.write_text(
+            f"url: {url}\nkey: agent.pem\napprovers: {{otto: otto.pub.pem}}\n{more}\n"
+            "sources:\n  adult:\n    table: adult.csv\n    policy: policy.yaml\n"
+            f"    floor: {{k: 3, suppression: 0.1, epsilon: 2, epsilon_a_day: 1, threshold: 5, "
+            f"never: [canary]{floor}}}\n"
+            "  secret:\n    table: secret.csv\n    policy: policy.yaml\n"
+        )
+
+    def work(self) -> Agent:
+        """Have an agent that was started anew do all that the catalog asks for."""
+        agent = Agent(AgentSettings.load(self.file, "t"))
+        with agent.client:
+            while agent.once():
+                continue
+        return agent
+
+    def checked(self, configuration: str = GOOD) -> str:
+        """Have a configuration checked honestly; return it as the agent wrote it."""
+        self.fake.serve("check", configurations=[configuration], certificates=[], may_search=False)
+        self.work()
+        return json.loads(self.fake.answered("/checked")[-1])["answer"]["configuration"]
+
+    def approved(
+        self, configuration: str, key: PrivateKey | None = None, /, **changed: Any
+    ) -> dict[str, Any]:
+        frozen = {
+            "data_set": "census",
+            "policy": policy_digest(policy_of(POLICY)),
+            "summary": "0" * 64,
+            "configuration": digest(configuration),
+        }
+        until = changed.pop("until", datetime.now(UTC) + timedelta(days=5))
+        statement = statement_of(frozen, request="r1", source="adult", until=until)
+        return sign_statement({**statement, **changed}, key or self.otto).to_dict()
+
+    def raw_rows(self) -> bool:
+        """Whether a value of a row is in anything that the catalog got."""
+        rows = self.folder.joinpath("adult.csv").read_text().splitlines()[1:]
+        sent = b"".join(self.fake.answered(""))
+        return CANARY.encode() in sent or any(row.encode() in sent for row in rows)
+
+
+@pytest.fixture
+def scene(tmp_path) -> Iterator[Scene]:
+    fake = FakeCatalog()
+    with answering(fake) as url:
+        yield Scene(tmp_path, url, fake)
+
+
+@pytest.mark.parametrize(
+    ("policy", "configuration", "words"),
+    [
+        (WEAK, RAW, "its k is 1, below 3"),
+        (POLICY.replace("0.1", "0.9"), GOOD, "it may suppress 0.9 of the rows, above 0.1"),
+        (OTHER_ROLES, RAW, "canary is feature, not identifier"),
+        (OTHER_ROLES, RAW, "canary never leaves"),
+        (OTHER_MASKS, RAW, "age has other masks"),
+        (POLICY.replace("label: income", "label: sex").replace("  sex: {role: quasi-identifier, masks: [identity, suppress]}\n", ""), GOOD, "it lacks sex"),
+        (POLICY, RAW, "identity of age may not be used"),
+        (POLICY, "configurations:\n  c: {age: {bucketize: {width: 1}}, sex: suppress}\n", "may not be used"),
+        (POLICY, GOOD, "wants 1 signed approvals of this release and has 0"),
+    ],
+)  # fmt: skip
+def test_a_catalog_that_lies_gets_no_row(scene, policy, configuration, words):
+    """The fake of the trial got every raw row of Adult, signed with the provider's key, so."""
+    scene.fake.serve("release", policy=policy, configuration=configuration, approvals=[])
+    scene.work()
+    assert not scene.fake.answered("/uploads/")
+    assert words in scene.fake.reasons()
+    assert not scene.raw_rows()
+    ledger = Ledger(scene.folder / "agent-ledger" / "ledger.db")
+    assert words in json.loads(ledger.notes("adult")[-1])["why"]
+
+
+def test_what_was_pinned_and_approved_leaves_once(scene):
+    configuration = scene.checked()
+    given = scene.approved(configuration)
+    scene.fake.serve("release", configuration=configuration, approvals=[given])
+    scene.work()
+    assert len(scene.fake.answered("/uploads/")) == 1, scene.fake.reasons()
+    scene.fake.serve("release", configuration=configuration, approvals=[given])
+    scene.work()
+    assert len(scene.fake.answered("/uploads/")) == 1
+    assert "an approval is for one release" in scene.fake.reasons()
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"until": datetime.now(UTC) - timedelta(seconds=1)}, "that of otto has expired"),
+        ({"request": "r2"}, "that of otto is for another request"),
+        ({"source": "secret"}, "that of otto is for another source"),
+        ({"configuration": "0" * 64}, "that of otto is for another configuration"),
+        ({"policy": "0" * 64}, "that of otto is for another policy"),
+        ({"kind": "rotation"}, "that of otto is for another kind"),
+        ({"expires": "next year"}, "which is no moment"),
+    ],
+)
+def test_an_approval_of_something_else_counts_for_nothing(scene, changed, words):
+    configuration = scene.checked()
+    given = scene.approved(configuration, **changed)
+    scene.fake.serve("release", configuration=configuration, approvals=[given])
+    scene.work()
+    assert not scene.fake.answered("/uploads/")
+    assert words in scene.fake.reasons()
+
+
+def test_a_signature_of_a_stranger_or_a_statement_that_was_changed_counts_for_nothing(scene):
+    configuration = scene.checked()
+    of_stranger = scene.approved(configuration, scene.stranger)
+    changed = scene.approved(configuration, until=datetime.now(UTC) - timedelta(days=1))
+    changed["statement"]["expires"] = (datetime.now(UTC) + timedelta(days=1)).isoformat()
+    for given in (of_stranger, changed, {"statement": []}, "yes", None):
+        scene.fake.serve("release", configuration=configuration, approvals=[given])
+    scene.work()
+    assert not scene.fake.answered("/uploads/")
+    assert "by a key that the agent does not know" in scene.fake.reasons()
+    assert "the signature of otto is not of this statement" in scene.fake.reasons()
+
+
+def test_two_signatures_of_one_person_are_one_approval(scene):
+    scene.write(
+        url=scene.file.read_text().split()[1],
+        more="approvals: 2",
+    )
+    text = scene.file.read_text().replace(
+        "{otto: otto.pub.pem}", "{otto: otto.pub.pem, anna: stranger.pub.pem}"
+    )
+    scene.file.write_text(text)
+    configuration = scene.checked()
+    twice = [scene.approved(configuration), scene.approved(configuration)]
+    scene.fake.serve("release", configuration=configuration, approvals=twice)
+    scene.work()
+    assert "wants 2 signed approvals of this release and has 1" in scene.fake.reasons()
+    both = [twice[0], scene.approved(configuration, scene.stranger)]
+    scene.fake.serve("release", configuration=configuration, approvals=both)
+    scene.work()
+    assert len(scene.fake.answered("/uploads/")) == 1
+
+
+def test_a_configuration_that_the_agent_did_not_check_is_not_released(scene):
+    given = scene.approved(GOOD)
+    scene.fake.serve("release", configuration=GOOD, approvals=[given])
+    scene.work()
+    assert not scene.fake.answered("/uploads/")
+    assert "has not found this configuration to meet the rule" in scene.fake.reasons()
+
+
+def test_releases_of_a_day_hold_whatever_the_catalog_forgets(scene):
+    configuration = scene.checked()
+    for request in ("r1", "r2"):
+        given = scene.approved(configuration, request=request)
+        scene.fake.serve("release", request=request, configuration=configuration, approvals=[given])
+        scene.work()
+    assert len(scene.fake.answered("/uploads/")) == 1
+    assert "1 releases of adult in 24 hours; allowed are 1" in scene.fake.reasons()
+
+
+def test_earlier_releases_are_remembered_by_the_agent(scene):
+    """The catalog leaves out what it released before: the agent counts classes with it all the same."""
+    scene.write(url=scene.file.read_text().split()[1], floor=", releases_a_day: 9")
+    first = scene.checked()
+    second = scene.checked("configurations:\n  c: {age: suppress, sex: identity}\n")
+    given = scene.approved(first)
+    scene.fake.serve("release", configuration=first, approvals=[given])
+    given = scene.approved(second, request="r2")
+    scene.fake.serve("release", request="r2", configuration=second, approvals=[given])
+    scene.work()
+    assert len(scene.fake.answered("/uploads/")) == 1
+    assert "together with all that it has released" in scene.fake.reasons()
+    scene.checked("configurations:\n  c: {age: suppress, sex: identity}\n")
+    answer = json.loads(scene.fake.answered("/checked")[-1])["answer"]
+    assert "joint_smallest_class" in answer
+
+
+def test_budgets_hold_whatever_the_catalog_forgets(scene):
+    for epsilon in (0.6, 0.6):
+        scene.fake.serve("summarize", protect="noise", epsilon=epsilon, delta=1e-6)
+    scene.work()
+    assert len(scene.fake.answered("/uploads/")) == 1
+    assert "0.6 is spent in 24 hours, and 1 is allowed" in scene.fake.reasons()
+    scene.fake.serve("summarize", protect="noise", epsilon=3, delta=1e-6)
+    scene.fake.serve("summarize", protect="counts", threshold=2)
+    scene.fake.serve("summarize", protect="none")
+    scene.work()
+    assert len(scene.fake.answered("/uploads/")) == 1
+    assert "allowed is counts with 5 or more" in scene.fake.reasons()
+    scene.fake.serve("summarize", protect="counts", threshold=5)
+    scene.work()
+    assert len(scene.fake.answered("/uploads/")) == 2
+
+
+def test_without_a_floor_neither_noise_nor_counts_leave(scene):
+    scene.fake.serve("summarize", source="secret", protect="noise", epsilon=0.1, delta=1e-6)
+    scene.fake.serve("summarize", source="secret", protect="counts", threshold=100)
+    scene.fake.serve("summarize", source="passwd", protect="noise", epsilon=0.1, delta=1e-6)
+    scene.work()
+    assert not scene.fake.answered("/uploads/")
+    assert "no source 'passwd'" in scene.fake.reasons()
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        {"task": None},
+        {"task": {}},
+        {"kind": "shell"},
+        {"attempt": "1"},
+        {"task": {"source": "adult", "policy": POLICY, "protect": "noise", "epsilon": "all"}},
+        {"task": {"source": "adult", "policy": POLICY, "protect": "noise", "epsilon": -1}},
+        {"task": {"source": "adult", "policy": "]["}},
+    ],
+)
+def test_a_malformed_job_is_refused_and_the_agent_lives(scene, job):
+    scene.fake.serve("summarize", protect="noise", epsilon=0.5, delta=1e-6)
+    scene.fake.jobs[-1] |= job
+    scene.work()
+    assert not scene.fake.answered("/uploads/")
+    assert len(scene.fake.answered("/failed")) == 1
+
+
+def test_what_was_made_before_a_kill_is_handed_in_as_it_is(scene, monkeypatch):
+    """A repeated job shows nothing new, and spends nothing twice."""
+    scene.fake.serve("summarize", protect="noise", epsilon=0.6, delta=1e-6)
+    job = dict(scene.fake.jobs[0])
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("aegis.service.client.Client.upload", killed)
+        with pytest.raises(KeyboardInterrupt):
+            scene.work()
+    scene.fake.jobs.append(job)
+    scene.work()
+    assert len(scene.fake.answered("/uploads/")) == 1, scene.fake.reasons()
+    assert not list((scene.folder / "agent-ledger" / "waiting").iterdir())
+
+
+def test_a_redirect_is_not_followed(scene):
+    other = FakeCatalog()
+    with answering(other) as elsewhere:
+        scene.fake.redirect = elsewhere
+        with pytest.raises(EngineError, match="points to another address"):
+            scene.work()
+    assert other.got == {}
+
+
+@pytest.mark.parametrize(
+    "url", ["http://aegis.example.org", "http://127.0.0.1.example.org", "ftp://localhost", "x"]
+)
+def test_plain_http_goes_to_this_machine_alone(scene, url):
+    scene.write(url=url)
+    with pytest.raises(PolicyError, match="plain http goes to this machine alone"):
+        AgentSettings.load(scene.file, "t")
+
+
+def test_a_ledger_that_was_tampered_with_stops_the_agent(scene):
+    scene.checked()
+    import sqlite3
+
+    with sqlite3.connect(scene.folder / "agent-ledger" / "ledger.db") as connection:
+        connection.execute("drop trigger event_remains")
+        connection.execute("delete from event where number = 1")
+    with pytest.raises(AegisError, match="tampered with"):
+        scene.work()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("    policy: policy.yaml\n", "", "pins no policy"),
+        ("k: 3", "k: 0.5", "k in the floor of 'adult' is 0.5"),
+        ("suppression: 0.1", "suppression: 2", "suppression in the floor"),
+        ("k: 3", "kk: 3", "has the key 'kk'"),
+        ("approvers: {otto: otto.pub.pem}", "", "wants 1 signed approvals and knows 0"),
+        ("approvers: {otto: otto.pub.pem}", "approvers: {otto: policy.yaml}", "no Ed25519 public"),
+        ("approvers:", "approverz:", "unknown key 'approverz'"),
+    ],
+)
+def test_a_file_that_pins_too_little_is_refused(scene, old, new, words):
+    scene.file.write_text(scene.file.read_text().replace(old, new))
+    with pytest.raises(PolicyError, match=words):
+        AgentSettings.load(scene.file, "t")
+
+
+def test_a_policy_is_pinned_by_its_digest(scene):
+    pinned = f"sha256:{policy_digest(policy_of(POLICY))}"
+    scene.file.write_text(
+        scene.file.read_text().replace("policy: policy.yaml", f"policy: {pinned}")
+    )
+    assert scene.checked()
+    scene.fake.serve(
+        "check", policy=OTHER_MASKS, configurations=[RAW], certificates=[], may_search=True
+    )
+    scene.work()
+    assert "it differs from the pinned one" in scene.fake.reasons()
+
+
+def test_limits_of_a_job_keep_the_pins(scene):
+    """The process of a job gets the same pins as the agent."""
+    from aegis.catalog.limited import WorkLimits
+
+    scene.fake.serve("release", policy=WEAK, configuration=RAW, approvals=[])
+    settings = replace(AgentSettings.load(scene.file, "t"), work=WorkLimits(300, None))
+    agent = Agent(settings)
+    with agent.client:
+        assert agent.once()
+    assert not scene.fake.answered("/uploads/")
+    assert "its k is 1, below 3" in scene.fake.reasons()

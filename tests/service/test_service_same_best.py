@@ -1,0 +1,99 @@
+"""The workbench and the command recommend the same, with the same figure and warnings."""
+
+from __future__ import annotations
+
+import html
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import aegis
+from aegis.cli.main import run
+from aegis.service.pages.local import EFFORTS, _yaml_of
+from aegis.service.pages.render import fragment
+from aegis.service.workbench import Bench
+from aegis.study import SEARCH_SECONDS
+
+
+def staff(seed: int, classes: int) -> pa.Table:
+    """Return persons whose pay follows several attributes alike, so that many configurations tie."""
+    random = np.random.default_rng(seed)
+    age, years = random.integers(20, 65, 900), random.integers(0, 30, 900)
+    sex, town = random.integers(0, 2, 900), random.integers(0, 12, 900)
+    pay = age / 20 + years / 10 + sex + random.normal(0, 1, 900)
+    edges = np.quantile(pay, np.linspace(0, 1, classes + 1)[1:-1])
+    level = np.searchsorted(edges, pay)
+    return pa.table(
+        {
+            "age": age,
+            "years": years,
+            "sex": np.array(["f", "m"])[sex],
+            "town": [f"town {place}" for place in town],
+            "pay": [f"level {place}" for place in level],
+        }
+    )
+
+
+TABLES = {
+    "two classes": (staff(1, 2), "pay"),
+    "other rows": (staff(7, 2), "pay"),
+    "five classes": (staff(3, 5), "pay"),
+    "many towns": (staff(5, 12), "town"),
+    "people": (pq.read_table("data/adult.parquet").slice(0, 3000), "income"),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_command_and_workbench_recommend_the_same(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, label = TABLES[name]
+    path, policy = tmp_path / "t.parquet", tmp_path / "p.yaml"
+    pq.write_table(table, path)
+    policy.write_text(aegis.init_policy(str(path), label=label).yaml)
+    assert run(["advise", str(path), "-p", str(policy), "--format", "json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    bench = Bench.open(str(path), label)
+    advice = bench.best(EFFORTS[-1])
+    best = advice.require_best()
+    first = said["ranking"][0]
+    assert best.configuration.spec() == first["masks"]
+    assert (best.smallest_class, best.suppressed_rows) == (
+        first["smallest_class"],
+        first["suppressed_rows"],
+    )
+    again = json.loads(json.dumps(advice.to_dict()))
+    assert again["utility"] == said["utility"]
+    assert again["ranking"][0] == first
+    figure = advice.stated_utility(best).utility_kept
+    assert list(advice.warnings) == said["warnings"]
+    assert advice.optimal == said["optimal"]
+
+    shown = fragment(
+        "bench_best.html",
+        more=None,
+        predicts=True,
+        problem=None,
+        advice=advice,
+        best=best,
+        previews=(),
+        base="/bench/x",
+        form_key="",
+        configuration=_yaml_of(advice, best.configuration),
+    ).body.decode()
+    page, _, _ = shown.partition("Release it")
+    stated = "do not predict the label" if figure is None else f"Keeps {figure:.1f} % "
+    assert stated in page
+    for text in advice.warnings:
+        assert (
+            html.escape(text, quote=True).replace("&#x27;", "&#39;").replace("&quot;", "&#34;")
+            in page
+        )
+
+
+def test_the_last_search_of_the_workbench_takes_as_long_as_the_command() -> None:
+    assert EFFORTS[-1] == SEARCH_SECONDS
